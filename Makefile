@@ -24,8 +24,10 @@ IMAGE ?= muster:0.1.0
 BASE ?= python:3.11-slim-bookworm
 DEV = PYTHONPATH=tools $(VENV)/python -m muster_dev
 CLUSTER = PYTHONPATH=tests $(VENV)/python -m cluster
+# Runs everything whatever fails, so that one run tells everything, and lists at the very end what failed.
+SUITE = PYTHONPATH=tests:tools $(VENV)/python -m suite
 
-.PHONY: help setup demo test check format lock upgrade generate image-facts image clean cluster cluster-down test-cluster test-long test-attacks
+.PHONY: help setup demo test check format lock upgrade generate image-facts image clean cluster cluster-down cluster-build test-cluster test-long test-gpu test-attacks
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,17 +40,8 @@ demo: setup ## Train a classifier on 2 nodes x 2 ranks on this machine, with the
 	$(VENV)/muster run -f $(DIGITS)/job.yaml \
 	  --input train="$(CACHE)/digits/train" --input validation="$(CACHE)/digits/validation"
 
-# The tests run even when a check fails, so that one run tells everything. What the cluster needs is built beside them,
-# with what they leave of the processors.
-test: setup ## Run all checks and all tests (some: make test ARGS="-k hook", which leaves out the cluster's)
-	@failed=; \
-	$(if $(ARGS),,nice -n 19 env $(CLUSTER) build --if-it-can & building=$$!; trap 'kill $$building' EXIT;) \
-	$(DEV) check || failed+=" checks"; \
-	PYTHONPATH=tests $(VENV)/python -m suite $(ARGS) || failed+=" tests"; \
-	$(if $(ARGS),,wait $$building || failed+=" cluster-build"; trap - EXIT;) \
-	$(if $(ARGS),,$(CLUSTER).suite || failed+=" cluster-tests";) \
-	echo "make test: $${failed:+failed:}$${failed:-all is well}"; \
-	[[ -z $$failed ]]
+test: setup ## Run all checks and the tests that need no cluster (some: make test ARGS="-k hook")
+	@$(SUITE) test $(ARGS)
 
 check: setup ## Format, lint, types, layers, the agent's Python, generated files, the lock
 	@$(DEV) check
@@ -56,7 +49,7 @@ check: setup ## Format, lint, types, layers, the agent's Python, generated files
 format: setup ## Put the format right, and what ruff can repair
 	@$(VENV)/ruff check --fix --quiet . ; $(VENV)/ruff format .
 
-generate: setup ## Write the files that are made from code (the CRD, the examples' rendered jobs)
+generate: setup ## Write the files that are made from code (the CRD, the field reference, the examples' rendered jobs)
 	@$(DEV) generate
 
 lock: setup ## Resolve pyproject.toml into requirements/*.txt, keeping versions where they fit
@@ -71,14 +64,17 @@ cluster: setup ## Start a real two-node Kubernetes on this machine and keep it (
 cluster-down: setup ## Take it down; nothing of it is left
 	@$(CLUSTER) down
 
-test-cluster: setup ## Run the tests that need it alone, on one of their own or on the one that runs
+cluster-build: setup ## Build and fetch what the cluster is made of (make test-cluster does it, too)
 	@$(CLUSTER) build --if-it-can
-	@$(CLUSTER).suite $(ARGS)
+
+test-cluster: setup ## Run the tests on a real Kubernetes: one of their own, or the one that runs (docs/cluster.md)
+	@$(SUITE) test-cluster $(ARGS)
 
 test-long: setup ## Run the tests that take minutes: gigabytes from S3, kills at every call, random kills, installing again
-	@PYTHONPATH=tests $(VENV)/python -m suite --long $(ARGS)
-	@$(CLUSTER) build --if-it-can
-	@$(CLUSTER).suite --long $(ARGS)
+	@$(SUITE) test-long $(ARGS)
+
+test-gpu: setup ## Run the tests that need a GPU, on a machine that has one (minutes)
+	@$(SUITE) test-gpu $(ARGS)
 
 test-attacks: setup ## Attack an installed operator as a tenant, in each way alone as well (20 minutes)
 	@$(CLUSTER) build --if-it-can

@@ -17,15 +17,15 @@ from http.client import HTTPSConnection
 
 from aiohttp import web
 
-from muster.ranks.certificate import ServingCertificate, issue, server_context
-from muster.ranks.check import Shape
-from muster.ranks.collector import Collector
-from muster.ranks.directory import Member
-from muster.ranks.keys import read_keys
-from muster.ranks.store import RankStore
-from muster.ranks.tokens import LocalIssuer, PodClaim, Verifier
-from muster_worker import wire
-from muster_worker.contract import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report, ReportAnswer
+from muster.collector.collector import Collector
+from muster.collector.directory import Member
+from muster.collector.store import RankStore
+from muster.collector.trust.certificate import ServingCertificate, issue, server_context
+from muster.collector.trust.keys import read_keys
+from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
+from muster.core.reports.check import Shape
+from muster_worker.contract import wire
+from muster_worker.contract.schema import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report, ReportAnswer
 
 ISSUER = "https://bench.muster"
 JOB = "0b5c7f0e-bench"
@@ -68,9 +68,9 @@ def send(url: str, authority: str, bodies: Sequence[tuple[bytes, str]]) -> None:
             "POST", "/v1/report", body, {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         )
         answer = connection.getresponse()
-        found = answer.read()
-        if answer.status != 200 or found != ANSWER:  # noqa: PLR2004 - HTTP's OK
-            raise SystemExit(f"{answer.status}: {found!r}")
+        result = answer.read()
+        if answer.status != 200 or result != ANSWER:  # noqa: PLR2004 - HTTP's OK
+            raise SystemExit(f"{answer.status}: {result!r}")
     connection.close()
 
 

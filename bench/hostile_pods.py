@@ -23,16 +23,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from muster.ranks.certificate import issue
-from muster.ranks.check import Shape
-from muster.ranks.collector import Collector
-from muster.ranks.directory import Member
-from muster.ranks.keys import read_keys
-from muster.ranks.store import RankStore
-from muster.ranks.tokens import LocalIssuer, PodClaim, Verifier
-from muster_worker import wire
-from muster_worker.collector_client import CollectorClient, Trust, Unavailable
-from muster_worker.contract import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report
+from muster.collector.collector import Collector
+from muster.collector.directory import Member
+from muster.collector.store import RankStore
+from muster.collector.trust.certificate import issue
+from muster.collector.trust.keys import read_keys
+from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
+from muster.core.reports.check import Shape
+from muster_worker.agent.collector_client import CollectorClient, Trust, Unavailable
+from muster_worker.contract import wire
+from muster_worker.contract.schema import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report
 
 ISSUER = "https://bench.muster"
 HOST = "127.0.0.1"
@@ -291,7 +291,7 @@ def bench(pods: int, seconds: float, attacks: Sequence[str]) -> dict[str, object
     try:
         for process in (*hostile, honest):
             process.start()
-        found = results.recv()
+        result = results.recv()
         ours.send("how was it?")
         return {
             "bench": "hostile_pods",
@@ -299,7 +299,7 @@ def bench(pods: int, seconds: float, attacks: Sequence[str]) -> dict[str, object
             "attacks": list(attacks),
             "seconds": seconds,
             **ours.recv(),
-            **found,
+            **result,
         }
     finally:
         for process in (*hostile, honest, collector):

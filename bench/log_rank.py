@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from muster.backends.sagemaker.rank_reports import report_files
+from muster.render.sagemaker.rank_reports import report_files
 
 RANK = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1", "SM_CURRENT_HOST": "algo-1"}
 
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
         bare, reporting = _starts(folder, options.starts)
         plain, relayed = _output(folder, options.megabytes)
         wrapper = _wrapper_bytes(folder)
-    found = {
+    result = {
         "bench": "log_rank",
         "start_ms": round(bare * 1000, 1),
         "start_reporting_ms": round(reporting * 1000, 1),
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
         "output_reporting_ms_per_mb": round(relayed * 1000 / options.megabytes, 2),
         "wrapper_mb": round(wrapper / 2**20, 1),
     }
-    print(json.dumps(found))
+    print(json.dumps(result))
     return 0
 
 

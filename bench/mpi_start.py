@@ -50,10 +50,10 @@ HOOK = (
 
 def main(arguments: Sequence[str]) -> int:
     """Start the agents and print what the program in mpirun's place says; the exit code."""
-    import agent_collector  # noqa: PLC0415 - nothing of them where mpirun's time is taken
-    import mpi_installs  # noqa: PLC0415
-    from agent_world import AgentWorld  # noqa: PLC0415
-    from muster_worker.contract import CommandKind, Launcher  # noqa: PLC0415
+    from fakes import agent_collector  # noqa: PLC0415 - nothing of them where mpirun's time is taken
+    from muster_worker.contract.schema import CommandKind, Launcher  # noqa: PLC0415
+    from support import mpi_installs  # noqa: PLC0415
+    from support.agent_world import AgentWorld  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mpi", choices=mpi_installs.NAMES, default="openmpi5")
@@ -97,7 +97,7 @@ def measure(nodes: int, pairs: int, mpi: str, rank: Sequence[str]) -> None:
             timed(command, environment)
         times = [(timed(command, through_agents), timed(command, plain)) for _ in range(pairs)]
     agents, stand_ins = zip(*times, strict=True)
-    found = {
+    result = {
         "bench": "mpi_start",
         "mpi": mpi,
         "nodes": nodes,
@@ -107,7 +107,7 @@ def measure(nodes: int, pairs: int, mpi: str, rank: Sequence[str]) -> None:
         "stand_in": round(statistics.median(stand_ins), 3),
         "ratio": round(statistics.median(agents) / statistics.median(stand_ins), 3),
     }
-    print(RESULT + json.dumps(found), flush=True)
+    print(RESULT + json.dumps(result), flush=True)
 
 
 def options_of(mpi: str, nodes: int) -> list[str]:

@@ -2,10 +2,10 @@
 
     python bench/operator_load.py [--jobs 1000] [--nodes 4] [--ranks 8] [--seconds 20]
 
-Actors, backend and journal are the operator's own; the API server is another process that keeps the jobs' resources,
-and pods are told of as the informer would. Reports are handed to the rank store: what the collector takes for each is
-bench/collector.py's to say, what kopf takes for each status that is written is about a millisecond.
-Prints one JSON line.
+Controllers, backend and status writer are the operator's own; the API server is another process that keeps the jobs'
+resources, and pods are told of as the informer would. Reports are handed to the rank store: what the collector takes
+for each is bench/collector.py's to say, what kopf takes for each status that is written is about a millisecond. Prints
+one JSON line.
 """
 
 import argparse
@@ -24,30 +24,30 @@ from pathlib import Path
 
 from aiohttp import web
 
+from muster.api.config.operator import OperatorConfig
 from muster.api.document import JSON, Document
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.api.timestamps import to_seconds
-from muster.api.validate import validate
-from muster.aws.client import Aws
-from muster.backends.kubernetes import render
-from muster.backends.kubernetes.as_it_runs import as_it_runs
+from muster.api.validation.validate import validate
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.pod_index import PodIndex
-from muster.backends.kubernetes.setting import Setting
-from muster.kube.client import Change, Client
-from muster.kube.kinds import JOBS, Object
-from muster.plan.actions import Action
-from muster.plan.facts import JobFacts
-from muster.ranks.directory import Member
-from muster.ranks.pace import heartbeat_seconds
-from muster.ranks.store import RankStore, UnknownJob
-from muster.runtime.cluster.actor import Tools
-from muster.runtime.cluster.jobs import Jobs
-from muster.runtime.cluster.journal import Desk
-from muster.runtime.cluster.processor_queue import ProcessorQueue
-from muster.runtime.cluster.training_parts import training_life
-from muster.runtime.cluster.write_budget import WriteBudget
-from muster_worker.contract import AgentPhase, RankReport, RankState, Report
+from muster.backends.node_jobs import NodeJobs
+from muster.clients.kubernetes.client import Change, Client
+from muster.collector.directory import Member
+from muster.collector.pace import heartbeat_seconds
+from muster.collector.store import RankStore, UnknownJob
+from muster.controller.backends import apply_defaults
+from muster.controller.jobs.job_controller import JobControllerDependencies
+from muster.controller.jobs.jobs import Jobs
+from muster.controller.jobs.processor_queue import ProcessorQueue
+from muster.controller.status.write_budget import WriteBudget
+from muster.controller.status.writer import StatusWriterDependencies
+from muster.core.actions import Action
+from muster.core.facts import JobFacts
+from muster.objects.kubernetes.kinds import JOBS, Object
+from muster.render.kubernetes import render
+from muster.render.kubernetes.setting import Setting
+from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
 
 SETTING = Setting("cluster.local", "https://muster-collector.muster-system.svc:8443")
 SETTLE_SECONDS = 0.5
@@ -74,7 +74,7 @@ def resource(number: int, size: Size, created: str, *, suspended: bool) -> Objec
         "command": ["python", "train.py"],
         "suspend": suspended,
     }
-    running: dict[str, JSON] = {"phase": "Running", "incarnation": 1, "startTime": created}
+    running: dict[str, JSON] = {"phase": "Running", "attempt": 1, "startTime": created}
     return {
         "apiVersion": JOBS.api_version,
         "kind": JOBS.name,
@@ -119,7 +119,7 @@ def report(job_uid: str, node: int, size: Size, sequence: int) -> Report:
         )
         for local in range(size.ranks)
     )
-    return Report(job_uid, node, 0, 1, sequence, AgentPhase.RUNNING, "10.0.0.1", 29500, "eth0", ranks)
+    return Report(job_uid, node, 0, 1, sequence, AgentPhase.RUNNING, "10.0.0.1", 29500, ranks=ranks)
 
 
 class Server:
@@ -135,12 +135,12 @@ class Server:
         body = await request.json() if request.can_read_body else {}
         if request.method != "PATCH":
             return web.json_response(body)
-        known = self.kept[request.path.split("/")[-2]]
-        status = known.get("status")
-        known["status"] = _merged(status, body["status"])
-        metadata = _fields(known, "metadata")
-        known["metadata"] = {**metadata, "resourceVersion": str(int(str(metadata["resourceVersion"])) + 1)}
-        return web.json_response(known)
+        current = self.kept[request.path.split("/")[-2]]
+        status = current.get("status")
+        current["status"] = _merged(status, body["status"])
+        metadata = _fields(current, "metadata")
+        current["metadata"] = {**metadata, "resourceVersion": str(int(str(metadata["resourceVersion"])) + 1)}
+        return web.json_response(current)
 
 
 def _fields(source: Object, part: str) -> dict[str, JSON]:
@@ -224,6 +224,10 @@ class Turns:
         """A turn ends."""
         await self.backend.apply(job, actions)
 
+    def forget(self, job_uid: str) -> None:
+        """The job's resource is gone."""
+        self.backend.forget(job_uid)
+
 
 @dataclass
 class Spent:
@@ -255,11 +259,11 @@ async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
     async with api_server(resources) as (client, pipe):
         store, pods = RankStore(), PodIndex(lambda _: None, time.time)
         turns = Turns(KubernetesBackend(client, pods, store, SETTING, lambda: "authority", lambda: b"", time.time))
-        desk = Desk(client, WriteBudget(), time.time, lambda *_: None, lambda: True)
-        tools = Tools(
-            *(turns, store, desk, partial(as_it_runs, pools=())),
-            *(lambda _: None, 1, time.time, ProcessorQueue(time.thread_time), lambda: 0.5),
-            training=training_life(Aws(), client, "", time.time, lambda _: None),
+        desk = StatusWriterDependencies(client, WriteBudget(), time.time, lambda *_: None, lambda: True)
+        tools = JobControllerDependencies(
+            {"Kubernetes": NodeJobs(turns, 1)},
+            *(store, desk, partial(apply_defaults, config=OperatorConfig()), lambda _: None),
+            *(time.time, ProcessorQueue(time.thread_time), lambda: 0.5),
         )
         jobs = Jobs(tools, lambda _: None, lambda _: None, lambda: None)
         if not suspended:
@@ -274,7 +278,7 @@ async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
         before, spent = (turns.count, _requests(pipe)), Spent()
         reports = 0 if suspended else await _reports(store, resources, size)
         await asyncio.sleep(max(0.0, size.seconds - spent.wall_seconds))
-        found = {
+        result = {
             **starting,
             "cores": spent.cores,
             "reports_per_s": reports / spent.wall_seconds,
@@ -283,7 +287,7 @@ async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
             "peak_mib": limits.getrusage(limits.RUSAGE_SELF).ru_maxrss / 2**10,
         }
         await jobs.stop(1.0)
-        return {name: round(value, 3) for name, value in found.items()}
+        return {name: round(value, 3) for name, value in result.items()}
 
 
 def _show_pods(pods: PodIndex, resources: Sequence[Object], created: str) -> None:
@@ -295,10 +299,10 @@ def _show_pods(pods: PodIndex, resources: Sequence[Object], created: str) -> Non
 
 async def _settle(turns: Turns, pipe: Connection) -> None:
     """Wait until no job has a turn any more, and none is written."""
-    before, known = None, (0, 0)
-    while before != known:
+    before, current = None, (0, 0)
+    while before != current:
         await asyncio.sleep(SETTLE_SECONDS)
-        before, known = known, (turns.count, _requests(pipe))
+        before, current = current, (turns.count, _requests(pipe))
 
 
 async def _first_reports(store: RankStore, resources: Sequence[Object], size: Size) -> None:

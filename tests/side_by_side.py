@@ -1,5 +1,6 @@
 """Running tests side by side, and alone once more what failed of them."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -7,8 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import outcomes
+from outcomes import Outcome
+from problems import Problem
+
+TESTS = Path(__file__).resolve().parent
 SOME_FAILED = 1
 NONE_CHOSEN = 5
+GOOD = (0, NONE_CHOSEN)
 
 
 @dataclass(frozen=True)
@@ -23,20 +30,56 @@ class Part:
     beside: int = 1
 
 
-def run(part: Part, arguments: Sequence[str]) -> int:
-    """Run a part; pytest's exit code, 0 when nothing was chosen of it."""
+@dataclass(frozen=True)
+class Ran:
+    """A pytest that has ended."""
+
+    code: int
+    outcomes: Sequence[Outcome]
+
+    @property
+    def failed(self) -> Sequence[Outcome]:
+        """What failed."""
+        return [each for each in self.outcomes if not each.passed]
+
+
+def run(part: Part, arguments: Sequence[str]) -> list[Problem]:
+    """Run a part; what is wrong."""
     if part.marked:
         _say(f"the tests marked: {part.marked}")
-    if part.beside == 1:
-        return _pytest(part, arguments)
     with tempfile.TemporaryDirectory() as memory:
-        remembered = [*arguments, f"--override-ini=cache_dir={memory}"]
-        code = _pytest(part, ["-n", str(part.beside), "--dist", "loadfile", *remembered])
-        if code != SOME_FAILED:
-            return code
+        if part.beside == 1:
+            return problems(_pytest(part, Path(memory, "outcomes"), arguments))
+        remembered = [*arguments, f"--override-ini=cache_dir={memory}/cache"]
+        beside = ["-n", str(part.beside), "--dist", "loadfile"]
+        first = _pytest(part, Path(memory, "outcomes"), [*beside, *remembered])
+        if first.code != SOME_FAILED or not first.failed:
+            return problems(first)
         # Many of them give real processes seconds for something. Who really is broken fails alone, too.
-        _say("what failed beside others, who share the processors, is run once more, alone: see above what it was")
-        return _pytest(part, ["--last-failed", *remembered])
+        _say("what failed beside others, who share the processors, is run once more, alone")
+        failed = ["--last-failed", "--last-failed-no-failures=none"]
+        return sorted_out(first, _pytest(part, Path(memory, "alone"), [*failed, *remembered]))
+
+
+def problems(ran: Ran) -> list[Problem]:
+    """What is wrong after a run that is not repeated."""
+    result = [Problem(each.test, each.error) for each in ran.failed]
+    if ran.code not in GOOD and not result:
+        return [Problem("pytest", (f"it ended with exit code {ran.code}, and no test failed: see above",))]
+    return result
+
+
+def sorted_out(beside: Ran, alone: Ran) -> list[Problem]:
+    """What is wrong after a run beside others, and another one alone of what failed in it."""
+    again = problems(alone)
+    failed_again = {each.name.partition(" (at ")[0] for each in again}
+    passed = {each.test for each in alone.outcomes if each.passed} - failed_again
+    result = []
+    for each in beside.failed:
+        test = each.test.partition(" (at ")[0]
+        if test not in failed_again:
+            result.append(Problem(each.test, each.error, flaky=test in passed))
+    return again + result
 
 
 def _say(text: str) -> None:
@@ -44,8 +87,9 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def _pytest(part: Part, arguments: Sequence[str]) -> int:
+def _pytest(part: Part, file: Path, arguments: Sequence[str]) -> Ran:
     marked = ["-m", part.marked] if part.marked else []
-    command = [sys.executable, "-m", "pytest", "-rs", *map(str, part.folders), *marked, *arguments]
-    code = subprocess.run(command, check=False).returncode
-    return 0 if code == NONE_CHOSEN else code
+    options = ["-rs", "-p", "outcomes", f"--outcomes={file}"]
+    command = [sys.executable, "-m", "pytest", *options, *map(str, part.folders), *marked, *arguments]
+    code = subprocess.run(command, check=False, env={**os.environ, "PYTHONPATH": str(TESTS)}).returncode
+    return Ran(code, outcomes.read(file))

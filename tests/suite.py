@@ -1,23 +1,90 @@
-"""`python -m suite`: all tests but the cluster's, side by side where they bear it.
+"""`python -m suite test|test-cluster|test-long|test-gpu`: what make runs by these names.
 
-Arguments are pytest's; `--long` chooses those that take minutes.
+In the end all that failed is listed. Further arguments are pytest's.
 """
 
+import os
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
-from side_by_side import Part, run
+import cluster.suite
+from conftest import ON_GPUS
+from muster.backends.local.devices import machine_gpus
+from muster_dev import check
+from problems import Problem, close
+from side_by_side import TESTS, Part, run
 
 SHORT = Part(marked="not long", beside=3)
 """Most of them wait for processes, so that more run than there are processors."""
 
 LONG = Part(marked="long")
+GPU = Part(marked="gpu")
+
+PROBLEM_LINES = 4
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the tests; 0 when all that ran passed."""
-    rest = [argument for argument in arguments if argument != "--long"]
-    return run(LONG if len(rest) < len(arguments) else SHORT, rest)
+    """Run a command's steps, all of them whatever fails; the exit code."""
+    command, *rest = arguments
+    found = [problem for step in STEPS[command] for problem in step(rest)]
+    return close(f"make {command}", found)
+
+
+def run_checks(_: Sequence[str]) -> list[Problem]:
+    """What `make check` finds."""
+    failed = [result for result in check.run_all() if result.problems]
+    return [Problem(f"check: {result.name}", first_lines(result.problems)) for result in failed]
+
+
+def first_lines(texts: Sequence[str]) -> list[str]:
+    """The first lines of several texts together."""
+    return [line for text in texts for line in text.splitlines()][:PROBLEM_LINES]
+
+
+def run_short(arguments: Sequence[str]) -> list[Problem]:
+    """The tests that need no cluster and no minutes."""
+    return run(SHORT, arguments)
+
+
+def run_long(arguments: Sequence[str]) -> list[Problem]:
+    """Those that take minutes."""
+    return run(LONG, arguments)
+
+
+def run_gpu(arguments: Sequence[str]) -> list[Problem]:
+    """Those that need a GPU, on a machine that has one."""
+    gpus = machine_gpus(os.environ, Path("/dev"))
+    if not gpus:
+        return [Problem("GPUs", ("this machine has no /dev/nvidia0, or CUDA_VISIBLE_DEVICES is empty",))]
+    os.environ[ON_GPUS] = "yes"
+    return run(GPU, arguments)
+
+
+def run_cluster(arguments: Sequence[str]) -> list[Problem]:
+    """The cluster's tests."""
+    return build_cluster() or cluster.suite.run_short(arguments)
+
+
+def run_cluster_long(arguments: Sequence[str]) -> list[Problem]:
+    """Those of them that take minutes."""
+    return build_cluster() or cluster.suite.run_long(arguments)
+
+
+def build_cluster() -> list[Problem]:
+    """Build what the cluster is made of, where the tests run on one of our own."""
+    command = [sys.executable, "-m", "cluster", "build", "--if-it-can"]
+    code = subprocess.run(command, check=False, env={**os.environ, "PYTHONPATH": str(TESTS)}).returncode
+    return [Problem("python -m cluster build", (f"it ended with exit code {code}: see above",))] if code else []
+
+
+STEPS: Mapping[str, Sequence[Callable[[Sequence[str]], list[Problem]]]] = {
+    "test": (run_checks, run_short),
+    "test-cluster": (run_cluster,),
+    "test-long": (run_long, run_cluster_long),
+    "test-gpu": (run_gpu,),
+}
 
 
 if __name__ == "__main__":

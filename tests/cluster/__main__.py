@@ -97,10 +97,10 @@ def down(state: State, asked: Asked) -> None:
 
 def status(state: State, _: Asked) -> None:
     """Say what runs."""
-    found = lifecycle.running()
-    for each in found:
+    result = lifecycle.running()
+    for each in result:
         sys.stdout.write(f"{each.pid:>8} {each.name}\n")
-    if not found:
+    if not result:
         say("there is none; `make cluster` starts one")
     elif whole(state):
         say(f"it runs: export KUBECONFIG={state.kubeconfig}")

@@ -4,7 +4,7 @@
         proxy.decide = lambda call: Answer(429, "TooManyRequests") if call.verb == "create" else PASS
         client = await Client.connect(str(proxy.kubeconfig))
 
-It asks the API server as the kubeconfig's user, whoever asks it.
+It sends requests to the API server as the kubeconfig's user, whatever the client.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ class Drop:
 
 @dataclass(frozen=True)
 class Lose:
-    """The API server does it, and nobody hears: `then` is called in place of an answer, the connection is closed.
+    """The API server executes it, and the response is lost: `then` is called instead, the connection is closed.
 
     A watch is only closed.
     """
@@ -217,16 +217,25 @@ class ApiProxy:
                 await response.write(chunk)
             await response.write_eof()
         except ConnectionResetError:
-            # Who watched has gone.
+            # The watching client has disconnected.
             return response
         finally:
             self._watches.discard(transport)
+            leave(answer)
         return response
 
 
 def is_long(call: Call) -> bool:
     """Whether it's answered bit by bit."""
     return call.verb == "watch" or "follow=true" in call.query
+
+
+def leave(stream: aiohttp.ClientResponse) -> None:
+    """Read no more of a stream, and have its connection closed before anything else happens."""
+    # TLS would first wait for the API server's farewell: the event loop may end before that comes.
+    if stream.connection is not None and stream.connection.transport is not None:
+        stream.connection.transport.abort()
+    stream.close()
 
 
 def close(request: web.Request) -> web.StreamResponse:
@@ -266,8 +275,8 @@ def recognise(number: int, request: web.Request, body: bytes) -> Call:
 
 def credentials(folder: Path, kubeconfig: Path) -> tuple[str, ssl.SSLContext]:
     """The server of a kubeconfig with one cluster and one user, and what is shown to it."""
-    known = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
-    cluster, user = known["clusters"][0]["cluster"], known["users"][0]["user"]
+    text = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
+    cluster, user = text["clusters"][0]["cluster"], text["users"][0]["user"]
     context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
     # Python takes the client's pair from files only.
     certificate, key = folder / "proxy-client.crt", folder / "proxy-client.key"
@@ -292,7 +301,7 @@ def serving(folder: Path, authority: Authority, host: str) -> ssl.SSLContext:
 def write_kubeconfig(path: Path, server: str, authority: bytes) -> None:
     """For clients of the proxy. They need a token, or they'd show nothing of themselves at all."""
     cluster = {"server": server, "certificate-authority-data": base64.b64encode(authority).decode()}
-    known = {
+    by_key = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "proxy",
@@ -300,4 +309,4 @@ def write_kubeconfig(path: Path, server: str, authority: bytes) -> None:
         "clusters": [{"name": "proxy", "cluster": cluster}],
         "users": [{"name": "proxy", "user": {"token": "the-proxy-has-its-own"}}],
     }
-    path.write_text(json.dumps(known), encoding="utf-8")
+    path.write_text(json.dumps(by_key), encoding="utf-8")

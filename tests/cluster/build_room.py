@@ -1,4 +1,4 @@
-"""Where a Dockerfile's steps run: a root of stacked layers in namespaces of its own, gone when the step ends."""
+"""Where a Dockerfile's steps run: a root of stacked layers in its own namespaces, removed when the step ends."""
 
 import os
 import shlex

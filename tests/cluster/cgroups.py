@@ -10,7 +10,7 @@ from cluster.say import CannotGoOn
 
 ROOT = Path("/sys/fs/cgroup")
 BRANCH = "muster-cluster"
-# A group is busy until the kernel is done with its last process, and nobody tells when that is.
+# A group is busy until the kernel is done with its last process, and there is no event for that.
 PAUSE_SECONDS = 0.02
 
 

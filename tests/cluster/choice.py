@@ -16,7 +16,7 @@ DOCKER_SECONDS = 20
 
 
 @dataclass(frozen=True)
-class Given:
+class NamedCluster:
     """The cluster of KUBECONFIG, whose nodes have the images or can pull them."""
 
     kubeconfig: str
@@ -42,7 +42,7 @@ class NotRun:
 
 
 @dataclass(frozen=True)
-class Means:
+class HostTools:
     """What there is: `docker` is whether its engine answers, `own` the kubeconfig of the machine's own cluster."""
 
     root: bool
@@ -51,11 +51,11 @@ class Means:
     own: str
 
 
-def look() -> Means:
+def look() -> HostTools:
     """What this machine has."""
     root = os.geteuid() == 0
-    # Asking an engine that isn't there takes a while, and nobody needs to know.
-    return Means(root, not root and docker_answers(), dict(os.environ), str(places.state().kubeconfig))
+    # Probing a missing engine takes a while, and is only done when needed.
+    return HostTools(root, not root and docker_answers(), dict(os.environ), str(places.state().kubeconfig))
 
 
 def docker_answers() -> bool:
@@ -70,8 +70,8 @@ def docker_answers() -> bool:
         return False
 
 
-def choose(means: Means) -> Given | Own | Kind | NotRun:
-    """A given cluster goes first, for somebody asked for it; then the one that needs nothing but root."""
+def choose(means: HostTools) -> NamedCluster | Own | Kind | NotRun:
+    """A cluster that the user names comes first; then the one that needs only root."""
     named = {name: means.environment.get(name, "") for name in ("KUBECONFIG", OPERATOR_IMAGE, WORKER_IMAGE)}
     if named[OPERATOR_IMAGE] or named[WORKER_IMAGE]:
         missing = [name for name, value in named.items() if not value]
@@ -79,7 +79,7 @@ def choose(means: Means) -> Given | Own | Kind | NotRun:
             return NotRun(f"to test on a cluster of yours, set {' and '.join(missing)} too (docs/cluster.md)")
         if named["KUBECONFIG"] == means.own:
             return NotRun("the machine's own cluster is loaded with images by the tests: unset MUSTER_TEST_*_IMAGE")
-        return Given(named["KUBECONFIG"], named[OPERATOR_IMAGE], named[WORKER_IMAGE])
+        return NamedCluster(named["KUBECONFIG"], named[OPERATOR_IMAGE], named[WORKER_IMAGE])
     if means.root:
         return Own()
     if means.docker:

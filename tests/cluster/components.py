@@ -28,16 +28,16 @@ class Component:
         """Raise CannotGoOn, with the last lines it wrote, when it has ended."""
         code = self.process.poll()
         if code is not None:
-            raise CannotGoOn(f"{self.name} ended with exit code {code}. {self.last_words()}")
+            raise CannotGoOn(f"{self.name} ended with exit code {code}. {self.termination_messages()}")
 
-    def last_words(self) -> str:
+    def termination_messages(self) -> str:
         """Its last lines, and where the others are."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
         return "\n".join([f"The last lines of {self.log}:", *lines])
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundComponent:
     """A running process that bears the mark."""
 
     name: str
@@ -62,27 +62,27 @@ def start(
     return Component(name, process, log)
 
 
-def marked() -> list[Found]:
-    """All processes of any cluster on this machine, whoever started them."""
-    found = []
+def marked() -> list[FoundComponent]:
+    """All processes of any cluster on this machine."""
+    result = []
     for process in Path("/proc").iterdir():
         if not process.name.isdigit():
             continue
         try:
             variables = (process / "environ").read_bytes().split(b"\0")
         except OSError:
-            # Gone meanwhile, or not ours to look at.
+            # It has exited meanwhile, or belongs to another user.
             continue
         for variable in variables:
             key, _, value = os.fsdecode(variable).partition("=")
             if key == MARK:
-                found.append(Found(value, int(process.name)))
-    return found
+                result.append(FoundComponent(value, int(process.name)))
+    return result
 
 
-def kill(processes: Sequence[Found], seconds: float) -> list[Found]:
+def kill(processes: Sequence[FoundComponent], seconds: float) -> list[FoundComponent]:
     """SIGKILL: nothing of what they keep is needed again. Returns those that are still there after `seconds`."""
-    waiting: dict[int, Found] = {}
+    waiting: dict[int, FoundComponent] = {}
     for found in processes:
         try:
             descriptor = os.pidfd_open(found.pid)

@@ -9,23 +9,31 @@ from typing import NoReturn
 import pytest
 
 from cluster import choice, torch_volume
-from cluster.choice import Given, Kind, NotRun, Own
+from cluster.choice import Kind, NamedCluster, NotRun, Own
 from cluster.helm import Helm
 from cluster.installation import Installation, Installer
 from cluster.others import GivenCluster, KindCluster
 from cluster.shared import Cluster, Kubectl, SharedCluster
 from cluster.suite import WHOLE_RUN
 from cluster.torch_volume import NoTorch, TorchVolume
-from muster.kube.client import Client
+from muster.clients.kubernetes.client import Client
+
+MARKS = {
+    "own": {"own_cluster"},
+    "whole": {"whole_run"},
+    # `guarded` asks for any cluster, and skips on those whose pods do not reach this machine.
+    "ours": {"shared_cluster", "guarded"},
+}
+"""The markers of tests that ask for one of these fixtures."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Who takes the cluster down goes first, who looks back at the whole run goes last; `cluster.suite` tells them."""
+    """Mark tests by what they ask for. The first take the cluster down, the last look back at the whole run."""
     names = {item: getattr(item, "fixturenames", ()) for item in items}
     for item in items:
-        for mark, fixture in (("own", "own_cluster"), ("whole", "whole_run")):
-            if fixture in names[item]:
+        for mark, fixtures in MARKS.items():
+            if not fixtures.isdisjoint(names[item]):
                 item.add_marker(mark)
     items.sort(key=lambda item: ("whole_run" in names[item], "own_cluster" not in names[item]))
 
@@ -45,7 +53,7 @@ def cluster() -> Iterator[Cluster]:
     """The cluster to test on, not necessarily up."""
     chosen: Cluster
     match choice.choose(choice.look()):
-        case Given() as given:
+        case NamedCluster() as given:
             chosen = GivenCluster(given)
         case Own():
             chosen = SharedCluster()
@@ -59,9 +67,11 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def shared_cluster(cluster: Cluster) -> SharedCluster:
-    """The same, where it's the one that we make."""
+    """The same, where it's the one that we make. Its pods reach this machine, and its nodes are processes here."""
     if not isinstance(cluster, SharedCluster):
-        pytest.skip("it's about the cluster that the tests make of this machine, and they run on another")
+        pytest.skip(
+            "it needs the cluster that the tests make of this machine, and they run on another (docs/cluster.md)"
+        )
     return cluster
 
 

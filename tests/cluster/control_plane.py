@@ -33,7 +33,7 @@ def etcd(programs: Programs, state: State) -> list[str]:
         f"--listen-peer-urls={ETCD_PEERS}",
         f"--initial-advertise-peer-urls={ETCD_PEERS}",
         f"--initial-cluster=cluster={ETCD_PEERS}",
-        # It listens where pods can reach it: whoever has no certificate of ours is refused.
+        # It listens where pods can reach it: clients without our certificate are refused.
         *(
             f"--{peer}{option}"
             for peer in ("", "peer-")

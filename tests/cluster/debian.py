@@ -41,11 +41,11 @@ def provide(tools: Tools) -> Debian:
     """From the cache, or from the machine's own mirror. Raises CannotGoOn when debootstrap fails."""
     suite, mirror = release()
     key = hashlib.sha256(repr((PACKAGES, DROPPED, suite)).encode()).hexdigest()[:12]
-    found = Debian(key, cache() / f"base-{key}")
-    if found.folder.exists():
-        used(found.folder)
-        return found
-    say(f"making the images' Debian from {mirror} {suite} (kept in {found.folder})")
+    result = Debian(key, cache() / f"base-{key}")
+    if result.folder.exists():
+        used(result.folder)
+        return result
+    say(f"making the images' Debian from {mirror} {suite} (kept in {result.folder})")
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(dir=cache()) as scratch:
         made = Debian(key, Path(scratch) / "base")
@@ -55,9 +55,9 @@ def provide(tools: Tools) -> Debian:
             shutil.rmtree(made.root / folder, ignore_errors=True)
             (made.root / folder).mkdir(parents=True)
         subprocess.run(["tar", "--numeric-owner", "-C", str(made.root), "-cf", str(made.layer), "."], check=True)
-        made.folder.rename(found.folder)
-    say(f"made it in {time.monotonic() - begun:.0f} s, {found.layer.stat().st_size / 1e6:.0f} MB")
-    return found
+        made.folder.rename(result.folder)
+    say(f"made it in {time.monotonic() - begun:.0f} s, {result.layer.stat().st_size / 1e6:.0f} MB")
+    return result
 
 
 def bootstrap(tools: Tools, suite: str, mirror: str, root: Path) -> None:

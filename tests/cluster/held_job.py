@@ -33,7 +33,7 @@ def held_job(name: str, namespace: str, nodes: int = 2, procs_per_node: int = 2)
             "launcher": {"direct": {}},
             "image": PYTHON_IMAGE,
             "command": ["python3", "-c", RANK],
-            "cleanup": {"pods": "None"},
+            "cleanPodPolicy": "None",
             "template": {
                 "spec": {
                     "terminationGracePeriodSeconds": 5,

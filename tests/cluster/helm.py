@@ -38,5 +38,5 @@ class Helm:
             self("upgrade", "--install", release, str(CHART), *where, f"--values={file.name}", *wait)
 
     def uninstall(self, release: str, namespace: str) -> None:
-        """Uninstall, and wait until it's gone."""
+        """Uninstall, and wait until everything is deleted."""
         self("uninstall", release, f"--namespace={namespace}", "--wait", f"--timeout={WAIT_SECONDS}s")

@@ -1,4 +1,4 @@
-"""Images without a builder: archives written here, loaded into the nodes. Nobody pulls them: pods use `PULL_POLICY`."""
+"""Images without a builder: archives written here and loaded into the nodes, without a pull (`PULL_POLICY`)."""
 
 import hashlib
 import io

@@ -111,7 +111,7 @@ class Installer:
             stack.callback(kubectl, "delete", "namespace", jobs, "--wait=false")
             values: Values = {"namespaces": [jobs], "webhook": {"enabled": True}}
             release = stack.enter_context(installed(self._cluster, kubectl, helm, values))
-            # What was on the cluster before this one is gone with it.
+            # An earlier installation's objects are deleted with it.
             self._open = stack.pop_all()
         self._kept = Installation(kubectl, helm, release.system, jobs, release.values)
         self._on = on

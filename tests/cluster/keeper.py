@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 # What containerd and kubelet have fixed paths in, so that two nodes on one machine don't meet there. In memory, it's
-# filled in a moment and gone with the node: unpacked images are thousands of files, and a disk takes 20 s to drop them.
+# filled in a moment, removed with the node: unpacked images are thousands of files, which a disk drops in 20 s.
 IN_MEMORY = ("/var/lib", "/run")
 
 

@@ -24,7 +24,7 @@ from cluster import (
     programs,
     waiting,
 )
-from cluster.components import Component, Found
+from cluster.components import Component, FoundComponent
 from cluster.images import Image
 from cluster.node import Machine
 from cluster.places import State
@@ -181,6 +181,6 @@ def remove_folder(state: State, keep: Path | None) -> None:
         state.folder.rmdir()
 
 
-def running() -> list[Found]:
+def running() -> list[FoundComponent]:
     """The cluster's processes, by name."""
-    return sorted(components.marked(), key=lambda found: found.name)
+    return sorted(components.marked(), key=lambda result: result.name)

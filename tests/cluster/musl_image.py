@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cluster.images import Image, started
 from cluster.places import cache, used
-from musl_files import COMMAND, musl_files
+from support.musl_files import COMMAND, musl_files
 
 
 def musl_image() -> Image:

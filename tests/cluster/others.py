@@ -1,4 +1,4 @@
-"""Clusters that aren't our own: one that somebody gave, and one that kind makes where Docker is."""
+"""Clusters that aren't our own: one that the user names, and one that kind creates where Docker is."""
 
 import json
 import subprocess
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from cluster import places, programs, torch_volume
-from cluster.choice import Given
+from cluster.choice import NamedCluster
 from cluster.images import PYTHON_IMAGE
 from cluster.places import ROOT
 from cluster.say import CannotGoOn, say
@@ -21,17 +21,17 @@ RUN apt-get update && apt-get install --yes --no-install-recommends iproute2
 
 
 class GivenCluster:
-    """Somebody's; it's used as it is."""
+    """A user's cluster; it's used as it is."""
 
-    def __init__(self, given: Given) -> None:
-        self.kubeconfig = Path(given.kubeconfig)
-        self._given = given
+    def __init__(self, value: NamedCluster) -> None:
+        self.kubeconfig = Path(value.kubeconfig)
+        self._given = value
 
     def up(self) -> None:
         """It's there, or the tests say that it isn't."""
 
     def operator_image(self) -> str:
-        """The image that somebody put there."""
+        """The image that the user provided there."""
         return self._given.operator_image
 
     def close(self) -> None:

@@ -4,7 +4,6 @@ They are unpacked into the cache, so that nothing is installed on the machine. W
 are used.
 """
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -13,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import debian_packages
 from cluster.places import cache, used
 from cluster.say import CannotGoOn, say
 
@@ -48,15 +48,15 @@ class Tools:
 
     def find(self, name: str) -> str:
         """The path of a program. Raises CannotGoOn when there is none."""
-        found = shutil.which(name, path=self.environment["PATH"])
-        if found is None:
+        path = shutil.which(name, path=self.environment["PATH"])
+        if path is None:
             raise CannotGoOn(f"{name} is missing: install it, or use a machine with apt-get, which fetches it.")
-        return found
+        return path
 
 
 def provide() -> Tools:
     """Tools from the cache, fetched when they aren't there yet. Raises CannotGoOn with all that is missing."""
-    if shutil.which("apt-get") and shutil.which("dpkg"):
+    if debian_packages.can_unpack():
         tools = unpacked(fetch())
     else:
         folder = next((folder for folder in CNI_FOLDERS if folder.is_dir()), CNI_FOLDERS[0])
@@ -92,21 +92,18 @@ def unpacked(root: Path) -> Tools:
 
 def fetch() -> Path:
     """The tree into which the packages are unpacked, made when it isn't there."""
-    release = Path("/etc/os-release").read_bytes() if Path("/etc/os-release").exists() else b""
-    key = hashlib.sha256(repr(PACKAGES).encode() + release).hexdigest()[:12]
-    root = cache() / f"debian-{key}"
+    root = cache() / f"debian-{debian_packages.digest(PACKAGES)}"
     if root.is_dir():
         used(root)
         return root
     say(f"fetching {', '.join(PACKAGES[:5])} (unpacked into {root}; nothing is installed)")
     with tempfile.TemporaryDirectory(dir=cache()) as scratch:
-        archives = Path(scratch) / "archives"
         tree = Path(scratch) / "tree"
-        archives.mkdir()
-        tree.mkdir()
-        run(["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", *PACKAGES], archives)
-        for archive in sorted(archives.glob("*.deb")):
-            run(["dpkg", "-x", str(archive), str(tree)], archives)
+        try:
+            debian_packages.unpack(PACKAGES, tree)
+        except subprocess.CalledProcessError as problem:
+            command = " ".join(problem.cmd[:6])
+            raise CannotGoOn(f"`{command} ...` failed; `apt-get update` may help:\n{problem.output}") from problem
         choose_iptables(tree / "usr/sbin")
         # `dpkg -x` gives the tree the date of the newest package, which `prune` would take for the last use.
         used(tree)
@@ -130,12 +127,3 @@ def iptables_works(program: Path) -> bool:
     environment = os.environ | dict(unpacked(program.parents[2]).environment)
     command = ["unshare", "--net", str(program), "iptables", "-t", "nat", "-N", "MUSTER"]
     return subprocess.run(command, check=False, capture_output=True, env=environment).returncode == 0
-
-
-def run(command: list[str], folder: Path) -> None:
-    """Run a package tool in `folder`."""
-    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder)
-    if done.returncode != 0:
-        raise CannotGoOn(
-            f"`{' '.join(command[:6])} ...` failed; `apt-get update` may help:\n{(done.stdout + done.stderr).strip()}"
-        )

@@ -26,7 +26,7 @@ class Module:
     linking: str = "-s -w"
 
 
-# Where Docker is; else nobody needs it.
+# Only needed where Docker is.
 KIND = Module("kind", (("kind", "sigs.k8s.io/kind"),))
 MODULES = (
     Module("pause", (("pause", "."),)),

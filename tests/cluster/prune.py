@@ -9,7 +9,7 @@ from cluster.places import alone_in_cache, cache
 from cluster.say import say
 
 KEPT_SECONDS = 14 * 24 * 3600.0
-# Not made by a hash of anything, or nobody's any more.
+# Not named by a hash, or no longer used.
 KEPT = ("lock",)
 
 
@@ -41,5 +41,5 @@ def programs_that_run() -> Iterator[Path]:
         try:
             yield (process / "exe").readlink()
         except OSError:
-            # Gone, the kernel's own, or no process at all.
+            # It has exited, is a kernel thread, or is not a process at all.
             continue

@@ -41,20 +41,20 @@ class Grant:
 
 def uses(events: Iterable[Mapping[str, Any]], account: str) -> frozenset[Use]:
     """What a service account (`namespace:name`) asked for; what isn't about resources is everybody's right."""
-    found = set()
+    result = set()
     for event in events:
         about = event.get("objectRef")
         if event["user"].get("username") != f"system:serviceaccount:{account}" or not about or "resource" not in about:
             continue
         resource = "/".join(filter(None, [about["resource"], about.get("subresource")]))
         allowed = event.get("annotations", {}).get("authorization.k8s.io/decision") != "forbid"
-        found.add(
+        result.add(
             Use(
                 *(event["verb"], about.get("apiGroup", ""), resource),
                 *(about.get("namespace", ""), about.get("name", ""), allowed),
             )
         )
-    return frozenset(found)
+    return frozenset(result)
 
 
 def grants(objects: Iterable[Mapping[str, Any]], account: str) -> frozenset[Grant]:
@@ -65,7 +65,7 @@ def grants(objects: Iterable[Mapping[str, Any]], account: str) -> frozenset[Gran
         for each in objects
         if each["kind"] in {"Role", "ClusterRole"}
     }
-    found: set[Grant] = set()
+    result: set[Grant] = set()
     for binding in objects:
         if binding["kind"] not in {"RoleBinding", "ClusterRoleBinding"}:
             continue
@@ -75,8 +75,8 @@ def grants(objects: Iterable[Mapping[str, Any]], account: str) -> frozenset[Gran
         role = binding["roleRef"]
         home = where if role["kind"] == "Role" else EVERYWHERE
         for rule in rules.get((role["kind"], home, role["name"]), []):
-            found.update(single(rule, where))
-    return frozenset(found)
+            result.update(single(rule, where))
+    return frozenset(result)
 
 
 def single(rule: Mapping[str, Any], namespace: str) -> Iterator[Grant]:

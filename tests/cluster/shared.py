@@ -117,7 +117,7 @@ class Kubectl:
         return done.stdout
 
     def begin(self, *arguments: str) -> "subprocess.Popen[str]":
-        """Start one that goes on, such as a watch; whoever starts it ends it."""
+        """Start a process that runs on, such as a watch; the caller ends it."""
         return subprocess.Popen([*self._command, *arguments], stdout=subprocess.PIPE, text=True)
 
     def apply(self, *manifests: Manifest) -> None:
@@ -127,7 +127,7 @@ class Kubectl:
     def define(self, definition: str) -> None:
         """Have a CustomResourceDefinition as it is written, and wait until its resources are served.
 
-        Whoever asks for its condition before it has any is refused: first it gets its names, and with them conditions.
+        kubectl refuses to wait for a condition of an object without any: first wait for its names, then there are some.
         """
         metadata, spec = (yaml.safe_load(definition)[part] for part in ("metadata", "spec"))
         # Others may have applied it, or helm.

@@ -20,7 +20,7 @@ CTRL_C = b"\x03"
 
 @dataclass
 class Terminal:
-    """Use it in a `with`; the command is gone afterwards. What it shows is read at once: who isn't read has to wait."""
+    """Use it in a `with`, which ends the command. What it shows is read at once: who isn't read has to wait."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
@@ -86,5 +86,5 @@ class Terminal:
     def _next(self) -> bytes:
         try:
             return os.read(self._keyboard, 2**16)
-        except OSError:  # what Linux says when nobody has the terminal any more
+        except OSError:  # Linux's error once no process has the terminal open
             return b""

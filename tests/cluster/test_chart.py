@@ -10,8 +10,8 @@ from cluster import chart, rights
 from cluster.helm import CHART, Values
 from cluster.places import ROOT
 from cluster.rights import EVERYWHERE
-from muster.api.load import load
-from muster.api.operator_config import OperatorConfig, read_config
+from muster.api.config.operator import OperatorConfig, read_config
+from muster.api.yaml.load import load
 
 IMAGE: Values = {"image": {"repository": "registry.example/muster"}}
 EVERYTHING: Values = {
@@ -139,8 +139,8 @@ def test_without_pools_there_is_no_configuration() -> None:
 
 def test_pod_groups_are_for_the_queues_that_are_on() -> None:
     def groups(**queues: bool) -> set[str]:
-        found = rights.grants(chart.render({**IMAGE, "queues": queues}), ACCOUNT)
-        return {grant.group for grant in found if grant.resource == "podgroups"}
+        result = rights.grants(chart.render({**IMAGE, "queues": queues}), ACCOUNT)
+        return {grant.group for grant in result if grant.resource == "podgroups"}
 
     assert groups() == set()
     assert groups(volcano=True) == {"scheduling.volcano.sh"}

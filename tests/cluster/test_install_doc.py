@@ -3,16 +3,15 @@
 import re
 import shlex
 
-import pytest
 import yaml
 
-from cluster import chart
 from cluster.helm import CHART
 from cluster.places import ROOT
 from cluster.shared import Kubectl
 
 TEXT = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
-COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL) for line in block.splitlines()]
+BLOCKS = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
+COMMANDS = [line for block in BLOCKS for line in re.sub(r"\\\n\s*", "", block).splitlines()]
 NAMESPACE = "--namespace"
 
 
@@ -21,16 +20,6 @@ def test_every_command_is_looked_at() -> None:
         *("make image", "docker push", "docker buildx", "helm upgrade", "helm uninstall"),
         *("kubectl rollout", "kubectl apply", "kubectl delete"),
     }
-
-
-@pytest.mark.parametrize("command", [each for each in COMMANDS if each.startswith("helm upgrade --install")])
-def test_the_chart_takes_what_is_set(command: str) -> None:
-    _, _, _, release, folder, *options = shlex.split(command)
-    assert ROOT / folder == CHART
-    options.remove("--create-namespace")
-    objects = chart.documents(chart.helm(["template", release, str(CHART), *options, chart.KUBE_VERSION], {}))
-    namespace = options[options.index(NAMESPACE) + 1]
-    assert chart.one(objects, "Deployment", "muster")["metadata"]["namespace"] == namespace
 
 
 def test_the_crd_is_taken_by_the_api_server(kubectl: Kubectl) -> None:
@@ -58,8 +47,8 @@ def test_the_table_has_every_value() -> None:
         for key, value in values.items()
         for name in ([f"{key}.{each}" for each in value] if key in nested else [key])
     }
-    found = set()
+    result = set()
     for cell in re.findall(r"^\| (`.*?`) \|", TEXT, re.MULTILINE):
         names = re.findall(r"`([^`]+)`", cell)
-        found |= {names[0].split(".")[0] + name if name.startswith(".") else name for name in names}
-    assert found == expected
+        result |= {names[0].split(".")[0] + name if name.startswith(".") else name for name in names}
+    assert result == expected

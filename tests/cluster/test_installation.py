@@ -1,4 +1,4 @@
-"""muster as its users install it: by the chart, for a namespace or the whole cluster, upgraded, and gone again."""
+"""muster as its users install it: by the chart, for a namespace or the whole cluster, upgraded, and uninstalled."""
 
 import pytest
 
@@ -47,8 +47,8 @@ def test_an_upgrade_is_nothing_to_a_job_that_trains(installed_operator: Installa
     let_go(kubectl, namespace, "upgraded")
     kubectl.wait("condition=Complete", f"{JOB}/upgraded", inside)
     end = status(kubectl, namespace, "upgraded")
-    assert (end["incarnation"], succeeded(end)) == (1, "4/4")
-    # One that had begun again would have counted from 1, and one that had waited would not have gone on.
+    assert (end["attempt"], succeeded(end)) == (1, "4/4")
+    # A restarted one would have counted from 1, and one that had waited would not have continued.
     assert end["progress"]["step"] > then > 1
     kubectl("delete", JOB, "upgraded", inside)
 

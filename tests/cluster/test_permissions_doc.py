@@ -1,4 +1,4 @@
-"""docs/operator.md tells of each right that the chart gives, and of no other."""
+"""docs/permissions.md tells of each right that the chart gives, and of no other."""
 
 import itertools
 import re
@@ -34,15 +34,15 @@ def where(grant: Grant) -> str:
 
 
 def test_the_table_is_what_the_chart_gives() -> None:
-    text = (ROOT / "docs" / "operator.md").read_text(encoding="utf-8")
-    told: dict[str, set[tuple[str, str, str, str]]] = {"": set(), **{option: set() for option in OPTIONS}}
+    text = (ROOT / "docs" / "permissions.md").read_text(encoding="utf-8")
+    fields: dict[str, set[tuple[str, str, str, str]]] = {"": set(), **{option: set() for option in OPTIONS}}
     for verbs, resource, names, place, option, why in ROW.findall(text):
         assert why
         for verb, name in itertools.product(verbs.split(", "), re.findall(r"`([^`]+)`", names) or [""]):
-            told[option].add(
+            fields[option].add(
                 (verb, resource, name.replace("<namespace>", chart.NAMESPACE).replace("<token>", "git-token"), place)
             )
     always = granted({})
-    assert told[""] == always
+    assert fields[""] == always
     for option, values in OPTIONS.items():
-        assert told[option] == granted(values) - always, option
+        assert fields[option] == granted(values) - always, option

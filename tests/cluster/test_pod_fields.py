@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from cluster.shared import Cluster
 from muster.api.document import JSON
-from muster.api.pod_schema import pod_schema
-from muster.kube.answers import mapping, string
-from muster.kube.client import Client
+from muster.api.json_fields import mapping, string
+from muster.api.validation.rules.pods.schema import pod_schema
+from muster.clients.kubernetes.client import Client
 
 OF_THEIR_OWN = {"Quantity": "quantity", "IntOrString": "port", "Time": "text", "FieldsV1": "anything"}
 
@@ -38,9 +38,10 @@ async def test_what_the_api_server_knows_of_pods_muster_knows(cluster: Cluster) 
     finally:
         await client.close()
     core = {name.rpartition(".")[2]: mapping(value) for name, value in schemas.items() if ".core.v1." in name}
-    known = pod_schema().types
-    told = {name: mapping(core[name].get("properties")) for name in known if name in core}
+    current = pod_schema().types
+    told = {name: mapping(core[name].get("properties")) for name in current if name in core}
     assert {name: {field: kind(mapping(each)) for field, each in fields.items()} for name, fields in told.items()} == {
-        name: {field: known[name][field] for field in fields if field in known[name]} for name, fields in told.items()
+        name: {field: current[name][field] for field in fields if field in current[name]}
+        for name, fields in told.items()
     }
-    assert len(told) > len(known) * 0.9
+    assert len(told) > len(current) * 0.9

@@ -11,14 +11,14 @@ from cluster.shared import Cluster, Kubectl
 from muster.api.changes import CHANGE_SENTENCE, OVER_SENTENCE
 from muster.api.crd import crd, crd_yaml
 from muster.api.document import JSON, Document
-from muster.api.load import NotReadable, load
-from muster.api.serialise import spec_fields, to_yaml
-from muster.api.validate import validate
-from muster.kube.client import Client
-from muster.kube.errors import ApiError
-from muster.kube.kinds import JOBS, Kind, Object
+from muster.api.validation.validate import validate
+from muster.api.yaml.load import NotReadable, load
+from muster.api.yaml.serialise import spec_fields, to_yaml
+from muster.clients.kubernetes.client import Client
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import JOBS, Kind, Object
 from unit.api.api_resources import BadResource, bad_resources, fields, full_resource, part, problems, resource, spec
-from unit.sagemaker.builders import sagemaker_spec
+from unit.render.sagemaker.builders import sagemaker_spec
 
 TWIN = Kind("twin.test", JOBS.version, JOBS.plural, JOBS.name)
 """The resource in another group, which no operator of the cluster looks at."""
@@ -27,7 +27,7 @@ ROWS = bad_resources()
 NAMES = [f"{row.at} {row.says}"[:60] for row in ROWS]
 SCALAR_CASES = Path(__file__).parents[1] / "unit" / "api" / "kubectl_scalars.json"
 EXAMPLES = sorted((Path(__file__).parents[2] / "training" / "examples").glob("*/job.yaml"))
-SAGEMAKER_JOBS = Path(__file__).parents[1] / "unit" / "sagemaker" / "jobs"
+SAGEMAKER_JOBS = Path(__file__).parents[1] / "unit" / "render" / "sagemaker" / "jobs"
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def messages(schema: JSON) -> set[str]:
 @pytest.mark.parametrize("row", ROWS, ids=NAMES)
 async def test_the_api_server_refuses_what_the_table_says(client: Client, row: BadResource) -> None:
     said = await refusal(client, row.value)
-    assert bool(said) == (row.by != "nobody"), said
+    assert bool(said) == (row.by != "muster"), said
     if row.by == "cel":
         ((_, message),) = problems(row.value)
         # one rule's sentence may end as another's
@@ -166,8 +166,9 @@ ALLOWED: list[dict[str, JSON]] = [
     {"suspend": True},
     {"startupTimeoutSeconds": 61},
     {"activeDeadlineSeconds": None},
-    {"cleanup": {"pods": "All"}},
-    {"cleanup": None},
+    {"cleanPodPolicy": "All"},
+    {"cleanPodPolicy": "Running"},
+    {"ttlSecondsAfterFinished": 86_400},
     {},
 ]
 OTHERS: list[dict[str, JSON]] = [
@@ -236,10 +237,10 @@ async def test_a_training_job_is_made_of_what_was_accepted(
     del twin  # it is known
     body = {**resource(spec=sagemaker_spec({}, {})), "apiVersion": TWIN.api_version}
     job = await client.create(TWIN, namespace, body)
-    assert await change(client, job, {"recovery": {"maxRestarts": 2}}) == ""
+    assert await change(client, job, {"failurePolicy": {"maxRestarts": 2}}) == ""
     assert f"spec: Forbidden: {CHANGE_SENTENCE}" in await change(client, job, changes)
     assert await change(client, job, {"suspend": True}) == ""
-    assert await change(client, job, {"recovery": None, **changes, "suspend": False}) == ""
+    assert await change(client, job, {"failurePolicy": None, **changes, "suspend": False}) == ""
 
 
 def test_every_field_is_among_the_changes() -> None:
@@ -309,7 +310,7 @@ async def test_a_list_of_jobs_reads_well(twin: Kubectl, client: Client, job: Obj
         "status": {
             "phase": "Running",
             "message": "Step 120",
-            "incarnation": 1,
+            "attempt": 1,
             "ranks": {"world": 4, "running": 4, "ready": "4/4"},
             "progress": {"step": 120},
         }
@@ -319,8 +320,8 @@ async def test_a_list_of_jobs_reads_well(twin: Kubectl, client: Client, job: Obj
     assert said[0].split() == ["NAME", "BACKEND", "PHASE", "NODES", "RANKS", "STEP", "AGE"]
     assert said[1].split()[:-1] == ["digits", "Kubernetes", "Running", "2", "4/4", "120"]
     wide = twin("get", f"{TWIN.plural}.{TWIN.group}", f"--namespace={namespace}", "-o", "wide").splitlines()
-    assert wide[0].split()[-2:] == ["INCARNATION", "MESSAGE"]
-    assert wide[1].endswith("1             Step 120")
+    assert wide[0].split()[-2:] == ["ATTEMPT", "MESSAGE"]
+    assert wide[1].split()[-3:] == ["1", "Step", "120"]
 
 
 # --- what the rules cost

@@ -20,12 +20,12 @@ def test_what_muster_asks_for_is_granted_and_what_is_granted_it_asks_for(
     assert rights.not_granted(rights.uses(events, account), granted) == []
     # Every operator of the run counts, for each saw another part of the jobs' lives.
     used = {(use.verb, use.group, use.resource) for each in accounts(events) for use in rights.uses(events, each)}
-    given = {(grant.verb, grant.group, grant.resource) for grant in granted}
-    assert sorted(used - given) == []
+    value = {(grant.verb, grant.group, grant.resource) for grant in granted}
+    assert sorted(used - value) == []
     if not whole_run:
-        unseen = ", ".join(" ".join(filter(None, each)) for each in sorted(given - used))
-        pytest.skip(f"rights that nobody uses are seen only when all of the cluster's tests run; here: {unseen or '-'}")
-    assert sorted(given - used) == []
+        unseen = ", ".join(" ".join(filter(None, each)) for each in sorted(value - used))
+        pytest.skip(f"unused permissions are found only when all of the cluster's tests run; here: {unseen or '-'}")
+    assert sorted(value - used) == []
 
 
 def accounts(events: list[audit.Event]) -> set[str]:

@@ -8,13 +8,13 @@ import time
 import pytest
 
 from cluster.shared import Kubectl
-from muster.kube.client import Client
-from muster.kube.kinds import SECRETS
-from muster.ranks.authorities import AUTHORITY_SECONDS, SERVING_SECONDS, SPREAD_SECONDS
-from muster.ranks.certificate import ServingCertificate
-from muster.ranks.refusal import Reason, Refused
-from muster.runtime.cluster.trust import NoTrust, Trust, TrustSetting
-from muster_worker.contract import TOKEN_AUDIENCE
+from muster.clients.kubernetes.client import Client
+from muster.collector.door.refusal import Reason, Refused
+from muster.collector.trust.authorities import AUTHORITY_SECONDS, SERVING_SECONDS, SPREAD_SECONDS
+from muster.collector.trust.certificate import ServingCertificate
+from muster.controller.trust.trust import NoTrust, Trust, TrustSetting
+from muster.objects.kubernetes.kinds import SECRETS
+from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 SECRET = "muster-collector"
 REMOVED_SEED = '[{"op": "remove", "path": "/data/gang-seed"}]'
@@ -41,8 +41,8 @@ class Replica:
 
 def authorities(kubectl: Kubectl, namespace: str) -> list[dict[str, object]]:
     secret = json.loads(kubectl("get", "secret", SECRET, "-n", namespace, "-o", "json"))
-    found: list[dict[str, object]] = json.loads(base64.b64decode(secret["data"]["authorities.json"]))["authorities"]
-    return found
+    result: list[dict[str, object]] = json.loads(base64.b64decode(secret["data"]["authorities.json"]))["authorities"]
+    return result
 
 
 async def test_replicas_that_start_together_agree(client: Client, namespace: str, kubectl: Kubectl) -> None:

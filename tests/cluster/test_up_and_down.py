@@ -57,6 +57,6 @@ def test_two_commands_at_once_are_refused(own_cluster: SharedCluster) -> None:
 
 
 def wait_until_it_runs(component: str, start: subprocess.Popen[str]) -> None:
-    """Look until it's there: a process that begins tells nobody."""
+    """Poll until it's there: a starting process sends no event."""
     while all(found.name != component for found in lifecycle.running()):
         assert start.poll() is None, start.communicate()[0]

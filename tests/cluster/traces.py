@@ -38,7 +38,7 @@ def processes() -> Iterator[str]:
         try:
             program = (process / "exe").readlink()
         except OSError:
-            # Gone, or the kernel's own.
+            # It has exited, or is a kernel thread.
             continue
         if int(process.name) in marked or program.is_relative_to(places.cache()):
             yield f"process {process.name} {program}"

@@ -13,7 +13,7 @@ from cluster.say import CannotGoOn
 
 # On an idle machine everything is there within seconds; two cores busy with something else take their time.
 PATIENCE_SECONDS = 120.0
-# Nobody tells when a port begins to listen or a file appears: it's asked this often.
+# There is no event for a port that starts to listen or a file that appears: poll this often.
 PAUSE_SECONDS = 0.05
 
 
@@ -23,7 +23,7 @@ def until(ready: Callable[[], bool], component: Component, what: str) -> None:
     while not ready():
         component.check()
         if time.monotonic() > deadline:
-            raise CannotGoOn(f"{what} isn't there after {PATIENCE_SECONDS:.0f} s. {component.last_words()}")
+            raise CannotGoOn(f"{what} isn't there after {PATIENCE_SECONDS:.0f} s. {component.termination_messages()}")
         time.sleep(PAUSE_SECONDS)
 
 
@@ -47,4 +47,6 @@ def wait_for(kubectl: Sequence[str], condition: str, objects: Sequence[str], com
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode != 0:
         component.check()
-        raise CannotGoOn(f"{' '.join(objects)}: no {condition}: {done.stderr.strip()}. {component.last_words()}")
+        raise CannotGoOn(
+            f"{' '.join(objects)}: no {condition}: {done.stderr.strip()}. {component.termination_messages()}"
+        )

@@ -1,16 +1,28 @@
 """What tests that run side by side have one of."""
 
 import fcntl
-import tempfile
+import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from muster_dev.places import ROOT
+from own_network import may_have_own_network, own_network
+
 
 @pytest.fixture
-def turn_at_the_meeting_port() -> Iterator[None]:
-    """The machine has one port where the ranks of SageMaker jobs meet: these tests take turns at it."""
-    with (Path(tempfile.gettempdir()) / "muster-tests-meeting-port").open("w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+def own_meeting_port() -> Iterator[None]:
+    """The port where the ranks of SageMaker jobs meet: a network has it once. Root gives the test a network of its own.
+
+    Others take turns at the machine's.
+    """
+    if may_have_own_network():
+        with own_network():
+            yield
+        return
+    checkout = os.open(ROOT, os.O_RDONLY)
+    try:
+        fcntl.flock(checkout, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(checkout)

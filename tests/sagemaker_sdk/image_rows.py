@@ -72,8 +72,8 @@ def named(full: dict[str, Any], short: dict[str, str]) -> Iterator[tuple[str, An
 
 
 def pythons_of(images: dict[str, Any]) -> list[str]:
-    found: list[str] = images.get("py_versions") or list(images)
-    return found
+    result: list[str] = images.get("py_versions") or list(images)
+    return result
 
 
 def training(name: str) -> dict[str, Any]:

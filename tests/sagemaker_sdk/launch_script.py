@@ -32,10 +32,10 @@ def launch_script(cases: Sequence[Case], role: str) -> str:
 def _fit(case: Case, role: str) -> str:
     has_script = case.estimator != "Estimator" or "entry_point" in case.kwargs
     script: dict[str, JSON] = {"entry_point": "train.py", "source_dir": SOURCE} if has_script else {}
-    given = _arguments({"role": role, **script, **case.kwargs})
+    value = _arguments({"role": role, **script, **case.kwargs})
     session = f"Session(boto3.Session(region_name={case.region!r}))"
     called = f"{_code(case.inputs)}, job_name={case.name!r}"
-    return f"{case.estimator}({given}, sagemaker_session={session}).fit({called})"
+    return f"{case.estimator}({value}, sagemaker_session={session}).fit({called})"
 
 
 def _arguments(fields: dict[str, JSON]) -> str:

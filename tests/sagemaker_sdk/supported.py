@@ -18,10 +18,10 @@ NAMES = (
 
 
 def main() -> None:
-    found = {name: getattr(fw_utils, name) for name in NAMES}
-    found["UNSUPPORTED_DLC_IMAGE_FOR_SM_PARALLELISM"] = Framework.UNSUPPORTED_DLC_IMAGE_FOR_SM_PARALLELISM
-    found["HIGHEST_LEGACY_MODE_ONLY_VERSION"] = str(TensorFlow._HIGHEST_LEGACY_MODE_ONLY_VERSION)
-    Path(sys.argv[1]).write_text(json.dumps(found), encoding="utf-8")
+    result = {name: getattr(fw_utils, name) for name in NAMES}
+    result["UNSUPPORTED_DLC_IMAGE_FOR_SM_PARALLELISM"] = Framework.UNSUPPORTED_DLC_IMAGE_FOR_SM_PARALLELISM
+    result["HIGHEST_LEGACY_MODE_ONLY_VERSION"] = str(TensorFlow._HIGHEST_LEGACY_MODE_ONLY_VERSION)
+    Path(sys.argv[1]).write_text(json.dumps(result), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -34,8 +34,8 @@ def main() -> int:
 
 def too_old() -> str:
     """What is wrong with this Python, and which one on this machine to name instead."""
-    found = [name for name in NEWER if shutil.which(name)]
-    remedy = f"name a newer one: make PYTHON={found[0]} ..." if found else "install one: apt-get install python3.11"
+    path = [name for name in NEWER if shutil.which(name)]
+    remedy = f"name a newer one: make PYTHON={path[0]} ..." if path else "install one: apt-get install python3.11"
     version = ".".join(str(part) for part in sys.version_info[:3])
     return f"muster needs Python 3.11 or newer; {sys.executable} is {version}. To go on, {remedy}"
 

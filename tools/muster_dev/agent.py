@@ -9,10 +9,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from pathlib import Path
 
 from muster_dev.places import ROOT
+from muster_dev.pythons import OLDEST, agent_pythons
 
 FOLDER = "training/muster_worker"
 OWN = "muster_worker"
@@ -28,8 +28,8 @@ import muster_worker
 for found in pkgutil.walk_packages(muster_worker.__path__, "muster_worker."):
     if found.name.rpartition(".")[2] != "__main__" and ".site" not in found.name:
         importlib.import_module(found.name)
-from muster_worker import contract
-for name, kind in vars(contract).items():
+from muster_worker.contract import schema
+for name, kind in vars(schema).items():
     if dataclasses.is_dataclass(kind):
         typing.get_type_hints(kind)
 """
@@ -42,13 +42,13 @@ def sources() -> Iterator[Path]:
 
 def foreign_imports() -> Sequence[str]:
     """Imports of anything that is neither the standard library nor the agent itself."""
-    known = sys.stdlib_module_names | {OWN, CHAINED}
+    current = sys.stdlib_module_names | {OWN, CHAINED}
     return [
         f"{file.relative_to(ROOT)} imports {name}"
         for file in sources()
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         for name in imported(node)
-        if name.partition(".")[0] not in known
+        if name.partition(".")[0] not in current
     ]
 
 
@@ -61,26 +61,16 @@ def imported(node: ast.AST) -> list[str]:
     return []
 
 
-@lru_cache(maxsize=1)
-def older_python() -> str | None:
-    """A Python 3.8 that runs (a version manager's stub may not); None when this machine has none."""
-    known = (shutil.which("python3.8"), *sorted(Path("~/.pyenv/versions").expanduser().glob("3.8.*/bin/python3.8")))
-    for candidate in known:
-        if candidate and subprocess.run([candidate, "-c", ""], check=False, capture_output=True).returncode == 0:
-            return str(candidate)
-    return None
-
-
 def older_python_name() -> str:
-    """For the check's line: which Python it was, or that there was none."""
-    return older_python() or "Python 3.8 (there is none here: not tried)"
+    """For the check's line: which Python it is, and whether it is the oldest that the agent has to run on."""
+    version, python = next(agent_pythons())
+    is_oldest = version == f"{OLDEST[0]}.{OLDEST[1]}"
+    return f"Python {version} ({python})" + ("" if is_oldest else "; NOT TRIED on 3.8, which is not here")
 
 
 def problems_on_older_python() -> Sequence[str]:
-    """Compile and import every module of the agent on Python 3.8."""
-    python = older_python()
-    if python is None:
-        return []
+    """Compile and import every module of the agent on the oldest Python that is here."""
+    _, python = next(agent_pythons())
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(ROOT / FOLDER, Path(folder) / OWN, ignore=shutil.ignore_patterns("__pycache__"))
         command = [python, "-I", "-W", "error", "-c", TRIAL, folder]

@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
-from muster.api.status import Progress, RankDetail, RankStatus, StateRange, Status
-from muster.cli.board import board
-from muster.cli.view import View
-from muster.plan.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
-from muster_worker.contract import MetricValue, RankReport, Report
+from muster.api.status.status import Progress, RankDetail, RankStatus, StateRange, Status
+from muster.cli.board.board import board
+from muster.cli.board.view import View
+from muster.core.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
+from muster_worker.contract.schema import MetricValue, RankReport, Report
 
 WIDTH, HEIGHT = 104, 24
 PROCS = 2
@@ -88,7 +88,7 @@ def _killed() -> View:
                 StateRange(state="Stopped", count=3, ranks="0-1,3"),
             ),
             details=(
-                RankDetail(rank=2, node=1, node_name="digits-1", state="Failed", signal=9, reason="RankKilled"),
+                RankDetail(rank=2, node=1, state="Failed", signal=9, reason="RankKilled"),
                 *(_stopped(rank) for rank in (0, 1, 3)),
             ),
         ),
@@ -101,7 +101,6 @@ def _stopped(rank: int) -> RankDetail:
     return RankDetail(
         rank=rank,
         node=rank // PROCS,
-        node_name=f"digits-{rank // PROCS}",
         state="Stopped",
         signal=15,
         reason="StoppedByMuster",

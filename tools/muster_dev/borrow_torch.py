@@ -59,8 +59,8 @@ def find(python: str) -> Torch | None:
     done = subprocess.run([python, "-c", PROBE], check=False, capture_output=True, text=True)
     if done.returncode != 0:
         return None
-    found = json.loads(done.stdout.splitlines()[-1])
-    torch = Torch(found["version"], tuple(found["folders"]))
+    document = json.loads(done.stdout.splitlines()[-1])
+    torch = Torch(document["version"], tuple(document["folders"]))
     return None if Path(torch.folders[0]).is_relative_to(VENV) else torch
 
 
@@ -98,7 +98,7 @@ def forget() -> None:
         (BIN / "torchrun").unlink(missing_ok=True)
 
 
-def trouble() -> str | None:
+def problem() -> str | None:
     """Why the environment can't work with what it borrows; None when it can."""
     done = subprocess.run(trial(PYTHON), check=False, capture_output=True, text=True)
     if done.returncode == 0:

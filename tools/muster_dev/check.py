@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from muster_dev import agent, generated, lock, package, tree
+from muster_dev import agent, generated, lock, package, purity, tree
 from muster_dev.places import BIN, ROOT
 
 
@@ -53,6 +53,7 @@ CHECKS = (
     ),
     Check("lint (ruff)", tool("ruff", "check", "--no-cache", "--quiet", "--output-format=concise", ".")),
     Check("imports go one way (import-linter)", tool("lint-imports", "--no-cache", "--no-logo")),
+    Check("pure folders use no clock, randomness, environment or I/O", purity.impure),
     Check("the agent imports only the standard library", agent.foreign_imports),
     Check("the agent's code is Python 3.8 (vermin)", tool("vermin", *agent.VERMIN)),
     Check("what runs in launch scripts' processes is Python 3.9 (vermin)", tool("vermin", *STAND_IN)),
@@ -67,6 +68,11 @@ CHECKS = (
 
 def main(_: Sequence[str]) -> int:
     """Run all checks, say what each found; the exit code."""
+    return 1 if any(result.problems for result in run_all()) else 0
+
+
+def run_all() -> Sequence[Result]:
+    """Run all checks, and say what each found."""
     # PYTHONPATH is how this package was found; the tools shall not see it.
     os.environ.pop("PYTHONPATH", None)
     begun = time.monotonic()
@@ -79,7 +85,7 @@ def main(_: Sequence[str]) -> int:
     failed = sum(1 for result in results if result.problems)
     verdict = f"{failed} of {len(results)} failed" if failed else f"all {len(results)} are fine"
     print(f"check: {verdict}, in {time.monotonic() - begun:.0f} s", flush=True)
-    return 1 if failed else 0
+    return results
 
 
 def examine(check: Check) -> Result:

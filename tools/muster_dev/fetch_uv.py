@@ -8,8 +8,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -37,9 +35,9 @@ def uv() -> Path:
         return program
     say(f"fetching uv {version}, the installer (17 MB), to {folder}")
     # Another make may do the same: each fills a folder of its own, and renaming is all or nothing.
-    with tempfile.TemporaryDirectory(dir=cache()) as scratch, a_pip(Path(scratch)) as pip:
+    with tempfile.TemporaryDirectory(dir=cache()) as scratch:
         fetched = Path(scratch) / "uv"
-        command = [*pip, "install", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes"]
+        command = [*a_pip(Path(scratch)), "install", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes"]
         done = subprocess.run(
             [*command, "--target", str(fetched), "-r", str(PIN)],
             check=False,
@@ -55,70 +53,24 @@ def uv() -> Path:
 
 def pinned_version() -> str:
     """The version in requirements/uv.txt."""
-    found = re.search(r"^uv==(\S+)", PIN.read_text(encoding="utf-8"), re.MULTILINE)
-    if found is None:
+    match = re.search(r"^uv==(\S+)", PIN.read_text(encoding="utf-8"), re.MULTILINE)
+    if match is None:
         raise GiveUp(f"{PIN} names no version of uv: run `make lock`")
-    return found.group(1)
+    return match.group(1)
 
 
-@contextmanager
-def a_pip(scratch: Path) -> Iterator[list[str]]:
-    """The command of a pip: this Python's own, one in a throw-away environment (ensurepip), or Debian's wheel of it."""
-    place = scratch / "pip"
+def a_pip(scratch: Path) -> list[str]:
+    """The command of a pip: this Python's own, or one in a throw-away environment under `scratch` (ensurepip)."""
     if works([sys.executable, "-m", "pip", "--version"]):
-        yield [sys.executable, "-m", "pip"]
-    elif works([sys.executable, "-m", "venv", str(place)]):
-        yield [str(place / "bin" / "python"), "-m", "pip"]
-    else:
-        yield [sys.executable, str(debian_pip(scratch))]
-
-
-def debian_pip(scratch: Path) -> Path:
-    """Unpack pip from Debian's package under `scratch`: Debian's Python comes without pip and without ensurepip.
-
-    Nothing is installed or changed on the machine, and root is not needed.
-    """
+        return [sys.executable, "-m", "pip"]
+    place = scratch / "pip"
+    if works([sys.executable, "-m", "venv", str(place)]):
+        return [str(place / "bin" / "python"), "-m", "pip"]
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    give_up = GiveUp(
+    raise GiveUp(
         f"{sys.executable} has neither pip nor ensurepip. Install one (Debian: apt-get install python{version}-venv), "
         "or name a Python that has it: make PYTHON=..."
     )
-    if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
-        raise give_up
-    say("this Python has neither pip nor ensurepip: unpacking Debian's pip (2 MB) beside it, nothing is installed")
-    environment = {**os.environ, "APT_CONFIG": str(private_apt(scratch))}
-    steps = (["apt-get", "-qq", "update"], ["apt-get", "-qq", "download", "python3-pip-whl"])
-    if not all(subprocess.run(step, check=False, cwd=scratch, env=environment).returncode == 0 for step in steps):
-        raise give_up
-    for package in scratch.glob("*.deb"):
-        subprocess.run(["dpkg-deb", "--extract", str(package), str(scratch / "debian")], check=True)
-    wheels = sorted((scratch / "debian").rglob("pip-*.whl"))
-    if not wheels:
-        raise give_up
-    return wheels[-1] / "pip"
-
-
-def private_apt(scratch: Path) -> Path:
-    """A configuration for apt: the machine's own (its proxies), but with lists and cache under `scratch`, and no hooks.
-
-    Container images clear the machine's cache in a hook of `apt-get update`.
-    """
-    for folder in ("lists/partial", "cache/archives/partial"):
-        (scratch / folder).mkdir(parents=True)
-    dumped = subprocess.run(["apt-config", "dump"], check=False, capture_output=True, text=True).stdout.splitlines()
-    ours = {
-        "Dir::State::Lists": f"{scratch}/lists",
-        "Dir::Cache": f"{scratch}/cache",
-        # What `dumped` has would be read, and its hooks run, once more.
-        "Dir::Etc::Main": "/dev/null",
-        "Dir::Etc::Parts": "/dev/null",
-        # As root, apt would fetch as a user of its own, who may not write here.
-        "APT::Sandbox::User": "root",
-    }
-    kept = [line for line in dumped if "-Invoke" not in line]
-    config = scratch / "apt.conf"
-    config.write_text("\n".join([*kept, *(f'{name} "{value}";' for name, value in ours.items())]) + "\n", "utf-8")
-    return config
 
 
 def works(command: list[str]) -> bool:
@@ -150,10 +102,10 @@ def pip_settings() -> dict[str, str]:
     listed = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], check=False, capture_output=True, text=True
     ).stdout
-    found = {}
+    result = {}
     # pip lists the variables first; they go before what files say.
     for name, value in reversed(re.findall(r"^[\w:]+\.([\w-]+)='(.*)'$", listed, re.MULTILINE)):
         if name in FROM_PIP:
-            found[FROM_PIP[name]] = " ".join(value.replace("\\n", " ").split())
-    links = [link for link in found.pop("UV_FIND_LINKS", "").split() if "://" in link or Path(link).is_dir()]
-    return {**found, **({"UV_FIND_LINKS": ",".join(links)} if links else {})}
+            result[FROM_PIP[name]] = " ".join(value.replace("\\n", " ").split())
+    links = [link for link in result.pop("UV_FIND_LINKS", "").split() if "://" in link or Path(link).is_dir()]
+    return {**result, **({"UV_FIND_LINKS": ",".join(links)} if links else {})}

@@ -19,13 +19,18 @@ POOLS = ("cpu", "g5", "p3dn", "p4d", "p5", "p5en", "trn1", "trn2")
 """The same for jobs of tests/unit/pools: one for each kind of machine."""
 
 _RENDER = str(ROOT / "tools" / "muster_dev" / "golden_render.py")
+_REFERENCE = str(ROOT / "tools" / "muster_dev" / "field_reference.py")
 
 CRD = "crds/muster.dev_distributedtrainingjobs.yaml"
 GENERATED = {
     CRD: (str(BIN / "muster"), "crd"),
     # Helm installs what is in a chart, and packs no links.
     f"charts/muster/{CRD}": (str(BIN / "muster"), "crd"),
-    "operator/muster/api/pod_fields.json": (str(PYTHON), str(ROOT / "tools" / "muster_dev" / "pod_fields.py")),
+    "operator/muster/api/validation/rules/pods/pod_fields.json": (
+        str(PYTHON),
+        str(ROOT / "tools" / "muster_dev" / "pod_fields.py"),
+    ),
+    **{f"docs/reference/{part}.md": (str(PYTHON), _REFERENCE, part) for part in ("spec", "status")},
     "docs/board.svg": (str(PYTHON), str(ROOT / "tools" / "muster_dev" / "board_picture.py")),
     **{
         f"tests/unit/golden/{name}.yaml": (str(PYTHON), _RENDER, f"training/examples/{name}/job.yaml")

@@ -15,8 +15,8 @@ from pathlib import Path
 from muster.api.document import JSON
 from muster.cli.import_script import ImportOptions, import_script
 
-JOBS = "tests/unit/sagemaker/jobs"
-GOLDEN = "tests/unit/sagemaker/golden"
+JOBS = "tests/unit/render/sagemaker/jobs"
+GOLDEN = "tests/unit/render/sagemaker/golden"
 ROLE = "arn:aws:iam::111122223333:role/SageMakerRole"
 
 OPTIONS = ImportOptions(
@@ -93,10 +93,10 @@ def case_script(name: str, case: Mapping[str, JSON]) -> str:
     estimator, arguments = str(case["estimator"]), case["kwargs"]
     code: dict[str, JSON] = {"entry_point": "train.py", "source_dir": "src"} if estimator != "Estimator" else {}
     every = {**code, **arguments} if isinstance(arguments, dict) else code
-    given = "".join(f"    {key}={written(value)},\n" for key, value in every.items())
+    values = "".join(f"    {key}={written(value)},\n" for key, value in every.items())
     job = f"golden-{name.replace('_', '-')}"
     inputs = written(case["inputs"])
-    return f"{HEAD}estimator = {estimator}(\n    role=role,\n{given})\nestimator.fit({inputs}, job_name={job!r})\n"
+    return f"{HEAD}estimator = {estimator}(\n    role=role,\n{values})\nestimator.fit({inputs}, job_name={job!r})\n"
 
 
 def written(value: JSON) -> str:
@@ -120,13 +120,13 @@ def _arguments(fields: Mapping[str, JSON]) -> str:
 
 def _input_arguments(config: JSON) -> dict[str, JSON]:
     """TrainingInput's arguments from the part of the request that it made."""
-    found: dict[str, JSON] = {}
+    result: dict[str, JSON] = {}
     for name, value in config.items() if isinstance(config, dict) else ():
         if isinstance(value, dict):
-            found.update(_input_arguments(value))
+            result.update(_input_arguments(value))
         elif name != "S3DataType":
-            found[_INPUT_ARGUMENTS[name]] = value
-    return found
+            result[_INPUT_ARGUMENTS[name]] = value
+    return result
 
 
 def code_folder(folder: Path) -> None:

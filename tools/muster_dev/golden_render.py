@@ -2,10 +2,10 @@
 
 import sys
 
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.cli.job_file import read_job
-from muster.cli.render import render_text
-from muster.cli.training_request import request_text
+from muster.cli.render.render import render_text
+from muster.cli.render.training_request import request_text
 
 AWS_REGION = "us-west-2"
 """Where a job for SageMaker is rendered for, unless it says it itself."""

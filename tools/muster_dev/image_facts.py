@@ -15,7 +15,7 @@ from typing import Any
 from muster_dev import sagemaker_sdk
 from muster_dev.places import ROOT
 
-FILE = ROOT / "operator" / "muster" / "backends" / "sagemaker" / "image_facts.json"
+FILE = ROOT / "operator/muster/render/sagemaker/image_facts.json"
 
 CATALOGUES = {
     "pytorch": "pytorch",
@@ -45,7 +45,7 @@ def main(_: Sequence[str]) -> int:
 def facts(sdk: Path) -> dict[str, Any]:
     """The document, from the SDK's tables in the folder that it is installed in."""
     registries: dict[str, dict[str, list[str]]] = {}
-    found = {name: catalogue(training(sdk, theirs), registries) for name, theirs in CATALOGUES.items()}
+    result = {name: catalogue(training(sdk, theirs), registries) for name, theirs in CATALOGUES.items()}
     hugging_face = training(sdk, "huggingface")
     by_version = {
         version: catalogue({**hugging_face, **bases, "versions": with_system(bases)}, registries)
@@ -57,7 +57,7 @@ def facts(sdk: Path) -> dict[str, Any]:
         "source": sagemaker_sdk.version(),
         "domains": domains(sdk, regions),
         "registries": registries,
-        **found,
+        **result,
         **evaluators,
         "transformers_aliases": hugging_face["version_aliases"],
         "hugging_face": by_version,
@@ -132,12 +132,12 @@ def registered(accounts: Mapping[str, str], registries: dict[str, dict[str, list
 def domains(sdk: Path, regions: Sequence[str]) -> dict[str, list[str]]:
     """The regions by the DNS domain of the partition of AWS that they are in, as botocore has them."""
     partitions = json.loads((sdk / "botocore" / "data" / "endpoints.json").read_text(encoding="utf-8"))["partitions"]
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for partition in partitions:
         matching = [region for region in regions if re.match(partition["regionRegex"], region)]
         if matching:
-            found.setdefault(partition["dnsSuffix"], []).extend(matching)
-    return found
+            result.setdefault(partition["dnsSuffix"], []).extend(matching)
+    return result
 
 
 def rendered(document: object, depth: int = 0) -> str:

@@ -52,7 +52,7 @@ ALONE = {
     "ninja.txt": ("a program for musl, for tests", "ninja"),
     # The last 2.x: what muster sends to SageMaker is compared with what this one sends.
     "sagemaker-sdk.txt": ("the SageMaker SDK that tests compare with", "sagemaker==2.257.7"),
-    # What runs in SageMaker's containers, and on this machine with `muster run --local` (docs/sagemaker-ranks.md).
+    # What runs in SageMaker's containers, and on this machine with `muster run --local` (docs/sagemaker-local.md).
     "sagemaker-toolkit.txt": (
         "SageMaker's container toolkit, for tests",
         "sagemaker-training==5.1.4\nsagemaker-pytorch-training==3.0.0",
@@ -65,11 +65,11 @@ def main(arguments: Sequence[str]) -> int:
     upgrade = list(arguments) == ["--upgrade"]
     uv = fetch_uv.uv()
     everything = resolve(uv, PYPROJECT, PARTS["torch.txt"][1], preferred="" if upgrade else locked_text())
-    seen: set[str] = set()
+    visited: set[str] = set()
     for name, (purpose, options) in PARTS.items():
         entries = split(resolve(uv, PYPROJECT, options, preferred=everything))
-        added = [text for package, text in entries.items() if package not in seen]
-        seen.update(entries)
+        added = [text for package, text in entries.items() if package not in visited]
+        visited.update(entries)
         write(name, purpose, "".join(added))
     for name, (purpose, package) in ALONE.items():
         write_alone(uv, name, purpose, package, preferred="" if upgrade else kept(name))

@@ -99,8 +99,8 @@ def make(target: Path) -> None:
 def check_c_library() -> None:
     """Raises `CannotMake` unless the C library is one that stands alone."""
     name, _, release = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
-    found = tuple(int(part) for part in release.split(".") if part.isdecimal())
-    if name != "glibc" or found < _STATIC_NAMES:
+    result = tuple(int(part) for part in release.split(".") if part.isdecimal())
+    if name != "glibc" or result < _STATIC_NAMES:
         raise CannotMake(f"expected a Python on glibc 2.34 or newer; found {name or 'another library'} {release}")
 
 
@@ -124,8 +124,9 @@ def needed() -> Mapping[str, Path]:
 
 def agent_modules() -> Iterator[str]:
     """The agent's own modules by their names; what sits in a folder without `__init__` is for the ranks' Python."""
-    for file in sorted((AGENT / "muster_worker").glob("*.py")):
-        yield f"muster_worker.{file.stem}".removesuffix(".__init__")
+    for file in sorted((AGENT / "muster_worker").rglob("*.py")):
+        if file.with_name("__init__.py").exists():
+            yield ".".join(file.relative_to(AGENT).with_suffix("").parts).removesuffix(".__init__")
 
 
 def is_brought(name: str) -> bool:
@@ -133,10 +134,10 @@ def is_brought(name: str) -> bool:
     return name.partition(".")[0] in ("muster_worker", "__main__")
 
 
-def place_modules(found: Mapping[str, Path], modules: Path, extensions: Path) -> list[Path]:
+def place_modules(result: Mapping[str, Path], modules: Path, extensions: Path) -> list[Path]:
     """Put modules where an interpreter looks for them, compiled; the libraries among them."""
     libraries = []
-    for name, file in sorted(found.items()):
+    for name, file in sorted(result.items()):
         if file.suffix == ".py":
             inside = Path(*name.split("."))
             compiled = modules / (inside / "__init__.pyc" if file.stem == "__init__" else inside.with_suffix(".pyc"))
@@ -150,16 +151,16 @@ def place_modules(found: Mapping[str, Path], modules: Path, extensions: Path) ->
 
 def place_libraries(loader: str, programs: Sequence[Path], folder: Path) -> None:
     """Put the shared libraries of programs into `folder`. Raises `CannotMake` when one isn't there."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for program in programs:
         listed = output([loader, "--list", str(program)])
         absent = _ABSENT.search(listed)
         if absent is not None:
             raise CannotMake(f"{program.name} needs {absent.group(1)}, which isn't on this machine")
-        found.update(_LIBRARY.findall(listed))
+        result.update(_LIBRARY.findall(listed))
     # opened by its name when a thread ends
-    found["libgcc_s.so.1"] = str(Path(found["libc.so.6"]).with_name("libgcc_s.so.1"))
-    for name, file in found.items():
+    result["libgcc_s.so.1"] = str(Path(result["libc.so.6"]).with_name("libgcc_s.so.1"))
+    for name, file in result.items():
         shutil.copy(file, folder / name)
 
 

@@ -1,6 +1,6 @@
 """Print the fields of a pod's spec, with their types, as JSON, by the official client: no cluster is asked.
 
-Types are written as `muster.api.pod_schema` reads them.
+Types are written as `muster.api.validation.rules.pods.schema` reads them.
 """
 
 from __future__ import annotations
@@ -70,15 +70,15 @@ def _name(kind: str) -> str:
 
 
 def _model(name: str) -> type:
-    found: type = next(vars(models)[prefix + name] for prefix in ("V1", "CoreV1") if hasattr(models, prefix + name))
-    return found
+    result: type = next(vars(models)[prefix + name] for prefix in ("V1", "CoreV1") if hasattr(models, prefix + name))
+    return result
 
 
 def _release() -> str:
-    found = _RELEASE.search(sys.modules[_model(ROOT).__module__].__doc__ or "")
-    if found is None:
+    match = _RELEASE.search(sys.modules[_model(ROOT).__module__].__doc__ or "")
+    if match is None:
         raise SystemExit("the client doesn't say which release of Kubernetes it is of")
-    return found[1]
+    return match[1]
 
 
 if __name__ == "__main__":

@@ -25,10 +25,10 @@ def folder() -> Path:
 
 def version() -> str:
     """Which one it is, as "sagemaker 2.257.7"."""
-    found = re.search(r"^sagemaker==(\S+)", (REQUIREMENTS / LOCK).read_text(encoding="utf-8"), re.MULTILINE)
-    if found is None:
+    match = re.search(r"^sagemaker==(\S+)", (REQUIREMENTS / LOCK).read_text(encoding="utf-8"), re.MULTILINE)
+    if match is None:
         raise LookupError(f"requirements/{LOCK} names no sagemaker: run `make lock`")
-    return f"sagemaker {found.group(1)}"
+    return f"sagemaker {match.group(1)}"
 
 
 def answer(script: Path, question: str) -> str:

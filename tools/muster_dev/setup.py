@@ -58,7 +58,7 @@ def build() -> None:
     install(uv, parts)
     if torch:
         borrow_torch.write(torch)
-        if problem := borrow_torch.trouble():
+        if problem := borrow_torch.problem():
             say(f"that torch does not work here ({problem})")
             borrow_torch.forget()
             torch = None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from muster_worker.user import report as report
+    from muster_worker.rank.user import report as report
 
 
 def __getattr__(name: str) -> object:
     # on demand: a rank's wrapper imports this package before the training may start
     if name == "report":
-        from muster_worker.user import report
+        from muster_worker.rank.user import report
 
         return report
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

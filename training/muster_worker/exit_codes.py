@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 STOPPED_EXIT_CODE = 143
-"""The agent's own when somebody other than the operator made it stop: a shell's for SIGTERM."""
+"""The agent's own when it was stopped, but not by the operator: a shell's for SIGTERM."""

@@ -23,10 +23,10 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 
 {{- /* What muster does with jobs and their children. Creating with dryRun is the verb create, too. */ -}}
 {{- define "muster.rules" -}}
-{{- /* patch: its finalizer on jobs of SageMaker, where no cluster ends what was begun. */ -}}
+{{- /* patch: its finalizer on jobs of SageMaker, where no cluster ends what was begun. delete: ttlSecondsAfterFinished. */ -}}
 - apiGroups: [muster.dev]
   resources: [distributedtrainingjobs]
-  verbs: [get, list, watch, patch]
+  verbs: [get, list, watch, patch, delete]
 - apiGroups: [muster.dev]
   resources: [distributedtrainingjobs/status]
   verbs: [patch]
@@ -35,22 +35,22 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
   verbs: [get, list, watch, create, delete]
 - apiGroups: [""]
   resources: [services]
-  verbs: [get, create, delete]
+  verbs: [get, create]
 - apiGroups: [""]
   resources: [configmaps]
-  verbs: [get, create, patch, delete]
+  verbs: [get, create, patch]
 - apiGroups: [""]
   resources: [events]
   verbs: [list, watch, create]
 {{- if .Values.queues.volcano }}
 - apiGroups: [scheduling.volcano.sh]
   resources: [podgroups]
-  verbs: [get, create, patch, delete]
+  verbs: [get, create, patch]
 {{- end }}
 {{- if .Values.queues.coscheduling }}
 - apiGroups: [scheduling.x-k8s.io]
   resources: [podgroups]
-  verbs: [get, create, patch, delete]
+  verbs: [get, create, patch]
 {{- end }}
 {{- end }}
 

@@ -4,12 +4,13 @@ from copy import deepcopy
 
 import yaml
 
+from muster.api.backends import BACKENDS
 from muster.api.changes import CHANGE_SENTENCE, OVER_SENTENCE, change_rule, over_rule
 from muster.api.names import API_VERSION, GROUP, KIND, NAME_SENTENCE, PLURAL, SHORT_NAME, VERSION
 from muster.api.schema import Schema, spec_schema, status_schema
 
 _COLUMNS: tuple[tuple[str, str, str, str, int], ...] = (
-    ("Backend", "string", ".spec.backend", "Who runs it: Kubernetes or SageMaker.", 0),
+    ("Backend", "string", ".spec.backend", f"What runs the job: {' or '.join(BACKENDS)}.", 0),
     ("Phase", "string", ".status.phase", "Pending, Queued, Starting, Running, Refused, ...: see status.phase.", 0),
     ("Nodes", "integer", ".spec.nodes", "Nodes asked for.", 0),
     ("Ranks", "string", ".status.ranks.ready", "Running ranks of all ranks.", 0),
@@ -17,18 +18,18 @@ _COLUMNS: tuple[tuple[str, str, str, str, int], ...] = (
         "Step",
         "integer",
         ".status.progress.step",
-        "Optimizer steps that every rank has taken, where they are counted.",
+        "Optimizer steps that every rank has completed, if they are counted.",
         0,
     ),
     ("Age", "date", ".metadata.creationTimestamp", "Time since the job was created.", 0),
-    ("Incarnation", "integer", ".status.incarnation", "How often the ranks have been told to start.", 1),
-    ("Message", "string", ".status.message", "What is going on, or who failed first and how.", 1),
+    ("Attempt", "integer", ".status.attempt", "How often muster has started the ranks.", 1),
+    ("Message", "string", ".status.message", "What the job does now, or which rank failed first and how.", 1),
 )
-"""Those of priority 1 appear with -o wide."""
+"""Columns of priority 1 appear with -o wide."""
 
 
 def crd() -> Schema:
-    """The CRD as an object; every call gives an equal one."""
+    """Return the CRD as an object; every call returns an equal one."""
     version: Schema = {
         "name": VERSION,
         "served": True,
@@ -64,17 +65,17 @@ def crd() -> Schema:
 
 
 def crd_yaml() -> str:
-    """The CRD as the text of `crds/`: the same bytes for the same types."""
+    """Return the CRD as the text of `crds/`: the same bytes for the same types."""
     header = "# Generated from operator/muster/api by `muster crd`. Do not edit.\n"
     return header + yaml.dump(crd(), Dumper=_PlainDumper, sort_keys=False, width=110, allow_unicode=True)
 
 
 def _root() -> Schema:
     spec: Schema = {**deepcopy(spec_schema()), "description": "What the job is and how it runs."}
-    status: Schema = {**deepcopy(status_schema()), "description": "What is known of the job. Written by muster."}
+    status: Schema = {**deepcopy(status_schema()), "description": "The job's observed state. muster writes it."}
     return {
         "type": "object",
-        "description": "A distributed training job: one command, nodes x procsPerNode ranks, the truth about each.",
+        "description": "A distributed training job: one command, run by nodes x procsPerNode ranks.",
         "required": ["spec"],
         "properties": {
             "apiVersion": {"type": "string", "description": f"{API_VERSION}."},
@@ -105,7 +106,7 @@ def _root() -> Schema:
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """Without anchors for what occurs twice: people read this file."""
+    """Write values that occur twice in full, without YAML anchors: people read this file."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML calls it so
         return True

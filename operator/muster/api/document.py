@@ -1,4 +1,4 @@
-"""One document of a file: its value as JSON would hold it, and where each of its fields is written."""
+"""A document from a file: its value as JSON, and the line of each of its fields."""
 
 import re
 from collections.abc import Mapping
@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
-"""A JSON value. Integers lie in the range of 64 bits, floats are finite and not whole numbers of that range."""
+"""A JSON value. Integers fit into 64 bits; floats are finite, and no float is a whole number of that range."""
 
 Path: TypeAlias = tuple[str | int, ...]
-"""The way from the document's root to a value: keys and list positions."""
+"""The path from the document's root to a value: keys and list positions."""
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_/-]{1,64}")
 _MAX_KEY_CHARS = 64
@@ -17,14 +17,14 @@ _MAX_KEY_CHARS = 64
 
 @dataclass(frozen=True)
 class Document:
-    """A document and its origin. `lines` holds the line (from 1) of every field; it is empty for JSON text."""
+    """A document and its source. `lines` holds the line (from 1) of every field; it is empty for JSON text."""
 
     value: JSON
     source: str = "resource"
     lines: Mapping[Path, int] = field(default_factory=dict)
 
     def line(self, path: Path) -> int | None:
-        """The line of `path`, or of the nearest thing around it that is written down."""
+        """The line of `path`, or of its nearest parent that has a line."""
         for length in range(len(path), -1, -1):
             if path[:length] in self.lines:
                 return self.lines[path[:length]]
@@ -32,7 +32,7 @@ class Document:
 
 
 def shown(path: Path) -> str:
-    """A path as people read it: `spec.inputs[1].name`; a key that isn't a plain word is quoted."""
+    """Return a path as people read it: `spec.inputs[1].name`; a key that isn't a plain word is quoted."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -45,7 +45,7 @@ def shown(path: Path) -> str:
 
 
 def quoted(text: str) -> str:
-    """Text from a user inside a message: on one line, of bounded length."""
+    """Quote a user's text for a message: on one line, of bounded length."""
     cut = text if len(text) <= _MAX_KEY_CHARS else text[: _MAX_KEY_CHARS - 1] + "…"
     escaped = cut.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in escaped) + '"'

@@ -1,21 +1,24 @@
-"""How much a document may hold: one pass counts it, before the code that reads it field by field."""
+"""Limits on the size of a document: one pass counts its values before other code reads it field by field."""
 
 from muster.api.document import JSON, Path
 
 MAX_DEPTH = 64
-"""Of lists and maps within one another. Deeper ones would exhaust the stacks of those who walk over them."""
+"""Depth of nested lists and maps. Deeper ones would overflow the stack of code that walks over them."""
 
 MAX_VALUES = 10_000
-"""Texts, numbers, lists and maps together. What reads a resource takes some microseconds for each of them, and more
-for one that is wrong; 256 KiB hold 130,000 zeros. The largest jobs have some thousands, most less than a hundred."""
+"""Texts, numbers, lists and maps together.
+
+Reading a resource takes some microseconds for each of them, and more for one that is wrong; 256 KiB hold 130,000 zeros.
+The largest jobs have some thousands of values, most jobs less than a hundred.
+"""
 
 
 SHOWN_STEPS = 8
-"""Of the way to what is too deep: who wrote it finds it by its beginning."""
+"""How many steps of a too deep path a message shows: its beginning is enough to find it."""
 
 
 def extent_objection(value: JSON) -> str | None:
-    """Why the value holds too much to be read; None when it doesn't."""
+    """Explain why the value is too large to be read; None if it isn't."""
     level, count = [value], 0
     for _ in range(MAX_DEPTH):
         count += len(level)
@@ -27,7 +30,7 @@ def extent_objection(value: JSON) -> str | None:
 
 
 def deep_path(value: JSON) -> Path:
-    """How the way to something begins that is nested too deep; () where nothing is, or there are too many values."""
+    """Return the beginning of a path that is nested too deeply; () if there is none, or too many values."""
     level: list[tuple[Path, JSON]] = [((), value)]
     count = 0
     for _ in range(MAX_DEPTH):

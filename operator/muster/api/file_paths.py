@@ -1,14 +1,14 @@
-"""Paths that somebody else wrote, of files that muster will make: which of them stay below the folder they are for."""
+"""Check paths from users, of files that muster will create: such a path must stay below its folder."""
 
 from collections.abc import Iterable
 
 MAX_PATH_BYTES = 1024
 MAX_PART_BYTES = 255
-"""Of a file's name, by Linux: NAME_MAX."""
+"""Linux's NAME_MAX: the most bytes in a file's name."""
 
 
 def objection(path: str) -> str | None:
-    """Why a file of this path may not be made below a folder; None when it may."""
+    """Explain why a file of this path may not be created below a folder; None if it may."""
     parts = path.split("/")
     if not path or path.startswith("/"):
         return "it is not the path of a file below a folder"
@@ -22,15 +22,15 @@ def objection(path: str) -> str | None:
 
 
 def file_and_folder(paths: Iterable[str]) -> str | None:
-    """A path that is a file as well as a folder of another file; None when there is none.
+    """Return a path that is both a file and the folder of another file; None if there is none.
 
-    What is longer than a path may be is passed over: `objection` refuses it.
+    Skip paths that are too long: `objection` refuses them.
     """
-    known = {path for path in paths if len(path) <= MAX_PATH_BYTES}
-    for path in sorted(known):
+    by_key = {path for path in paths if len(path) <= MAX_PATH_BYTES}
+    for path in sorted(by_key):
         end = path.find("/")
         while end >= 0:
-            if path[:end] in known:
+            if path[:end] in by_key:
                 return path[:end]
             end = path.find("/", end + 1)
     return None

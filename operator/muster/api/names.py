@@ -1,4 +1,4 @@
-"""What the resource is called, and what its own name may be."""
+"""The resource's group, version and kind, and the rules for its metadata.name."""
 
 GROUP = "muster.dev"
 VERSION = "v1alpha1"
@@ -8,10 +8,10 @@ PLURAL = "distributedtrainingjobs"
 SHORT_NAME = "dtj"
 
 MAX_NAME_CHARS = 40
-"""Names of pods, Services and SageMaker jobs are built from it and have to stay below 63."""
+"""Names of pods, Services and SageMaker jobs contain it and must have at most 63 characters."""
 
 NAME_PATTERN = r"[a-z]([-a-z0-9]*[a-z0-9])?"
-"""A DNS label that a Service may have, too: those begin with a letter."""
+"""A DNS label that a Service may have, too: its name begins with a letter."""
 
 NAME_SENTENCE = (
     "a job's name has at most 40 small letters, digits and dashes, begins with a letter and ends with a letter or digit"
@@ -37,7 +37,7 @@ METADATA_FIELDS = (
     "managedFields",
     "selfLink",
 )
-"""Of metav1.ObjectMeta: what else stands in metadata is a typing error."""
+"""The fields of metav1.ObjectMeta: any other key in metadata is a mistake."""
 
 TRAINER = "trainer"
-"""The container of each pod that the ranks run in."""
+"""The container of each pod in which the ranks run."""

@@ -1,39 +1,39 @@
-"""Where something lies in Amazon S3, as one writes it: s3://bucket/key."""
+"""Locations in Amazon S3: s3://bucket/key."""
 
 import re
 from dataclasses import dataclass
 
 MAX_CHARS = 1024
-"""Of a URI, as CreateTrainingJob takes it (botocore's S3Uri); a key alone may have as many bytes."""
+"""Of a URI, as in CreateTrainingJob (botocore's S3Uri); a key alone may have as many bytes."""
 
 _BUCKET = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
 """Amazon S3 User Guide, "General purpose bucket naming rules": 3 to 63 small letters, digits, dots and dashes."""
 
 PATTERN = rf"^s3://{_BUCKET}(/[^?#\\\x00-\x1f\x7f]*)?$"
-"""No ? and no #: the SageMaker SDK reads what follows them as a query and drops it."""
+"""No ? and no #: the SageMaker SDK parses what follows as a query and drops it."""
 
 CEL_PATTERN = rf"^s3://{_BUCKET}(/[^?#\\\\\\x00-\\x1f\\x7f]*)?$"
-"""As above, inside a text of CEL."""
+"""The same pattern, inside a CEL string."""
 
 LEADS_OUT = r"(/[.][.]?(/|$)|^[^/]*[.][.])"
-"""A part . or .. of a key, or two dots of a bucket: what resolves paths would read another place."""
+"""A part . or .. in a key, or two dots in a bucket: programs that resolve paths would read another location."""
 
 CEL = f"self.matches('{CEL_PATTERN}') && !self.substring(5).matches('{LEADS_OUT}')"
-"""The rule of all fields that hold one, to the API server."""
+"""The CEL rule of all fields that hold an S3 URI."""
 
 SENTENCE = (
-    f"s3://bucket/key is expected, of at most {MAX_CHARS} characters: a bucket's name has 3 to 63 small letters,"
-    " digits, dots and dashes, a key has no ? # \\ and no part . or ..; access points and https:// have no place here"
+    f"s3://bucket/key is expected, with at most {MAX_CHARS} characters: a bucket's name has 3 to 63 small letters,"
+    " digits, dots and dashes, a key has no ? # \\ and no part . or ..; access points and https:// are not supported"
 )
 
 
 class NotS3(ValueError):
-    """A text is no S3 URI that muster takes."""
+    """The text is not an S3 URI that muster accepts."""
 
 
 @dataclass(frozen=True)
 class S3Uri:
-    """A bucket, and a key or the beginning of keys ("" for all of the bucket)."""
+    """A bucket, and a key or a key prefix ("" for the whole bucket)."""
 
     bucket: str
     key: str
@@ -42,13 +42,13 @@ class S3Uri:
         return f"s3://{self.bucket}/{self.key}"
 
     def below(self, *parts: str) -> "S3Uri":
-        """The key `parts` inside this one, taken for a folder."""
+        """Return the URI of `parts` below this one, as a folder."""
         folder = self.key.rstrip("/")
         return S3Uri(self.bucket, "/".join((*((folder,) if folder else ()), *parts)))
 
 
 def parse(text: str) -> S3Uri:
-    """The URI that `text` is. Raises `NotS3`."""
+    """Parse an S3 URI. Raises `NotS3`."""
     bad = len(text) > MAX_CHARS or re.match(PATTERN, text) is None or re.search(LEADS_OUT, text[len("s3://") :])
     if bad or text.endswith("\n"):
         raise NotS3(SENTENCE)

@@ -1,4 +1,4 @@
-"""pydantic's JSON schema as the structural OpenAPI schema that a CRD takes, and a way to look into it."""
+"""Convert pydantic's JSON schema to the structural OpenAPI schema of a CRD, and look up fields in it."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -6,9 +6,10 @@ from functools import lru_cache
 from pydantic import BaseModel
 
 from muster.api.document import JSON, Path
-from muster.api.rules import RULES
-from muster.api.spec import Spec
-from muster.api.status import Status
+from muster.api.json_fields import mapping
+from muster.api.spec.job import Spec
+from muster.api.status.status import Status
+from muster.api.validation.all_rules import RULES
 
 Schema = dict[str, JSON]
 
@@ -16,12 +17,12 @@ _KEPT = ("description", "default", "enum", "pattern", "minimum", "maximum", "min
          "maxItems", "minProperties", "maxProperties", "nullable", "x-kubernetes-preserve-unknown-fields")  # fmt: skip
 
 _LIST_KEYS = {"env": "name", "metrics": "name", "inputs": "name", "conditions": "type"}
-"""Lists whose entries server-side apply merges by a key, and refuses to hold twice."""
+"""Lists with a key: server-side apply merges their entries by it and rejects duplicates."""
 
 
 @lru_cache
 def spec_schema() -> Schema:
-    """The schema of `spec`, with the rules that CEL can say."""
+    """The schema of `spec`, with the rules that CEL can express."""
     schema = _structural(Spec)
     for rule in RULES:
         for place in rule.places if rule.cel is not None else ():
@@ -39,13 +40,13 @@ def status_schema() -> Schema:
 
 
 def lookup(path: Path) -> Schema | None:
-    """The schema of what lies at a path that begins with `spec`; None when there is no such field."""
+    """The schema at a path that begins with `spec`; None if there is no such field."""
     schema: Schema | None = spec_schema() if path[:1] == ("spec",) else None
     for part in path[1:]:
         if schema is None:
             return None
         name = "items" if isinstance(part, int) else part
-        below = schema.get("items") if isinstance(part, int) else _mapping(schema.get("properties")).get(name)
+        below = schema.get("items") if isinstance(part, int) else mapping(schema.get("properties")).get(name)
         below = schema.get("additionalProperties") if below is None else below
         schema = below if isinstance(below, dict) else None
     return schema
@@ -53,34 +54,34 @@ def lookup(path: Path) -> Schema | None:
 
 def field_names(path: Path) -> list[str]:
     """The fields that an object at `path` may have."""
-    return list(_mapping((lookup(path) or {}).get("properties")))
+    return list(mapping((lookup(path) or {}).get("properties")))
 
 
 def _without_defaults(schema: Schema) -> Schema:
-    """muster writes the whole status; what it leaves out is not known, and no default may claim otherwise."""
+    """Remove defaults: muster writes the whole status, and a missing field means that the value is unknown."""
     result = {key: value for key, value in schema.items() if key != "default"}
     for name in ("items", "additionalProperties"):
         if name in schema:
-            result[name] = _without_defaults(_mapping(schema[name]))
+            result[name] = _without_defaults(mapping(schema[name]))
     if "properties" in schema:
-        fields = _mapping(schema["properties"])
-        result["properties"] = {key: _without_defaults(_mapping(field)) for key, field in fields.items()}
+        fields = mapping(schema["properties"])
+        result["properties"] = {key: _without_defaults(mapping(field)) for key, field in fields.items()}
     return result
 
 
 def _structural(model: type[BaseModel]) -> Schema:
     source = model.model_json_schema(by_alias=True, mode="validation")
-    return _converted(source, _mapping(source.get("$defs")), "")
+    return _converted(source, mapping(source.get("$defs")), "")
 
 
 def _converted(source: Mapping[str, JSON], definitions: Mapping[str, JSON], name: str) -> Schema:
-    """`source` without references, titles and unions; `name` is the field's, for what the types can't say."""
+    """`source` without references, titles and unions; `name` is the field's name."""
     reference = source.get("$ref")
     if isinstance(reference, str):
-        source = {**_mapping(definitions[reference.rpartition("/")[2]]), **source}
+        source = {**mapping(definitions[reference.rpartition("/")[2]]), **source}
     options = source.get("anyOf")
     if isinstance(options, list):
-        return _union(source, [_mapping(option) for option in options], definitions, name)
+        return _union(source, [mapping(option) for option in options], definitions, name)
     result: Schema = {key: source[key] for key in _KEPT if key in source and source[key] not in ([], None)}
     if "const" in source:
         result["enum"] = [source["const"]]
@@ -90,7 +91,7 @@ def _converted(source: Mapping[str, JSON], definitions: Mapping[str, JSON], name
     if kind == "integer":
         result["format"] = "int64"
     if kind == "array":
-        result["items"] = _converted(_mapping(source["items"]), definitions, "")
+        result["items"] = _converted(mapping(source["items"]), definitions, "")
         result.update(_list_type(name))
     values = source.get("additionalProperties")
     if isinstance(values, dict):
@@ -103,9 +104,9 @@ def _converted(source: Mapping[str, JSON], definitions: Mapping[str, JSON], name
 
 
 def _properties(source: Mapping[str, JSON], definitions: Mapping[str, JSON]) -> Schema:
-    fields = _mapping(source["properties"])
+    fields = mapping(source["properties"])
     result: Schema = {
-        "properties": {key: _converted(_mapping(field), definitions, key) for key, field in fields.items()}
+        "properties": {key: _converted(mapping(field), definitions, key) for key, field in fields.items()}
     }
     if source.get("required"):
         result["required"] = source["required"]
@@ -138,11 +139,7 @@ def _list_type(name: str) -> Schema:
 
 
 def _at_place(schema: Schema, place: str) -> Schema:
-    """The part of a schema that a rule's place names: `spec.env[].name`."""
+    """The part of a schema at a rule's place, such as `spec.env[].name`."""
     for part in place.replace("[]", ".[]").split(".")[1:]:
-        schema = _mapping(schema["items"] if part == "[]" else _mapping(schema["properties"])[part])
+        schema = mapping(schema["items"] if part == "[]" else mapping(schema["properties"])[part])
     return schema
-
-
-def _mapping(value: JSON) -> dict[str, JSON]:
-    return value if isinstance(value, dict) else {}

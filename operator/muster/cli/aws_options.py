@@ -1,27 +1,27 @@
-"""`--aws-region` and `--aws-account`, of the commands that say what AWS would be sent."""
+"""`--aws-region` and `--aws-account`, of the commands that show a request to AWS."""
 
 from __future__ import annotations
 
 import re
 
 from muster.api.role_arn import account_of
-from muster.api.sagemaker_spec import REGION_PATTERN, ROLE_PATTERN
+from muster.api.spec.sagemaker.spec import REGION_PATTERN, ROLE_PATTERN
 from muster.cli.problem import BadInput
 
 _ACCOUNT = re.compile("[0-9]{12}")
 
 
-def named_region(given: str | None) -> str | None:
-    """The region that the user names. Raises `BadInput` for what can't be one."""
-    if given is not None and re.fullmatch(REGION_PATTERN, given) is None:
-        raise BadInput(f"--aws-region {given}: a region such as us-west-2 is expected")
-    return given
+def named_region(name: str | None) -> str | None:
+    """Check the region that the user names. Raises `BadInput`."""
+    if name is not None and re.fullmatch(REGION_PATTERN, name) is None:
+        raise BadInput(f"--aws-region {name}: a region such as us-west-2 is expected")
+    return name
 
 
-def named_account(given: str | None, role: str | None) -> str | None:
-    """The account that the user names, else the role's. Raises `BadInput` for what can't be one."""
-    if given is not None and _ACCOUNT.fullmatch(given) is None:
-        raise BadInput(f"--aws-account {given}: the account's 12 digits are expected")
-    if given is not None or role is None or re.fullmatch(ROLE_PATTERN, role) is None:
-        return given
+def named_account(name: str | None, role: str | None) -> str | None:
+    """The account that the user names, else the role's. Raises `BadInput` for an invalid one."""
+    if name is not None and _ACCOUNT.fullmatch(name) is None:
+        raise BadInput(f"--aws-account {name}: the account's 12 digits are expected")
+    if name is not None or role is None or re.fullmatch(ROLE_PATTERN, role) is None:
+        return name
     return account_of(role)

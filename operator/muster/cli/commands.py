@@ -1,5 +1,5 @@
-"""The commands and their options. Each imports its own parts, so that none waits for another's."""
-# ruff: noqa: PLC0415 - as said above
+"""The commands and their options. Each imports its own modules, so that no command waits for another's."""
+# ruff: noqa: PLC0415 - see above
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from muster.cli.import_command import import_command
-from muster.cli.operator_command import operator
-from muster.cli.storage_commands import storage
+from muster.cli.operator.command import operator
+from muster.cli.storage.commands import storage
 
 app = typer.Typer(
     name="muster",
-    help="Distributed training jobs, and the truth about every rank.",
+    help="Distributed training jobs on Kubernetes, SageMaker and this machine.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -27,19 +27,17 @@ File = Annotated[
 
 Config = Annotated[
     str | None,
-    typer.Option("--config", metavar="FILE", help="The operator's configuration file, for the node pools that it has."),
+    typer.Option("--config", metavar="FILE", help="The operator's configuration file, for its node pools."),
 ]
 
 AwsRegion = Annotated[
     str | None,
-    typer.Option("--aws-region", metavar="REGION", help="Where the job would be sent, if it doesn't say it itself."),
+    typer.Option("--aws-region", metavar="REGION", help="The job's region, if the job doesn't name one."),
 ]
 
 AwsAccount = Annotated[
     str | None,
-    typer.Option(
-        "--aws-account", metavar="ACCOUNT", help="The account that it would be sent to. [default: its role's]"
-    ),
+    typer.Option("--aws-account", metavar="ACCOUNT", help="The job's account. [default: its role's]"),
 ]
 
 app.add_typer(storage, name="storage", hidden=True)
@@ -50,13 +48,13 @@ LocalInputs = Annotated[
     typer.Option("--input", metavar="NAME=DIR", help="Read this input from DIR instead. May be repeated."),
 ]
 LocalCheckpoint = Annotated[
-    Path | None, typer.Option("--checkpoint", metavar="DIR", help="Keep snapshots in DIR, and resume from there.")
+    Path | None, typer.Option("--checkpoint", metavar="DIR", help="Keep checkpoints in DIR, and resume from there.")
 ]
 RunFolder = Annotated[
     Path | None, typer.Option("--dir", metavar="DIR", help="The run's folder. [default: muster-runs/<job>-<id>]")
 ]
 KeepHere = Annotated[
-    bool, typer.Option("--keep-here", help="Leave snapshots and results in the run's folder, and ask S3 for none.")
+    bool, typer.Option("--keep-here", help="Keep checkpoints and results in the run's folder instead of S3.")
 ]
 OnlyRank = Annotated[
     list[int] | None, typer.Option("--rank", metavar="RANK", help="Show only this rank's lines. May be repeated.")
@@ -64,9 +62,7 @@ OnlyRank = Annotated[
 FinalOutput = Annotated[
     str | None, typer.Option("--output", "-o", metavar="yaml|json", help="Print the final resource on standard output.")
 ]
-Local = Annotated[
-    bool, typer.Option("--local", help="Carry a SageMaker job's request out here, by SageMaker's own toolkit.")
-]
+Local = Annotated[bool, typer.Option("--local", help="Run a SageMaker job here, with SageMaker's own toolkit.")]
 LocalSource = Annotated[
     Path | None, typer.Option("--source", metavar="DIR", help="With --local: the code, instead of spec.source.")
 ]
@@ -84,7 +80,7 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's shape for a 
 def _muster(
     *,
     _version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     pass
@@ -107,7 +103,7 @@ def run(
     """Run a job on this machine. Exit code 0 only when it is Complete."""
     from muster.cli.options import RunOptions, read_inputs, read_output
     from muster.cli.problem import BadInput
-    from muster.cli.run import run_job
+    from muster.cli.run.run import run_job
 
     options = RunOptions(
         file=file,
@@ -120,36 +116,29 @@ def run(
         output=read_output(output),
     )
     if local:
-        from muster.cli.run_training import run_training
+        from muster.cli.run.run_training import run_training
 
         raise typer.Exit(run_training(options, source))
     if source is not None:
-        raise BadInput("--source goes with --local")
+        raise BadInput("--source works only with --local")
     raise typer.Exit(run_job(options))
 
 
 @app.command()
 def render(*, file: File, config: Config = None, aws_region: AwsRegion = None, aws_account: AwsAccount = None) -> None:
-    """Print what a job becomes: itself with its defaults, its Service and ConfigMap, and what each node runs.
+    """Print a job with its defaults, its Service and ConfigMap, and what each node runs.
 
-    For every kind of node its pod, and as a comment above it the command that starts its ranks and what they see. A job
-    of backend SageMaker becomes the body of a CreateTrainingJob request. Neither a cluster nor AWS is asked; the same
-    file gives the same text.
+    Above each kind of node's pod, a comment shows the command that starts its ranks and their environment. A job of
+    backend SageMaker becomes the body of a CreateTrainingJob request. The command needs neither a cluster nor AWS; the
+    same file gives the same text.
     """
-    from muster.backends.agent_archive import agent_archive
+    from muster.cli.backend_commands import AwsOptions
+    from muster.cli.backends import commands_of
     from muster.cli.config_file import read_config_file
     from muster.cli.job_file import read_job
-    from muster.cli.problem import BadInput
-    from muster.cli.render import render_text
-    from muster.cli.training_request import request_text
 
-    job, known = read_job(file), read_config_file(config)
-    if job.spec.backend == "SageMaker":
-        typer.echo(request_text(job, aws_region, aws_account, known), nl=False)
-        return
-    if aws_region is not None or aws_account is not None:
-        raise BadInput("--aws-region and --aws-account go with backend: SageMaker")
-    typer.echo(render_text(job, agent_archive(), known), nl=False)
+    job, current = read_job(file), read_config_file(config)
+    typer.echo(commands_of(job).render(job, AwsOptions(aws_region, aws_account), current), nl=False)
 
 
 @app.command()
@@ -159,9 +148,9 @@ def explain(
     node: Annotated[int, typer.Option("--node", metavar="N", min=0, help="Explain this node's pod.")] = 0,
     config: Config = None,
 ) -> None:
-    """Say of every setting that muster adds to a node's pod and ranks what it is, where it comes from, and why."""
+    """Show every setting that muster adds to a node's pod and ranks: its value, its source, and why."""
     from muster.cli.config_file import read_config_file
-    from muster.cli.explain import explain_job
+    from muster.cli.explain.explain import explain_job
     from muster.cli.job_file import read_job
 
     explain_job(read_job(file), node, read_config_file(config))
@@ -179,10 +168,10 @@ def validate(
     """Check files of jobs. Exit code 1: a job is not valid, 2: a file can't be read.
 
     Each problem is a line on standard error: `job.yaml:12: spec.nodes: found 0; allowed are 1 to 10000`. Resources of
-    other kinds are named and passed over: a file may hold a job beside its ConfigMap.
+    other kinds are named and skipped: a file may hold a job and its ConfigMap.
     """
     from muster.cli.config_file import read_config_file
-    from muster.cli.validate import check_files
+    from muster.cli.render.validate import check_files
 
     raise typer.Exit(check_files(file, read_config_file(config)))
 
@@ -204,9 +193,9 @@ Namespace = Annotated[
 
 @app.command()
 def ranks(*, job: Name, namespace: Namespace = None) -> None:
-    """Show every rank of a job on a cluster: live on a terminal, until it is over; else once."""
-    from muster.cli.cluster import Wanted
-    from muster.cli.ranks import show_ranks
+    """Show every rank of a job on a cluster: live on a terminal, until the job has ended; else once."""
+    from muster.cli.jobs.cluster import Wanted
+    from muster.cli.jobs.ranks import show_ranks
 
     raise typer.Exit(show_ranks(Wanted(job, namespace)))
 
@@ -219,16 +208,14 @@ def logs(
     rank: Annotated[
         list[int] | None, typer.Option("--rank", metavar="RANK", help="Show only this rank's lines. May be repeated.")
     ] = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what comes, until the job is over.")
-    ] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new lines until the job has ended.")] = False,
     tail: Annotated[
-        int | None, typer.Option("--tail", metavar="LINES", min=0, help="Begin with the last lines of each node.")
+        int | None, typer.Option("--tail", metavar="LINES", min=0, help="Start with each node's last LINES lines.")
     ] = None,
 ) -> None:
     """Print what the ranks of a job on a cluster print, each line with its rank."""
-    from muster.cli.cluster import Wanted
-    from muster.cli.logs import Asked, follow_logs, show_logs
+    from muster.cli.jobs.cluster import Wanted
+    from muster.cli.jobs.logs import Asked, follow_logs, show_logs
 
     asked = Asked(frozenset(rank or ()), tail)
     show = follow_logs if follow else show_logs
@@ -241,12 +228,13 @@ def wait(
     job: Name,
     namespace: Namespace = None,
     timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="SECONDS", min=0, help="Give up after so long: exit code 124.")
+        float | None,
+        typer.Option("--timeout", metavar="SECONDS", min=0, help="Give up after this time: exit code 124."),
     ] = None,
 ) -> None:
-    """Wait until a job on a cluster is over. Exit code 0 only when it is Complete."""
-    from muster.cli.cluster import Wanted
-    from muster.cli.wait import wait_for_job
+    """Wait until a job on a cluster has ended. Exit code 0 only when it is Complete."""
+    from muster.cli.jobs.cluster import Wanted
+    from muster.cli.jobs.wait import wait_for_job
 
     raise typer.Exit(wait_for_job(Wanted(job, namespace), timeout))
 

@@ -1,20 +1,20 @@
-"""The operator's configuration from the file that `--config` names."""
+"""Read the operator's configuration from the file that `--config` names."""
 
 from __future__ import annotations
 
-from muster.api import tenancy
+from muster.api.config import tenancy
+from muster.api.config.operator import OperatorConfig, read_config
+from muster.api.config.pools import with_pool
 from muster.api.document import Document
-from muster.api.load import NotReadable, load_bytes
-from muster.api.operator_config import OperatorConfig, read_config
-from muster.api.pools import with_pool
-from muster.api.problems import InvalidResource, Problem
-from muster.api.spec import Job
+from muster.api.field_problems import FieldProblem, InvalidResource
+from muster.api.spec.job import Job
+from muster.api.yaml.load import NotReadable, load_bytes
 from muster.cli.job_source import read_source, source_name
 from muster.cli.problem import BadInput
 
 
 def read_config_file(file: str | None) -> OperatorConfig | None:
-    """What it says; None when none is named. Raises `BadInput` that says what is wrong, and where."""
+    """Read the configuration; None if no file is named. Raises `BadInput` with the problem and its place."""
     if file is None:
         return None
     source = source_name(file)
@@ -30,25 +30,25 @@ def read_config_file(file: str | None) -> OperatorConfig | None:
 
 
 def with_config(job: Job, config: OperatorConfig | None) -> Job:
-    """The job as an operator with this configuration would take it (None: nobody said which it has).
+    """Return the job as an operator with this configuration would see it (None: unknown configuration).
 
-    Raises `InvalidResource` for a pool that it doesn't have, or that can't be known.
+    Raises `InvalidResource` for a pool that is missing in the configuration, or if the configuration is unknown.
     """
     pool = job.spec.node_pool
     if config is None and pool is not None and pool.name is not None:
-        words = f"found {pool.name}; what it is stands in the operator's configuration: give that with --config FILE"
-        raise InvalidResource((Problem("spec.nodePool.name", words),))
+        words = f"found {pool.name}; the operator's configuration describes this pool: name its file with --config FILE"
+        raise InvalidResource((FieldProblem("spec.nodePool.name", words),))
     return job if config is None else with_pool(job, config.node_pools)
 
 
 def checked_with_config(job: Job, document: Document, config: OperatorConfig | None) -> None:
-    """Raise `InvalidResource`, with the document's line, for what a known configuration doesn't have."""
+    """Raise `InvalidResource`, with the document's line, for what the configuration lacks or does not allow."""
     if config is None:
         return
     try:
         with_pool(job, config.node_pools)
     except InvalidResource as unknown:
         line = document.line(("spec", "nodePool", "name"))
-        problems = tuple(Problem(problem.path, problem.message, line) for problem in unknown.problems)
+        problems = tuple(FieldProblem(problem.path, problem.message, line) for problem in unknown.problems)
         raise InvalidResource(problems, document.source) from None
     tenancy.check(job, config.tenancy, config.sagemaker.region or "")

@@ -1,4 +1,4 @@
-"""Where a run's news go: a board on a terminal, plain lines everywhere else. Both write to standard error only."""
+"""Show a run: as a board on a terminal, as plain lines elsewhere. Both write to standard error only."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from muster.cli.board import board
-from muster.cli.rank_lines import OutputLine, coloured, uncoloured
-from muster.cli.view import View, clock, metric_parts
+from muster.cli.board.board import board
+from muster.cli.board.rank_lines import OutputLine, coloured, uncoloured
+from muster.cli.board.view import View, clock, metric_parts
 
 _FRAME_SECONDS = 0.1
-"""The board is drawn at most this often; eyes are not faster, and drawing costs milliseconds."""
+"""Seconds between two frames of the board: eyes are not faster, and drawing costs milliseconds."""
 
-_FIRST_PAUSE_SECONDS = 2.0
-_LAST_PAUSE_SECONDS = 60.0
-_PAUSE_GROWTH = 1.5
-"""Plain lines come at most this often, except for a new phase: a CI log is read afterwards, and runs may be long."""
+_FIRST_INTERVAL_SECONDS = 2.0
+_LONGEST_INTERVAL_SECONDS = 60.0
+_INTERVAL_GROWTH = 1.5
+"""The time between two plain lines grows, unless the phase changes: the log of a long run should stay short."""
 
 
 class Display(Protocol):
-    """Shows a run while it goes on."""
+    """Shows a run while it lasts."""
 
     def show(self, view: View) -> None:
-        """The run as it stands."""
+        """Show the current state."""
         ...
 
     def line(self, line: OutputLine) -> None:
-        """A line of a rank's or launcher's output."""
+        """Show a line of a rank's or launcher's output."""
         ...
 
     def note(self, text: str) -> None:
-        """A sentence of muster's own."""
+        """Show a sentence of muster's own."""
         ...
 
     def close(self, view: View | None) -> None:
-        """The end; `view` is the last thing to show."""
+        """End; `view` is the last state to show."""
         ...
 
 
@@ -84,22 +84,24 @@ class BoardDisplay:
 
 
 class LineDisplay:
-    """A line when the phase changes, and now and then one when the message does."""
+    """Writes a line when the phase changes, and less often when only the message does."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._said = ("", "")
-        self._said_at = 0.0
-        self._pause = 0.0
+        self._shown_at = 0.0
+        self._interval = 0.0
 
     def show(self, view: View) -> None:
         now = time.monotonic()
         new = (view.status.phase, view.status.message)
         if new[0] != self._said[0]:
-            self._pause = 0.0
-        if new != self._said and now - self._said_at >= self._pause:
-            self._said, self._said_at = new, now
-            self._pause = min(_LAST_PAUSE_SECONDS, max(_FIRST_PAUSE_SECONDS, self._pause * _PAUSE_GROWTH))
+            self._interval = 0.0
+        if new != self._said and now - self._shown_at >= self._interval:
+            self._said, self._shown_at = new, now
+            self._interval = min(
+                _LONGEST_INTERVAL_SECONDS, max(_FIRST_INTERVAL_SECONDS, self._interval * _INTERVAL_GROWTH)
+            )
             self._write(plain_line(view))
 
     def line(self, line: OutputLine) -> None:
@@ -117,13 +119,13 @@ class LineDisplay:
 
 
 def display_on(console: Console) -> Display:
-    """A board where one can be drawn; an Emacs shell, a log that asked for colours and a file get lines."""
-    # not `is_terminal`, which FORCE_COLOR turns on as well
+    """A board if the terminal can draw one; an Emacs shell, a log with forced colours and a file get lines."""
+    # not `is_terminal`, because FORCE_COLOR sets it as well
     return BoardDisplay(console) if console.file.isatty() and not console.is_dumb_terminal else LineDisplay(console)
 
 
 def plain_line(view: View) -> str:
-    """The run in one line: `0:12 Running: 4 of 4 ranks run; step 120, 3.4 steps/s (loss 0.31)`."""
+    """Describe the run in one line: `0:12 Running: 4 of 4 ranks run; step 120, 3.4 steps/s (loss 0.31)`."""
     metrics = ", ".join(metric_parts(view.status))
     message = f": {view.status.message}" if view.status.message else ""
     return f"{clock(view.elapsed)} {view.status.phase}{message}{f' ({metrics})' if metrics else ''}"

@@ -1,5 +1,5 @@
 """`muster import` and its options."""
-# ruff: noqa: PLC0415 - what it runs on is loaded by it alone
+# ruff: noqa: PLC0415 - only this command imports these modules
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ Script = Annotated[str, typer.Argument(metavar="SCRIPT", help="A launch script (
 
 Arguments = Annotated[list[str] | None, typer.Argument(metavar="[-- ARGUMENT...]", help="The script's own.")]
 
-Region = Annotated[str | None, typer.Option("--aws-region", metavar="REGION", help="Where the jobs are to run.")]
+Region = Annotated[str | None, typer.Option("--aws-region", metavar="REGION", help="The jobs' region.")]
 
-Account = Annotated[str | None, typer.Option("--aws-account", metavar="ACCOUNT", help="The account that they are for.")]
+Account = Annotated[str | None, typer.Option("--aws-account", metavar="ACCOUNT", help="The jobs' account.")]
 
 Role = Annotated[
-    str | None, typer.Option("--role", metavar="ARN", help="What get_execution_role() gives: the jobs' role.")
+    str | None, typer.Option("--role", metavar="ARN", help="The jobs' role, as get_execution_role() returns it.")
 ]
 
 Source = Annotated[
-    str | None, typer.Option("--source", metavar="URL", help="Where the code lies, in git or S3. [default: in the job]")
+    str | None, typer.Option("--source", metavar="URL", help="The code's location, in git or S3. [default: in the job]")
 ]
 
 Env = Annotated[
     list[str] | None,
-    typer.Option("--env", metavar="NAME[=VALUE]", help="A variable for the script, which gets none of yours else."),
+    typer.Option("--env", metavar="NAME[=VALUE]", help="A variable for the script; it gets no others of yours."),
 ]
 
 Python = Annotated[
-    str | None, typer.Option("--python", metavar="PYTHON", help="Run the script with it. [default: muster's own]")
+    str | None,
+    typer.Option("--python", metavar="PYTHON", help="The Python that runs the script. [default: muster's own]"),
 ]
 
-Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0, help="End the script then.")]
+Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0, help="Kill the script after this time.")]
 
 
 def import_command(
@@ -49,8 +50,8 @@ def import_command(
 ) -> None:
     """Print the training jobs of a SageMaker launch script as DistributedTrainingJobs.
 
-    The script runs in a process of its own, with a stand-in for the SageMaker SDK and for boto3: nothing is sent, and
-    AWS isn't asked. Warnings are on standard error. Exit code 1: something of it can't be imported, so nothing is.
+    The script runs in its own process, with a stand-in for the SageMaker SDK and boto3: no request reaches AWS.
+    Warnings are on standard error. Exit code 1: a part can't be imported, so nothing is.
     """
     from muster.cli.import_script import ImportOptions, import_script
 

@@ -1,4 +1,4 @@
-"""`muster import`: a SageMaker launch script's training jobs as files. AWS isn't asked, and nothing is sent."""
+"""`muster import`: write a SageMaker launch script's training jobs as files. No request reaches AWS."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from pathlib import Path
 import typer
 
 from muster.api.document import JSON
-from muster.api.spec import Job
-from muster.backends.sagemaker.image_facts import image_facts
-from muster.backends.sagemaker.images import Framework, NoSuchImage, Wanted, training_image
-from muster.backends.sagemaker.request.render import request
-from muster.backends.sagemaker.request.setting import Setting
+from muster.api.spec.job import Job
 from muster.cli.aws_options import named_account, named_region
 from muster.cli.problem import BadInput, system_problem
 from muster.importers.sagemaker.jobs import Judge, Sources, imported
 from muster.importers.sagemaker.notebook import NotANotebook, Part, parts
-from muster.importers.sagemaker.recording import Failure
 from muster.importers.sagemaker.script_run import NoAnswer, Order, run_script
-from muster.importers.sagemaker.translation import Place
+from muster.importers.sagemaker.translate.recording import Failure
+from muster.importers.sagemaker.translate.translation import Place
+from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.images import Framework, NoSuchImage, Wanted, training_image
+from muster.render.sagemaker.request.render import request
+from muster.render.sagemaker.request.setting import Setting
 
 _NOT_IMPORTED = 1
 
 _PASSED_ON = ("LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "VIRTUAL_ENV")
-"""What a script gets of our environment: enough to run Python, and nobody's credentials."""
+"""Variables of our environment for the script: enough to run Python, and no credentials."""
 
 _SOME_ACCOUNT = "0" * 12
 _GIT_SOURCE = re.compile(r"(?P<url>https://[^@]+)@(?P<commit>[0-9a-f]+)(//(?P<path>.+))?")
@@ -39,12 +39,12 @@ _FRAMEWORKS: Mapping[str, Framework] = {"pytorch": "PyTorch", "tensorflow": "Ten
 _IMAGE_ARGUMENTS = {
     *("framework", "region", "version", "py_version", "instance_type", "base_framework_version", "image_scope"),
 }
-"""What decides an image; `retrieve` takes more."""
+"""The arguments that select an image; `retrieve` accepts more."""
 
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """What the user asked `muster import` for. `environment` has NAME=VALUE and NAME, which is taken from our own."""
+    """The options of `muster import`. `environment` has NAME=VALUE, and NAME for a variable of our own environment."""
 
     script: str
     arguments: Sequence[str]
@@ -58,7 +58,7 @@ class ImportOptions:
 
 
 def import_script(options: ImportOptions) -> int:
-    """Print the script's jobs, or what keeps them from being imported; the exit code. Raises `BadInput`."""
+    """Print the script's jobs, or the problems; return the exit code. Raises `BadInput`."""
     path = Path(options.script)
     place = Place(named_region(options.region), named_account(options.account, options.role), options.role)
     sources = Sources(path.parent if path.suffix == ".ipynb" else Path(), _source(options.source))
@@ -85,7 +85,7 @@ def import_script(options: ImportOptions) -> int:
     for sentence in problems:
         typer.echo(sentence, err=True)
     if problems or not result.documents:
-        # all or none: a file that lacks one of the script's jobs looks like a whole one
+        # all or nothing: a file that lacks one of the script's jobs looks complete
         typer.echo(f"{path.name}: " + ("nothing is imported" if problems else "it starts no training job"), err=True)
         return _NOT_IMPORTED
     typer.echo("---\n".join(result.documents), nl=False)
@@ -108,44 +108,44 @@ def _parts(path: Path) -> tuple[Part, ...]:
 
 def _environment(asked: Sequence[str], own: Mapping[str, str]) -> dict[str, str]:
     environment = {name: own[name] for name in _PASSED_ON if name in own}
-    # packages that were installed for the user alone are found although the script has no home
+    # the script has no home folder, but should find packages from the user's site directory
     environment["PYTHONUSERBASE"] = site.getuserbase()
     for pair in asked:
         name, equals, value = pair.partition("=")
         if name.startswith("AWS_") and name not in {"AWS_REGION", "AWS_DEFAULT_REGION"}:
-            raise BadInput(f"--env {name}: a launch script is given no AWS credentials; nothing is asked of AWS")
+            raise BadInput(f"--env {name}: a launch script gets no AWS credentials, and no request reaches AWS")
         if not equals and name not in own:
-            raise BadInput(f"--env {name}: it isn't set here; give --env {name}=VALUE")
+            raise BadInput(f"--env {name}: it isn't set here; use --env {name}=VALUE")
         environment[name] = value if equals else own[name]
     return environment
 
 
-def _source(given: str | None) -> Mapping[str, JSON] | None:
-    if given is None:
+def _source(name: str | None) -> Mapping[str, JSON] | None:
+    if name is None:
         return None
-    if given.startswith("s3://"):
-        return {"s3": {"uri": given}}
-    found = _GIT_SOURCE.fullmatch(given)
-    if found is None:
+    if name.startswith("s3://"):
+        return {"s3": {"uri": name}}
+    match = _GIT_SOURCE.fullmatch(name)
+    if match is None:
         raise BadInput(
-            f"--source {given}: s3://bucket/key.tar.gz or https://host/owner/name.git@COMMIT is expected, the latter "
-            "with //FOLDER behind it for one of its folders"
+            f"--source {name}: s3://bucket/key.tar.gz or https://host/owner/name.git@COMMIT is expected, the latter "
+            "with //FOLDER after it for one of its folders"
         )
-    path: dict[str, JSON] = {"path": found["path"]} if found["path"] else {}
-    return {"git": {"url": found["url"], "commit": found["commit"], **path}}
+    path: dict[str, JSON] = {"path": match["path"]} if match["path"] else {}
+    return {"git": {"url": match["url"], "commit": match["commit"], **path}}
 
 
 def _image(about: Mapping[str, str]) -> str:
-    """What `image_uris.retrieve` answers of training images."""
+    """Answer `image_uris.retrieve` for training images."""
     framework = _FRAMEWORKS.get(about["framework"])
     if framework is None:
-        known = ", ".join(_FRAMEWORKS)
+        current = ", ".join(_FRAMEWORKS)
         what = f"image_uris.retrieve({about['framework']!r})"
-        raise NoAnswer(f"{what}: muster knows the images of {known}; write the image's address into the script")
+        raise NoAnswer(f"{what}: muster supports the images of {current}; write the image's address into the script")
     unknown = sorted(about.keys() - _IMAGE_ARGUMENTS)
     if unknown:
         what = f"image_uris.retrieve({unknown[0]}=...)"
-        raise NoAnswer(f"{what}: muster doesn't know what it changes; write the image's address into the script")
+        raise NoAnswer(f"{what}: muster doesn't support this argument; write the image's address into the script")
     base = about.get("base_framework_version", "")
     wanted = Wanted(
         framework=framework,
@@ -163,7 +163,7 @@ def _image(about: Mapping[str, str]) -> str:
 
 
 def _judge(place: Place) -> Judge:
-    """Whether a request can be made of a job: whether AWS has its image, and SageMaker room for it."""
+    """Check that muster can build a request for a job: AWS has its image, and it fits SageMaker's limits."""
 
     def judge(job: Job) -> None:
         block = job.spec.sagemaker
@@ -175,20 +175,20 @@ def _judge(place: Place) -> Judge:
 
 
 def _unread_defaults() -> list[str]:
-    """What the SDK fills in for a script that doesn't say it (sagemaker/config/config.py)."""
+    """Warn about the SDK's configuration files with defaults for scripts (sagemaker/config/config.py)."""
     files = {
         "SAGEMAKER_ADMIN_CONFIG_OVERRIDE": "/etc/xdg/sagemaker/config.yaml",
         "SAGEMAKER_USER_CONFIG_OVERRIDE": str(Path.home() / ".config" / "sagemaker" / "config.yaml"),
     }
-    found = [
+    result = [
         os.environ.get(name, usual) for name, usual in files.items() if name in os.environ or Path(usual).is_file()
     ]
     return [
-        f"{file} has defaults for the SageMaker SDK, which aren't imported: say them in the script" for file in found
+        f"{file} has defaults for the SageMaker SDK, which aren't imported: set them in the script" for file in result
     ]
 
 
 def _failed(failure: Failure, python: str) -> str:
     if failure.missing is not None:
-        return f"{failure.note}; give --python with the Python that you run the script with: {python} lacks the module"
+        return f"{failure.note}; {python} lacks the module: set --python to the Python with which you run the script"
     return str(failure.note)

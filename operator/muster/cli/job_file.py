@@ -1,4 +1,4 @@
-"""A job from the file that the user named."""
+"""Read a job from the file that the user named."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import typer
 
 from muster.api.amounts import amount
 from muster.api.document import Document
-from muster.api.load import NotReadable, load_bytes
-from muster.api.problems import InvalidResource
-from muster.api.spec import Job
-from muster.api.validate import is_job, validate
+from muster.api.field_problems import InvalidResource
+from muster.api.spec.job import Job
+from muster.api.validation.validate import is_job, validate
+from muster.api.yaml.load import NotReadable, load_bytes
 from muster.cli.job_source import read_source, source_name
 from muster.cli.problem import BadInput
 
 
 def read_job(file: str) -> Job:
-    """The one job in `file` ("-": standard input). Raises `BadInput` that says what is wrong, and where."""
+    """Read the one job in `file` ("-": standard input). Raises `BadInput` with the problem and its place."""
     source = source_name(file)
     try:
         return validate(_only_job(load_bytes(read_source(file), source), source))
@@ -30,8 +30,8 @@ def _only_job(documents: list[Document], source: str) -> Document:
         return documents[0]
     jobs = [document for document in documents if is_job(document)]
     if len(jobs) != 1:
-        found = "no DistributedTrainingJob" if not jobs else f"{len(jobs)} DistributedTrainingJobs"
-        raise BadInput(f"{source}: {found} in it; give a file with one")
-    # a job may stand beside the ConfigMap that it uses on a cluster
-    typer.echo(f"{source}: passed over {amount(len(documents) - 1, 'resource')} of another kind", err=True)
+        result = "no DistributedTrainingJob" if not jobs else f"{len(jobs)} DistributedTrainingJobs"
+        raise BadInput(f"{source}: {result} in it; use a file with one")
+    # a file may hold a job and the ConfigMap that it uses on a cluster
+    typer.echo(f"{source}: skipped {amount(len(documents) - 1, 'resource')} of another kind", err=True)
     return jobs[0]

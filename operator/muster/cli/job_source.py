@@ -1,22 +1,22 @@
-"""The bytes that `-f` names: a file's, or standard input's."""
+"""Read the bytes that `-f` names: from a file, or from standard input."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from muster.api.load import MAX_TEXT_BYTES
+from muster.api.yaml.load import MAX_TEXT_BYTES
 
 _STDIN = "-"
 
 
 def source_name(file: str) -> str:
-    """How messages call it."""
+    """The source's name in messages."""
     return "standard input" if file == _STDIN else file
 
 
 def read_source(file: str) -> bytes:
-    """Its content, of which one byte more than allowed is enough to refuse it, however long it is. Raises `OSError`."""
+    """Read at most one byte more than allowed: enough to refuse a file that is too large. Raises `OSError`."""
     if file == _STDIN:
         return sys.stdin.buffer.read(MAX_TEXT_BYTES + 1)
     with Path(file).open("rb") as stream:

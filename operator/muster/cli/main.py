@@ -1,4 +1,4 @@
-"""The `muster` command: from a process that may lack anything to an exit code."""
+"""The `muster` command: turn errors into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _AWS_EXTRA = ("boto3", "botocore", "dulwich")
 
 
 def main() -> None:
-    """Run the command and leave with its exit code: 2 for bad input, 130 for Ctrl-C before a job began."""
+    """Run the command and exit with its code: 2 for bad input, 130 for Ctrl-C before a job started."""
     try:
         _open_standard_streams()
-        from muster.cli.commands import app  # noqa: PLC0415 - Ctrl-C while this loads is no reason for a stack trace
+        from muster.cli.commands import app  # noqa: PLC0415 - Ctrl-C during the import must not print a stack trace
 
         app(standalone_mode=True)
     except BadInput as problem:
         _leave(f"muster: {problem}", USAGE_ERROR)
     except ModuleNotFoundError as missing:
-        # a laptop's muster comes without what asks a cluster
+        # the basic installation lacks the clients of Kubernetes and AWS
         if missing.name in _AWS_EXTRA:
-            _leave(f"muster: this asks AWS or git and needs {missing.name}: {_install('aws')}", FAILED)
+            _leave(f"muster: this command uses AWS or git and needs {missing.name}: {_install('aws')}", FAILED)
         if missing.name not in _CLUSTER_EXTRA:
             raise
-        _leave(f"muster: this command asks a cluster and needs {missing.name}: {_install('cluster')}", FAILED)
+        _leave(f"muster: this command uses a cluster and needs {missing.name}: {_install('cluster')}", FAILED)
     except OSError as problem:
-        # such as a standard output on a full disk; a reader who left early is the command line library's to handle
+        # such as a full disk under standard output; typer handles a closed pipe
         _leave(f"muster: {system_problem(problem)}", FAILED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
@@ -49,9 +49,9 @@ def _leave(sentence: str, code: int) -> None:
 
 
 def _open_standard_streams() -> None:
-    """Who starts muster with a standard stream closed gets one that is empty, as a daemon's are.
+    """Open /dev/null for each standard stream that is closed.
 
-    Else the next file or socket would take its number, and the ranks would read from it or print to it.
+    Otherwise the next file or socket would get its number, and the ranks would read from it or print to it.
     """
     for number in range(3):
         try:

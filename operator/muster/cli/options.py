@@ -1,4 +1,4 @@
-"""What the user asked `muster run` for, read from its options."""
+"""The options of `muster run`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from muster.cli.resource import OutputFormat
 
 @dataclass(frozen=True)
 class RunOptions:
-    """`folder` is the run's own (None: one is made up), `ranks` those whose lines to show (empty: all).
+    """`folder` is the run's folder (None: a new one), `ranks` are the ranks whose lines to show (empty: all).
 
-    `keeps_here`: what the job would keep in S3 stays in the run's folder.
+    `keeps_here`: keep in the run's folder what the job would keep in S3.
     """
 
     file: str
@@ -28,27 +28,27 @@ class RunOptions:
 
 
 def read_inputs(pairs: Sequence[str]) -> dict[str, Path]:
-    """`NAME=DIR` pairs. Raises `BadInput`."""
+    """Parse `NAME=DIR` pairs. Raises `BadInput`."""
     inputs: dict[str, Path] = {}
     for pair in pairs:
         name, equals, folder = pair.partition("=")
         if not (name and equals and folder):
             raise BadInput(f"--input {pair}: expected NAME=DIR, such as train=./data/train")
         if name in inputs:
-            raise BadInput(f"--input {name}: given twice")
+            raise BadInput(f"--input {name}: set twice")
         inputs[name] = Path(folder).expanduser()
     return inputs
 
 
 def check_ranks(ranks: Iterable[int], world: int) -> None:
-    """Refuse ranks that a job of `world` ranks doesn't have. Raises `BadInput`."""
+    """Refuse ranks that a job with `world` ranks doesn't have. Raises `BadInput`."""
     for rank in sorted(ranks):
         if not 0 <= rank < world:
             raise BadInput(f"--rank {rank}: the job has ranks 0 to {world - 1}")
 
 
 def read_output(text: str | None) -> OutputFormat | None:
-    """`-o`'s value. Raises `BadInput`."""
+    """Parse the value of `-o`. Raises `BadInput`."""
     match text:
         case None | "yaml" | "json":
             return text

@@ -1,12 +1,12 @@
-"""What a command says when it can't do what was asked."""
+"""Errors of commands."""
 
 from __future__ import annotations
 
 
 def system_problem(error: OSError) -> str:
-    """What the system refused, as `name: reason` when it said the name."""
+    """Format a system error as `name: reason` if it has a file name."""
     return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
 
 
 class BadInput(Exception):
-    """The user gave something that muster can't work with: shown without a stack trace, exit code 2."""
+    """The user's input is invalid: shown without a stack trace, exit code 2."""

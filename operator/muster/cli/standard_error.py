@@ -1,4 +1,4 @@
-"""Standard error that may go away: a closed terminal must not keep a run from stopping its ranks."""
+"""Standard error that may be closed: a closed terminal must not keep a run from stopping its ranks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TextIO
 
 
 class StandardError(io.TextIOBase):
-    """Passes text on for as long as somebody takes it."""
+    """Passes text on until its reader closes the stream."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._gone = False
+        self._closed_by_reader = False
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -24,16 +24,16 @@ class StandardError(io.TextIOBase):
         return self._stream.fileno()
 
     def write(self, text: str) -> int:
-        if not self._gone:
+        if not self._closed_by_reader:
             try:
                 self._stream.write(text)
             except OSError:
-                self._gone = True
+                self._closed_by_reader = True
         return len(text)
 
     def flush(self) -> None:
-        if not self._gone:
+        if not self._closed_by_reader:
             try:
                 self._stream.flush()
             except OSError:
-                self._gone = True
+                self._closed_by_reader = True

@@ -1,5 +1,5 @@
-"""A job's code, from wherever it is to the folder that its command runs in. Blocks."""
-# ruff: noqa: PLC0415 - what asks git or S3 is loaded when somebody does
+"""Download a job's code to the working directory of its command. Blocks."""
+# ruff: noqa: PLC0415 - import clients of git and S3 only when they are needed
 
 from __future__ import annotations
 
@@ -8,55 +8,55 @@ from pathlib import Path
 
 from muster.api.document import quoted
 from muster.api.s3_uri import S3Uri, parse
-from muster.storage.git_place import ORIGIN, GitPlace
-from muster.storage.git_token import VARIABLE, checked_token
-from muster.storage.means import Means
-from muster.storage.patience import patiently
-from muster.storage.source_files import MAX_BYTES, SourceFile, SourceFiles, checked, from_texts, refused
+from muster.render.storage.errors import FOLDER_UNUSABLE, GIT_TOKEN_MISSING, StorageError
+from muster.render.storage.git_place import ORIGIN, GitPlace
+from muster.render.storage.git_token import VARIABLE, checked_token
+from muster.render.storage.source_files import MAX_BYTES, SourceFile, SourceFiles, checked, from_texts, refused
+from muster.render.storage.storage_plan import CodePlan
+from muster.storage.dependencies import StorageDependencies
+from muster.storage.retry import retry
 from muster.storage.source_folder import read_archive, write_files
-from muster.storage.storage_plan import CodePlan
-from muster.storage.trouble import FOLDER_UNUSABLE, GIT_TOKEN_MISSING, StorageTrouble
 
 
-def bring_code(plan: CodePlan, folder: Path, config_map: Path | None, means: Means) -> None:
-    """Make `folder` hold the job's code. `config_map` is where its ConfigMap is. Raises `StorageTrouble`."""
-    files = code(plan, config_map, means)
+def download_code(plan: CodePlan, folder: Path, config_map: Path | None, dependencies: StorageDependencies) -> None:
+    """Write the job's code to `folder`. `config_map` is the folder of its ConfigMap. Raises `StorageError`."""
+    files = code(plan, config_map, dependencies)
     _write(files, folder)
-    means.say(f"code: {len(files)} {'file' if len(files) == 1 else 'files'}")
+    dependencies.say(f"code: {len(files)} {'file' if len(files) == 1 else 'files'}")
 
 
-def code(plan: CodePlan, config_map: Path | None, means: Means) -> SourceFiles:
-    """The files of the job's code, from wherever they are. Raises `StorageTrouble`."""
+def code(plan: CodePlan, config_map: Path | None, dependencies: StorageDependencies) -> SourceFiles:
+    """Read the files of the job's code from their source. Raises `StorageError`."""
     if plan.git is not None:
-        # here and not above: who fetches nothing from git needs no dulwich
-        from muster.storage.git_source import fetch_commit
+        # imported here: only git needs dulwich
+        from muster.storage.git.source import fetch_commit
 
-        place, token = plan.git, _token(plan.git, means)
-        return patiently(lambda: fetch_commit(place, token), means.pause)
+        place, token = plan.git, _token(plan.git, dependencies)
+        return retry(lambda: fetch_commit(place, token), dependencies.sleep)
     if plan.archive is not None:
-        return _archive(parse(plan.archive), means)
+        return _archive(parse(plan.archive), dependencies)
     if plan.config_map is not None:
         return _config_map(plan.config_map, config_map)
     return checked(from_texts(plan.files), "spec.source.inline")
 
 
-def _token(place: GitPlace, means: Means) -> str | None:
-    """The token for a job that asks for one, and for no other."""
+def _token(place: GitPlace, dependencies: StorageDependencies) -> str | None:
+    """The token if the job asks for one, else None."""
     if place.username is None:
         return None
-    if means.git_token is None:
-        words = f"the job's code needs a token, which {VARIABLE} holds with muster run; it is not set"
-        raise StorageTrouble(GIT_TOKEN_MISSING, f"{ORIGIN}.secretKeyRef: {words}")
-    return checked_token(means.git_token.encode("utf-8", "surrogateescape"), VARIABLE)
+    if dependencies.git_token is None:
+        words = f"the job's code needs a token: set {VARIABLE} for `muster run`"
+        raise StorageError(GIT_TOKEN_MISSING, f"{ORIGIN}.secretKeyRef: {words}")
+    return checked_token(dependencies.git_token.encode("utf-8", "surrogateescape"), VARIABLE)
 
 
-def _archive(uri: S3Uri, means: Means) -> SourceFiles:
-    # as above, and no boto3
-    from muster.storage.bucket import Bucket
+def _archive(uri: S3Uri, dependencies: StorageDependencies) -> SourceFiles:
+    # as above, for boto3
+    from muster.storage.s3.bucket import Bucket
 
     field = "spec.source.s3.uri"
-    bucket = Bucket(means.client(), uri.bucket, field)
-    stored = patiently(lambda: bucket.head(uri.key), means.pause)
+    bucket = Bucket(dependencies.client(), uri.bucket, field)
+    stored = retry(lambda: bucket.head(uri.key), dependencies.sleep)
     if stored.size > MAX_BYTES:
         raise refused(field, f"it has more than {MAX_BYTES // 2**20} MiB; data belongs in spec.inputs")
 
@@ -65,17 +65,17 @@ def _archive(uri: S3Uri, means: Means) -> SourceFiles:
         bucket.read(stored, 0, stored.size, data.write)
         return data.getvalue()
 
-    return read_archive(io.BytesIO(patiently(read, means.pause)), field)
+    return read_archive(io.BytesIO(retry(read, dependencies.sleep)), field)
 
 
 def _config_map(name: str, folder: Path | None) -> SourceFiles:
     field = "spec.source.configMap"
     if folder is None:
         raise refused(
-            field, f"{quoted(name)} is a cluster's, and not on this machine; name a folder, or write it inline"
+            field, f"{quoted(name)} is in a cluster, not on this machine; name a folder, or write the code inline"
         )
     try:
-        # the kubelet keeps its own links beside the entries
+        # the kubelet keeps symbolic links beside the entries
         entries = {file.name: SourceFile(file.read_bytes()) for file in folder.iterdir() if file.is_file()}
     except OSError as error:
         raise refused(field, str(error)) from None
@@ -86,4 +86,4 @@ def _write(files: SourceFiles, folder: Path) -> None:
     try:
         write_files(files, folder)
     except OSError as error:
-        raise StorageTrouble(FOLDER_UNUSABLE, f"spec.source: the code can't be written: {error}") from None
+        raise StorageError(FOLDER_UNUSABLE, f"spec.source: the code can't be written: {error}") from None

@@ -1,4 +1,4 @@
-"""Where a node's code, data, snapshots and results lie, as who brings and keeps them sees it."""
+"""A node's folders for code, data, checkpoints and results, as its download and upload containers see them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class NodeFolders:
-    """`channels` has a folder for each channel, `notes` what says how far everything is."""
+    """`channels` has a folder for each channel, `notes` has the records of downloads and uploads."""
 
     channels: Path
     checkpoints: Path
@@ -19,7 +19,7 @@ class NodeFolders:
 
 
 def below(root: Path) -> NodeFolders:
-    """A node's folders where they have one root."""
+    """A node's folders below one root."""
     return NodeFolders(
         channels=root / "input",
         checkpoints=root / "checkpoints",

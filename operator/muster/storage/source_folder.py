@@ -1,4 +1,4 @@
-"""A job's code between archives, files and the folder that a command runs in."""
+"""Read a job's code from archives, and write it to the command's working directory."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import BinaryIO, cast
 
 from muster.api import file_paths
 from muster.api.document import quoted
-from muster.storage.source_files import MAX_FILES, SourceFile, SourceFiles, check_bytes, checked, refused
+from muster.render.storage.source_files import MAX_FILES, SourceFile, SourceFiles, check_bytes, checked, refused
 
 _MAX_HEADS_BYTES = 2 * MAX_FILES * 4096
-"""Of what an archive says of its files, long names included."""
+"""Limit of an archive's headers, long names included."""
 
 
 def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
-    """The files of a .tar.gz archive that somebody else made. Raises `StorageTrouble`. Blocks."""
+    """Read the files of a user's .tar.gz archive. Raises `StorageError`. Blocks."""
     files: dict[str, SourceFile] = {}
     size = 0
     try:
@@ -30,21 +30,21 @@ def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
                 path = _path(member, origin)
                 if member.isdir():
                     continue
-                # before it is read: an archive may say that a kilobyte of it is a terabyte of zeros
+                # check before reading: a kilobyte of an archive may expand to a terabyte of zeros
                 size += member.size
                 check_bytes(size, origin)
                 content = members.extractfile(member)
                 if path in files or content is None:
-                    raise refused(origin, f"{quoted(path)} is in it twice")
+                    raise refused(origin, f"{quoted(path)} occurs twice in it")
                 files[path] = SourceFile(content.read(), executable=bool(member.mode & 0o100))
     except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
-        raise refused(origin, f"it is no whole .tar.gz archive ({error})") from None
+        raise refused(origin, f"it is not a complete .tar.gz archive ({error})") from None
     checked(files, origin)
     return files
 
 
 class _Limited:
-    """What an archive unpacks to, as far as it may: tarfile reads a name into memory, and a name may be a terabyte."""
+    """Limits the unpacked data of an archive: tarfile reads a name into memory, and a name may have a terabyte."""
 
     def __init__(self, unpacked: gzip.GzipFile, origin: str) -> None:
         self._unpacked = unpacked
@@ -59,7 +59,7 @@ class _Limited:
 
 
 def _open(archive: _Limited) -> tarfile.TarFile:
-    # of a stream it only reads
+    # "r|" reads the archive as a stream, without seeking
     return tarfile.open(fileobj=cast("BinaryIO", archive), mode="r|")
 
 
@@ -68,7 +68,7 @@ def _path(member: tarfile.TarInfo, origin: str) -> str:
     if member.isdir():
         return path
     if not member.isreg():
-        raise refused(origin, f"{quoted(path)} is a link or a device; put the file itself there")
+        raise refused(origin, f"{quoted(path)} is a link or a device; replace it by the file itself")
     objection = file_paths.objection(path)
     if objection is not None:
         raise refused(origin, f"{quoted(path)}: {objection}")
@@ -76,9 +76,9 @@ def _path(member: tarfile.TarInfo, origin: str) -> str:
 
 
 def write_files(files: SourceFiles, folder: Path) -> None:
-    """Make `folder` hold these files, which were `checked`, and nothing else. Raises `OSError`. Blocks.
+    """Write these `checked` files to `folder`, and remove everything else. Raises `OSError`. Blocks.
 
-    What was there is taken for an earlier start's; the folder itself stays, for it may be a mount.
+    Existing files are from an earlier start; the folder itself stays, because it may be a mount.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for entry in folder.iterdir():

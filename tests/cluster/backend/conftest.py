@@ -5,11 +5,11 @@ import pytest
 from cluster.backend.world import World
 from cluster.shared import Kubectl
 from muster.api.crd import crd_yaml
-from muster.kube.client import Client
+from muster.clients.kubernetes.client import Client
 
 
 @pytest.fixture
 async def world(kubectl: Kubectl, client: Client, namespace: str) -> World:
-    """A job of two nodes that nobody has begun to run."""
+    """A job of two nodes that has not been started."""
     kubectl.define(crd_yaml())
     return await World.begin(client, namespace)

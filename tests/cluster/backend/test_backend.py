@@ -9,15 +9,15 @@ from cluster.api_proxy import ApiProxy, Call, Fate, Lose, Pass
 from cluster.backend.world import Operator, World
 from cluster.shared import Kubectl
 from muster.api.document import JSON
+from muster.api.json_fields import mapping, string
 from muster.backends.kubernetes.creation import UNTOLD_SECONDS
-from muster.backends.kubernetes.ledger import MAX_PAUSE_SECONDS
-from muster.kube.answers import mapping, string
-from muster.kube.client import Change, Client
-from muster.kube.errors import NO_ANSWER, ApiError
-from muster.kube.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object
-from muster.plan.actions import CreateNode, RemoveLeftovers, RemoveNode, RemoveStray, SendCommand
-from muster.plan.facts import ProcessState, Trouble
-from muster_worker.contract import Command, CommandKind
+from muster.backends.kubernetes.ledger import MAX_BACKOFF_SECONDS
+from muster.clients.kubernetes.client import Change, Client
+from muster.core.actions import CreateNode, RemoveNode, RemoveStray, SendCommand
+from muster.core.facts import Problem, ProcessState
+from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
+from muster.objects.kubernetes.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object
+from muster_worker.contract.schema import Command, CommandKind
 
 WAITING, MISSING = ProcessState.WAITING, ProcessState.MISSING
 
@@ -49,21 +49,21 @@ async def _tell_all(world: World, operator: Operator) -> None:
         operator.pods.take(Change("ADDED", pod))
 
 
-def _reason(trouble: Trouble | None) -> str | None:
-    return None if trouble is None else trouble.reason
+def _reason(problem: Problem | None) -> str | None:
+    return None if problem is None else problem.reason
 
 
 async def test_nodes_wait_as_soon_as_they_are_created(world: World) -> None:
     operator, job = world.operator(), world.job()
     before = await operator.nodes(job)
-    assert [(node.process.state, node.process.generation) for node in before] == [(MISSING, -1)] * 2
+    assert [(node.process.state, node.process.replacement) for node in before] == [(MISSING, -1)] * 2
     await operator.create(job)
     facts = await operator.backend.observe(job)
     assert [(node.name, node.process.name, node.process.state) for node in facts.nodes] == [
         ("vit-0", "vit-0-0", WAITING),
         ("vit-1", "vit-1-0", WAITING),
     ]
-    assert (facts.refusal, facts.strays, facts.leftovers, facts.outdated) == (None, (), True, False)
+    assert (facts.refusal, facts.strays, facts.outdated) == (None, (), False)
     for kind in (SERVICES, CONFIG_MAPS):
         assert await _exists(world.client, kind, world.namespace)
 
@@ -71,7 +71,7 @@ async def test_nodes_wait_as_soon_as_they_are_created(world: World) -> None:
 async def test_creating_again_adopts_what_is_there(world: World) -> None:
     operator, job = world.operator(), world.job()
     await operator.create(job)
-    # a new process whose informer has told nothing yet
+    # a new process whose informer has reported nothing yet
     another = world.operator()
     await another.create(job)
     assert await world.pods() == ["vit-0-0", "vit-1-0"]
@@ -110,12 +110,12 @@ async def test_a_name_that_is_taken_is_waited_for(world: World) -> None:
     await operator.create(job)
     taken, made = await operator.nodes(job)
     words = f"Pod vit-0-0 in namespace {world.namespace} is there and isn't this job's: it has to go first"
-    assert taken.process.trouble == Trouble("NameTaken", words)
+    assert taken.process.problem == Problem("NameTaken", words)
     assert made.process.state is WAITING
     await world.client.delete(PODS, world.namespace, "vit-0-0")
-    world.clock.now += MAX_PAUSE_SECONDS
+    world.clock.now += MAX_BACKOFF_SECONDS
     await operator.apply(job, CreateNode(0, 0))
-    assert [(node.process.state, node.process.trouble) for node in await operator.nodes(job)] == [(WAITING, None)] * 2
+    assert [(node.process.state, node.process.problem) for node in await operator.nodes(job)] == [(WAITING, None)] * 2
 
 
 @pytest.mark.parametrize("kind", [SERVICES, CONFIG_MAPS])
@@ -123,11 +123,8 @@ async def test_a_childs_name_that_is_taken_is_waited_for(world: World, kind: Kin
     await _stranger(world, kind, "vit-muster")
     operator, job = world.operator(), world.job()
     await operator.create(job)
-    assert [_reason(node.process.trouble) for node in await operator.nodes(job)] == ["NameTaken"] * 2
+    assert [_reason(node.process.problem) for node in await operator.nodes(job)] == ["NameTaken"] * 2
     assert await world.pods() == []
-    # it isn't this job's to delete either
-    await operator.apply(job, RemoveLeftovers())
-    assert await _exists(world.client, kind, world.namespace)
 
 
 async def test_a_quota_holds_the_nodes_until_it_has_room(world: World, kubectl: Kubectl) -> None:
@@ -144,23 +141,23 @@ async def test_a_quota_holds_the_nodes_until_it_has_room(world: World, kubectl: 
     states = {node.process.state for node in await operator.nodes(job)}
     held = [node for node in await operator.nodes(job) if node.process.state is MISSING]
     assert states == {WAITING, MISSING}
-    assert [_reason(node.process.trouble) for node in held] == ["QuotaExceeded"]
-    assert held[0].process.trouble is not None
-    assert held[0].process.trouble.message.startswith("quota team is exceeded: asked for pods=1, used pods=1")
+    assert [_reason(node.process.problem) for node in held] == ["QuotaExceeded"]
+    assert held[0].process.problem is not None
+    assert held[0].process.problem.message.startswith("quota team is exceeded: asked for pods=1, used pods=1")
     kubectl("delete", "resourcequota", "team", f"--namespace={world.namespace}")
     # it is not asked again before its time
     await operator.apply(job, CreateNode(held[0].node, 0))
     assert len(await world.pods()) == 1
-    world.clock.now += MAX_PAUSE_SECONDS
+    world.clock.now += MAX_BACKOFF_SECONDS
     await operator.apply(job, CreateNode(held[0].node, 0))
-    assert [(node.process.state, node.process.trouble) for node in await operator.nodes(job)] == [(WAITING, None)] * 2
+    assert [(node.process.state, node.process.problem) for node in await operator.nodes(job)] == [(WAITING, None)] * 2
 
 
 async def test_pod_security_holds_the_nodes(world: World, kubectl: Kubectl) -> None:
     kubectl("label", "namespace", world.namespace, "pod-security.kubernetes.io/enforce=restricted")
     operator, job = world.operator(), world.job()
     await operator.create(job)
-    assert [_reason(node.process.trouble) for node in await operator.nodes(job)] == ["PodSecurity"] * 2
+    assert [_reason(node.process.problem) for node in await operator.nodes(job)] == ["PodSecurity"] * 2
     assert await world.pods() == []
 
 
@@ -169,7 +166,7 @@ async def test_what_the_api_server_does_not_know_is_refused_before_anything_is_m
     wrong = world.job(template={"spec": {"nodeSelectr": {}, "schedulerName": "nobody"}})
     await operator.create(wrong)
     facts = await operator.backend.observe(wrong)
-    assert facts.refusal == Trouble("InvalidPod", "spec.template.spec.nodeSelectr: unknown field")
+    assert facts.refusal == Problem("InvalidPod", "spec.template.spec.nodeSelectr: unknown field")
     assert await world.pods() == []
     assert not await _exists(world.client, SERVICES, world.namespace)
     # another generation of the resource is another matter
@@ -212,7 +209,7 @@ async def test_a_removed_node_is_missing_and_nobodys_fault(world: World) -> None
         while (await operator.nodes(job))[1].process.state is not MISSING:
             await operator.until_changed()
         removed = (await operator.nodes(job))[1].process
-        assert (removed.generation, removed.trouble) == (0, None)
+        assert (removed.replacement, removed.problem) == (0, None)
         assert await world.pods() == ["vit-0-0"]
 
 
@@ -225,11 +222,11 @@ async def test_a_pod_that_somebody_deletes_is_told_and_may_be_made_anew(world: W
         while (await operator.nodes(job))[0].process.state is not MISSING:
             await operator.until_changed()
         gone = (await operator.nodes(job))[0].process
-        assert (gone.generation, _reason(gone.trouble)) == (0, "PodDeleted")
+        assert (gone.replacement, _reason(gone.problem)) == (0, "PodDeleted")
         assert operator.pods.find(uid) is None
         await operator.apply(job, CreateNode(0, 1))
         anew = (await operator.nodes(job))[0].process
-        assert (anew.name, anew.generation, anew.trouble) == ("vit-0-1", 1, None)
+        assert (anew.name, anew.replacement, anew.problem) == ("vit-0-1", 1, None)
 
 
 async def test_a_pod_that_came_and_went_unseen_is_missed(world: World) -> None:
@@ -241,37 +238,14 @@ async def test_a_pod_that_came_and_went_unseen_is_missed(world: World) -> None:
     assert [node.process.state for node in await operator.nodes(job)] == [MISSING, WAITING]
 
 
-async def test_strays_and_leftovers_are_removed(world: World) -> None:
+async def test_strays_are_removed(world: World) -> None:
     operator, job = world.operator(), world.job()
     await operator.create(job)
     await operator.apply(job, CreateNode(0, 1))
     facts = await operator.backend.observe(world.job(nodes=1))
     assert set(facts.strays) == {"vit-0-0", "vit-1-0"}
-    await operator.apply(world.job(nodes=1), *(RemoveStray(name) for name in facts.strays), RemoveLeftovers())
+    await operator.apply(world.job(nodes=1), *(RemoveStray(name) for name in facts.strays))
     assert await world.pods() == ["vit-0-1"]
-    assert not (await operator.backend.observe(job)).leftovers
-    for kind in (SERVICES, CONFIG_MAPS):
-        assert not await _exists(world.client, kind, world.namespace)
-
-
-async def test_an_operator_that_took_over_removes_what_is_left_for_good(
-    world: World, kubectl: Kubectl, tmp_path: Path
-) -> None:
-    job = world.job()
-    await world.operator().create(job)
-    async with ApiProxy.serve(tmp_path, kubectl.kubeconfig) as proxy:
-        # whatever it makes besides comes after what it deletes
-        proxy.decide = lambda call: Pass(1.0) if call.verb == "create" else Pass()
-        proxied = await Client.connect(str(proxy.kubeconfig))
-        successor = world.operator(proxied)
-        # the pods are still there, and it has never told them whom to trust
-        async with successor.informed(world.namespace):
-            await successor.apply(job, RemoveLeftovers())
-            await successor.apply(job)
-        await proxied.close()
-    assert len(await world.pods()) == job.spec.nodes
-    for kind in (SERVICES, CONFIG_MAPS):
-        assert not await _exists(world.client, kind, world.namespace)
 
 
 async def test_agents_are_told_of_a_new_authority(world: World) -> None:
@@ -290,8 +264,8 @@ async def test_a_replaced_pod_has_heard_nothing(world: World) -> None:
     exit_ = Command(1, job.metadata.uid, 1, CommandKind.EXIT)
     world.clock.now += 1
     await operator.apply(job, SendCommand((0, 1), exit_))
-    told = (await operator.nodes(job))[0]
-    assert (told.command, told.commanded_at) == (exit_, world.clock.now)
+    value = (await operator.nodes(job))[0]
+    assert (value.command, value.commanded_at) == (exit_, world.clock.now)
     assert operator.store.command(job.metadata.uid, 0, None) == exit_
     await operator.apply(job, CreateNode(0, 1))
     replaced, other = await operator.nodes(job)

@@ -9,20 +9,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from muster.api.document import JSON
-from muster.api.spec import Job, Metadata, Spec
+from muster.api.json_fields import mapping, string
+from muster.api.spec.job import Job, Metadata, Spec
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.pod_index import PodIndex
-from muster.backends.kubernetes.setting import Setting
-from muster.kube.answers import mapping, string
-from muster.kube.client import Client
-from muster.kube.informer import Informer
-from muster.kube.kinds import JOBS, PODS, Object
-from muster.plan.actions import Action, CreateNode
-from muster.plan.facts import NodeFacts
-from muster.plan.world import procs_per_node
-from muster.ranks.check import Shape
-from muster.ranks.gang_credentials import SEED_BYTES
-from muster.ranks.store import RankStore
+from muster.clients.kubernetes.client import Client
+from muster.clients.kubernetes.informer import Informer
+from muster.collector.store import RankStore
+from muster.collector.trust.rank_group_credentials import SEED_BYTES
+from muster.core.actions import Action, CreateNode
+from muster.core.facts import NodeFacts
+from muster.core.reports.check import Shape
+from muster.core.world import procs_per_node
+from muster.objects.kubernetes.kinds import JOBS, PODS, Object
+from muster.render.kubernetes.setting import Setting
 
 JSONObject = dict[str, JSON]
 
@@ -64,8 +64,8 @@ class Operator:
         self.store.register(Shape(job.metadata.uid, job.spec.nodes, procs_per_node(job), self.clock()))
         await self.backend.apply(job, actions)
 
-    async def create(self, job: Job, generation: int = 0) -> None:
-        await self.apply(job, *(CreateNode(node, generation) for node in range(job.spec.nodes)))
+    async def create(self, job: Job, replacement: int = 0) -> None:
+        await self.apply(job, *(CreateNode(node, replacement) for node in range(job.spec.nodes)))
 
     @asynccontextmanager
     async def informed(self, namespace: str) -> AsyncIterator[None]:

@@ -8,10 +8,10 @@ import pytest
 from cluster.cli.told_jobs import NAME, RUNNING, ToldJobs
 from cluster.muster_command import Muster
 from cluster.shared import Kubectl
-from muster.cli.cluster import sentence
-from muster.kube.client import Client
-from muster.kube.errors import ApiError
-from muster.kube.kinds import Kind
+from muster.cli.jobs.cluster import sentence
+from muster.clients.kubernetes.client import Client
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import Kind
 
 
 def config_of(kubectl: Kubectl, folder: Path, token: str, **cluster: object) -> Path:
@@ -30,14 +30,14 @@ def test_without_rights(kubectl: Kubectl, told: ToldJobs, namespace: str, tmp_pa
     token = kubectl("create", "token", "default", f"--namespace={namespace}").strip()
     done = Muster(config_of(kubectl, tmp_path, token), namespace)("ranks", NAME)
     assert done.returncode == 2
-    assert done.stderr.startswith("muster: the cluster refuses: ")
+    assert done.stderr.startswith("muster: the cluster denies the request: ")
     assert 'cannot get resource "distributedtrainingjobs"' in done.stderr
 
 
 def test_with_a_token_that_nobody_knows(kubectl: Kubectl, namespace: str, tmp_path: Path) -> None:
     done = Muster(config_of(kubectl, tmp_path, "forged"), namespace)("ranks", NAME)
     assert done.returncode == 2
-    assert "the cluster doesn't know who asks" in done.stderr
+    assert "the cluster doesn't accept your credentials" in done.stderr
 
 
 def test_a_cluster_that_does_not_answer(kubectl: Kubectl, namespace: str, tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ def test_pods_that_wait_or_are_gone(muster: Muster, told: ToldJobs) -> None:
     assert (waiting.returncode, waiting.stdout) == (0, "")
     assert waiting.stderr == f"{RUNNING.message}\n[told-0-0] no log yet: the pod is Pending\n"
     told.tell(COMPLETE)
-    # a pod that never began keeps nobody who follows
+    # a pod that never started doesn't block a follower
     assert muster("logs", NAME, "-f").returncode == 0
     told.kubectl("delete", f"pod/{NAME}-0-0", f"--namespace={told.namespace}")
     gone = muster("logs", NAME)
-    assert "told has no pods any more: they were deleted when it was over (spec.cleanup)" in gone.stderr
+    assert "told has no pods any more: muster deleted them when it had ended (spec.cleanPodPolicy)" in gone.stderr

@@ -22,7 +22,7 @@ def test_a_board_that_is_no_terminals_is_shown_once(muster: Muster, told: ToldJo
 def test_a_live_board_follows_the_job_to_its_end(muster: Muster, told: ToldJobs) -> None:
     told.create()
     with muster.on_terminal("ranks", NAME) as terminal:
-        terminal.until(lambda text: "muster's operator has not looked at it yet" in text)
+        terminal.until(lambda text: "muster's operator has not processed it yet" in text)
         told.tell(REFUSED)
         terminal.until(lambda text: REFUSED.message in text)
         told.tell(SUSPENDED)
@@ -62,7 +62,7 @@ def test_waiting_ends_with_the_job_and_its_exit_code_says_how(muster: Muster, to
     told.create(RUNNING)
     late = muster("wait", NAME, "--timeout", "0.5")
     assert late.returncode == 124
-    assert "is not over after 0.5 s" in late.stderr
+    assert "has not ended after 0.5 s" in late.stderr
     told.tell(REFUSED)
     refused = muster("wait", NAME)
     assert (refused.returncode, refused.stderr.partition(" ")[2]) == (1, f"Refused: {REFUSED.message}\n")
@@ -80,7 +80,7 @@ def test_what_is_not_there_is_said_in_a_sentence(muster: Muster, told: ToldJobs)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == (
             "muster: there is no DistributedTrainingJob nosuch in the namespace no-such-namespace; "
-            "`kubectl get dtj --all-namespaces` lists all that there are\n"
+            "`kubectl get dtj --all-namespaces` lists all jobs\n"
         )
     missing = muster("ranks", "Bad/Name")
     assert missing.returncode == 2

@@ -6,8 +6,17 @@ from dataclasses import dataclass
 from cluster.images import PULL_POLICY, PYTHON_IMAGE
 from cluster.shared import Kubectl
 from muster.api.document import JSON
-from muster.api.serialise import status_fields
-from muster.api.status import Condition, NodeCounts, Progress, RankDetail, RankStatus, StateRange, Status, StepRange
+from muster.api.status.status import (
+    Condition,
+    NodeCounts,
+    Progress,
+    RankDetail,
+    RankStatus,
+    StateRange,
+    Status,
+    StepRange,
+)
+from muster.api.yaml.serialise import status_fields
 
 NAME = "told"
 JOB = f"dtj/{NAME}"
@@ -45,7 +54,6 @@ FAILED = Status(
             RankDetail(
                 rank=2,
                 node=1,
-                node_name="told-1",
                 state="Failed",
                 exit_code=3,
                 reason="RankFailed",

@@ -15,8 +15,8 @@ from cluster.crashes.footprints import Step, job_of, steps, what_of
 from cluster.crashes.lives import Life, NotReached, Place
 from cluster.crashes.operator_fork import OperatorFork
 from cluster.places import state
-from muster.kube.errors import ApiError
-from muster.kube.kinds import JOBS, LEASES, SECRETS
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import JOBS, LEASES, SECRETS
 
 LEASE = "lead"
 LOOK_SECONDS = 0.2
@@ -122,9 +122,9 @@ class Bench:
         await life.begin(self.place, job)
         await life.live(self.place, job)
         await self.place.stage(job, life.is_over, "over")
-        found = self.place.ending(job)
+        result = self.place.ending(job)
         await self._forget(job)
-        return steps(self.proxy.calls, job), found
+        return steps(self.proxy.calls, job), result
 
     async def record_start(self, life: Life) -> tuple[Step, ...]:
         """The calls of an operator's own start, with a job to begin with; each kind once. Raises `NotReached`."""
@@ -169,13 +169,13 @@ class Bench:
             await life.begin(self.place, job)
             await life.live(self.place, job)
             await self.place.world.until(job, lambda _: self.place.ending(job) == clean, END_SECONDS)
-            found = self.place.wrongs(job, clean)
+            result = self.place.wrongs(job, clean)
         except NotReached as halt:
             return str(halt)
         finally:
             await self._replaced()
             await self._forget(job)
-        return found if found or accident.happened else None
+        return result if result or accident.happened else None
 
     def _decide(self, call: Call) -> Fate:
         if call.verb == "watch":
@@ -184,7 +184,7 @@ class Bench:
         return PASS if accident is None else accident.befall(what_of(call))
 
     async def _replace(self) -> None:
-        """Start the next operator, when the dead one's Lease is over: nobody has the time to wait for that."""
+        """Start the next operator as if the dead one's Lease had expired: waiting for that would take too long."""
         await asyncio.to_thread(self.operator.end)
         client, namespace = self.place.client, self.place.namespace
         with contextlib.suppress(ApiError):

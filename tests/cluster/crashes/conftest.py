@@ -17,7 +17,7 @@ from cluster.crashes.records import Record, record_all
 from cluster.crashes.world import World
 from cluster.shared import Kubectl, SharedCluster
 from muster.api.crd import crd_yaml
-from muster.kube.client import Client
+from muster.clients.kubernetes.client import Client
 
 NAMESPACES = 8
 

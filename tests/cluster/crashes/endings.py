@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from cluster.crashes.world import Seen
+from cluster.crashes.world import ObservedJob
 
 FINAL = ("Complete", "Failed")
 TURNS = ("Started", "Suspended", "Resumed", "Completed", "Failed")
@@ -21,10 +21,10 @@ class Ending:
 
     exists: bool
     phase: str
-    incarnation: int
+    attempt: int
     conditions: frozenset[tuple[str, str, str]]
     ranks: frozenset[tuple[str, str]]
-    culprits: tuple[tuple[Any, ...], ...]
+    root_causes: tuple[tuple[Any, ...], ...]
     events: frozenset[tuple[tuple[str, str], int]]
     there: frozenset[str]
     starts: frozenset[tuple[int, int]]
@@ -37,60 +37,58 @@ class Ending:
         )
 
 
-def ending(seen: Seen, starts: Counter[int]) -> Ending:
-    """How the job stands now, as if it were over. What the status of a deleted job said last is nobody's business."""
+def ending(seen: ObservedJob, starts: Counter[int]) -> Ending:
+    """How the job stands now, as if it were over. The last status of a deleted job doesn't matter."""
     status = seen.status if seen.exists else {}
     ranks = status.get("ranks", {})
     return Ending(
         exists=seen.exists,
         phase=status.get("phase", ""),
-        incarnation=status.get("incarnation", 0),
+        attempt=status.get("attempt", 0),
         conditions=frozenset((one["type"], one["status"], one["reason"]) for one in status.get("conditions", ())),
         ranks=frozenset((one["state"], one["ranks"]) for one in ranks.get("byState", ())),
-        culprits=tuple(_culprit(one) for one in ranks.get("details", ())),
+        root_causes=tuple(_root_cause(one) for one in ranks.get("details", ())),
         events=frozenset(Counter(each for each in seen.events if each[1] in TURNS).items()),
         there=frozenset(seen.there),
         starts=frozenset(starts.items()),
     )
 
 
-def wrongs(seen: Seen, starts: Counter[int]) -> list[str]:
+def wrongs(seen: ObservedJob, starts: Counter[int]) -> list[str]:
     """What must not be, whatever happened to the operator.
 
-    A node has one pod at a time and, where nobody takes it away before it begins, one for each start of the gang. That
-    a pod bears the name of one that is gone is no harm: all that is known of pods is kept by uid.
+    A node has one pod at a time and, unless it is deleted before it starts, one for each attempt. That
+    a pod has the name of a deleted one is harmless: muster identifies pods by uid.
     """
-    incarnation = max((status.get("incarnation", 0) for status in seen.statuses), default=0)
+    attempt = max((status.get("attempt", 0) for status in seen.statuses), default=0)
     more = [
-        f"node {node} had {len(uids)} pods in {incarnation} incarnations"
+        f"node {node} had {len(uids)} pods in {attempt} attempts"
         for node, uids in seen.pods.items()
-        if len(uids) > max(incarnation, 1)
+        if len(uids) > max(attempt, 1)
     ]
     again = [
-        f"rank {rank} began {count} times in {incarnation} incarnations"
-        for rank, count in starts.items()
-        if count > incarnation
+        f"rank {rank} began {count} times in {attempt} attempts" for rank, count in starts.items() if count > attempt
     ]
-    return [*seen.twins, *more, *again, *setbacks(seen.statuses)]
+    return [*seen.twins, *more, *again, *request_failures(seen.statuses)]
 
 
-def setbacks(statuses: Sequence[dict[str, Any]]) -> list[str]:
-    """Where a status took back what the one before it had told."""
-    found = []
+def request_failures(statuses: Sequence[dict[str, Any]]) -> list[str]:
+    """Where a status lost what the previous one had reported."""
+    result = []
     for before, after in pairwise(statuses):
-        if after.get("incarnation", 0) < before.get("incarnation", 0):
-            found.append(f"incarnation {before['incarnation']} became {after.get('incarnation')}")
+        if after.get("attempt", 0) < before.get("attempt", 0):
+            result.append(f"attempt {before['attempt']} became {after.get('attempt')}")
         if before.get("observedGeneration", 0) > after.get("observedGeneration", 0):
-            found.append("observedGeneration fell")
-        found += [f"{kind} was taken back" for kind in FINAL if _is_true(before, kind) and not _is_true(after, kind)]
-        same_start = before.get("incarnation") == after.get("incarnation")
+            result.append("observedGeneration fell")
+        result += [f"{kind} was taken back" for kind in FINAL if _is_true(before, kind) and not _is_true(after, kind)]
+        same_start = before.get("attempt") == after.get("attempt")
         began, begins = before.get("startTime"), after.get("startTime")
         if same_start and began is not None and begins is not None and began != begins:
-            found.append(f"startTime {began} became {begins}")
+            result.append(f"startTime {began} became {begins}")
         # Ranks that run don't become pending but by a suspension.
         if (before.get("phase"), after.get("phase")) in _BACKWARDS:
-            found.append(f"{before['phase']} became {after['phase']}")
-    return found
+            result.append(f"{before['phase']} became {after['phase']}")
+    return result
 
 
 _BACKWARDS = {("Running", "Starting"), ("Running", "Pending"), ("Stopping", "Running"), ("Stopping", "Starting")}
@@ -100,7 +98,7 @@ def _is_true(status: dict[str, Any], kind: str) -> bool:
     return any(one["type"] == kind and one["status"] == "True" for one in status.get("conditions", ()))
 
 
-def _culprit(detail: dict[str, Any]) -> tuple[Any, ...]:
+def _root_cause(detail: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(detail.get(key) for key in ("rank", "state", "exitCode", "signal", "reason"))
 
 

@@ -47,13 +47,13 @@ def what_of(call: Call) -> str:
 def steps(calls: Sequence[Call], job: str | None) -> tuple[Step, ...]:
     """The calls of a life in their order. Watches are none: they are broken, not answered."""
     counted: Counter[str] = Counter()
-    found = []
+    result = []
     for call in calls:
         if call.verb != "watch" and job_of(call) == job:
             what = what_of(call)
             counted[what] += 1
-            found.append(Step(what, counted[what]))
-    return tuple(found)
+            result.append(Step(what, counted[what]))
+    return tuple(result)
 
 
 def _name(call: Call) -> str:

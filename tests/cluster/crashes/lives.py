@@ -10,11 +10,11 @@ from typing import Any
 
 from cluster.crashes.endings import Ending, ending, wrongs
 from cluster.crashes.rank_desk import Begun, RankDesk
-from cluster.crashes.world import Seen, World
+from cluster.crashes.world import ObservedJob, World
 from cluster.images import PULL_POLICY, PYTHON_IMAGE
 from muster.api.document import JSON
-from muster.kube.client import Client
-from muster.kube.kinds import JOBS, Object
+from muster.clients.kubernetes.client import Client
+from muster.objects.kubernetes.kinds import JOBS, Object
 
 STAGE_SECONDS = 120.0
 GRACE_SECONDS = 6
@@ -39,14 +39,14 @@ class Place:
 
     def wrongs(self, job: str, clean: Ending) -> str:
         """What is wrong with a job that should have ended so; "" for nothing."""
-        found = (*self.mistakes(job), self.ending(job).differs(clean))
-        return "; ".join(each for each in found if each)
+        result = (*self.mistakes(job), self.ending(job).differs(clean))
+        return "; ".join(each for each in result if each)
 
     def mistakes(self, job: str) -> list[str]:
         """What must not have been."""
         return wrongs(self.world.of(job), self.starts(job))
 
-    async def stage(self, job: str, holds: Callable[[Seen], bool], what: str) -> None:
+    async def stage(self, job: str, holds: Callable[[ObservedJob], bool], what: str) -> None:
         """Wait until the job has come so far."""
         if not await self.world.until(job, holds, STAGE_SECONDS):
             raise NotReached(f"never {what}: {self.ending(job)}")
@@ -76,10 +76,10 @@ class Life:
     last: str
     left: frozenset[str] = frozenset()
 
-    def is_over(self, seen: Seen) -> bool:
+    def is_over(self, seen: ObservedJob) -> bool:
         """Whether the job came to its end, and was tidied up."""
-        told = any(reason == self.last for _, reason in seen.events) if self.last else not seen.exists
-        return told and seen.there == self.left
+        is_told = any(reason == self.last for _, reason in seen.events) if self.last else not seen.exists
+        return is_told and seen.there == self.left
 
     async def begin(self, place: Place, job: str) -> None:
         """Have the job applied."""
@@ -107,10 +107,10 @@ class Life:
         }
 
 
-def all_began(place: Place, job: str, world: int, times: int = 1) -> Callable[[Seen], bool]:
+def all_began(place: Place, job: str, world: int, times: int = 1) -> Callable[[ObservedJob], bool]:
     """Whether each rank has begun so often."""
 
-    def holds(_: Seen) -> bool:
+    def holds(_: ObservedJob) -> bool:
         starts = place.starts(job)
         return sum(count >= times for count in starts.values()) == world
 
@@ -157,15 +157,14 @@ async def deletes(place: Place, job: str) -> None:
 
 
 FAILING_CODE = 7
-TIDY: JSON = {"pods": "All", "afterSeconds": 1}
 KEPT = frozenset(("Service -muster", "ConfigMap -muster"))
 
-COMPLETES = Life("completes", 2, {"nodes": 2, "cleanup": TIDY}, ends_well, nothing, "Completed")
+COMPLETES = Life("completes", 2, {"nodes": 2, "cleanPodPolicy": "All"}, ends_well, nothing, "Completed", KEPT)
 FAILS = Life(
-    "fails", 2, {"nodes": 1, "procsPerNode": 2, "cleanup": {"pods": "All"}}, rank_1_fails, nothing, "Failed", KEPT
+    "fails", 2, {"nodes": 1, "procsPerNode": 2, "cleanPodPolicy": "All"}, rank_1_fails, nothing, "Failed", KEPT
 )
 RESUMES = Life(
-    "resumes", 1, {"nodes": 1, "cleanup": {"pods": "All"}}, second_ends_well, suspends_and_resumes, "Completed", KEPT
+    "resumes", 1, {"nodes": 1, "cleanPodPolicy": "All"}, second_ends_well, suspends_and_resumes, "Completed", KEPT
 )
 DELETED = Life("deleted", 1, {"nodes": 1}, stays, deletes, "")
 LIVES = (COMPLETES, FAILS, RESUMES, DELETED)

@@ -18,7 +18,7 @@ from cluster.waiting import PAUSE_SECONDS
 
 END_SECONDS = 10.0
 LEAD_SECONDS = 30.0
-_IMPORTED = ["muster.cli.main", "muster.cli.commands", "muster.runtime.cluster.serve", "muster.cli.operator"]
+_IMPORTED = ["muster.cli.main", "muster.cli.commands", "muster.controller.serve", "muster.cli.operator.operator"]
 
 
 @dataclass
@@ -57,7 +57,7 @@ class OperatorFork:
     def until_leads(self) -> None:
         """Wait until it has become the leader, as long as that takes at most."""
         deadline = time.monotonic() + LEAD_SECONDS
-        while " leads, term" not in self.said[self._said_before :] and time.monotonic() < deadline:
+        while " is the leader, term" not in self.said[self._said_before :] and time.monotonic() < deadline:
             time.sleep(PAUSE_SECONDS)
 
     def kill(self) -> None:

@@ -1,4 +1,4 @@
-"""Where ranks say that they have begun, and are told how to end: each start of a rank is known, and lasts as wanted."""
+"""Where ranks report their start and get instructions how to end: each start is known, and lasts as wanted."""
 
 from __future__ import annotations
 

@@ -88,9 +88,9 @@ async def test_jobs_end_as_if_the_api_server_had_done_its_duty(
 
     async def live(bench: Bench, case: Case) -> None:
         live_with = bench.start if case.at_start else bench.run
-        found = await live_with(case.record.life, case.accident, case.record.clean)
-        if found:
-            problems.append(f"{case.name}: {found}")
+        result = await live_with(case.record.life, case.accident, case.record.clean)
+        if result:
+            problems.append(f"{case.name}: {result}")
 
     starts = starts_of(next(record for record in records if record.life is FAILS))
     lives = cases_of(records)
@@ -125,9 +125,9 @@ async def test_jobs_end_as_if_no_watch_had_broken(benches: tuple[Bench, ...], re
             return Stream(error_event(410, "Expired"))
 
         bench.watch_fate = watched
-        found = await bench.run(record.life, AtEveryStep(cut), record.clean)
-        if found:
-            problems.append(f"{record.life.name}, watches that {'are too old' if forgets else 'break'}: {found}")
+        result = await bench.run(record.life, AtEveryStep(cut), record.clean)
+        if result:
+            problems.append(f"{record.life.name}, watches that {'are too old' if forgets else 'break'}: {result}")
 
     await side_by_side(benches, [(record, forgets) for record in records for forgets in (False, True)], live)
     assert problems == [], "\n".join(problems)

@@ -52,19 +52,19 @@ async def test_a_killed_operators_jobs_end_as_if_nothing_had_happened(
     async def live(bench: Bench, case: Case) -> None:
         for _ in range(ATTEMPTS):
             live_with = bench.start if case.at_start else bench.run
-            found = await live_with(
+            result = await live_with(
                 case.record.life, AtStep(case.step, lambda: case.fate(bench.kill)), case.record.clean
             )
-            if found is not None:
+            if result is not None:
                 break
         else:
             never.append(str(case))
             return
-        if found:
-            problems.append(f"{case}: {found}")
+        if result:
+            problems.append(f"{case}: {result}")
 
     await side_by_side(benches, list(cases), live)
     print(f"{len(cases)} kills; steps that came no more: {never}")  # noqa: T201 - for the reader of a report
     assert problems == [], "\n".join(problems)
-    # Which ranks are told of together differs; most steps come always.
+    # Which ranks are reported together differs; most steps occur always.
     assert len(never) <= len(cases) // 10, never

@@ -17,8 +17,8 @@ from cluster.crashes.operator_fork import OperatorFork
 from cluster.crashes.rank_desk import Begun
 from cluster.places import state
 from muster.api.document import JSON
-from muster.kube.errors import ApiError
-from muster.kube.kinds import JOBS, LEASES
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import JOBS, LEASES
 
 pytestmark = pytest.mark.long
 
@@ -35,23 +35,21 @@ EXPIRED_SHARE = 0.8
 LEADING_SHARE = 0.8
 """So often the next one may lead for a moment before it is killed."""
 
-TIDY: JSON = {"pods": "All"}
-
 
 @dataclass(frozen=True)
 class Role:
-    """A life, and how it is to end; `culprit` is the rank that fails, and its exit code."""
+    """A life, and how it is to end; `root_cause` is the rank that fails, and its exit code."""
 
     life: Life
     phase: str
-    incarnation: int = 1
-    culprit: tuple[int, int] | None = None
+    attempt: int = 1
+    root_cause: tuple[int, int] | None = None
 
 
 def draw(chance: random.Random) -> Role:
     """What the next job is for."""
     nodes, seconds = chance.randint(1, 2), chance.uniform(0.0, MAX_WORK_SECONDS)
-    spec = {"nodes": nodes, "cleanup": TIDY}
+    spec: dict[str, JSON] = {"nodes": nodes, "cleanPodPolicy": "All"}
 
     async def works(_: Begun) -> int:
         await asyncio.sleep(seconds)
@@ -71,12 +69,12 @@ def draw(chance: random.Random) -> Role:
         await asyncio.sleep(seconds)
         await place.client.delete(JOBS, place.namespace, job)
 
-    one = {"nodes": 1, "cleanup": TIDY}
+    one: dict[str, JSON] = {"nodes": 1, "cleanPodPolicy": "All"}
     roles = (
         Role(Life("works", nodes, spec, works, nothing, "Completed", KEPT), "Succeeded"),
         Role(Life("quick", nodes, spec, ends_well, nothing, "Completed", KEPT), "Succeeded"),
-        Role(Life("fails", nodes, spec, fails, nothing, "Failed", KEPT), "Failed", culprit=(rank, code)),
-        Role(Life("naps", 1, one, second_ends_well, suspends, "Completed", KEPT), "Succeeded", incarnation=2),
+        Role(Life("fails", nodes, spec, fails, nothing, "Failed", KEPT), "Failed", root_cause=(rank, code)),
+        Role(Life("naps", 1, one, second_ends_well, suspends, "Completed", KEPT), "Succeeded", attempt=2),
         Role(Life("goes", nodes, spec, stays, deletes, ""), ""),
     )
     return chance.choice(roles)
@@ -90,25 +88,25 @@ async def live(place: Place, role: Role, job: str) -> str:
         await life.live(place, job)
         if not await place.world.until(job, life.is_over, OVER_SECONDS):
             return f"not over: {place.ending(job)}"
-        found = place.ending(job)
+        result = place.ending(job)
     except NotReached as halt:
         return str(halt)
     problems = place.mistakes(job)
-    if (found.phase, found.incarnation) != (role.phase, role.incarnation if role.phase else 0):
-        problems.append(f"ended as {found.phase} after {found.incarnation} starts: {found}")
-    if role.culprit is not None and (found.culprits[0][0], found.culprits[0][2]) != role.culprit:
-        problems.append(f"{found.culprits} are blamed, not {role.culprit}")
-    problems += [f"{count} events {told}" for told, count in found.events if count != _times(role, told[1])]
+    if (result.phase, result.attempt) != (role.phase, role.attempt if role.phase else 0):
+        problems.append(f"ended as {result.phase} after {result.attempt} starts: {result}")
+    if role.root_cause is not None and (result.root_causes[0][0], result.root_causes[0][2]) != role.root_cause:
+        problems.append(f"{result.root_causes} are blamed, not {role.root_cause}")
+    problems += [f"{count} events {told}" for told, count in result.events if count != _times(role, told[1])]
     await place.client.delete(JOBS, place.namespace, job)
     return "; ".join(problems)
 
 
 def _times(role: Role, reason: str) -> int:
-    return role.incarnation if reason == "Started" else 1
+    return role.attempt if reason == "Started" else 1
 
 
 async def kill_at_random(operator: OperatorFork, place: Place, chance: random.Random) -> None:
-    """Until cancelled. A killed one's Lease runs out by itself, or at once: else nobody would lead most of the time."""
+    """Until cancelled. A killed one's Lease runs out by itself, or at once: else mostly none would lead."""
     while True:
         if chance.random() < LEADING_SHARE:
             await asyncio.to_thread(operator.until_leads)
@@ -151,9 +149,9 @@ async def test_every_job_comes_to_its_right_end(
             role = draw(chance)
             job = f"{role.life.name}{next(numbers)}"
             jobs.append(job)
-            found = await live(place, role, job)
-            if found:
-                problems.append(f"{job}: {found}")
+            result = await live(place, role, job)
+            if result:
+                problems.append(f"{job}: {result}")
 
     async with dying(place, tmp_path, chance) as operator:
         await asyncio.gather(*(slot() for _ in range(JOBS_AT_ONCE)))

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from muster.kube.client import Change, Client
-from muster.kube.informer import Informer
-from muster.kube.kinds import CONFIG_MAPS, EVENTS, JOBS, PODS, SERVICES, Kind
+from muster.clients.kubernetes.client import Change, Client
+from muster.clients.kubernetes.informer import Informer
+from muster.objects.kubernetes.kinds import CONFIG_MAPS, EVENTS, JOBS, PODS, SERVICES, Kind
 
 OF_JOBS = "involvedObject.kind=DistributedTrainingJob"
 LABEL = "muster.dev/job"
@@ -18,7 +18,7 @@ NODE_LABEL = "muster.dev/node"
 
 
 @dataclass
-class Seen:
+class ObservedJob:
     """A job as it was seen: all statuses, the events by reason, and what is there of it now.
 
     `pods` has the uids of all pods that a node ever had; `present` those of now; `twins` tells where they were several.
@@ -48,18 +48,18 @@ class Seen:
 class World:
     """Jobs by name: names are used once, whatever the namespace."""
 
-    jobs: dict[str, Seen] = field(default_factory=dict)
+    jobs: dict[str, ObservedJob] = field(default_factory=dict)
     _changed: dict[str, asyncio.Event] = field(default_factory=dict)
 
-    def of(self, job: str) -> Seen:
+    def of(self, job: str) -> ObservedJob:
         """What was seen of a job."""
-        return self.jobs.setdefault(job, Seen())
+        return self.jobs.setdefault(job, ObservedJob())
 
     def stir(self, job: str) -> None:
         """Something about it changed: who waits looks again."""
         self._changed.setdefault(job, asyncio.Event()).set()
 
-    async def until(self, job: str, holds: Callable[[Seen], bool], seconds: float) -> bool:
+    async def until(self, job: str, holds: Callable[[ObservedJob], bool], seconds: float) -> bool:
         """Whether it comes to hold within so many seconds."""
         changed = self._changed.setdefault(job, asyncio.Event())
         with contextlib.suppress(TimeoutError):
@@ -122,7 +122,7 @@ class World:
         return hear
 
 
-def _count(seen: Seen, node: str, uid: str, change: Change) -> None:
+def _count(seen: ObservedJob, node: str, uid: str, change: Change) -> None:
     present = seen.present.setdefault(node, set())
     if change.type == "DELETED":
         present.discard(uid)

@@ -12,7 +12,7 @@ LAST_STEP = 45 * EPOCHS
 
 def test_it_reaches_complete(trained: Trained) -> None:
     status = trained.resource["status"]
-    assert (status["phase"], succeeded(status), status["incarnation"]) == ("Succeeded", "4/4", 1)
+    assert (status["phase"], succeeded(status), status["attempt"]) == ("Succeeded", "4/4", 1)
     assert status["progress"]["step"] == LAST_STEP
     assert status["progress"]["metrics"]["accuracy"] > 0.95
     assert "condition met" in trained.kubectl_wait

@@ -1,56 +1,61 @@
-"""docs/kubernetes.md is true: its commands are run in its order, on a small job of the same name."""
+"""The pages about jobs on a cluster are true: their commands are run in their order, on small jobs of their names."""
 
 import json
 import re
 import shlex
 from dataclasses import dataclass
+from typing import Any
 
-from cluster.digits.trained import NAME
+import yaml
+
 from cluster.held_job import held_job, let_go
+from cluster.images import PULL_POLICY, PYTHON_IMAGE
 from cluster.installation import Installation
 from cluster.muster_command import Muster
 from cluster.places import ROOT
 from cluster.shared import Kubectl
+from cluster.torch_volume import NOTHING, TorchVolume
 
-TEXT = (ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
-COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL) for line in block.splitlines()]
+NAME = "hello"
 JOB = f"dtj/{NAME}"
+PAGES = ("logs.md", "suspend.md", "cleanup.md")
+
+
+def text(page: str) -> str:
+    return (ROOT / "docs" / page).read_text(encoding="utf-8")
+
+
+def commands(page: str) -> list[str]:
+    return [line for block in re.findall(r"```sh\n(.*?)```", text(page), re.DOTALL) for line in block.splitlines()]
 
 
 @dataclass
 class Reader:
-    """Does what the page says, in a namespace."""
+    """Does what the pages say, in a namespace."""
 
     kubectl: Kubectl
     muster: Muster
     namespace: str
 
     def do(self, command: str) -> None:
-        """Run a command of the page to its good end; one that goes on, until it has said something."""
+        """Run a command of a page to its good end; one that goes on, until it has said something."""
         program, *words = shlex.split(command)
         if words[:2] == ["wait", "--for=condition=Complete"]:
             let_go(self.kubectl, self.namespace)
-        if words[:2] == ["apply", "-f"]:
-            self._apply(words[2])
-        elif "--watch" in words or "--follow" in words:
+        if "--watch" in words or "--follow" in words:
             self._look(program, words)
         elif program == "kubectl":
-            self.kubectl(*words, self._inside)
+            self.kubectl(*words, self.inside)
         else:
             self._ask(words)
         self._await(words)
 
     @property
-    def _inside(self) -> str:
+    def inside(self) -> str:
         return f"--namespace={self.namespace}"
 
-    def _apply(self, file: str) -> None:
-        # The real one is trained in test_digits.py; here it's enough that the API server takes it.
-        self.kubectl("apply", "-f", str(ROOT / file), "--dry-run=server", self._inside)
-        self.kubectl("apply", "-f", "-", self._inside, stdin=json.dumps(held_job(NAME, self.namespace)))
-
     def _look(self, program: str, words: list[str]) -> None:
-        begun = self.kubectl.begin(*words, self._inside) if program == "kubectl" else self.muster.begin(*words)
+        begun = self.kubectl.begin(*words, self.inside) if program == "kubectl" else self.muster.begin(*words)
         with begun as process:
             assert process.stdout is not None
             assert process.stdout.readline()
@@ -63,15 +68,61 @@ class Reader:
     def _await(self, words: list[str]) -> None:
         """What a reader sees before going on."""
         said = " ".join(words)
-        if words[0] == "apply" or '"suspend": false' in said:
-            self.kubectl.wait("jsonpath={.status.phase}=Running", JOB, self._inside)
+        if '"suspend": false' in said:
+            self.kubectl.wait("jsonpath={.status.phase}=Running", JOB, self.inside)
         if '"suspend": true' in said:
-            self.kubectl.wait("condition=Suspended", JOB, self._inside)
+            self.kubectl.wait("condition=Suspended", JOB, self.inside)
 
 
-def test_the_page_is_true(installed_operator: Installation) -> None:
-    kubectl, namespace = installed_operator.kubectl, installed_operator.namespace
-    reader = Reader(kubectl, Muster(kubectl.kubeconfig, namespace), namespace)
-    for command in COMMANDS:
+def reader_of(installed: Installation) -> Reader:
+    return Reader(installed.kubectl, Muster(installed.kubectl.kubeconfig, installed.namespace), installed.namespace)
+
+
+def test_the_pages_are_true(installed_operator: Installation) -> None:
+    reader = reader_of(installed_operator)
+    job = json.dumps(held_job(NAME, reader.namespace))
+    reader.kubectl("apply", "-f", "-", reader.inside, stdin=job)
+    reader.kubectl.wait("jsonpath={.status.phase}=Running", JOB, reader.inside)
+    said = [command for page in PAGES for command in commands(page)]
+    for command in said:
         reader.do(command)
-    assert {command.split()[0] for command in COMMANDS} == {"kubectl", "muster"}
+    assert {command.split()[0] for command in said} == {"kubectl", "muster"}
+
+
+def quick_start(name: str, torch: TorchVolume) -> dict[str, Any]:
+    """The job of the quick start, with this cluster's image in place of the public one."""
+    blocks = re.findall(r"```yaml\n(.*?)```", text("quickstart.md"), re.DOTALL)
+    (job,) = (job for job in map(yaml.safe_load, blocks) if job["metadata"]["name"] == name)
+    trainer = {"name": "trainer", "imagePullPolicy": PULL_POLICY, "volumeMounts": list(torch.mounts)}
+    job["spec"]["image"] = PYTHON_IMAGE
+    job["spec"]["env"] = [*torch.env, {"name": "OMP_NUM_THREADS", "value": "1"}]
+    job["spec"]["template"] = {"spec": {"containers": [trainer], "volumes": list(torch.volumes)}}
+    return dict(job)
+
+
+def follow_the_quick_start(installed: Installation, name: str, torch: TorchVolume) -> dict[str, str]:
+    """Run its commands for a job in their order; what each has printed."""
+    reader = reader_of(installed)
+    said: dict[str, str] = {}
+    for command in commands("quickstart.md"):
+        program, *words = shlex.split(command)
+        if program != "kubectl" or name not in command:
+            continue
+        if words == ["apply", "-f", f"{name}.yaml"]:
+            reader.kubectl("apply", "-f", "-", reader.inside, stdin=json.dumps(quick_start(name, torch)))
+        else:
+            said[" ".join(words[:2])] = reader.kubectl(*words, reader.inside)
+    return said
+
+
+def test_the_quick_starts_first_job_runs(installed_operator: Installation) -> None:
+    said = follow_the_quick_start(installed_operator, "hello", NOTHING)
+    assert "Succeeded" in said["get dtj"]
+    assert "[rank 0] rank 0 of 4: step 10" in said["logs hello-0-0"]
+    assert "hello" in said["delete dtj"]
+
+
+def test_the_quick_starts_torchrun_job_runs(installed_operator: Installation, torch_for_pods: TorchVolume) -> None:
+    said = follow_the_quick_start(installed_operator, "train", torch_for_pods)
+    assert said["get dtj"].startswith("All 4 ranks succeeded at step 50")
+    assert "[rank 0] loss=" in said["logs train-0-0"]

@@ -45,7 +45,7 @@ class Trained:
 
 @contextlib.contextmanager
 def train(kubectl: Kubectl, namespace: str, surroundings: Surroundings) -> Iterator[Trained]:
-    """Run the job to its end; it and its script are gone afterwards."""
+    """Run the job to its end, then delete it and its script."""
     inside, muster = f"--namespace={namespace}", Muster(kubectl.kubeconfig, namespace)
     code = put_code(kubectl, namespace, NAME)
     job = example_job(NAME, surroundings)
@@ -67,7 +67,7 @@ def train(kubectl: Kubectl, namespace: str, surroundings: Surroundings) -> Itera
 
 
 def _rows(table: "subprocess.Popen[str]") -> tuple[Row, ...]:
-    """What has been told so far."""
+    """The reports so far."""
     table.terminate()
     assert table.stdout is not None
     rows = (line.split() for line in table.stdout.read().splitlines() if line.startswith(NAME))

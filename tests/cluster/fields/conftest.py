@@ -6,13 +6,13 @@ import pytest
 
 from cluster.operator.cluster_jobs import Jobs
 from cluster.operator.site import Site, new_site
-from cluster.shared import Cluster
+from cluster.shared import SharedCluster
 
 
 @pytest.fixture(scope="session")
-def fields_site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def fields_site(shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """With an operator that is ready."""
-    with new_site(cluster, "fields", tmp_path_factory.mktemp("fields")) as site:
+    with new_site(shared_cluster, "fields", tmp_path_factory.mktemp("fields")) as site:
         site.operators.start()
         yield site
 

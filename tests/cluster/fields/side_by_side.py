@@ -33,6 +33,6 @@ def condition(jobs: Jobs, name: str, kind: str) -> Any:
     return next(entry for entry in jobs.status(name)["conditions"] if entry["type"] == kind)
 
 
-def gone(jobs: Jobs, *objects: str) -> None:
+def wait_for_deletion(jobs: Jobs, *objects: str) -> None:
     """Wait until objects are no more."""
     jobs.kubectl.wait("delete", *objects, f"--namespace={jobs.namespace}")

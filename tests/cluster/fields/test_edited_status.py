@@ -1,4 +1,4 @@
-"""Statuses that somebody edited: what ran is not run again, and what can't be read is told of and left alone."""
+"""Statuses edited by a user: a job never runs again, and an unreadable status is reported and left alone."""
 
 import json
 import signal
@@ -12,10 +12,9 @@ from cluster.operator.site import Site
 from muster.api.timestamps import from_text
 
 RUNNING = "jsonpath={.status.phase}=Running"
-STARTED = "jsonpath={.status.incarnation}=1"
+STARTED = "jsonpath={.status.attempt}=1"
 STALLED = "condition=Stalled=True"
 ONE = {"nodes": 1, "procsPerNode": 1}
-TIDY = {"pods": "All", "afterSeconds": 0}
 
 
 def edit(jobs: Jobs, name: str, **status: Any) -> None:
@@ -47,7 +46,7 @@ def lives(fields_site: Site) -> Jobs:
     for name in ("lost-time", "lost-count", "lost-all", "bad-time", "nap"):
         jobs.apply(name, FOREVER, **ONE)
     for name in ("over-bad-end", "over-no-end", "over-bad-count"):
-        jobs.apply(name, OK, **ONE, cleanup=TIDY)
+        jobs.apply(name, OK, **ONE, cleanPodPolicy="All")
     for name in ("lost-time", "lost-count", "lost-all", "bad-time", "nap"):
         jobs.wait(name, RUNNING)
     for name in ("over-bad-end", "over-no-end", "over-bad-count"):
@@ -60,8 +59,8 @@ def lives(fields_site: Site) -> Jobs:
     ("name", "lost"),
     [
         ("lost-time", {"startTime": None}),
-        ("lost-count", {"incarnation": None}),
-        ("lost-all", {"startTime": None, "incarnation": None, "phase": None, "conditions": None}),
+        ("lost-count", {"attempt": None}),
+        ("lost-all", {"startTime": None, "attempt": None, "phase": None, "conditions": None}),
     ],
 )
 def test_a_start_that_was_taken_out_of_the_status_is_known_again(lives: Jobs, name: str, lost: dict[str, None]) -> None:
@@ -73,7 +72,7 @@ def test_a_start_that_was_taken_out_of_the_status_is_known_again(lives: Jobs, na
     lives.wait(name, RUNNING)
     another_life(lives, f"after-{name}")
     status = lives.status(name)
-    assert (status["phase"], status["ranks"]["running"], status["incarnation"]) == ("Running", 1, 1)
+    assert (status["phase"], status["ranks"]["running"], status["attempt"]) == ("Running", 1, 1)
     # The ranks say when they began: a little after the operator had written it, and before the edit.
     assert from_text(before["startTime"]) <= from_text(status["startTime"]) <= edited
     assert pods(lives, name) == made
@@ -101,10 +100,10 @@ def events(jobs: Jobs, name: str, reason: str) -> list[str]:
     """The job's events of a reason; waits for the first."""
     chosen = f"--field-selector=involvedObject.name={name},reason={reason}"
     deadline = time.monotonic() + 10
-    while not (found := jobs.run("get", "events", chosen, "--output=name").split()):
+    while not (result := jobs.run("get", "events", chosen, "--output=name").split()):
         assert time.monotonic() < deadline
         time.sleep(0.2)
-    return found
+    return result
 
 
 @pytest.mark.parametrize(
@@ -120,7 +119,7 @@ def test_an_end_that_can_t_be_read_is_told_of_and_nothing_runs_again(
     conditions = lives.status(name)["conditions"]
     broken = [{**entry, **changes} if entry["type"] == "Complete" else entry for entry in conditions]
     # a start time would tell that it ran, whatever became of it
-    edit(lives, name, conditions=broken, startTime=None, incarnation=None)
+    edit(lives, name, conditions=broken, startTime=None, attempt=None)
     lives.wait(name, STALLED)
     assert says in lives.status(name)["message"]
     another_life(lives, f"after-{name}")
@@ -133,11 +132,9 @@ def test_an_end_that_can_t_be_read_is_told_of_and_nothing_runs_again(
 
 
 def test_a_count_below_zero_is_told_of_also_by_the_next_operator(lives: Jobs, fields_site: Site) -> None:
-    edit(lives, "over-bad-count", incarnation=-1, conditions=None, startTime=None)
+    edit(lives, "over-bad-count", attempt=-1, conditions=None, startTime=None)
     lives.wait("over-bad-count", STALLED)
-    assert (
-        "status.incarnation: found -1; a whole number from 0 is expected" in lives.status("over-bad-count")["message"]
-    )
+    assert "status.attempt: found -1; a whole number from 0 is expected" in lives.status("over-bad-count")["message"]
     fields_site.operators.started[-1].signal(signal.SIGTERM)
     fields_site.operators.start()
     another_life(lives, "after-restart")
@@ -154,4 +151,4 @@ def test_a_suspended_job_without_its_start_time_is_started_once_more_and_no_more
     lives.wait("nap", "jsonpath={.status.startTime}")
     another_life(lives, "after-nap")
     status = lives.status("nap")
-    assert (status["phase"], status["incarnation"], pods(lives, "nap")) == ("Running", 2, made)
+    assert (status["phase"], status["attempt"], pods(lives, "nap")) == ("Running", 2, made)

@@ -52,11 +52,11 @@ def odd(fields_site: Site) -> Jobs:
     return jobs
 
 
-def told(jobs: Jobs, pod: str) -> dict[str, object]:
-    """What the pod's rank told of itself."""
+def report_of(jobs: Jobs, pod: str) -> dict[str, object]:
+    """What the pod's rank reported about itself."""
     (line,) = (line for line in jobs.log(pod).splitlines() if line.startswith("[rank "))
-    found: dict[str, object] = json.loads(line.partition("] ")[2])
-    return found
+    result: dict[str, object] = json.loads(line.partition("] ")[2])
+    return result
 
 
 def test_nodes_on_their_machines_network_find_each_other(odd: Jobs) -> None:
@@ -65,12 +65,12 @@ def test_nodes_on_their_machines_network_find_each_other(odd: Jobs) -> None:
     names = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in machines}
     # the machines' second network, which both have
     addresses = {node.name: node.fabric_address for node in lan.NODES}
-    assert told(odd, "host-net-0-0")["address"] == addresses[names["host-net-0-0"]]
+    assert report_of(odd, "host-net-0-0")["address"] == addresses[names["host-net-0-0"]]
 
 
 def test_a_shared_process_namespace_hides_no_end(odd: Jobs) -> None:
     odd.wait("shared-pids", "condition=Complete")
-    assert "pause" in str(told(odd, "shared-pids-0-0")["init"])
+    assert "pause" in str(report_of(odd, "shared-pids-0-0")["init"])
     odd.wait("shared-kill", "condition=Failed")
     (detail,) = odd.status("shared-kill")["ranks"]["details"]
     assert (detail["signal"], detail["reason"]) == (9, "RankKilled")
@@ -78,7 +78,7 @@ def test_a_shared_process_namespace_hides_no_end(odd: Jobs) -> None:
 
 def test_a_node_can_differ(odd: Jobs) -> None:
     odd.wait("differs", "condition=Complete")
-    assert [told(odd, f"differs-{node}-0")["mine"] for node in (0, 1)] == ["node 0", None]
+    assert [report_of(odd, f"differs-{node}-0")["mine"] for node in (0, 1)] == ["node 0", None]
 
 
 def test_a_restricted_namespace_takes_a_job_that_asks_for_nothing(odd: Jobs) -> None:
@@ -89,8 +89,8 @@ def test_a_restricted_namespace_takes_a_job_that_asks_for_nothing(odd: Jobs) -> 
         )
         odd.apply("careless", TELLS, **ONE)
         odd.wait("careful", "condition=Complete")
-        assert told(odd, "careful-0-0")["uid"] == 65534
-        assert told(odd, "careful-0-0")["writes"] == ["/opt/ml/model", "/dev/shm", "/opt/ml/checkpoints"]  # noqa: S108 - a mount
+        assert report_of(odd, "careful-0-0")["uid"] == 65534
+        assert report_of(odd, "careful-0-0")["writes"] == ["/opt/ml/model", "/dev/shm", "/opt/ml/checkpoints"]  # noqa: S108 - a mount
         odd.wait("careless", "condition=Stalled=True")
         assert condition(odd, "careless", "Stalled")["reason"] == "PodSecurity"
     finally:

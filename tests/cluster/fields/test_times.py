@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster.fields.side_by_side import condition, gone, sleeper, template
+from cluster.fields.side_by_side import condition, sleeper, template, wait_for_deletion
 from cluster.operator.cluster_jobs import FOREVER, OK, Jobs
 from cluster.operator.site import Site
 
@@ -40,9 +40,9 @@ def timed(fields_site: Site) -> Iterator[Jobs]:
     jobs.apply("saves", SAVES, **ONE, template=template(grace=60))
     jobs.apply("out-of-time", SAVES, **ONE, template=template(grace=60))
     jobs.apply("side-running", OK, **ONE, template=WITH_SIDECAR)
-    jobs.apply("side-all", OK, **ONE, template=WITH_SIDECAR, cleanup={"pods": "All"})
-    jobs.apply("side-none", OK, **ONE, template=WITH_SIDECAR, cleanup={"pods": "None"})
-    jobs.apply("tidy", OK, **ONE, cleanup={"pods": "None", "afterSeconds": 2})
+    jobs.apply("side-all", OK, **ONE, template=WITH_SIDECAR, cleanPodPolicy="All")
+    jobs.apply("side-none", OK, **ONE, template=WITH_SIDECAR, cleanPodPolicy="None")
+    jobs.apply("tidy", OK, **ONE, cleanPodPolicy="None", ttlSecondsAfterFinished=2)
     jobs.apply("failed", "raise SystemExit(3)", **ONE)
     yield jobs
     jobs.kubectl("label", "nodes", "--all", f"{LATE}-")
@@ -70,7 +70,7 @@ def test_a_job_that_takes_too_long_is_stopped(timed: Jobs) -> None:
 def test_a_sidecar_that_never_ends_keeps_no_job_from_its_end(timed: Jobs) -> None:
     for name in ("side-running", "side-all", "side-none"):
         timed.wait(name, "condition=Complete")
-    gone(timed, "pod/side-running-0-0", "pod/side-all-0-0")
+    wait_for_deletion(timed, "pod/side-running-0-0", "pod/side-all-0-0")
     phase = timed.run("get", "pod/side-none-0-0", "--output=jsonpath={.status.phase}")
     assert phase == "Running"
 
@@ -80,10 +80,8 @@ def test_what_failed_is_there_to_be_looked_at(timed: Jobs) -> None:
     assert timed.children("failed") == {"pod/failed-0-0", "service/failed-muster", "configmap/failed-muster"}
 
 
-def test_all_but_the_resource_goes_when_its_time_is_over(timed: Jobs) -> None:
-    timed.wait("tidy", "condition=Complete")
-    gone(timed, "pod/tidy-0-0", "service/tidy-muster", "configmap/tidy-muster")
-    assert timed.status("tidy")["phase"] == "Succeeded"
+def test_the_resource_goes_with_all_of_it_when_its_time_is_over(timed: Jobs) -> None:
+    wait_for_deletion(timed, "dtj/tidy", "pod/tidy-0-0", "service/tidy-muster", "configmap/tidy-muster")
 
 
 def test_ranks_that_are_suspended_get_the_time_that_they_were_given(timed: Jobs) -> None:

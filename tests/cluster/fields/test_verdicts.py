@@ -5,7 +5,7 @@ import json
 from cluster.operator.cluster_jobs import Jobs, manifest
 from unit.api.api_resources import bad_resources, problems
 
-ROWS = {f"row-{index}": row for index, row in enumerate(bad_resources()) if row.by == "nobody"}
+ROWS = {f"row-{index}": row for index, row in enumerate(bad_resources()) if row.by == "muster"}
 RUN = tuple(ROWS)[:2]
 """Those that really run once they are repaired; the others are suspended, for the machine's sake."""
 
@@ -27,8 +27,8 @@ def test_the_operators_verdict_is_validates_and_what_is_repaired_runs(jobs: Jobs
     jobs.run("create", "--save-config", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": bad}))
     jobs.run("wait", "dtj", "--selector=table=bad", "--for=condition=Accepted=False", "--timeout=60s")
     for name, accepted in listed(jobs).items():
-        told = "; ".join(f"{path}: {message}" for path, message in problems(ROWS[name].value))
-        assert accepted["message"] == f"The resource is refused: {told}", name
+        value = "; ".join(f"{path}: {message}" for path, message in problems(ROWS[name].value))
+        assert accepted["message"] == f"muster refuses the resource: {value}", name
     made = jobs.run("get", "pods,services,configmaps", "--selector=muster.dev/job", "--output=name").split()
     assert not [child for child in made if "/row-" in child]
 

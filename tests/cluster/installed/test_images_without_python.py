@@ -17,7 +17,7 @@ from cluster.reasons import machine
 from cluster.say import say
 from cluster.shared import Kubectl, Manifest, SharedCluster
 from cluster.waiting import PATIENCE_SECONDS
-from musl_files import COMMAND
+from support.musl_files import COMMAND
 
 
 @dataclass(frozen=True)

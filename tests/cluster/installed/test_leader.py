@@ -35,7 +35,7 @@ def training(installed_operator: Installation) -> Iterator[Installation]:
     let_go(kubectl, namespace)
     kubectl.wait("condition=Complete", f"{JOB}/held", f"--namespace={namespace}")
     end = status(kubectl, namespace, "held")
-    assert (end["incarnation"], succeeded(end)) == (1, "4/4")
+    assert (end["attempt"], succeeded(end)) == (1, "4/4")
     assert end["progress"]["step"] > now
     kubectl("delete", JOB, "held", f"--namespace={namespace}")
 
@@ -80,5 +80,5 @@ def pod_of(identity: str) -> str:
 
 def operator(training: Installation, pod: str) -> object:
     """The pod's object."""
-    found: object = json.loads(training.kubectl("get", "pod", pod, f"--namespace={training.system}", "--output=json"))
-    return found
+    result: object = json.loads(training.kubectl("get", "pod", pod, f"--namespace={training.system}", "--output=json"))
+    return result

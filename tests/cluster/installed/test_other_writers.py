@@ -1,4 +1,4 @@
-"""Somebody else writes to the resource all the time (a GitOps controller, a user's script): nothing gets lost."""
+"""Another client writes to the resource all the time (a GitOps controller, a user's script): nothing gets lost."""
 
 import json
 import time
@@ -12,8 +12,8 @@ from cluster.held_job import JOB, held_job, let_go, status, steps
 from cluster.installation import Installation
 from cluster.installed.awaited import until
 from cluster.shared import SharedCluster
-from muster.kube.client import Client
-from muster.kube.kinds import JOBS
+from muster.clients.kubernetes.client import Client
+from muster.objects.kubernetes.kinds import JOBS
 
 MARK = "example.com/mark"
 SECONDS = 60.0
@@ -59,5 +59,5 @@ async def write(client: Client, namespace: str, mark: int) -> int:
 
 def has_read_again(account: str, namespace: str) -> bool:
     """Whether the operator has read a job anew, which it does when its write came too late."""
-    found = rights.uses(audit.events(places.state()), account)
-    return any((use.verb, use.resource, use.namespace) == ("get", JOBS.plural, namespace) for use in found)
+    result = rights.uses(audit.events(places.state()), account)
+    return any((use.verb, use.resource, use.namespace) == ("get", JOBS.plural, namespace) for use in result)

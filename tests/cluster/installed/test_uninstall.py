@@ -84,4 +84,4 @@ def test_uninstalled_it_leaves_jobs_and_the_crd_and_installed_again_it_judges_th
         let_go(kubectl, namespace, "goes-on")
         kubectl.wait("condition=Complete", f"{JOB}/goes-on", here)
         end = status(kubectl, namespace, "goes-on")
-        assert (end["incarnation"], succeeded(end)) == (1, "4/4")
+        assert (end["attempt"], succeeded(end)) == (1, "4/4")

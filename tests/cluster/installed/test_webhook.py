@@ -38,7 +38,7 @@ def test_a_job_is_refused_with_all_that_is_wrong(installed_operator: Installatio
     tenant = held_job("tenant", own)
     source = {"git": {"url": "https://git.example/a", "commit": "0" * 40}}
     said = refusal(kubectl, with_spec(tenant, source=source))
-    assert f'spec.source.git.url: found "https://git.example/a"; that host is not allowed to namespace {own}' in said
+    assert f'spec.source.git.url: found "https://git.example/a"; this host is not allowed in namespace {own}' in said
 
 
 def test_jobs_of_other_namespaces_are_nobodys_business(installed_operator: Installation, namespace: str) -> None:
@@ -48,10 +48,10 @@ def test_jobs_of_other_namespaces_are_nobodys_business(installed_operator: Insta
 
 def test_every_replica_is_asked_and_trusted(installed_operator: Installation) -> None:
     kubectl, system = installed_operator.kubectl, installed_operator.system
-    found = json.loads(kubectl("get", "validatingwebhookconfiguration", f"muster-{system}", "--output=json"))
+    document = json.loads(kubectl("get", "validatingwebhookconfiguration", f"muster-{system}", "--output=json"))
     secret = json.loads(kubectl("get", "secret", "muster-collector", f"--namespace={system}", "--output=json"))
     authorities = json.loads(base64.b64decode(secret["data"]["authorities.json"]))["authorities"]
-    bundle = base64.b64decode(found["webhooks"][0]["clientConfig"]["caBundle"]).decode()
+    bundle = base64.b64decode(document["webhooks"][0]["clientConfig"]["caBundle"]).decode()
     assert bundle == "".join(each["certificate"] for each in authorities)
     slices = json.loads(
         kubectl(

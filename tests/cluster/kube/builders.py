@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from muster.api.document import JSON
-from muster.kube.answers import mapping, string
-from muster.kube.kinds import Object
+from muster.api.json_fields import mapping, string
+from muster.objects.kubernetes.kinds import Object
 
 
 def config_map(name: str, labels: Mapping[str, str] | None = None, **data: str) -> Object:

@@ -7,7 +7,7 @@ import pytest
 
 from cluster.api_proxy import ApiProxy
 from cluster.shared import Kubectl
-from muster.kube.client import Client
+from muster.clients.kubernetes.client import Client
 
 
 @pytest.fixture

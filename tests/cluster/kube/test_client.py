@@ -9,12 +9,12 @@ import pytest
 
 from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Drop, Fate, Lose, Pass
 from cluster.kube.builders import config_map, meta, pod
-from muster.kube import client as client_module
-from muster.kube import session
-from muster.kube.adaptive_limit import FIRST
-from muster.kube.client import Change, Client, LogOptions
-from muster.kube.errors import NO_ANSWER, ApiError, Cause
-from muster.kube.kinds import CONFIG_MAPS, PODS, Object, Reading
+from muster.clients.kubernetes import client as client_module
+from muster.clients.kubernetes import session
+from muster.clients.kubernetes.adaptive_limit import FIRST
+from muster.clients.kubernetes.client import Change, Client, LogOptions
+from muster.objects.kubernetes.errors import NO_ANSWER, ApiError, Cause
+from muster.objects.kubernetes.kinds import CONFIG_MAPS, PODS, Object, Reading
 
 
 async def created(client: Client, namespace: str, name: str = "one") -> Object:
@@ -150,16 +150,16 @@ async def test_a_watch_tells_what_happens_after_a_list(client: Client, namespace
     made = await client.create(CONFIG_MAPS, namespace, config_map("one", {"mine": "yes"}))
     await client.merge(CONFIG_MAPS, namespace, "one", {"data": {"a": "é" * 70_000}})
     await client.delete(CONFIG_MAPS, namespace, "one")
-    told: list[Change] = []
+    value: list[Change] = []
     watch = client.watch(CONFIG_MAPS, namespace, resource_version=since, labels="mine=yes")
     async with aclosing(watch) as changes:
         async for change in changes:
-            told.append(change)
+            value.append(change)
             if change.type == "DELETED":
                 break
-    assert [change.type for change in told] == ["ADDED", "MODIFIED", "DELETED"]
-    assert told[0].object == made
-    assert told[1].object["data"] == {"a": "é" * 70_000}
+    assert [change.type for change in value] == ["ADDED", "MODIFIED", "DELETED"]
+    assert value[0].object == made
+    assert value[1].object["data"] == {"a": "é" * 70_000}
 
 
 async def test_a_watch_that_is_left_leaves_no_connection(client: Client, namespace: str) -> None:
@@ -181,7 +181,7 @@ async def test_logs_are_followed_to_their_end(client: Client, namespace: str) ->
     await client.create(PODS, namespace, pod("one", "python3", "-c", script))
     whole = await log_once_started(client, namespace)
     assert whole == b"line 0\nline 1\nline 2\n"
-    options = LogOptions(container="only", tail_lines=1, timestamps=True, since_seconds=3600)
+    options = LogOptions(container="only", tail_lines=1, timestamps=True)
     last = b"".join([chunk async for chunk in client.log(namespace, "one", options)])
     assert last.endswith(b"Z line 2\n")
     later = LogOptions(since_time="2099-01-01T00:00:00Z")
@@ -273,9 +273,9 @@ async def test_a_namespace_begins_with_8_requests_at_once_and_watches_are_not_co
 async def test_an_expired_token_is_read_again(proxy: ApiProxy, namespace: str, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("old")
-    known = json.loads(proxy.kubeconfig.read_text())
-    known["users"][0]["user"] = {"tokenFile": str(token)}
-    proxy.kubeconfig.write_text(json.dumps(known))
+    document = json.loads(proxy.kubeconfig.read_text())
+    document["users"][0]["user"] = {"tokenFile": str(token)}
+    proxy.kubeconfig.write_text(json.dumps(document))
     client = await Client.connect(str(proxy.kubeconfig))
     token.write_text("new")
 
@@ -299,7 +299,7 @@ async def test_a_stream_that_is_cut_is_no_end(proxy: ApiProxy, proxied: Client, 
     await anext(watch)
     proxy.cut_watches()
     with pytest.raises(ApiError) as caught:
-        # What had come before is told first.
+        # Earlier changes are reported first.
         [change async for change in watch]
     assert caught.value.status == NO_ANSWER
 

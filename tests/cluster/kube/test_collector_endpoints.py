@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from cluster.shared import Kubectl
-from muster.kube.client import Client
-from muster.runtime.cluster import collector_endpoints
-from muster.runtime.cluster.collector_endpoints import CollectorEndpoints, keep_endpoints
+from muster.clients.kubernetes.client import Client
+from muster.controller.trust import collector_endpoints
+from muster.controller.trust.collector_endpoints import CollectorEndpoints, keep_endpoints
 
 SERVICE = "muster-collector"
 
@@ -35,9 +35,9 @@ def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextlib.asynccontextmanager
-async def leader(client: Client, namespace: str, term: int, *addresses: str) -> AsyncIterator[None]:
+async def leader(client: Client, namespace: str, leader_term: int, *addresses: str) -> AsyncIterator[None]:
     here = CollectorEndpoints(namespace, SERVICE, addresses, 8443)
-    task = asyncio.create_task(keep_endpoints(client, here, term, lambda: 0.0))
+    task = asyncio.create_task(keep_endpoints(client, here, leader_term, lambda: 0.0))
     try:
         yield
     finally:
@@ -46,8 +46,8 @@ async def leader(client: Client, namespace: str, term: int, *addresses: str) -> 
 
 
 def addresses(kubectl: Kubectl, namespace: str) -> list[str]:
-    found: Any = json.loads(kubectl("get", "endpointslices", f"--namespace={namespace}", "--output=json"))
-    return sorted(one for each in found["items"] for end in each["endpoints"] or () for one in end["addresses"])
+    result: Any = json.loads(kubectl("get", "endpointslices", f"--namespace={namespace}", "--output=json"))
+    return sorted(one for each in result["items"] for end in each["endpoints"] or () for one in end["addresses"])
 
 
 async def until(what: Callable[[], bool]) -> None:
@@ -56,7 +56,7 @@ async def until(what: Callable[[], bool]) -> None:
             await asyncio.sleep(0.1)
 
 
-async def test_the_service_leads_to_the_leader_of_the_latest_term(
+async def test_the_service_leads_to_the_leader_of_the_latest_leader_term(
     client: Client, kubectl: Kubectl, service: str
 ) -> None:
     async with leader(client, service, 5, "10.0.0.5", "fd00::5"):

@@ -7,18 +7,18 @@ import pytest
 
 from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Drop, Fate, Stream, error_event
 from cluster.kube.builders import config_map, meta
-from muster.kube import client as client_module
-from muster.kube.client import Change, Client
-from muster.kube.informer import Informer
-from muster.kube.kinds import CONFIG_MAPS, Reading
-from muster.kube.known import Untracked
+from muster.clients.kubernetes import client as client_module
+from muster.clients.kubernetes.client import Change, Client
+from muster.clients.kubernetes.informer import Informer
+from muster.clients.kubernetes.object_versions import Untracked
+from muster.objects.kubernetes.kinds import CONFIG_MAPS, Reading
 
 MINE = "mine=yes"
 
 
 @dataclass
 class Listener:
-    """Keeps what it's told; a test waits for how many there are, or breaks it."""
+    """Keeps the reported changes; a test waits for a number of them, or makes the callback fail."""
 
     told: list[tuple[str, str]] = field(default_factory=list)
     last: Change | None = None
@@ -80,7 +80,7 @@ def once(matches: Callable[[Call], bool], fate: Fate) -> Callable[[Call], Fate]:
     return lambda call: next(fates, PASS) if matches(call) else PASS
 
 
-TROUBLES = {
+PROBLEMS = {
     "the list is too old": lambda: once(is_verb("list"), Answer(410, "Expired")),
     "the list is refused": lambda: once(is_verb("list"), Answer(403, "Forbidden")),
     "the list fails": lambda: once(is_verb("list"), Answer(500, "InternalError")),
@@ -103,13 +103,13 @@ def is_verb(verb: str) -> Callable[[Call], bool]:
     return lambda call: call.verb == verb
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("problem", PROBLEMS)
 async def test_nothing_is_lost_or_told_twice(
-    proxy: ApiProxy, proxied: Client, client: Client, namespace: str, trouble: str
+    proxy: ApiProxy, proxied: Client, client: Client, namespace: str, problem: str
 ) -> None:
     listener = Listener()
     await make(client, namespace, "a")
-    proxy.decide = TROUBLES[trouble]()
+    proxy.decide = PROBLEMS[problem]()
     async with running(informer(proxied, namespace, listener)):
         await make(client, namespace, "b")
         assert await listener.until(2) == [("ADDED", "a"), ("ADDED", "b")]
@@ -138,9 +138,9 @@ async def test_what_vanished_in_a_gap_is_told(proxy: ApiProxy, proxied: Client, 
     first = await client.get(CONFIG_MAPS, namespace, "replaced")
     async with running(informer(proxied, namespace, listener)):
         await gap(proxy, listener, client, namespace)
-        told = (await listener.until(9))[4:]
-    assert told[:4] == [("ADDED", "new"), ("DELETED", "replaced"), ("ADDED", "replaced"), ("MODIFIED", "touched")]
-    assert told[4:] == [("DELETED", "gone")]
+        value = (await listener.until(9))[4:]
+    assert value[:4] == [("ADDED", "new"), ("DELETED", "replaced"), ("ADDED", "replaced"), ("MODIFIED", "touched")]
+    assert value[4:] == [("DELETED", "gone")]
     assert listener.last is not None
     assert meta(listener.last.object, "uid") not in ("", meta(first, "uid"))
     assert meta(listener.last.object, "name") == "gone"
@@ -234,8 +234,8 @@ async def test_an_object_of_which_a_part_cannot_be_read_is_told_of_and_hides_no_
         assert await listener.until(3) == [("ADDED", "a"), ("ADDED", "c"), ("MODIFIED", "c")]
         await client.delete(CONFIG_MAPS, namespace, "a")
         assert (await listener.until(4))[3:] == [("DELETED", "a")]
-    skipped = [line for line in caplog.messages if "is skipped" in line]
-    assert [line.split()[1] for line in skipped] == [f"{namespace}/b", f"{namespace}/c"]
+    skipped = [line for line in caplog.messages if "muster skips" in line]
+    assert [line.split()[3].rstrip(":") for line in skipped] == [f"{namespace}/b", f"{namespace}/c"]
 
 
 async def test_what_is_not_remembered_is_told_again_after_a_gap(
@@ -244,5 +244,5 @@ async def test_what_is_not_remembered_is_told_again_after_a_gap(
     listener = Listener()
     await make(client, namespace, "a")
     proxy.decide = once(is_verb("watch"), Stream(error_event(410, "Expired")))
-    async with running(Informer(proxied, CONFIG_MAPS, (namespace,), listener, labels=MINE, known=Untracked)):
+    async with running(Informer(proxied, CONFIG_MAPS, (namespace,), listener, labels=MINE, versions=Untracked)):
         assert await listener.until(2) == [("ADDED", "a"), ("ADDED", "a")]

@@ -7,10 +7,10 @@ import pytest
 
 from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Fate, Lose
 from muster.api.document import JSON
-from muster.kube.answers import mapping
-from muster.kube.client import Client
-from muster.kube.kinds import LEASES
-from muster.kube.lease import Leadership, new_identity
+from muster.api.json_fields import mapping
+from muster.clients.kubernetes.client import Client
+from muster.clients.kubernetes.lease import Leadership, new_identity
+from muster.objects.kubernetes.kinds import LEASES
 
 NAME = "muster-operator"
 PATIENCE_SECONDS = 30
@@ -22,13 +22,13 @@ class Contender:
     def __init__(self, client: Client, namespace: str, identity: str, ahead_seconds: float = 0) -> None:
         clock = lambda: time.time() + ahead_seconds  # noqa: E731 - it is one
         self.leadership = Leadership(client, namespace, NAME, identity, clock=clock)
-        self.terms: list[int] = []
+        self.leader_terms: list[int] = []
         self.leads = asyncio.Event()
         self.stopped = asyncio.Event()
         self.task = asyncio.create_task(self.leadership.run(self._lead))
 
-    async def _lead(self, term: int) -> None:
-        self.terms.append(term)
+    async def _lead(self, leader_term: int) -> None:
+        self.leader_terms.append(leader_term)
         self.stopped.clear()
         self.leads.set()
         try:
@@ -66,14 +66,14 @@ async def test_one_leads_and_the_other_knows_who(
     await first.until_it_leads()
     second = contend(client, "second")
     await asyncio.sleep(3)
-    assert not second.terms
+    assert not second.leader_terms
     assert (first.leadership.holder, second.leadership.holder) == ("first", "first")
     lease = await spec(client, namespace)
-    assert (lease["holderIdentity"], lease["leaseTransitions"]) == ("first", first.terms[0])
+    assert (lease["holderIdentity"], lease["leaseTransitions"]) == ("first", first.leader_terms[0])
     await first.stop()
     assert first.stopped.is_set()
     assert await second.until_it_leads() < 2
-    assert second.terms == [first.terms[0] + 1]
+    assert second.leader_terms == [first.leader_terms[0] + 1]
     await second.stop()
     assert (await spec(client, namespace))["holderIdentity"] == ""
     assert second.leadership.holder is None
@@ -88,13 +88,13 @@ async def test_a_leader_that_is_cut_off_stops_before_another_leads(
     proxy.decide = lambda _: Answer(500, "InternalError")
     async with asyncio.timeout(PATIENCE_SECONDS):
         await first.stopped.wait()
-    assert not second.terms
+    assert not second.leader_terms
     assert await second.until_it_leads() < 15 - 7
-    assert second.terms == [first.terms[0] + 1]
+    assert second.leader_terms == [first.leader_terms[0] + 1]
     proxy.decide = lambda _: PASS
     await second.stop()
     await first.until_it_leads()
-    assert first.terms == [second.terms[0] - 1, second.terms[0] + 1]
+    assert first.leader_terms == [second.leader_terms[0] - 1, second.leader_terms[0] + 1]
     await first.stop()
 
 
@@ -108,11 +108,11 @@ async def test_a_leader_that_was_killed_is_followed(
     await first.stop()
     second = contend(client, "host_2")
     assert await second.until_it_leads() < 15
-    assert second.terms[0] > first.terms[0]
+    assert second.leader_terms[0] > first.leader_terms[0]
     await second.stop()
 
 
-async def test_the_lease_taken_away_ends_the_term(
+async def test_the_lease_taken_away_ends_the_leader_term(
     client: Client, namespace: str, contend: Callable[[Client, str], Contender]
 ) -> None:
     first = contend(client, "first")
@@ -122,11 +122,11 @@ async def test_the_lease_taken_away_ends_the_term(
         await first.stopped.wait()
     assert first.leadership.holder == "thief"
     await first.until_it_leads()
-    assert first.terms[1:] == [2**30 + 1]
+    assert first.leader_terms[1:] == [2**30 + 1]
     await first.stop()
 
 
-async def test_a_deleted_lease_ends_the_term_and_never_lowers_it(
+async def test_a_deleted_lease_ends_the_leader_term_and_never_lowers_it(
     client: Client, namespace: str, contend: Callable[[Client, str], Contender]
 ) -> None:
     first = contend(client, "first")
@@ -135,17 +135,17 @@ async def test_a_deleted_lease_ends_the_term_and_never_lowers_it(
     async with asyncio.timeout(PATIENCE_SECONDS):
         await first.stopped.wait()
     await first.until_it_leads()
-    assert first.terms[1] > first.terms[0]
+    assert first.leader_terms[1] > first.leader_terms[0]
     await first.stop()
     await client.delete(LEASES, namespace, NAME)
     # Another process, some seconds later, which knows nothing of the earlier terms.
     second = Contender(client, namespace, "second", ahead_seconds=5)
     await second.until_it_leads()
-    assert second.terms[0] > first.terms[1]
+    assert second.leader_terms[0] > first.leader_terms[1]
     await second.stop()
 
 
-async def test_a_renewal_whose_answer_is_lost_costs_no_term(
+async def test_a_renewal_whose_answer_is_lost_costs_no_leader_term(
     proxy: ApiProxy, proxied: Client, client: Client, namespace: str, contend: Callable[[Client, str], Contender]
 ) -> None:
     first = contend(proxied, "first")
@@ -165,7 +165,7 @@ async def test_a_renewal_whose_answer_is_lost_costs_no_term(
     await client.merge(LEASES, namespace, NAME, {"metadata": {"labels": {"a": "b"}}})
     await asyncio.sleep(4)
     assert first.leads.is_set()
-    assert len(first.terms) == 1
+    assert len(first.leader_terms) == 1
     await first.stop()
     lease = await client.get(LEASES, namespace, NAME)
     assert mapping(lease["metadata"])["labels"] == {"a": "b"}
@@ -185,13 +185,13 @@ async def test_an_acquisition_whose_answer_is_lost_is_made_again(
     proxy.decide = lose_the_first
     first = contend(proxied, "first")
     assert await first.until_it_leads() < 5
-    assert (await spec(client, namespace))["leaseTransitions"] == first.terms[0]
+    assert (await spec(client, namespace))["leaseTransitions"] == first.leader_terms[0]
     await first.stop()
 
 
 async def test_work_that_ends_gives_the_lease_back(client: Client, namespace: str) -> None:
-    async def fail(term: int) -> None:
-        raise RuntimeError(f"term {term} went wrong")
+    async def fail(leader_term: int) -> None:
+        raise RuntimeError(f"term {leader_term} went wrong")
 
     leadership = Leadership(client, namespace, NAME, new_identity())
     with pytest.raises(RuntimeError, match="went wrong"):

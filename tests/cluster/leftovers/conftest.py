@@ -6,13 +6,13 @@ import pytest
 
 from cluster.operator.operator_process import OperatorProcess
 from cluster.operator.site import Site, new_site
-from cluster.shared import Cluster
+from cluster.shared import SharedCluster
 
 
 @pytest.fixture(scope="session")
-def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """No operator runs there unless `operator` is asked for."""
-    with new_site(cluster, "leftovers", tmp_path_factory.mktemp("leftovers")) as made:
+    with new_site(shared_cluster, "leftovers", tmp_path_factory.mktemp("leftovers")) as made:
         yield made
 
 

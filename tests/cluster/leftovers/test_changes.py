@@ -54,7 +54,7 @@ def test_a_suspended_job_is_changed_and_its_next_start_is_of_the_new_spec(changi
     for name in ("grown", "shrunk"):
         jobs.wait(name, "jsonpath={.status.ranks.ready}=2/2")
         status = jobs.status(name)
-        assert (status["phase"], status["incarnation"], status["ranks"]["world"]) == ("Running", 2, 2)
+        assert (status["phase"], status["attempt"], status["ranks"]["world"]) == ("Running", 2, 2)
     assert jobs.children("grown", "pods") == {"pod/grown-0-1", "pod/grown-1-1"}
     assert jobs.children("shrunk", "pods") == {"pod/shrunk-0-1"}
     for pod in ("grown-0-1", "grown-1-1"):
@@ -95,7 +95,7 @@ def test_a_job_that_runs_is_not_scaled(changing: Site) -> None:
 def test_what_may_change_of_a_job_that_runs_makes_no_new_pods(changing: Site) -> None:
     jobs = changing.jobs
     before = jobs.run("get", "pod/fixed-0-0", "--output=jsonpath={.metadata.uid}")
-    jobs.patch("fixed", activeDeadlineSeconds=6000, startupTimeoutSeconds=90, cleanup={"pods": "None"})
+    jobs.patch("fixed", activeDeadlineSeconds=6000, startupTimeoutSeconds=90, cleanPodPolicy="None")
     generation = jobs.resource("fixed")["metadata"]["generation"]
     jobs.wait("fixed", f"jsonpath={{.status.observedGeneration}}={generation}")
     assert jobs.status("fixed")["phase"] == "Running"
@@ -115,7 +115,7 @@ def test_a_suspension_that_is_taken_back_at_once_comes_to_its_end_first(
     jobs.wait("hasty", RUNNING)
     # whether the operator saw the first change or only the second: there is one whole gang
     status = jobs.status("hasty")
-    generation = status["incarnation"] - 1
-    assert jobs.children("hasty", "pods") == {f"pod/hasty-0-{generation}"}
+    replacement = status["attempt"] - 1
+    assert jobs.children("hasty", "pods") == {f"pod/hasty-0-{replacement}"}
     jobs.run("delete", "dtj", "hasty", "--wait=false")
     assert "Traceback" not in operator.said

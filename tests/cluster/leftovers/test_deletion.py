@@ -16,7 +16,7 @@ RUNNING = "jsonpath={.status.phase}=Running"
 
 @pytest.fixture
 def doomed_site(cluster: Cluster, tmp_path: Path) -> Iterator[Site]:
-    """One that loses a namespace: where the chart's rights for that are gone, no operator begins any more."""
+    """One that loses a namespace: where the chart's permissions for it are deleted, no operator starts any more."""
     with new_site(cluster, "doomed", tmp_path) as made:
         yield made
 
@@ -34,7 +34,7 @@ def another_lives(jobs: Jobs, name: str) -> None:
 def test_a_job_that_is_deleted_while_no_operator_runs(operator: OperatorProcess, site: Site) -> None:
     jobs = site.jobs
     for name in ("orphan", "ended"):
-        one_rank(jobs, name, FOREVER if name == "orphan" else "pass", cleanup={"pods": "None"})
+        one_rank(jobs, name, FOREVER if name == "orphan" else "pass", cleanPodPolicy="None")
     jobs.wait("orphan", RUNNING)
     jobs.wait("ended", "condition=Complete")
     children = jobs.children("orphan") | jobs.children("ended")
@@ -76,7 +76,10 @@ def test_children_that_are_deleted_while_the_job_runs(operator: OperatorProcess,
     jobs.run("delete", "service/bare-muster", "configmap/bare-muster")
     jobs.run("delete", "pod/robbed-0-0")
     jobs.wait("robbed", "condition=Failed")
-    assert "somebody deleted pod robbed-0-0" in jobs.status("robbed")["message"]
+    # What it says more depends on whether the operator saw the pod being deleted, or only that it is missing.
+    message = jobs.status("robbed")["message"]
+    assert "pod robbed-0-0" in message
+    assert message.endswith("and not by muster")
     another_lives(jobs, "after-bare")
     assert jobs.children("bare") == {"pod/bare-0-0"}
     assert jobs.children("robbed", "pods") == set()
@@ -93,9 +96,9 @@ def test_children_that_are_deleted_while_the_job_runs(operator: OperatorProcess,
 
 def test_a_job_that_ran_is_never_run_again_whatever_is_deleted(operator: OperatorProcess, site: Site) -> None:
     jobs = site.jobs
-    one_rank(jobs, "done", "pass", cleanup={"pods": "None"})
-    one_rank(jobs, "broken", "raise SystemExit(3)", cleanup={"pods": "None"})
-    one_rank(jobs, "stopped", cleanup={"pods": "None"})
+    one_rank(jobs, "done", "pass", cleanPodPolicy="None")
+    one_rank(jobs, "broken", "raise SystemExit(3)", cleanPodPolicy="None")
+    one_rank(jobs, "stopped", cleanPodPolicy="None")
     jobs.wait("done", "condition=Complete")
     jobs.wait("broken", "condition=Failed")
     jobs.wait("stopped", RUNNING)
@@ -103,7 +106,7 @@ def test_a_job_that_ran_is_never_run_again_whatever_is_deleted(operator: Operato
     jobs.run("delete", *(jobs.children("done") | jobs.children("broken")))
     another_lives(jobs, "after-done")
     operator.signal(signal.SIGTERM)
-    # the whole of it, while nobody looks
+    # the whole of it, while no operator runs
     jobs.run("delete", *jobs.children("stopped"), "--grace-period=1")
     restarted = site.operators.start()
     jobs.wait("stopped", "condition=Failed")
@@ -112,5 +115,5 @@ def test_a_job_that_ran_is_never_run_again_whatever_is_deleted(operator: Operato
         assert jobs.status(name) == status
         assert jobs.children(name) == set()
     assert jobs.children("stopped") == set()
-    assert jobs.status("stopped")["incarnation"] == 1
+    assert jobs.status("stopped")["attempt"] == 1
     assert "Traceback" not in restarted.said

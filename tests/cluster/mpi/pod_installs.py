@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import mpi_installs
 from cluster.images import PATH
+from support import mpi_installs
 
 AT = "/mpi"
 IN_THE_IMAGE = "openmpi4"
@@ -27,7 +27,7 @@ def pod_install(name: str) -> PodInstall:
     if name == IN_THE_IMAGE:
         return PodInstall(name)
     install = mpi_installs.install(name)
-    # at a place of its own: nobody but root looks into root's home, where it is on the machine
+    # in a folder of its own: only root may read root's home, where it is on the machine
     inside = f"{AT}/{name}"
     moved = {key: value.replace(str(install.folder), inside) for key, value in install.environment.items()}
     path = PATH.removeprefix("PATH=")

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-import mpi_installs
 from cluster.ended_job import succeeded
 from cluster.mpi.mpi_site import RESTRICTED, ROOT, USER, MpiSite
 from cluster.mpi.pod_installs import pod_install
 from cluster.reasons import machine
+from support import mpi_installs
 
 WORLD, SUM = 4, 6
 MEET = """
@@ -50,7 +50,7 @@ def test_a_world_of_two_nodes(mpi_site: MpiSite, name: str) -> None:
 def completes(site: MpiSite, name: str) -> None:
     """As root; the status is the one that a job with torchrun has."""
     status = site.ended(name, "Complete")
-    assert (status["phase"], succeeded(status), status["incarnation"]) == ("Succeeded", "4/4", 1), site.why(name)
+    assert (status["phase"], succeeded(status), status["attempt"]) == ("Succeeded", "4/4", 1), site.why(name)
     assert by_state(status) == [("Succeeded", WORLD, "0-3")]
     assert status["message"] == "All 4 ranks succeeded"
     met(site, name, user=0)

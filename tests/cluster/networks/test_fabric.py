@@ -47,7 +47,7 @@ def spec(torch: TorchVolume, interface: str, pod: dict[str, Any]) -> dict[str, A
     }
 
 
-def told(jobs: Jobs, name: str) -> dict[str, Any]:
+def report_of(jobs: Jobs, name: str) -> dict[str, Any]:
     """What the status says of the network, once the job is complete."""
     jobs.wait(name, "condition=Complete")
     network: dict[str, Any] = jobs.status(name)["network"]
@@ -71,7 +71,7 @@ def test_ranks_on_the_machines_networks_talk_over_the_fabric(
 ) -> None:
     before = fabric.sent("fabric0"), fabric.sent("eth0")
     jobs.apply(name, REDUCE, **spec(torch_for_pods, interface, ON_THE_MACHINES_NETWORK))
-    network = told(jobs, name)
+    network = report_of(jobs, name)
     assert network["groups"] == [
         {"interface": "fabric0", "speedMbps": 10_000, "why": why, "count": 2, "nodes": "0-1"},
     ], process_operator.said
@@ -90,7 +90,7 @@ def test_pods_with_a_second_interface_talk_over_it(
     jobs.wait("second", "condition=Scheduled")
     for number, pod in enumerate(fabric.waiting_pods(jobs.kubectl, jobs.namespace)):
         fabric.attach(pod, machine.init_processes(pod, "wait"), 100 + number)
-    network = told(jobs, "second")
+    network = report_of(jobs, "second")
     assert [group["interface"] for group in network["groups"]] == ["net1"], process_operator.said
     assert [each["address"] for each in network["nodes"]] == ["10.79.0.100", "10.79.0.101"]
     assert all(now - then > SENT // 2 for now, then in zip(fabric.sent("fabric0"), before, strict=True))

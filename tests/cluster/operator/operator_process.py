@@ -33,7 +33,7 @@ PORTS = range(10_000, 30_000)
 
 
 def free_port() -> int:
-    """A port that nobody has at this moment."""
+    """A port that is free at the moment."""
     while True:
         port = PORTS[secrets.randbelow(len(PORTS))]
         with socket.socket() as listening, contextlib.suppress(OSError):
@@ -65,10 +65,13 @@ class OperatorProcess:
 
     def start(self) -> "OperatorProcess":
         """Start it, and wait until it is ready."""
+        folder = self.log.with_suffix(".tmp")
+        folder.mkdir(exist_ok=True)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "muster.cli.main", "operator", *self._options()],
-                env={**os.environ, "KUBECONFIG": str(self.kubeconfig), **self.environment},
+                # A killed one leaves the files that the Kubernetes client makes of a kubeconfig's certificates.
+                env={**os.environ, "KUBECONFIG": str(self.kubeconfig), "TMPDIR": str(folder), **self.environment},
                 stdout=log,
                 stderr=log,
             )
@@ -93,7 +96,7 @@ class OperatorProcess:
     @property
     def leads(self) -> bool:
         """Whether it has become the leader, and not ceased to be."""
-        return self.said.rfind(" leads, term") > self.said.rfind("does not lead")
+        return self.said.rfind(" is the leader, term") > self.said.rfind(" is no longer the leader")
 
     def signal(self, number: signal.Signals) -> int:
         """Send it a signal that ends it; its exit code."""

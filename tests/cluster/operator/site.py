@@ -37,7 +37,7 @@ class Site:
 
 @contextlib.contextmanager
 def new_site(cluster: Cluster, name: str, folder: Path) -> Iterator[Site]:
-    """A site in namespaces that are gone in the end; skips where pods don't reach this machine."""
+    """A site in namespaces that are deleted at the end; skips where pods don't reach this machine."""
     if not isinstance(cluster, SharedCluster):
         pytest.skip("pods of another cluster don't reach the operator on this machine")
     cluster.up()

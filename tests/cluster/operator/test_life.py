@@ -10,10 +10,10 @@ RUNNING = "jsonpath={.status.phase}=Running"
 
 
 def events(jobs: Jobs, name: str) -> list[str]:
-    """The reasons of the job's events, in the order in which they were told."""
+    """The reasons of the job's events, in the order of their reports."""
     listed = json.loads(jobs.run("get", "events", f"--field-selector=involvedObject.name={name}", "--output=json"))
-    told = sorted(listed["items"], key=lambda event: (event["firstTimestamp"], event["metadata"]["creationTimestamp"]))
-    return [event["reason"] for event in told if event["involvedObject"]["kind"] == "DistributedTrainingJob"]
+    value = sorted(listed["items"], key=lambda event: (event["firstTimestamp"], event["metadata"]["creationTimestamp"]))
+    return [event["reason"] for event in value if event["involvedObject"]["kind"] == "DistributedTrainingJob"]
 
 
 def test_a_job_completes_on_all_its_ranks(process_operator: OperatorProcess, jobs: Jobs) -> None:
@@ -21,10 +21,10 @@ def test_a_job_completes_on_all_its_ranks(process_operator: OperatorProcess, job
     jobs.wait("hello", "condition=Complete")
     resource = jobs.resource("hello")
     status = resource["status"]
-    assert (status["phase"], status["incarnation"], succeeded(status)) == ("Succeeded", 1, "4/4")
+    assert (status["phase"], status["attempt"], succeeded(status)) == ("Succeeded", 1, "4/4")
     assert {"pod/hello-0-0", "pod/hello-1-0"} == jobs.children("hello", "pods")
     assert "rank 3 of 4" in jobs.log("hello-1-0")
-    # nobody else's book-keeping in the user's resource
+    # no bookkeeping of libraries in the user's resource
     assert "finalizers" not in resource["metadata"]
     assert set(resource["metadata"].get("annotations", {})) <= {"kubectl.kubernetes.io/last-applied-configuration"}
     assert set(events(jobs, "hello")) >= {"Started", "Completed"}
@@ -42,7 +42,7 @@ def test_a_suspended_job_gives_up_its_pods_and_starts_anew(process_operator: Ope
     jobs.patch("nap", suspend=False)
     jobs.wait("nap", RUNNING)
     status = jobs.status("nap")
-    assert status["incarnation"] == 2
+    assert status["attempt"] == 2
     assert {"pod/nap-0-1", "pod/nap-1-1"} == jobs.children("nap", "pods"), process_operator.said
 
 

@@ -14,9 +14,9 @@ from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Drop, Fate, Lose, St
 from cluster.operator.cluster_jobs import Jobs
 from cluster.shared import Kubectl
 from muster.api.crd import crd_yaml
-from muster.kube.client import Change
-from muster.runtime.cluster.job_room import JobRoom
-from muster.runtime.cluster.resources import ResourceWatch
+from muster.clients.kubernetes.client import Change
+from muster.controller.jobs.job_room import JobRoom
+from muster.controller.watch.resources import ResourceWatch
 
 SOON_SECONDS = 5.0
 STOP_SECONDS = 1.0
@@ -24,7 +24,7 @@ STOP_SECONDS = 1.0
 
 @dataclass
 class Heard:
-    """What was told, by name."""
+    """The reports, by name."""
 
     changes: list[tuple[str, str]] = field(default_factory=list)
     more: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -132,7 +132,7 @@ async def test_whatever_becomes_of_a_watch_the_next_thing_is_heard_of(
         await site.apply("early")
         await site.heard.until("ADDED", "early")
         async with asyncio.timeout(SOON_SECONDS):
-            await watch.over.wait()  # a list that came late has told of the job, and the first watch comes after it
+            await watch.over.wait()  # a late list has reported the job, and the first watch follows it
         await site.apply("late")
         await site.heard.until("ADDED", "late")
 

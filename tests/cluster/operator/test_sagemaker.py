@@ -13,17 +13,17 @@ import pytest
 from cluster.ended_job import succeeded
 from cluster.operator.cluster_jobs import Jobs
 from cluster.operator.operator_process import Replicas
-from made_up_credentials import MADE_UP
-from muster.kube.client import Client
-from muster.kube.errors import ApiError
-from muster.kube.kinds import JOBS
-from muster.runtime.cluster.resource import FINALIZER
-from sagemaker_service.script import completing, until_training
-from sagemaker_service.server import serving
-from sagemaker_service.service import Service
+from fakes.made_up_credentials import MADE_UP
+from fakes.sagemaker_service.script import completing, until_training
+from fakes.sagemaker_service.server import serving
+from fakes.sagemaker_service.service import Service
+from muster.api.backends import TRAINING_JOB_FINALIZER
+from muster.clients.kubernetes.client import Client
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import JOBS
 from unit.api.api_resources import resource
-from unit.sagemaker.builders import ROLE
-from unit.sagemaker.refused_jobs import REFUSED, RefusedJob
+from unit.render.sagemaker.builders import ROLE
+from unit.render.sagemaker.refused_jobs import REFUSED, RefusedJob
 
 RUNNING = "jsonpath={.status.phase}=Running"
 FOLLOWED_SECONDS = 120
@@ -61,8 +61,8 @@ def test_a_training_job_completes_and_its_resource_is_let_go(
     jobs.wait("vit", "condition=Complete")
     status = jobs.status("vit")
     assert (status["phase"], succeeded(status)) == ("Succeeded", "2/2")
-    told = status["backend"]["sagemaker"]
-    assert [one["status"] for one in told["history"]] == [
+    value = status["backend"]["sagemaker"]
+    assert [one["status"] for one in value["history"]] == [
         "Starting",
         "Downloading",
         "Training",
@@ -70,7 +70,7 @@ def test_a_training_job_completes_and_its_resource_is_let_go(
         "Completed",
     ]
     jobs.run("delete", "dtj/vit", "--wait=true")
-    assert list(service.jobs().by_name) == [told["trainingJobName"]]
+    assert list(service.jobs().by_name) == [value["trainingJobName"]]
 
 
 def test_a_training_job_is_stopped_before_its_resource_goes(
@@ -80,7 +80,7 @@ def test_a_training_job_is_stopped_before_its_resource_goes(
     sagemaker_operators.start()
     apply(jobs, "vit")
     jobs.wait("vit", RUNNING)
-    assert jobs.resource("vit")["metadata"]["finalizers"] == [FINALIZER]
+    assert jobs.resource("vit")["metadata"]["finalizers"] == [TRAINING_JOB_FINALIZER]
     jobs.run("delete", "dtj/vit", "--wait=true")
     (job,) = service.jobs().by_name.values()
     assert job.state(service.now())[1].status == "Stopped"

@@ -35,7 +35,7 @@ async def test_it_changes_nothing_once_it_goes_on(
             before = len(proxy.calls)
             first.pass_on(signal.SIGCONT, to_elector=whole)
             await asyncio.to_thread(jobs.apply, "newer")
-            await asyncio.to_thread(until, lambda: "does not lead any more" in first.said, KILLED_SECONDS)
+            await asyncio.to_thread(until, lambda: "is no longer the leader" in first.said, KILLED_SECONDS)
             await asyncio.sleep(SETTLED_SECONDS)
             made = [f"{call.verb} {call.resource} {call.name}" for call in proxy.calls[before:] if call.verb in CHANGES]
             assert made == []

@@ -43,7 +43,7 @@ def test_a_killed_leader_is_followed_and_its_jobs_go_on(operators: Replicas, job
     jobs.wait("new", "condition=Complete")
     jobs.wait("long", "condition=Complete")
     status = jobs.status("long")
-    assert (status["incarnation"], succeeded(status)) == (1, "4/4")
+    assert (status["attempt"], succeeded(status)) == (1, "4/4")
     assert {"pod/long-0-0", "pod/long-1-0"} == jobs.children("long", "pods")
 
 

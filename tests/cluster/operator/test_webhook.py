@@ -10,7 +10,7 @@ import pytest
 
 from cluster.helm import Helm
 from cluster.operator.operator_process import OperatorProcess, Replicas, account, free_port, replicas
-from cluster.shared import Cluster, Kubectl, Manifest
+from cluster.shared import Kubectl, Manifest, SharedCluster
 from muster.api.changes import OVER_SENTENCE
 from muster.api.crd import crd_yaml
 
@@ -84,15 +84,15 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def asked(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    cluster.up()
-    kubectl, folder = Kubectl(cluster.kubeconfig), tmp_path_factory.mktemp("webhook")
+def asked(shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    shared_cluster.up()
+    kubectl, folder = Kubectl(shared_cluster.kubeconfig), tmp_path_factory.mktemp("webhook")
     namespace = f"test-webhook-{folder.name[-3:]}-{free_port()}"
     kubectl.define(crd_yaml())
     with contextlib.ExitStack() as stack:
         kubectl("create", "namespace", namespace)
         stack.callback(kubectl, "delete", "namespace", namespace, "--wait=false")
-        rights = account(kubectl, Helm(cluster.kubeconfig), namespace, folder)
+        rights = account(kubectl, Helm(shared_cluster.kubeconfig), namespace, folder)
         operators = stack.enter_context(replicas(kubectl, rights, namespace, folder))
         stack.callback(kubectl, "delete", "validatingwebhookconfiguration", f"muster-{namespace}", "--ignore-not-found")
         yield Site(kubectl, namespace, operators)

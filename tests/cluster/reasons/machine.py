@@ -30,9 +30,9 @@ def _processes(pod: Any, kind: str, container: str) -> tuple[int, ...]:
 def rank(pod: Any, number: int) -> int:
     """The process of a rank: of those that have its number in their environment, the one that was begun last."""
     wanted = f"RANK={number}"
-    found = [one for one in processes(pod) if wanted in _text(Path(f"/proc/{one}/environ")).split("\0")]
-    assert found, f"no process of rank {number} in {pod['metadata']['name']}"
-    return max(found)
+    result = [one for one in processes(pod) if wanted in _text(Path(f"/proc/{one}/environ")).split("\0")]
+    assert result, f"no process of rank {number} in {pod['metadata']['name']}"
+    return max(result)
 
 
 def kill(*wanted: int) -> None:
@@ -57,7 +57,7 @@ def cut_off(pod: Any) -> Iterator[None]:
 
 @contextmanager
 def lost(name: str) -> Iterator[None]:
-    """A machine that is gone for everybody else: its network is cut and its kubelet stands still; its ranks go on."""
+    """A machine that no other can reach: its network is cut and its kubelet is stopped; its ranks continue."""
     rules = [
         (chain, direction, link)
         for chain, directions in (("INPUT", ("-i",)), ("OUTPUT", ("-o",)), ("FORWARD", ("-i", "-o")))

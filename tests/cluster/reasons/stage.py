@@ -10,7 +10,16 @@ from typing import Any
 from cluster.images import PULL_POLICY
 from cluster.operator.cluster_jobs import OK, Jobs, manifest
 from cluster.operator.operator_process import OperatorProcess
-from cluster.reasons.timeline import PATIENCE_SECONDS, Seen, Sight, Timeline, condition, pod_of, says, statuses
+from cluster.reasons.timeline import (
+    PATIENCE_SECONDS,
+    ObservedChange,
+    Predicate,
+    Timeline,
+    condition,
+    pod_of,
+    says,
+    statuses,
+)
 from cluster.say import say
 from cluster.shared import Kubectl, Manifest
 from cluster.waiting import PAUSE_SECONDS
@@ -43,7 +52,7 @@ class Stage:
         resource = manifest(name, script, **{"nodes": 1, "procsPerNode": 1, "resources": A_SHARE, **spec})
         self.jobs.run("apply", "--filename=-", stdin=json.dumps(resource))
 
-    def told(self, name: str, sign: Sight, reason: str, kind: str = "Stalled") -> Seen:
+    def wait_for_reason(self, name: str, sign: Predicate, reason: str, kind: str = "Stalled") -> ObservedChange:
         """The status that first gives the reason. It came soon after the cluster's first sign of it."""
         knew = self.timeline.first(sign)
         told = self.timeline.first(says(name, reason, kind))
@@ -52,7 +61,7 @@ class Stage:
         assert late <= SOON_SECONDS
         return told
 
-    def failed(self, name: str, sign: Sight | None, reason: str) -> Seen:
+    def failed(self, name: str, sign: Predicate | None, reason: str) -> ObservedChange:
         """The status that says that the job has failed for this reason. The first word of it came soon.
 
         `sign` None: soon after the rank's own end, as its agent saw it.
@@ -72,7 +81,7 @@ class Stage:
         """Wait until all is well in the end."""
         self.timeline.first(says(name, "AllRanksSucceeded", "Complete"))
 
-    def runs(self, name: str) -> Seen:
+    def runs(self, name: str) -> ObservedChange:
         """Wait until its ranks run."""
         return self.timeline.first(
             lambda seen: seen.kind == "Job" and seen.name == name and seen.status.get("phase") == "Running"
@@ -103,9 +112,9 @@ class Stage:
     def warned_once(self, name: str, reason: str, *, maybe_before: str | None = None) -> None:
         """The job has a warning of this reason and no other, but for one that `maybe_before` names."""
         self.timeline.first(lambda seen: _warns(seen, name) and seen.object["reason"] == reason, SOON_SECONDS)
-        told = self.timeline.all(lambda seen: _warns(seen, name))
-        reasons = [seen.object["reason"] for seen in told]
-        assert reasons in ([reason], [maybe_before, reason]), [seen.object["message"] for seen in told]
+        value = self.timeline.all(lambda seen: _warns(seen, name))
+        reasons = [seen.object["reason"] for seen in value]
+        assert reasons in ([reason], [maybe_before, reason]), [seen.object["message"] for seen in value]
 
 
 def _is_node(pod: Any, node: int) -> bool:
@@ -116,14 +125,14 @@ def _has_started(pod: Any) -> bool:
     return any(each["name"] == "trainer" and each.get("containerID") for each in statuses(pod))
 
 
-def _warns(seen: Seen, name: str) -> bool:
+def _warns(seen: ObservedChange, name: str) -> bool:
     event = seen.object
     is_new = seen.kind == "Event" and seen.type == "ADDED" and event["type"] == "Warning"
     return is_new and event["involvedObject"]["kind"] == "DistributedTrainingJob" and seen.name == name
 
 
-def _tells(seen: Seen, message: str) -> bool:
-    # What is told of the bystanders may change while they are stopped.
+def _tells(seen: ObservedChange, message: str) -> bool:
+    # The message about the other ranks may change while they are stopped.
     return str(seen.status.get("message", "")).split(";")[0] == message.split(";", maxsplit=1)[0]
 
 

@@ -1,4 +1,4 @@
-"""What ends a job that runs: each has its own reason, and whoever did it is named as far as it's known."""
+"""What ends a job that runs: each has its own reason, and the message names the cause if it's known."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from cluster.node_files import PAUSE_IMAGE
 from cluster.operator.cluster_jobs import FOREVER
 from cluster.reasons import machine
 from cluster.reasons.stage import A_SHARE, NOTHING, Stage, template
-from cluster.reasons.timeline import Sight, condition, ended, pod_of, statuses
+from cluster.reasons.timeline import Predicate, condition, ended, pod_of, statuses
 from cluster.shared import Manifest
 
 # Sixteen MiB at a time, so that the kernel ends it at the limit and not before.
@@ -34,7 +34,7 @@ class Case:
     spec: Callable[[str], dict[str, object]]
     reason: str
     says: tuple[str, ...]
-    sign: Sight | None = None
+    sign: Predicate | None = None
     act: Callable[[Stage], object] | None = None
 
 
@@ -103,7 +103,7 @@ CASES = (
         "deleted",
         fixed(),
         "PodDeleted",
-        ("somebody deleted pod deleted-0-0",),
+        ("pod deleted-0-0 was deleted, and not by muster",),
         pod_of("deleted", is_deleted),
         lambda stage: stage.jobs.run("delete", "pod", "deleted-0-0", "--wait=false"),
     ),
@@ -111,7 +111,7 @@ CASES = (
         "evicted",
         fixed(),
         "Evicted",
-        ("evicted-0", "somebody evicted it", "`kubectl drain node-"),
+        ("evicted-0", "it was evicted", "`kubectl drain node-"),
         pod_of("evicted", is_deleted),
         evict,
     ),
@@ -148,7 +148,7 @@ CASES = (
 
 @pytest.fixture(scope="module")
 def put_on(stage: Stage) -> Iterator[None]:
-    """All jobs of this module, side by side; one seat in the cluster, and somebody with the right to it."""
+    """All jobs of this module, side by side; one place in the cluster, and a user who may take it."""
     priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": stage.namespace}}
     stage.kubectl.apply({**priority, "value": 1000})
     patch_seats(stage, "add", "1")
@@ -193,7 +193,7 @@ SIDECARS: dict[str, dict[str, list[Manifest]]] = {
 @pytest.mark.parametrize(("name", "container", "code"), [("beside", "logs", 3), ("proxied", "proxy", 4)])
 @pytest.mark.usefixtures("put_on")
 def test_a_failing_sidecar_is_told_and_the_ranks_go_on(stage: Stage, name: str, container: str, code: int) -> None:
-    told = stage.told(name, pod_of(name, failed_in_pod), "SidecarFailed")
-    assert f"container {container} failed with exit code {code}" in told.status["message"]
+    value = stage.wait_for_reason(name, pod_of(name, failed_in_pod), "SidecarFailed")
+    assert f"container {container} failed with exit code {code}" in value.status["message"]
     stage.completes(name)
     stage.warned_once(name, "SidecarFailed")

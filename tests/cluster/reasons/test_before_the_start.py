@@ -9,17 +9,17 @@ import pytest
 
 from cluster.operator.cluster_jobs import OK
 from cluster.reasons.stage import Stage, template
-from cluster.reasons.timeline import Sight, condition, pod_of, says, waits, warned
+from cluster.reasons.timeline import Predicate, condition, pod_of, says, waits, warned
 from cluster.shared import Manifest
 
 
 @dataclass(frozen=True)
 class Case:
-    """A job, the first sign of its trouble, what its status has to say, and what mends it (None: only its owner)."""
+    """A job, the first sign of its problem, what its status has to say, and what mends it (None: only its owner)."""
 
     name: str
     spec: Callable[[Path], dict[str, object]]
-    sign: Sight
+    sign: Predicate
     reason: str
     says: tuple[str, ...]
     mend: Callable[[Stage, Path], object] | None = None
@@ -148,7 +148,7 @@ CASES = (
 
 @pytest.fixture(scope="module")
 def put_on(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """All jobs of this module, side by side; a folder for what mends them, whose name nobody else has."""
+    """All jobs of this module, side by side; a folder for what mends them, with a unique name."""
     folder = tmp_path_factory.mktemp(stage.namespace)
     for case in CASES:
         stage.apply(case.name, OK, **case.spec(folder))
@@ -161,11 +161,11 @@ def put_on(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_it_is_told(stage: Stage, put_on: Path, case: Case) -> None:
-    told = stage.told(case.name, case.sign, case.reason, "Stalled" if case.needs_somebody else "Scheduled")
-    message = told.status["message"]
+    value = stage.wait_for_reason(case.name, case.sign, case.reason, "Stalled" if case.needs_somebody else "Scheduled")
+    message = value.status["message"]
     assert all(part in message for part in case.says), message
-    assert condition(told, "Accepted")["status"] == "True"
-    assert condition(told, "Scheduled")["status"] == str(case.scheduled)
+    assert condition(value, "Accepted")["status"] == "True"
+    assert condition(value, "Scheduled")["status"] == str(case.scheduled)
     stage.warned_once(case.name, case.reason)
     if case.mend is not None:
         case.mend(stage, put_on)

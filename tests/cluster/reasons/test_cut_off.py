@@ -1,4 +1,4 @@
-"""Agents that can't reach the operator: told before the start, bridged after it."""
+"""Agents that can't reach the operator: reported before the start, tolerated after it."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -10,11 +10,11 @@ from cluster.images import PULL_POLICY, PYTHON_IMAGE
 from cluster.operator.cluster_jobs import FOREVER
 from cluster.reasons import machine
 from cluster.reasons.stage import SOON_SECONDS, Stage, template
-from cluster.reasons.timeline import Seen, Sight, pod_of, says
+from cluster.reasons.timeline import ObservedChange, Predicate, pod_of, says
 from cluster.say import say
-from muster.plan.nodes import SILENT_PACES
-from muster.plan.troubles import UNREACHABLE_SECONDS
-from muster.ranks.pace import MIN_HEARTBEAT_SECONDS
+from muster.collector.pace import MIN_HEARTBEAT_SECONDS
+from muster.core.facts import SILENT_PACES
+from muster.core.failure.problems import UNREACHABLE_SECONDS
 
 SILENT_SECONDS = SILENT_PACES * MIN_HEARTBEAT_SECONDS
 
@@ -31,8 +31,8 @@ while True:
 """
 
 
-def ranks_are(name: str, state: str, count: int) -> Sight:
-    def is_it(seen: Seen) -> bool:
+def ranks_are(name: str, state: str, count: int) -> Predicate:
+    def is_it(seen: ObservedChange) -> bool:
         by_state = seen.status.get("ranks", {}).get("byState", []) if seen.kind == "Job" and seen.name == name else []
         return {"state": state, "count": count}.items() <= next(
             (entry for entry in by_state if entry["state"] == state), {}
@@ -61,10 +61,10 @@ def test_agents_that_are_not_heard(stage: Stage, cut: ExitStack) -> None:
     cut.enter_context(machine.cut_off(stage.pod("mute")))
     a_running_job_that_is_cut_off_comes_back(stage)
     began = stage.timeline.first(pod_of("mute", _runs))
-    told = stage.timeline.first(says("mute", "AgentUnreachable"), UNREACHABLE_SECONDS + SOON_SECONDS)
-    say(f"mute: AgentUnreachable {told.at - began.at:.2f} s after its container ran: {told.status['message']}")
-    assert told.at - began.at <= UNREACHABLE_SECONDS + SOON_SECONDS
-    assert "NetworkPolicy" in told.status["message"]
+    value = stage.timeline.first(says("mute", "AgentUnreachable"), UNREACHABLE_SECONDS + SOON_SECONDS)
+    say(f"mute: AgentUnreachable {value.at - began.at:.2f} s after its container ran: {value.status['message']}")
+    assert value.at - began.at <= UNREACHABLE_SECONDS + SOON_SECONDS
+    assert "NetworkPolicy" in value.status["message"]
     cut.close()
     stage.completes("mute")
     stage.warned_once("mute", "AgentUnreachable")

@@ -9,7 +9,7 @@ import pytest
 from cluster.operator.cluster_jobs import FOREVER
 from cluster.reasons import machine
 from cluster.reasons.stage import Stage, template
-from cluster.reasons.timeline import Seen, Sight, says
+from cluster.reasons.timeline import ObservedChange, Predicate, says
 from cluster.say import say
 from cluster.torch_volume import TorchVolume
 
@@ -71,17 +71,17 @@ def all_at_work(stage: Stage, job: Job) -> bool:
     return all(WORD.format(rank=rank) in logs for rank in range(4))
 
 
-def names_it(job: Job) -> Sight:
+def names_it(job: Job) -> Predicate:
     """The status tells of the rank's end, with all that is asked for."""
 
-    def is_it(seen: Seen) -> bool:
+    def is_it(seen: ObservedChange) -> bool:
         detail = first_detail(seen) if seen.kind == "Job" and seen.name == job.name else {}
         return (detail.get("rank"), detail.get("signal")) == (job.rank, 9)
 
     return is_it
 
 
-def first_detail(seen: Seen) -> Any:
+def first_detail(seen: ObservedChange) -> Any:
     return next(iter(seen.status.get("ranks", {}).get("details", [])), {})
 
 
@@ -112,8 +112,8 @@ def kill_a_rank(stage: Stage, job: Job) -> tuple[str, float]:
     named = stage.timeline.first(names_it(job))
     took = named.at - began
     detail, message = first_detail(named), named.status["message"]
-    assert (detail["nodeName"], detail["pod"]) == (f"{job.name}-{node}", f"{job.name}-{node}-0")
-    assert detail["machine"] == pod["spec"]["nodeName"]
+    assert (detail["node"], detail["pod"]) == (node, f"{job.name}-{node}-0")
+    assert detail["nodeName"] == pod["spec"]["nodeName"]
     assert detail["message"] == WORD.format(rank=job.rank)
     assert message.startswith(f"Rank {job.rank} on {job.name}-{node} was killed by SIGKILL"), message
     stage.timeline.first(says(job.name, "RankKilled", "Failed"))

@@ -14,13 +14,13 @@ from cluster.operator.cluster_jobs import OK
 from cluster.reasons import machine
 from cluster.reasons.stage import A_SHARE, Stage, template
 from cluster.reasons.test_killed_ranks import TORCHRUN, TRAINS
-from cluster.reasons.timeline import Seen, Sight, condition, says
+from cluster.reasons.timeline import ObservedChange, Predicate, condition, says
 from cluster.say import say
 from cluster.shared import Manifest
 from cluster.torch_volume import TorchVolume
-from muster.plan.decide import HUNG_SECONDS
-from muster.plan.lost_nodes import LOST_SECONDS
-from muster.plan.troubles import NODE_SILENT
+from muster.core.decide import HUNG_SECONDS
+from muster.core.failure.lost_nodes import LOST_SECONDS
+from muster.core.failure.problems import NODE_SILENT
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -34,7 +34,7 @@ LATE_SECONDS = 12.0
 NODE_LOST_SECONDS = NOT_READY_SECONDS + LOST_SECONDS + LATE_SECONDS
 SHORT_CUT_SECONDS = 20.0
 
-FAIL = "/dev/shm/fail"  # noqa: S108 - in the pod, where nobody else is
+FAIL = "/dev/shm/fail"  # noqa: S108 - in the pod, which no other user shares
 APART = f"""
 import os, time
 while not os.path.exists({FAIL!r}):
@@ -44,7 +44,7 @@ raise ValueError("bad label")
 
 
 def placed(**more: object) -> Manifest:
-    """Node 0 on node-1; node 1 on the machine that is lost, or on the other one once that is gone."""
+    """Node 0 on node-1; node 1 on the machine that is lost, or on the other one after that."""
     wishes = [
         {
             "weight": 100,
@@ -64,16 +64,16 @@ def placed(**more: object) -> Manifest:
     }
 
 
-def phase(name: str, wanted: str, after: float) -> Sight:
+def phase(name: str, wanted: str, after: float) -> Predicate:
     return lambda seen: seen.at > after and seen.kind == "Job" and seen.name == name and _phase(seen) == wanted
 
 
-def _phase(seen: Seen) -> object:
+def _phase(seen: ObservedChange) -> object:
     return seen.status.get("phase")
 
 
-def is_silent(name: str, status: str, after: float) -> Sight:
-    def is_it(seen: Seen) -> bool:
+def is_silent(name: str, status: str, after: float) -> Predicate:
+    def is_it(seen: ObservedChange) -> bool:
         if seen.kind != "Job" or seen.name != name or seen.at < after:
             return False
         stalled = condition(seen, "Stalled")
@@ -142,8 +142,8 @@ def test_a_machine_that_is_lost(jobs: Stage) -> None:
 def a_short_cut_ends_nothing(stage: Stage) -> None:
     began = stage.now()
     with machine.lost(LOST):
-        told = stage.timeline.first(is_silent("ring", "True", began), 10.0)
-        say(f"ring: Stalled {NODE_SILENT} {told.at - began:.1f} s after the cut: {told.status['message']}")
+        value = stage.timeline.first(is_silent("ring", "True", began), 10.0)
+        say(f"ring: Stalled {NODE_SILENT} {value.at - began:.1f} s after the cut: {value.status['message']}")
         stage.until(lambda: stage.now() >= began + SHORT_CUT_SECONDS)
     healed = stage.now()
     for name in ("ring", "apart", "peer", "paused", "late", "again"):
@@ -152,7 +152,7 @@ def a_short_cut_ends_nothing(stage: Stage) -> None:
     say(f"all are heard again {stage.now() - healed:.1f} s after the cut was healed")
 
 
-def ends(stage: Stage, name: str, reason: str, began: float, seconds: float) -> Seen:
+def ends(stage: Stage, name: str, reason: str, began: float, seconds: float) -> ObservedChange:
     left = max(1.0, began + seconds - stage.now())
     over = stage.timeline.first(says(name, reason, "Failed"), left)
     say(f"{name}: {reason} {over.at - began:.1f} s after the cut: {over.status['message']}")
@@ -173,7 +173,7 @@ def is_suspended_and_resumed(stage: Stage, began: float) -> None:
     assert (pod["metadata"]["name"], pod["spec"]["nodeName"]) == ("paused-1-1", "node-1")
 
 
-def states(seen: Seen) -> set[str]:
+def states(seen: ObservedChange) -> set[str]:
     return {entry["state"] for entry in seen.status["ranks"]["byState"]}
 
 

@@ -6,22 +6,22 @@ from contextlib import contextmanager
 import pytest
 
 from cluster.reasons.stage import Stage
-from cluster.reasons.timeline import Seen, Sight, condition
+from cluster.reasons.timeline import ObservedChange, Predicate, condition
 from cluster.shared import Manifest
 
 
-def applied(name: str) -> Sight:
-    """Nobody but the operator hears the API server refuse its pods: it's asked as soon as the job is there."""
+def applied(name: str) -> Predicate:
+    """Only the operator gets the API server's refusal of its pods: it sends a dry run as soon as the job exists."""
     return lambda seen: seen.kind == "Job" and seen.name == name and seen.type == "ADDED"
 
 
-def refused(stage: Stage, name: str, reason: str, *says: str) -> Seen:
-    told = stage.told(name, applied(name), reason, "Scheduled")
-    message = told.status["message"]
+def refused(stage: Stage, name: str, reason: str, *says: str) -> ObservedChange:
+    value = stage.wait_for_reason(name, applied(name), reason, "Scheduled")
+    message = value.status["message"]
     assert all(part in message for part in says), message
-    assert condition(told, "Accepted")["status"] == "True"
+    assert condition(value, "Accepted")["status"] == "True"
     assert stage.jobs.children(name, "pods") == set()
-    return told
+    return value
 
 
 @contextmanager
@@ -49,10 +49,10 @@ def test_pod_security(stage: Stage) -> None:
     stage.kubectl("label", "namespace", stage.namespace, f"{level}=restricted")
     try:
         stage.apply("unsafe")
-        told = refused(stage, "unsafe", "PodSecurity", "spec.template", "runAsNonRoot", "restricted")
+        value = refused(stage, "unsafe", "PodSecurity", "spec.template", "runAsNonRoot", "restricted")
     finally:
         stage.kubectl("label", "namespace", stage.namespace, f"{level}-")
-    assert condition(told, "Stalled")["reason"] == "PodSecurity"
+    assert condition(value, "Stalled")["reason"] == "PodSecurity"
     stage.completes("unsafe")
     stage.warned_once("unsafe", "PodSecurity")
 
@@ -63,8 +63,8 @@ def test_a_quota_that_is_raised(stage: Stage) -> None:
     with there_is(stage, {**quota, "spec": {"hard": {"requests.cpu": "1"}}}):
         stage.kubectl.wait("jsonpath={.status.hard}", "quota/team", f"--namespace={stage.namespace}")
         stage.apply("greedy", resources={"requests": {"cpu": "1500m"}})
-        told = refused(stage, "greedy", "QuotaExceeded", "team", "requests.cpu=1500m", "limit")
-        assert condition(told, "Stalled")["status"] == "False"
+        value = refused(stage, "greedy", "QuotaExceeded", "team", "requests.cpu=1500m", "limit")
+        assert condition(value, "Stalled")["status"] == "False"
         stage.kubectl.apply({**quota, "spec": {"hard": {"requests.cpu": "100"}}})
         stage.completes("greedy")
     stage.warned_once("greedy", "QuotaExceeded")
@@ -93,8 +93,8 @@ def test_an_admission_policy(stage: Stage) -> None:
     with there_is(stage, policy, binding):
         until_in_force(stage)
         stage.apply("stray")
-        told = refused(stage, "stray", "AdmissionRefused", name, message)
-    assert condition(told, "Stalled")["reason"] == "AdmissionRefused"
+        value = refused(stage, "stray", "AdmissionRefused", name, message)
+    assert condition(value, "Stalled")["reason"] == "AdmissionRefused"
     stage.completes("stray")
     stage.warned_once("stray", "AdmissionRefused")
 
@@ -125,7 +125,7 @@ def test_a_webhook_that_is_not_there(stage: Stage) -> None:
 
 
 def until_in_force(stage: Stage) -> None:
-    """API servers hear of policies and webhooks by watches, and nobody tells when they have."""
+    """API servers learn of policies and webhooks by watches, and there is no event for it."""
     pod = ("run", "probe", "--image=none", "--dry-run=server", "--restart=Never", f"--namespace={stage.namespace}")
     for _ in range(200):
         try:

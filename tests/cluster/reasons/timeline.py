@@ -19,8 +19,8 @@ _WATCHED = {
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A change as a watch told of it, `at` in seconds since some moment, `clock` in Unix seconds."""
+class ObservedChange:
+    """A change as a watch reported it, `at` in seconds since some moment, `clock` in Unix seconds."""
 
     at: float
     clock: float
@@ -40,15 +40,15 @@ class Seen:
         return self.object.get("status", {})
 
 
-Sight = Callable[[Seen], bool]
+Predicate = Callable[[ObservedChange], bool]
 """Whether a change is what one looks for."""
 
 
 class Timeline:
-    """All changes of jobs, pods and events, in the order in which they were told."""
+    """All changes of jobs, pods and events, in the order of their reports."""
 
     def __init__(self, kubectl: Kubectl, namespace: str) -> None:
-        self._told: list[Seen] = []
+        self._told: list[ObservedChange] = []
         self._more = threading.Condition()
         self._watches = [
             (kind, kubectl.begin("get", "--raw", path.format(namespace))) for kind, path in _WATCHED.items()
@@ -66,21 +66,21 @@ class Timeline:
         for _, watch in self._watches:
             watch.communicate()
 
-    def first(self, sight: Sight, within: float = PATIENCE_SECONDS) -> Seen:
+    def first(self, sight: Predicate, within: float = PATIENCE_SECONDS) -> ObservedChange:
         """The first change that is one; waits for it."""
         deadline = time.monotonic() + within
         looked_at = 0
         with self._more:
             while True:
-                found = next((seen for seen in self._told[looked_at:] if sight(seen)), None)
-                if found is not None:
-                    return found
+                result = next((seen for seen in self._told[looked_at:] if sight(seen)), None)
+                if result is not None:
+                    return result
                 looked_at = len(self._told)
                 left = deadline - time.monotonic()
                 assert left > 0, f"not seen within {within:.0f} s; jobs said: {self._messages()}"
                 self._more.wait(left)
 
-    def all(self, sight: Sight) -> list[Seen]:
+    def all(self, sight: Predicate) -> list[ObservedChange]:
         """All such changes so far."""
         with self._more:
             return [seen for seen in self._told if sight(seen)]
@@ -90,31 +90,31 @@ class Timeline:
         for line in watch.stdout:
             change = json.loads(line)
             with self._more:
-                self._told.append(Seen(time.monotonic(), time.time(), kind, change["type"], change["object"]))
+                self._told.append(ObservedChange(time.monotonic(), time.time(), kind, change["type"], change["object"]))
                 self._more.notify_all()
 
     def _messages(self) -> Mapping[str, str]:
         return {seen.name: seen.status.get("message", "") for seen in self._told if seen.kind == "Job"}
 
 
-def condition(job: Seen, kind: str) -> Any:
+def condition(job: ObservedChange, kind: str) -> Any:
     """A condition of a job or a pod; {} when it has none."""
     return next((entry for entry in job.status.get("conditions", []) if entry["type"] == kind), {})
 
 
-def says(name: str, reason: str, kind: str = "Stalled") -> Sight:
+def says(name: str, reason: str, kind: str = "Stalled") -> Predicate:
     """The job's status gives this reason in one of its conditions that people look at."""
 
-    def is_it(seen: Seen) -> bool:
+    def is_it(seen: ObservedChange) -> bool:
         return seen.kind == "Job" and seen.name == name and condition(seen, kind).get("reason") == reason
 
     return is_it
 
 
-def pod_of(name: str, what: Callable[[Any], object]) -> Sight:
+def pod_of(name: str, what: Callable[[Any], object]) -> Predicate:
     """A pod of the job, as `what` wants it to be."""
 
-    def is_it(seen: Seen) -> bool:
+    def is_it(seen: ObservedChange) -> bool:
         labels = seen.object["metadata"].get("labels", {}) if seen.kind == "Pod" else {}
         return labels.get("muster.dev/job") == name and bool(what(seen.object))
 
@@ -139,7 +139,7 @@ def statuses(pod: Any) -> list[Any]:
     return [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
 
 
-def warned(pod_of_job: str, reason: str) -> Sight:
+def warned(pod_of_job: str, reason: str) -> Predicate:
     """Kubernetes warns of a pod of the job."""
     return lambda seen: (
         seen.kind == "Event" and seen.name.startswith(f"{pod_of_job}-") and seen.object["reason"] == reason

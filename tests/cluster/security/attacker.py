@@ -1,6 +1,6 @@
 """`python -m cluster.security.attacker`: a tenant's attacks, in a process of their own, until it is ended.
 
-So that they take nothing from whoever measures meanwhile. The arguments come as JSON on standard input; what was
+So that they take nothing from concurrent measurements. The arguments come as JSON on standard input; what was
 answered is printed once all that end have ended, and again when it is asked to stop.
 """
 
@@ -41,7 +41,7 @@ class Attacker:
     over: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
-        """Until all have ended, or it is told to stop."""
+        """Until all have ended, or it is asked to stop."""
         threads = [threading.Thread(target=self._carry_out, args=(name,), daemon=True) for name in self.orders.names]
         for thread in threads:
             thread.start()
@@ -68,9 +68,13 @@ def _calls(name: str, orders: Orders) -> Iterator[Call]:
 
 def main() -> int:
     """Attack."""
-    told = json.load(sys.stdin)
+    document = json.load(sys.stdin)
     orders = Orders(
-        Access(**told["access"]), told["names"], Prey(**told["prey"]), int(told["seed"]), float(told["rate"])
+        Access(**document["access"]),
+        document["names"],
+        Prey(**document["prey"]),
+        int(document["seed"]),
+        float(document["rate"]),
     )
     attacker = Attacker(orders)
     signal.signal(signal.SIGTERM, lambda *_: attacker.over.set())

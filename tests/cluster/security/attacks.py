@@ -1,6 +1,6 @@
 """What a tenant may do to the operator: each attack is what it sends, one request after the other. Pure but for chance.
 
-Endless ones go on until they are ended. All of it is allowed to whoever has the role `edit` in one namespace.
+Endless ones go on until they are ended. The role `edit` in one namespace allows all of it.
 """
 
 import itertools
@@ -247,13 +247,13 @@ def _trainer(**fields: Any) -> dict[str, Any]:
 def pretenders(_: random.Random, prey: Prey) -> Iterator[Call]:
     """Pods that say that they are the prey's: by name, label and owner."""
     for turn in itertools.count():
-        for generation in range(3):
-            name = f"{prey.name}-{turn % 2}-{generation}"
+        for replacement in range(3):
+            name = f"{prey.name}-{turn % 2}-{replacement}"
             labels = {
                 "muster.dev/job-uid": prey.uid,
                 "muster.dev/job": prey.name,
                 "muster.dev/node": str(turn % 2),
-                "muster.dev/generation": str(generation),
+                "muster.dev/replacement": str(replacement),
             }
             metadata = {"labels": labels, "ownerReferences": [_owner(prey.name, prey.uid)]}
             yield Call(CREATE, PODS, text(pod(name, metadata)))
@@ -317,7 +317,7 @@ def large_sources(_: random.Random, __: Prey) -> Iterator[Call]:
 
 def own_status(_: random.Random, __: Prey) -> Iterator[Call]:
     """A status of the tenant's own, in what is created and by the subresource, which `edit` has no right to."""
-    nonsense = {"phase": 7, "conditions": [{"type": "Complete"}], "ranks": {"world": -1}, "incarnation": 10**18}
+    nonsense = {"phase": 7, "conditions": [{"type": "Complete"}], "ranks": {"world": -1}, "attempt": 10**18}
     for number in range(10):
         yield Call(CREATE, JOBS, text({**job(f"told-{number}"), "status": nonsense}))
         yield Call(PATCH, f"{JOBS}/told-{number}/status", text({"status": nonsense}))
@@ -353,7 +353,7 @@ def lone_tenant_pods(_: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def real_pods(_: random.Random, __: Prey) -> Iterator[Call]:
-    """Jobs that can be placed, of an image that nobody has, begun and given up."""
+    """Jobs that can be scheduled, with an image that doesn't exist, started and deleted."""
     for turn in itertools.count():
         body = job(f"real-{turn % 2}", nodes=2)
         body["spec"].pop("template")

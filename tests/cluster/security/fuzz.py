@@ -58,7 +58,7 @@ def value(chance: random.Random, depth: int = 4) -> Json:
 
 
 def word(chance: random.Random) -> str:
-    """A text: names that mean something, and such as mean trouble."""
+    """A text: names that mean something, and such as mean problem."""
     return chance.choice(
         (
             *("", "trainer", "x", "0", "0-9", "1,2,3", "algo-1", "True", "null", "s3://b/k", "${X}", "../../etc"),
@@ -90,16 +90,16 @@ _SPEC: Mapping[str, tuple[Json, ...]] = {
     "output": ("s3://bucket/o",),
     "network": ({"interface": "eth0"}, {"efa": "All"}, {"check": True}),
     "queue": ("team",),
-    "cleanup": ({"pods": "None"},),
+    "cleanPodPolicy": ("None",),
     "template": ({"spec": {"hostNetwork": True}}, {"metadata": {"labels": {"a": "b"}}}),
-    "recovery": ({"maxRestarts": 3},),
+    "failurePolicy": ({"maxRestarts": 3},),
     "agent": ({"inject": "InitContainer"},),
     "unknown": (1,),
 }
 
 
 def _spec(chance: random.Random) -> dict[str, Json]:
-    """Some fields as they may be, some as nobody means them."""
+    """Some fields with valid values, some with nonsensical ones."""
     fields = chance.sample(sorted(_SPEC), chance.randrange(6))
     return {name: value(chance) if chance.random() < 0.3 else chance.choice(_SPEC[name]) for name in fields}
 

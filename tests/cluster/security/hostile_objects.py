@@ -1,4 +1,4 @@
-"""Objects that nobody needs, as text: json can't write all that the API server takes. Pure."""
+"""Useless objects, as text: json can't write all that the API server takes. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ def job(name: str, metadata: Mapping[str, Any] | None = None, **spec: Any) -> di
 
 def pod(name: str, metadata: Mapping[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
     """A pod that looks like a job's; no scheduler looks at it."""
-    labels = {"muster.dev/job-uid": "x", "muster.dev/job": "x", "muster.dev/node": "0", "muster.dev/generation": "0"}
+    labels = {"muster.dev/job-uid": "x", "muster.dev/job": "x", "muster.dev/node": "0", "muster.dev/replacement": "0"}
     return {
         "apiVersion": "v1",
         "kind": "Pod",

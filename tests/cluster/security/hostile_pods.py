@@ -3,24 +3,30 @@
 import contextlib
 import json
 import subprocess
+import threading
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from cluster.images import PULL_POLICY, PYTHON_IMAGE
+from cluster.installed.awaited import until
 from cluster.operator.cluster_jobs import FOREVER, Jobs
+from cluster.say import say
 from cluster.security.intruder import Place, Target, progress_of
 from cluster.shared import Kubectl
-from muster_worker.contract import TOKEN_AUDIENCE
+from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 _HERE = Path(__file__)
 _FLOOD = _HERE.with_name("flood_workload.py").read_text(encoding="utf-8")
 _FUZZ = _HERE.with_name("fuzz_workload.py").read_text(encoding="utf-8")
 
+STOP_SECONDS = 60.0
+"""How long to wait for a job or a program to end."""
+
 _SMALL = {"requests": {"cpu": "10m"}}
 
-LAST_WORDS = (
+TERMINATION_MESSAGES = (
     "'\\x1b[31m\\x00\\u202e\\r\\n' * 500",
     "'{\"a\":' * 700",
     "'[' * 4096",
@@ -43,7 +49,7 @@ os._exit(3)
 
 @contextlib.contextmanager
 def hostile_pods(kubectl: Kubectl, namespace: str) -> Iterator[None]:
-    """Two pods of a job and two of nobody's flood the collector; jobs fail with last words that nobody can read.
+    """Two pods of a job and two others flood the collector; jobs fail with unreadable last lines.
 
     It begins when all of them have started: that many containers keep the machine busy for seconds.
     """
@@ -51,9 +57,9 @@ def hostile_pods(kubectl: Kubectl, namespace: str) -> Iterator[None]:
     target, uid = own_job(jobs, "flood", 2)
     kubectl.apply(*(_lurker(namespace, f"lurker-{number}") for number in range(2)))
     kubectl.wait("condition=Ready", "pod/lurker-0", "pod/lurker-1", f"--namespace={namespace}")
-    for number, word in enumerate(LAST_WORDS):
+    for number, word in enumerate(TERMINATION_MESSAGES):
         jobs.apply(f"words-{number}", _LEAVE.format(word=word), nodes=1, procsPerNode=1, resources=_SMALL)
-    for number in range(len(LAST_WORDS)):
+    for number in range(len(TERMINATION_MESSAGES)):
         jobs.wait(f"words-{number}", "condition=Failed")
     pods = [("flood-0-0", 0), ("flood-1-0", 1), ("lurker-0", 0), ("lurker-1", 1)]
     wanted = [{**asdict(target), "report": progress_of(Place(uid, node))} for _, node in pods]
@@ -63,12 +69,68 @@ def hostile_pods(kubectl: Kubectl, namespace: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def fuzzed_reports(kubectl: Kubectl, namespace: str, seed: int) -> Iterator[None]:
-    """A pod of a job of the tenant's sends what chance makes of its reports."""
-    jobs = Jobs(kubectl, namespace)
-    target, uid = own_job(jobs, "reporting", 1)
-    wanted = {**asdict(target), "report": progress_of(Place(uid)), "seed": seed}
-    with running(jobs, [("reporting-0-0", _FUZZ, wanted)]):
+    """Pods of the tenant's jobs send random variations of their own reports, one pod after the other.
+
+    A report may say that its rank has ended. The operator then ends that job, which kills the program in its pod.
+    """
+    reporter = _Reporter(Jobs(kubectl, namespace), seed)
+    reporter.begin()
+    thread = threading.Thread(target=reporter.keep_reporting)
+    thread.start()
+    try:
         yield
+    finally:
+        reporter.stop()
+        thread.join(STOP_SECONDS)
+    assert not thread.is_alive(), "the reporting thread did not stop"
+    assert reporter.unexplained is None, reporter.unexplained
+
+
+class _Reporter:
+    """One job of the tenant's at a time, with a program in its pod that sends reports."""
+
+    def __init__(self, jobs: Jobs, seed: int) -> None:
+        self._jobs, self._seed = jobs, seed
+        self._number = 0
+        self._stopping = threading.Event()
+        self._program: subprocess.Popen[str] | None = None
+        self.unexplained: str | None = None
+
+    @property
+    def _name(self) -> str:
+        return f"reporting-{self._number}"
+
+    def begin(self) -> None:
+        """Start the next job, and the program in its pod."""
+        self._number += 1
+        target, uid = own_job(self._jobs, self._name, 1)
+        wanted = {**asdict(target), "report": progress_of(Place(uid)), "seed": self._seed + self._number}
+        self._program = execute(self._jobs, f"{self._name}-0-0", _FUZZ, wanted)
+
+    def keep_reporting(self) -> None:
+        """Start another job whenever the operator has ended the last one."""
+        try:
+            while not self._stopping.is_set():
+                assert self._program is not None
+                said, _ = self._program.communicate()
+                if self._stopping.is_set():
+                    return
+                until(lambda: self._jobs.status(self._name).get("completionTime"), STOP_SECONDS)
+                say(f"fuzz: the reports of {self._name} have ended it: {self._jobs.status(self._name)['message']}")
+                self.begin()
+        except AssertionError as error:
+            if not self._stopping.is_set():
+                self.unexplained = f"{self._name}: its program ended, but not its job: {error}\n{said[-1000:]}"
+        finally:
+            # `stop` may have come while the next one started.
+            if self._program is not None:
+                self._program.kill()
+
+    def stop(self) -> None:
+        """Kill the program: `keep_reporting` returns."""
+        self._stopping.set()
+        if self._program is not None:
+            self._program.kill()
 
 
 def own_job(jobs: Jobs, name: str, nodes: int) -> tuple[Target, str]:
@@ -82,12 +144,11 @@ def own_job(jobs: Jobs, name: str, nodes: int) -> tuple[Target, str]:
 
 @contextlib.contextmanager
 def running(jobs: Jobs, programs: list[tuple[str, str, dict[str, Any]]]) -> Iterator[None]:
-    """Programs in pods: what they say is nobody's business, and with nobody who reads they end."""
+    """Programs in pods: their output doesn't matter, and without a reader they exit."""
     begun: list[subprocess.Popen[str]] = []
     try:
         for pod, program, wanted in programs:
-            where = (f"--namespace={jobs.namespace}", "exec", pod, "--", "python3", "-Ic", program, json.dumps(wanted))
-            begun.append(jobs.kubectl.begin(*where))
+            begun.append(execute(jobs, pod, program, wanted))
         yield
         assert all(one.poll() is None for one in begun), "a program of the tenant's has ended"
     finally:
@@ -96,8 +157,14 @@ def running(jobs: Jobs, programs: list[tuple[str, str, dict[str, Any]]]) -> Iter
             one.communicate()
 
 
+def execute(jobs: Jobs, pod: str, program: str, wanted: dict[str, Any]) -> "subprocess.Popen[str]":
+    """Start a Python program in a pod."""
+    where = (f"--namespace={jobs.namespace}", "exec", pod, "--", "python3", "-Ic", program, json.dumps(wanted))
+    return jobs.kubectl.begin(*where)
+
+
 def _lurker(namespace: str, name: str) -> dict[str, Any]:
-    """A pod that is nobody's, with a token for the collector and a job's label."""
+    """A pod of no job, with a token for the collector and a job's label."""
     token = {"serviceAccountToken": {"audience": TOKEN_AUDIENCE, "expirationSeconds": 600, "path": "token"}}
     return {
         "apiVersion": "v1",

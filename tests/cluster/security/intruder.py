@@ -1,4 +1,4 @@
-"""Somebody inside a pod who asks the collector for what isn't theirs."""
+"""A program inside a pod that requests other jobs' data from the collector."""
 
 import json
 from collections.abc import Sequence
@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cluster.operator.site import Site
-from muster_worker import wire
-from muster_worker.contract import AgentPhase, RankReport, RankState, Report
+from muster_worker.contract import wire
+from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
 
 OWN = "own"
 """The token that is in the pod."""
@@ -32,7 +32,7 @@ class Place:
 
     job_uid: str
     node: int = 0
-    generation: int = 0
+    replacement: int = 0
 
 
 def failure_of(place: Place) -> str:
@@ -56,7 +56,7 @@ def progress_of(place: Place) -> str:
 
 def _report(place: Place, rank: RankReport) -> str:
     # newer than any that the node's own agent sends
-    report = Report(place.job_uid, place.node, place.generation, 1, 10**9, AgentPhase.RUNNING, ranks=(rank,))
+    report = Report(place.job_uid, place.node, place.replacement, 1, 10**9, AgentPhase.RUNNING, ranks=(rank,))
     return wire.encode(report).decode()
 
 

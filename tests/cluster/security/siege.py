@@ -88,7 +88,7 @@ class Siege:
 
     @contextlib.contextmanager
     def evil(self) -> Iterator[str]:
-        """A namespace of the tenant's, which is gone in the end, whatever is in it."""
+        """A namespace of the tenant's, which is deleted at the end, whatever is in it."""
         name = f"evil-{uuid.uuid4().hex[:6]}"
         self.kubectl("create", "namespace", name)
         self.kubectl.wait("create", "serviceaccount/default", f"--namespace={name}")
@@ -153,8 +153,8 @@ class Siege:
 
     def pods(self) -> list[Any]:
         """The operator's."""
-        found = self.kubectl("get", "pods", f"--namespace={self.release.system}", *_OURS, "--output=json")
-        return list(json.loads(found)["items"])
+        result = self.kubectl("get", "pods", f"--namespace={self.release.system}", *_OURS, "--output=json")
+        return list(json.loads(result)["items"])
 
     def restarts(self) -> int:
         """How often a container of theirs was begun again."""
@@ -198,6 +198,6 @@ def _number(file: Path) -> int:
     try:
         lines = file.read_text(encoding="ascii").splitlines()
     except OSError:
-        return 0  # the container is gone: that is told by its restarts
+        return 0  # the container was restarted: its restart count shows that
     values = dict(line.split() for line in lines)
     return int(values.get("total_rss", values.get("anon", "0")))

@@ -1,4 +1,4 @@
-"""Somebody with Kubernetes' role `edit` in one namespace, who sends the API server whatever bytes they like."""
+"""A user with Kubernetes' role `edit` in one namespace, who sends the API server arbitrary bytes."""
 
 import base64
 import http.client
@@ -60,8 +60,8 @@ def access(kubectl: Kubectl, namespace: str) -> Access:
     inside = f"--namespace={namespace}"
     kubectl.apply(*_rights(namespace))
     token = kubectl("create", "token", ACCOUNT, inside, "--duration=2h").strip()
-    known = json.loads(kubectl("config", "view", "--raw", "--minify", "--flatten", "--output=json"))
-    cluster: Mapping[str, str] = known["clusters"][0]["cluster"]
+    document = json.loads(kubectl("config", "view", "--raw", "--minify", "--flatten", "--output=json"))
+    cluster: Mapping[str, str] = document["clusters"][0]["cluster"]
     return Access(cluster["server"], namespace, token, cluster.get("certificate-authority-data"))
 
 

@@ -17,7 +17,7 @@ from cluster.security.hostile_pods import fuzzed_reports, hostile_pods
 from cluster.security.siege import LIMIT, STANDING, Siege
 from cluster.security.watchman import Watched
 from cluster.shared import Kubectl, SharedCluster
-from muster.kube.election import GIVE_UP_SECONDS
+from muster.clients.kubernetes.election import GIVE_UP_SECONDS
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
@@ -69,7 +69,7 @@ def siege(shared_cluster: SharedCluster) -> Iterator[Siege]:
 
 @pytest.fixture(scope="module")
 def undisturbed(siege: Siege) -> float:
-    """How long the victim's job takes with nobody about. The first one is slower."""
+    """How long the victim's job takes without an attack. The first one is slower."""
     siege.victims_seconds()
     return max(siege.victims_seconds() for _ in range(2))
 

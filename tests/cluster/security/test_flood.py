@@ -44,8 +44,8 @@ def test_another_job_is_heard_while_pods_flood_the_collector(guarded: Site) -> N
         with flooded(guarded) as floods:
             time.sleep(FLOOD_SECONDS)  # for every limit to be reached
             jobs.run("exec", "calm-0-0", "--container=trainer", "--", "touch", "/tmp/go")  # noqa: S108 - the pod's
-            told = timeline.first(lambda seen: (seen.kind, seen.name) == ("Job", "calm") and _ended(seen.status))
-            late = told.clock - from_text(told.status["ranks"]["details"][0]["at"])
+            is_told = timeline.first(lambda seen: (seen.kind, seen.name) == ("Job", "calm") and _ended(seen.status))
+            late = is_told.clock - from_text(is_told.status["ranks"]["details"][0]["at"])
             done = [_newest(flood) for flood in floods]
     finally:
         timeline.close()
@@ -82,7 +82,7 @@ def flooded(site: Site) -> Iterator[list["subprocess.Popen[str]"]]:
             floods.append(site.kubectl.begin(*where, "--", "python3", "-Ic", FLOOD, json.dumps(wanted)))
         yield floods
     finally:
-        # with nobody who reads, the script ends, too
+        # without a reader, the script exits, too
         for flood in floods:
             flood.kill()
             flood.wait()

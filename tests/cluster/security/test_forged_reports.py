@@ -15,7 +15,7 @@ from cluster.operator.cluster_jobs import FOREVER
 from cluster.operator.site import Site
 from cluster.security.intruder import OWN, WORDS, Ask, Place, ask, collector, failure_of
 from cluster.shared import Manifest
-from muster_worker.contract import TOKEN_AUDIENCE
+from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 VICTIM = "victim-0-0"
 
@@ -34,7 +34,7 @@ class Scene:
     former: str
 
     def token(self, pod: str, audience: str = TOKEN_AUDIENCE) -> str:
-        """What the API server gives to whoever may ask it for a token; "": of no pod, or for itself."""
+        """The token that the API server issues to a permitted user; "": for no pod, or for itself."""
         bound = ("--bound-object-kind=Pod", f"--bound-object-name={pod}") if pod else ()
         audiences = (f"--audience={audience}",) if audience else ()
         return self.site.jobs.run("create", "token", "default", *audiences, *bound).strip()
@@ -62,8 +62,8 @@ def scene(guarded: Site) -> Iterator[Scene]:
 
 
 def _others_pod(site: Site, name: str, job_uid: str) -> Manifest:
-    """A pod that somebody made who may make pods; of a name such as muster's, it carries all the labels, too."""
-    labels = {"job": "victim", "job-uid": job_uid, "node": "0", "generation": "1"}
+    """A pod created by a user with permission for it; with a name such as muster's, it has all the labels, too."""
+    labels = {"job": "victim", "job-uid": job_uid, "node": "0", "replacement": "1"}
     token = {"audience": TOKEN_AUDIENCE, "path": "token"}
     return {
         "apiVersion": "v1",
@@ -150,7 +150,7 @@ CASES = {
     "of another node": Case("victim-1-0", lambda _: OWN, victim, FORBIDDEN),
     "of another job": Case("other-0-0", lambda _: OWN, victim, FORBIDDEN),
     "another pod's token": Case(VICTIM, lambda scene: scene.token("other-0-0"), victim, FORBIDDEN),
-    "another generation": Case(VICTIM, lambda _: OWN, lambda scene: Place(scene.victim.job_uid, 0, 1), FORBIDDEN),
+    "another replacement": Case(VICTIM, lambda _: OWN, lambda scene: Place(scene.victim.job_uid, 0, 1), FORBIDDEN),
     "a node that the job hasn't": Case(VICTIM, lambda _: OWN, lambda scene: Place(scene.victim.job_uid, 7), FORBIDDEN),
     "a replaced pod's token": Case("moved-0-1", lambda scene: scene.former, victim, UNKNOWN),
     "a pod that isn't muster's": Case("stranger", lambda _: OWN, victim, UNKNOWN),

@@ -1,4 +1,4 @@
-"""Resources and children as only a bug makes them, or somebody with a grudge: one job's matter, and no other's."""
+"""Resources and children as only a bug or an attacker creates them: they affect one job, and no other."""
 
 import json
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def large() -> Manifest:
 
 
 def decorated(name: str) -> Manifest:
-    """With labels, annotations, an owner and a finalizer of somebody else's."""
+    """With labels, annotations, an owner and a finalizer of another controller."""
     body = manifest(name, FOREVER, nodes=1, procsPerNode=1)
     metadata = {
         "name": name,
@@ -120,7 +120,7 @@ def test_what_else_is_in_the_metadata_is_its_owners(hostile: Site) -> None:
     assert pod["labels"]["muster.dev/job"] == "decorated"
     jobs.run("delete", "dtj/decorated", "--wait=false")
     jobs.run("delete", "pod/decorated-0-0")
-    # while somebody holds it, nothing of it comes back
+    # while a finalizer holds it, muster doesn't create it again
     jobs.apply("meanwhile", "pass", **ONE)
     jobs.wait("meanwhile", "condition=Complete")
     assert jobs.children("decorated", "pods") == set()
@@ -131,7 +131,7 @@ def test_what_else_is_in_the_metadata_is_its_owners(hostile: Site) -> None:
 def test_a_pod_is_known_by_its_owner_and_its_name(hostile: Site) -> None:
     """Labels are for people and selectors: who changes them changes nothing."""
     jobs = hostile.jobs
-    marks = ("muster.dev/node=7", "muster.dev/generation=x", "muster.dev/job=other", "muster.dev/job-uid=0")
+    marks = ("muster.dev/node=7", "muster.dev/replacement=x", "muster.dev/job=other", "muster.dev/job-uid=0")
     jobs.run("label", "--overwrite", "pod/relabelled-0-0", *marks)
     jobs.patch("relabelled", suspend=True)
     jobs.wait("relabelled", "condition=Suspended")

@@ -53,8 +53,8 @@ def test_the_collector_has_no_other_routes(caged: Site) -> None:
     requests += [Ask(OWN, None, "GET", "/v1/report"), Ask(OWN, "{}", "POST", "/v1/command")]
     answers = ask(caged, POD, collector(caged, "caged"), requests)
     assert {status for status, _ in answers} == {404}
-    strangers = ask(caged, POD, collector(caged, "caged"), [Ask(None, None, "GET", path) for path in paths])
-    assert {status for status, _ in strangers} == {401}
+    unauthenticated = ask(caged, POD, collector(caged, "caged"), [Ask(None, None, "GET", path) for path in paths])
+    assert {status for status, _ in unauthenticated} == {401}
 
 
 def test_it_hears_its_own_commands_and_no_others(caged: Site) -> None:

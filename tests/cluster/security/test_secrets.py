@@ -1,4 +1,4 @@
-"""What is nobody else's business: not in logs, events or a status."""
+"""Secrets: not in logs, events or a status."""
 
 import json
 import re
@@ -21,9 +21,9 @@ def test_a_secret_stays_where_it_is(guarded: Site) -> None:
     jobs, value = guarded.jobs, secrets.token_hex(16)
     jobs.run("create", "secret", "generic", "keys", f"--from-literal=key={value}")
     env = [{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "key"}}}]
-    jobs.apply("discreet", FAILING, nodes=1, procsPerNode=1, env=env, cleanup={"pods": "None"})
+    jobs.apply("discreet", FAILING, nodes=1, procsPerNode=1, env=env, cleanPodPolicy="None")
     jobs.wait("discreet", "condition=Failed")
-    # the rank had it, and what a rank says is told
+    # the rank had it, and a rank's output is shown
     assert "said by the rank itself" in jobs.status("discreet")["message"]
     everything = jobs.run("get", "dtj,pods,services,configmaps,events", "--output=json")
     for text in (everything, jobs.log("discreet-0-0"), guarded.said):
@@ -33,7 +33,7 @@ def test_a_secret_stays_where_it_is(guarded: Site) -> None:
 def test_tokens_and_keys_are_in_no_log_event_or_status(guarded: Site) -> None:
     """Of everything that happened in this namespace so far, and of a few requests that are refused now."""
     jobs = guarded.jobs
-    jobs.apply("quiet", nodes=1, procsPerNode=1, cleanup={"pods": "None"})
+    jobs.apply("quiet", nodes=1, procsPerNode=1, cleanPodPolicy="None")
     jobs.wait("quiet", "condition=Complete")
     jobs.apply("probing", "import time; time.sleep(600)", nodes=1, procsPerNode=1)
     jobs.wait("probing", "jsonpath={.status.phase}=Running")
@@ -47,8 +47,8 @@ def test_tokens_and_keys_are_in_no_log_event_or_status(guarded: Site) -> None:
     ]
     answers = ask(guarded, "probing-0-0", collector(guarded, "probing"), asked)
     assert [status for status, _ in answers] == [400, 401, 404, 400]
-    told = jobs.run("get", "dtj,events", "--output=json")
+    value = jobs.run("get", "dtj,events", "--output=json")
     logs = [jobs.log(pod) for pod in ("quiet-0-0", "probing-0-0")]
-    for text in (told, json.dumps(answers), guarded.said, *logs):
+    for text in (value, json.dumps(answers), guarded.said, *logs):
         assert not CONFIDENTIAL.search(text)
     jobs.run("delete", "dtj", "quiet", "probing", "--wait=false")

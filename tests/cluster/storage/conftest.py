@@ -12,7 +12,7 @@ from cluster.helm import Helm
 from cluster.operator.operator_process import account, replicas
 from cluster.reasons.stage import Stage
 from cluster.reasons.timeline import Timeline
-from cluster.shared import Cluster, Kubectl, SharedCluster
+from cluster.shared import Kubectl, SharedCluster
 from cluster.storage.pod_identity import ACCOUNT, pod_identity
 from cluster.storage.pods_s3 import PodsS3, pods_s3
 from muster.api.crd import crd_yaml
@@ -27,12 +27,10 @@ def s3() -> Iterator[PodsS3]:
 
 
 @pytest.fixture(scope="session")
-def stage(cluster: Cluster, s3: PodsS3, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(shared_cluster: SharedCluster, s3: PodsS3, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Where jobs are put on."""
-    if not isinstance(cluster, SharedCluster):
-        pytest.skip("pods of another cluster don't reach the S3 of this machine")
-    cluster.up()
-    kubectl, folder = Kubectl(cluster.kubeconfig), tmp_path_factory.mktemp("storage")
+    shared_cluster.up()
+    kubectl, folder = Kubectl(shared_cluster.kubeconfig), tmp_path_factory.mktemp("storage")
     namespace = f"test-storage-{uuid.uuid4().hex[:6]}"
     kubectl.define(crd_yaml())
     kubectl("create", "namespace", namespace)
@@ -40,7 +38,7 @@ def stage(cluster: Cluster, s3: PodsS3, tmp_path_factory: pytest.TempPathFactory
     kubectl("create", "serviceaccount", ACCOUNT, f"--namespace={namespace}")
     timeline = Timeline(kubectl, namespace)
     try:
-        rights = account(kubectl, Helm(cluster.kubeconfig), namespace, folder)
+        rights = account(kubectl, Helm(shared_cluster.kubeconfig), namespace, folder)
         with (
             pod_identity(kubectl, namespace, s3.url, folder),
             replicas(kubectl, rights, namespace, folder) as operators,
@@ -50,7 +48,7 @@ def stage(cluster: Cluster, s3: PodsS3, tmp_path_factory: pytest.TempPathFactory
             config = {"storage": {"s3Endpoint": s3.url}, "tenancy": [grants]}
             operators.config = folder / "config.yaml"
             operators.config.write_text(json.dumps(config), encoding="utf-8")
-            operators.storage_image = cluster.operator_image()
+            operators.storage_image = shared_cluster.operator_image()
             yield Stage(kubectl, namespace, timeline, operators.start())
     finally:
         timeline.close()

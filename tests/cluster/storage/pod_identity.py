@@ -18,7 +18,7 @@ from typing import Any
 from cluster.authority import Authority
 from cluster.shared import Kubectl
 from cluster.storage.served import for_pods
-from http_site import http_site
+from fakes.http_site import http_site
 
 ACCOUNT = "training"
 ROLE = "arn:aws:iam::111122223333:role/training"

@@ -1,4 +1,4 @@
-"""An S3 and an STS that pods reach, where whoever asks has a role: a service account's, as on EKS, or the test's."""
+"""An S3 and an STS that pods reach, where each client has a role: a service account's, as on EKS, or the test's."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import jwt
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
-import s3_server
 from cluster import lan
+from fakes import s3_server
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -50,7 +50,7 @@ class Role:
 
 @dataclass
 class PodsS3:
-    """`denied` are requests that are answered so, whoever asks: a method and what the path begins with.
+    """`denied` are requests that are denied to every client: a method and what the path begins with.
 
     `client` is the test's own.
     """
@@ -90,7 +90,7 @@ class _Gate:
 
 
 def _role(environ: dict[str, Any]) -> Role:
-    """What AssumeRoleWithWebIdentity is asked for, the one request that nobody signs."""
+    """The requests of AssumeRoleWithWebIdentity, the only unsigned ones."""
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     environ["wsgi.input"] = io.BytesIO(body)
     form = parse_qs(body.decode())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cluster import lan
 from cluster.authority import Authority
-from http_site import At
+from fakes.http_site import At
 
 
 def for_pods(authority: Authority, folder: Path) -> At:

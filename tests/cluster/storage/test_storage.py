@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-import git_server
 from cluster.authority import Authority
 from cluster.reasons import machine
 from cluster.reasons.stage import Stage
@@ -21,7 +20,8 @@ from cluster.storage.pod_identity import ACCOUNT, AUDIENCE, ROLE
 from cluster.storage.pods_s3 import PodsS3, Role
 from cluster.storage.served import for_pods
 from cluster.storage.stored_jobs import PLACES, RESTRICTED, TRAIN, USER, restricted
-from s3_server import contents
+from fakes import git_server
+from fakes.s3_server import contents
 
 KEYS = [f"train/{number:02}.png" for number in range(9)]
 TELLS_ITSELF = "import os, told; (told.MODEL / 'm').write_text(told.WORDS)"
@@ -67,9 +67,9 @@ def test_a_job_has_all_from_s3_goes_on_from_its_snapshots_and_leaves_its_results
     assert sorted(contents(s3.client, "data", "ckpt/")) == [f"ckpt/rank-{rank}.pt" for rank in range(4)]
     stage.jobs.patch("vit", suspend=False)
     stage.completes("vit")
-    told = {key: json.loads(value) for key, value in contents(s3.client, "data", "out/vit/").items()}
-    assert sorted(told) == [f"out/vit/model/rank-{rank}.json" for rank in range(4)]
-    ranks = [told[f"out/vit/model/rank-{rank}.json"] for rank in range(4)]
+    document = {key: json.loads(value) for key, value in contents(s3.client, "data", "out/vit/").items()}
+    assert sorted(document) == [f"out/vit/model/rank-{rank}.json" for rank in range(4)]
+    ranks = [document[f"out/vit/model/rank-{rank}.json"] for rank in range(4)]
     assert [(rank["host"], rank["user"]) for rank in ranks] == [(f"algo-{node}", USER) for node in (1, 1, 2, 2)]
     # a suspension changes nothing in who has which share
     assert [rank["inputs"] for rank in ranks] == [
@@ -103,7 +103,7 @@ def test_code_comes_from_a_git_host_that_only_its_owners_trust(stage: Stage, s3:
     stage.jobs.run("create", "configmap", "authority", trusted)
     commit = git_server.commit(git_server.new_repository(tmp_path / "team" / "vision.git"), CODE)
     mount = {"name": "authority", "mountPath": "/authority"}
-    trusts = {"name": "muster-bring", "env": [{"name": "SSL_CERT_FILE", "value": "/authority/ca.crt"}]}
+    trusts = {"name": "muster-download", "env": [{"name": "SSL_CERT_FILE", "value": "/authority/ca.crt"}]}
     template = restricted(
         initContainers=[{**trusts, "volumeMounts": [mount]}],
         volumes=[{"name": "authority", "configMap": {"name": "authority"}}],
@@ -171,7 +171,7 @@ def test_a_deleted_pods_ranks_leave_their_snapshot(stage: Stage, s3: PodsS3) -> 
 
 def test_who_keeps_is_there_again_after_a_fall(stage: Stage, s3: PodsS3) -> None:
     pod = _waiting_with_a_snapshot(stage, "falls")
-    machine.kill(*machine.init_processes(pod, "muster-keep"))
+    machine.kill(*machine.init_processes(pod, "muster-upload"))
     stage.jobs.patch("falls", suspend=True)
     stage.jobs.wait("falls", "condition=Suspended")
     assert contents(s3.client, "data", "falls/") == {"falls/1.pt": b"step 10"}
@@ -221,15 +221,15 @@ def _fetched_by(s3: PodsS3, stage: Stage, name: str) -> dict[str, list[str]]:
         seen.status["podIP"]: seen.object["metadata"]["labels"]["muster.dev/node"]
         for seen in stage.timeline.all(pod_of(name, lambda pod: pod.get("status", {}).get("podIP")))
     }
-    found: dict[str, list[str]] = {node: [] for node in pods.values()}
+    result: dict[str, list[str]] = {node: [] for node in pods.values()}
     for asked in s3.asked:
         if asked.address in pods and asked.path.startswith("/data/train/"):
-            found[pods[asked.address]].append(asked.path.removeprefix("/data/"))
-    return {node: sorted(set(keys)) for node, keys in found.items()}
+            result[pods[asked.address]].append(asked.path.removeprefix("/data/"))
+    return {node: sorted(set(keys)) for node, keys in result.items()}
 
 
 def _credentials(pod: Any) -> list[str]:
-    """What of a pod's spec looks like somebody's credentials; the way to a token is none."""
+    """The parts of a pod's spec that look like credentials; a path to a token is none."""
     spec = pod["spec"]
     containers = [*spec["initContainers"], *spec["containers"]]
     names = [variable["name"] for container in containers for variable in container.get("env", [])]

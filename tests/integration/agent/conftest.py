@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_world import AgentWorld
+from support.agent_world import AgentWorld
 
 
 @pytest.fixture

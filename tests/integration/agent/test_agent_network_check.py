@@ -11,15 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from agent_world import JOB, PATIENCE, AgentWorld, facts_of
-from muster.backends.agent_archive import agent_archive
-from muster.plan.meeting import meet
-from muster.status.network_check import check_of
-from muster_worker import wire
-from muster_worker.check_figures import Assignment
-from muster_worker.contract import AgentPhase, Command, CommandKind, Launcher, NetworkFigures, Peer, Report
-from muster_worker.port import hold_port
-from network_nodes import NetworkNode, need_namespaces
+from muster.core.meeting import meet
+from muster.core.status.network_check import check_of
+from muster.render.agent_archive import agent_archive
+from muster_worker.contract import wire
+from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Launcher, NetworkFigures, Peer, Report
+from muster_worker.network.check_figures import Assignment
+from muster_worker.network.port import hold_port
+from support.agent_world import JOB, PATIENCE, AgentWorld, facts_of
+from support.network_nodes import NetworkNode, need_namespaces
+
+# It makes network namespaces.
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture
@@ -88,7 +91,7 @@ def test_figures_come_before_the_ranks(tmp_path: Path, launcher: str) -> None:
             assert "Mbit/s sent, round trip " in world.log(number)
 
 
-def test_one_node_has_nobody_to_measure_with(tmp_path: Path) -> None:
+def test_a_single_node_measures_nothing(tmp_path: Path) -> None:
     with AgentWorld(tmp_path) as world:
         world.make_plan("true", network_check=True)
         world.launch()
@@ -107,7 +110,7 @@ def test_a_stop_ends_the_check(tmp_path: Path) -> None:
             assert (report.figures, report.ranks[0].pid) == (None, None)
 
 
-def test_a_node_that_does_not_answer_is_told_and_the_ranks_start(tmp_path: Path) -> None:
+def test_a_node_that_does_not_answer_is_reported_and_the_ranks_start(tmp_path: Path) -> None:
     with AgentWorld(tmp_path) as world:
         world.make_plan("true", nodes=2, network_check=True)
         for number in range(2):
@@ -149,7 +152,7 @@ def test_strangers_get_nothing_and_a_source_is_counted(tmp_path: Path, address: 
 
 
 def connected(peer: Peer) -> socket.socket:
-    """A connection, once somebody listens."""
+    """A connection, once the server listens."""
     until = time.monotonic() + PATIENCE
     while True:
         try:

@@ -7,16 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from agent_machines import Machines, machines_for
-from agent_world import JOB, facts_of
-from muster.api.status import Status
-from muster.plan.facts import JobFacts
+from muster.api.status.status import Status
+from muster.core.facts import JobFacts
 from muster_dev.places import ROOT
-from muster_worker.contract import AgentPhase, Command, CommandKind, Launcher
-from muster_worker.interface_choice import Interface
-from unit.plan.builders import job, status_of
+from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Launcher
+from muster_worker.network.interface_choice import Interface
+from support.agent_machines import Machines, machines_for
+from support.agent_world import JOB, facts_of
+from unit.core.builders import job, status_of
 
 TRAINING = ROOT / "training"
+# It makes network namespaces.
+pytestmark = pytest.mark.long
+
 NCCL = Path(__file__).with_name("nccl_workload.py")
 
 
@@ -36,16 +39,16 @@ def test_all_addresses_are_seen(machines: Machines) -> None:
         "link add name down0 type veth peer name up0",
         "addr add 10.84.0.1/24 dev down0",
     )
-    look = "from muster_worker.interfaces import list_interfaces; print(list_interfaces())"
+    look = "from muster_worker.network.interfaces import list_interfaces; print(list_interfaces())"
     command = [*first.within, "env", f"PYTHONPATH={TRAINING}", sys.executable, "-c", look]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    found = {one.name: one for one in eval(said, {"Interface": Interface})}  # noqa: S307 - what repr has made
+    result = {one.name: one for one in eval(said, {"Interface": Interface})}  # noqa: S307 - what repr has made
     listed = ("10.81.0.1/24", "10.82.0.1/16", "10.83.0.1/32", "10.81.0.3/24", "fd83::1/64", "fd82::1/64")
-    assert (set(found["many0"].addresses), found["many0"].speed_mbps) == (set(listed), 10_000)
+    assert (set(result["many0"].addresses), result["many0"].speed_mbps) == (set(listed), 10_000)
     # as getifaddrs has them: the first counts for libraries that take names
-    assert found["many0"].addresses[0] == "10.81.0.1/24"
-    assert (found["down0"].up, found["down0"].addresses) == (False, ("10.84.0.1/24",))
-    assert (found["lo"].loopback, found["lo"].addresses) == (True, ("127.0.0.1/8", "::1/128"))
+    assert result["many0"].addresses[0] == "10.81.0.1/24"
+    assert (result["down0"].up, result["down0"].addresses) == (False, ("10.84.0.1/24",))
+    assert (result["lo"].loopback, result["lo"].addresses) == (True, ("127.0.0.1/8", "::1/128"))
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_world import AgentWorld
-from musl_files import COMMAND, musl_files
-from muster_dev.agent import older_python
-from muster_worker.contract import CommandKind, Launcher, RankState, Report
-from other_root import (
+from muster_dev.pythons import agent_pythons
+from muster_worker.contract.schema import CommandKind, Launcher, RankState, Report
+from support.agent_world import AgentWorld
+from support.musl_files import COMMAND, musl_files
+from support.other_root import (
     PYTHON,
     OtherRoot,
     copy_programs,
@@ -92,7 +92,7 @@ def all_run(report: Report) -> bool:
 def test_all_that_the_agent_imports_is_there(world: AgentWorld, tmp_path: Path, own_python: Path) -> None:
     names = [Path(name) for name in zipfile.ZipFile(world.archive).namelist() if "/site/" not in name]
     modules = [".".join(name.with_suffix("").parts) for name in names if name.stem not in ("__init__", "__main__")]
-    assert "muster_worker.rank" in modules
+    assert "muster_worker.rank.wrapper" in modules
     program = f"import importlib, sys; sys.path[:0] = sys.argv[1:]; list(map(importlib.import_module, {modules!r}))"
     root = OtherRoot(tmp_path / "root", own_python, (world.short,))
     subprocess.run([root.python(tmp_path), "-I", "-W", "error", "-c", program, world.archive], check=True)
@@ -162,7 +162,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize("python", sorted({sys.executable, older_python() or sys.executable}))
+@pytest.mark.parametrize("python", sorted({sys.executable, next(agent_pythons())[1]}))
 def test_a_rank_that_is_python_has_the_image_s_and_its_steps_and_stacks_are_seen(
     world: AgentWorld, tmp_path: Path, own_python: Path, python: str
 ) -> None:

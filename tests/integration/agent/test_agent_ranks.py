@@ -10,8 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from agent_world import AgentWorld
-from muster_worker.contract import AgentPhase, Channel, CommandKind, Launcher, Metric, Problem, RankReport, RankState
+from muster_worker.contract.schema import (
+    AgentPhase,
+    AgentProblem,
+    Channel,
+    CommandKind,
+    Launcher,
+    Metric,
+    RankReport,
+    RankState,
+)
+from support.agent_world import AgentWorld
 
 PYTHON = sys.executable
 
@@ -26,6 +35,16 @@ def test_a_good_end(world: AgentWorld) -> None:
     rank = run_one(world, "true")
     assert (rank.state, rank.exit_code, rank.signal, rank.stopped) == (RankState.EXITED, 0, None, False)
     assert world.leave() == 0
+
+
+@pytest.mark.parametrize("launcher", [Launcher.DIRECT, Launcher.PER_NODE])
+def test_ranks_know_their_attempt(world: AgentWorld, launcher: str) -> None:
+    world.make_plan("sh", "-c", "echo attempt $MUSTER_ATTEMPT", launcher=launcher)
+    world.launch(attempt=2, environment={"MUSTER_ATTEMPT": "7"})
+    world.wait_ended()
+    world.send(CommandKind.START, attempt=3)
+    world.wait_said(0, "attempt 3", 1)
+    assert [line.rpartition(" ")[2] for line in world.log(0).splitlines() if "] attempt" in line] == ["2", "3"]
 
 
 def test_exit_code_and_last_lines(world: AgentWorld) -> None:
@@ -100,8 +119,8 @@ def test_an_end_is_reported_at_once(world: AgentWorld) -> None:
     world.make_plan("sh", "-c", "test $RANK = 1 && exit 5; exec sleep 60", procs=2)
     world.launch()
     report = world.wait(0, lambda report: any(rank.state == RankState.EXITED for rank in report.ranks))
-    culprit = report.ranks[1]
-    assert culprit.exit_code == 5
+    root_cause = report.ranks[1]
+    assert root_cause.exit_code == 5
     assert report.ranks[0].state in (RankState.STARTING, RankState.RUNNING)
     world.send(CommandKind.KILL)
     other = world.wait_ended().ranks[0]
@@ -164,10 +183,10 @@ def test_a_flood_does_not_hold_up_the_heartbeats(world: AgentWorld) -> None:
     world.make_plan(PYTHON, world.script(flood))
     world.launch()
     world.wait(0, lambda report: report.ranks != () and report.ranks[0].state == RankState.RUNNING)
-    heard, written = len(world.collector.reports[0]), world.log_path(0).stat().st_size
+    heard, stat = len(world.collector.reports[0]), world.log_path(0).stat().st_size
     # the flood never ends: heartbeats that wait for a moment's peace would not come at all
     world.wait(0, lambda _: len(world.collector.reports[0]) >= heard + 4)
-    assert world.log_path(0).stat().st_size > written
+    assert world.log_path(0).stat().st_size > stat
     world.send(CommandKind.KILL)
     assert world.wait_ended().ranks[0].signal == 9
 
@@ -251,8 +270,8 @@ def test_a_rank_that_puts_something_else_in_the_place_of_its_progress(world: Age
 def test_one_who_claims_a_rank_of_another_node_is_a_problem(world: AgentWorld) -> None:
     world.make_plan("sh", "-c", 'RANK=5 LOCAL_RANK=0 "$MUSTER_PYTHON" -I -S "$MUSTER_ARCHIVE" rank -- true')
     world.launch()
-    told = "a process says that it is rank 5; the node has only rank 0"
-    assert world.wait_ended().problem == Problem("WorldSizeMismatch", told)
+    value = "a process says that it is rank 5; the node has only rank 0"
+    assert world.wait_ended().problem == AgentProblem("WorldSizeMismatch", value)
 
 
 def test_the_token_is_read_anew(world: AgentWorld) -> None:
@@ -262,4 +281,4 @@ def test_the_token_is_read_anew(world: AgentWorld) -> None:
     (world.short / "0" / "token").write_text("rotated-0")
     world.wait(0, lambda _: "Bearer rotated-0" in world.collector.tokens)
     world.send(CommandKind.EXIT)
-    assert world.agents[0].wait(timeout=30) == 1  # it was told to leave before it had anything to do
+    assert world.agents[0].wait(timeout=30) == 1  # it was stopped before it had started a rank

@@ -1,4 +1,4 @@
-"""However an agent is told to end its ranks, none of their processes is left."""
+"""However an agent is asked to stop its ranks, none of their processes remains."""
 
 import json
 import os
@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_world import AgentWorld, terminate
-from marked_processes import left_after
-from muster.backends.agent_archive import agent_archive
-from muster_worker.contract import AgentPhase, CommandKind, Launcher, RankState, Report
+from muster.render.agent_archive import agent_archive
+from muster_worker.contract.schema import AgentPhase, CommandKind, Launcher, RankState, Report
+from support.agent_world import AgentWorld, terminate
+from support.marked_processes import left_after
 
 PYTHON = sys.executable
 STUBBORN = "import signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('on', flush=True)\ntime.sleep(300)\n"
@@ -59,7 +59,7 @@ def test_stop_is_sigterm_first(world: AgentWorld, marker: str) -> None:
     report = world.wait_ended()
     assert [(rank.exit_code, rank.stopped) for rank in report.ranks] == [(12, True), (12, True)]
     assert report.ranks[0].activity == "train.py:5 in <module>"
-    assert left_after(marker.split("=")[1], 1.0) != []  # the agent itself, until it is told to leave
+    assert left_after(marker.split("=")[1], 1.0) != []  # the agent itself, until it is asked to exit
     assert world.leave() == 12
     assert left_after(marker.split("=")[1]) == []
 
@@ -127,7 +127,7 @@ def test_sigterm_before_the_start(world: AgentWorld) -> None:
     assert world.agents[0].wait(timeout=10) == 143
 
 
-def test_the_parent_is_gone(world: AgentWorld, marker: str) -> None:
+def test_the_parent_has_exited(world: AgentWorld, marker: str) -> None:
     reader, writer = os.pipe()
     world.make_plan(PYTHON, world.script("print('on', flush=True)\nimport time\ntime.sleep(300)\n"))
     name, value = marker.split("=")
@@ -170,7 +170,7 @@ def test_leftovers_of_a_good_command_are_ended(world: AgentWorld, marker: str) -
 
 def test_only_newer_commands_are_obeyed(world: AgentWorld, marker: str) -> None:
     start(world, marker, STUBBORN)
-    world.send(CommandKind.KILL, incarnation=0)
+    world.send(CommandKind.KILL, attempt=0)
     world.collector.reports.clear()
     assert world.wait(0, running).phase == AgentPhase.RUNNING
     assert world.wait(0, lambda _: len(world.collector.reports[0]) > 3).phase == AgentPhase.RUNNING
@@ -182,12 +182,12 @@ def test_a_deposed_leaders_commands_are_refused(world: AgentWorld, marker: str, 
     name, value = marker.split("=")
     world.start_agent(environment={f"X{name}": value})
     world.wait(0, lambda report: report.phase == AgentPhase.READY)
-    world.send(CommandKind.START, term=2)
+    world.send(CommandKind.START, leader_term=2)
     world.wait(0, lambda _: "] on" in world.log())
-    world.send(kind, incarnation=2, term=1)
+    world.send(kind, attempt=2, leader_term=1)
     world.collector.reports.clear()
     assert world.wait(0, lambda _: len(world.collector.reports[0]) > 3).phase == AgentPhase.RUNNING
-    world.send(CommandKind.KILL, term=2)
+    world.send(CommandKind.KILL, leader_term=2)
     assert world.wait_ended().ranks[0].stopped
 
 
@@ -200,23 +200,23 @@ def test_a_collector_that_is_away_loses_nothing(world: AgentWorld, marker: str) 
     assert (rank.exit_code, rank.stopped) == (4, False)
 
 
-def test_the_next_incarnation_starts_in_the_same_agent(world: AgentWorld) -> None:
+def test_the_next_attempt_starts_in_the_same_agent(world: AgentWorld) -> None:
     world.make_plan("sh", "-c", "exit 3")
     world.launch()
     assert world.wait_ended().ranks[0].exit_code == 3
-    world.send(CommandKind.START, incarnation=2)
-    report = world.wait(0, lambda found: found.incarnation == 2 and found.phase == AgentPhase.ENDED)
+    world.send(CommandKind.START, attempt=2)
+    report = world.wait(0, lambda result: result.attempt == 2 and result.phase == AgentPhase.ENDED)
     assert (report.ranks[0].exit_code, report.sequence > 2) == (3, True)
     assert world.leave() == 3
 
 
-def test_no_incarnation_starts_twice_though_another_operator_says_so(world: AgentWorld) -> None:
+def test_no_attempt_starts_twice_though_another_operator_says_so(world: AgentWorld) -> None:
     world.make_plan("sh", "-c", "exit 3")
     world.launch()
     assert world.wait_ended().ranks[0].exit_code == 3
-    world.send(CommandKind.START, term=2)
-    world.wait(0, lambda _: "refused to start incarnation 1 again" in world.log())
-    world.send(CommandKind.EXIT, term=2)
+    world.send(CommandKind.START, leader_term=2)
+    world.wait(0, lambda _: "refused to start attempt 1 again" in world.log())
+    world.send(CommandKind.EXIT, leader_term=2)
     assert world.agents[0].wait(timeout=10) == 3
 
 
@@ -242,7 +242,7 @@ def test_who_started_the_agent_may_ignore_its_children(world: AgentWorld) -> Non
     assert world.leave() == 7
 
 
-def test_sigterm_is_told_apart_from_a_command(world: AgentWorld, marker: str) -> None:
+def test_sigterm_differs_from_a_command(world: AgentWorld, marker: str) -> None:
     start(world, marker, STUBBORN)
     assert world.collector.reports[0][-1][1].terminated_age is None
     terminate(world.agents[0])
@@ -256,7 +256,7 @@ def test_a_containers_first_process_hears_sigterm_before_it_has_read_its_plan(tm
     archive.write_bytes(agent_archive())
     os.mkfifo(plan)
     inside = ["--map-root-user", "--user", "--pid", "--kill-child", "--fork"]
-    node = ["--node", "0", "--generation", "0", "--token", "t", "--root", str(tmp_path), "--run", str(tmp_path)]
+    node = ["--node", "0", "--replacement", "0", "--token", "t", "--root", str(tmp_path), "--run", str(tmp_path)]
     command = ["unshare", *inside, PYTHON, "-I", str(archive), "node", "--plan", str(plan), *node]
     # once it is open for writing it has a reader: the agent waits for its plan
     with subprocess.Popen(command) as unshared, plan.open("wb"):

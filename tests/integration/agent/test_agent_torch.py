@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_world import AgentWorld
-from marked_processes import left_after
-from muster_worker.contract import CommandKind, Launcher, RankState
+from muster_worker.contract.schema import CommandKind, Launcher, RankState
+from support.agent_world import AgentWorld
+from support.marked_processes import left_after
 
 pytest.importorskip("torch")
+
+pytestmark = pytest.mark.usefixtures("may_leave_temporary_files")
 
 PYTHON = sys.executable
 SUM = """
@@ -45,13 +47,14 @@ def check_sum(world: AgentWorld) -> None:
     assert world.log(1).count("sum 10 of 4") == 2
 
 
-@pytest.mark.parametrize("launcher", [Launcher.TORCHRUN, Launcher.DIRECT])
+@pytest.mark.parametrize("launcher", [Launcher.TORCHRUN, pytest.param(Launcher.DIRECT, marks=pytest.mark.long)])
 def test_two_nodes_meet_on_the_port_that_was_held(world: AgentWorld, launcher: str) -> None:
     world.make_plan(PYTHON, world.script(SUM), launcher=launcher, nodes=2, procs=2)
     world.launch()
     check_sum(world)
 
 
+@pytest.mark.long
 def test_a_nodes_own_torchrun_shows_its_ranks(world: AgentWorld) -> None:
     script = world.script(SUM)
     world.make_plan("bash", "-c", f"torchrun {script}; true", launcher=Launcher.PER_NODE, nodes=2, procs=2)
@@ -59,6 +62,7 @@ def test_a_nodes_own_torchrun_shows_its_ranks(world: AgentWorld) -> None:
     check_sum(world)
 
 
+@pytest.mark.long
 def test_runs_side_by_side_do_not_meet(world: AgentWorld, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     with AgentWorld(tmp_path / "other") as other:
@@ -75,11 +79,11 @@ def test_runs_side_by_side_do_not_meet(world: AgentWorld, tmp_path: Path) -> Non
                 assert "sum 3 of 2" in run.log(node)
 
 
-def test_a_rank_gone_in_a_collective_and_the_gang_stopped(world: AgentWorld) -> None:
+def test_a_rank_dies_in_a_collective_and_the_others_are_stopped(world: AgentWorld) -> None:
     marker = str(uuid.uuid4())
-    world.make_plan(PYTHON, world.script(DEAD_IN_ALL_REDUCE), launcher=Launcher.TORCHRUN, procs=3)
+    world.make_plan(PYTHON, world.script(DEAD_IN_ALL_REDUCE), launcher=Launcher.TORCHRUN, procs=2)
     world.launch(environment={"X": marker})
-    report = world.wait(0, lambda found: any(rank.state == RankState.EXITED for rank in found.ranks))
+    report = world.wait(0, lambda result: any(rank.state == RankState.EXITED for rank in result.ranks))
     assert min(report.ranks, key=lambda rank: -(rank.ended_age or 0.0)).exit_code == 3
     world.send(CommandKind.STOP, grace=5.0)
     world.wait_ended()

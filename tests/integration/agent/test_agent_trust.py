@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from agent_world import PATIENCE, AgentWorld
-from muster_worker import wire
-from muster_worker.contract import AgentPhase, CommandKind
+from muster_worker.contract import wire
+from muster_worker.contract.schema import AgentPhase, CommandKind
+from support.agent_world import PATIENCE, AgentWorld
 
 SLEEPING = ("sleep", "300")
 
@@ -25,7 +25,7 @@ def until_said(world: AgentWorld, text: str) -> None:
     deadline = time.monotonic() + PATIENCE
     while text not in world.log():
         assert time.monotonic() < deadline, world.log()
-        time.sleep(0.05)  # a file tells nobody that it has grown
+        time.sleep(0.05)  # nothing notifies the test that a file has grown
 
 
 def test_an_agent_finds_the_new_authority_in_its_plan(running: AgentWorld) -> None:

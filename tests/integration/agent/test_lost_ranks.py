@@ -1,4 +1,4 @@
-"""Ranks whose wrapper was killed: how they ended is told as long as anybody can know it."""
+"""Ranks whose wrapper was killed: the agent reports how they ended if it can know it."""
 
 import os
 import signal
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agent_world import AgentWorld
 from integration.run.muster_run import await_true
-from muster_worker import processes
-from muster_worker.contract import CommandKind, EndReason, Launcher, RankState
+from muster_worker.contract.schema import CommandKind, EndReason, Launcher, RankState
+from muster_worker.machine import processes
+from support.agent_world import AgentWorld
 
 HOLD = """
 import fcntl, os, signal, sys
@@ -24,7 +24,7 @@ print("held", flush=True)
 while True:
     signal.pause()
 """
-"""The kernel lets nobody open a file, and so execute it, while another process has a lease on it."""
+"""The kernel blocks opening and executing a file while another process has a lease on it."""
 
 SURVIVOR = """
 import ctypes, os, sys

@@ -3,8 +3,8 @@
 import threading
 from pathlib import Path
 
-from muster_worker import opt_ml
-from node_builders import a_place, a_plan
+from muster_worker.sagemaker import opt_ml
+from support.node_builders import a_place, a_plan
 
 
 def test_nodes_that_share_their_output_prepare_it_at_the_same_time(tmp_path: Path) -> None:

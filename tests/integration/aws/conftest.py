@@ -3,11 +3,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from made_up_credentials import with_made_up_credentials
-from muster.aws.client import Aws
-from muster.aws.place import Endpoints, Place
-from sagemaker_service.server import serving
-from sagemaker_service.service import Service
+from fakes.made_up_credentials import with_made_up_credentials
+from fakes.sagemaker_service.server import serving
+from fakes.sagemaker_service.service import Service
+from muster.api.config.sagemaker import AwsEndpoints
+from muster.clients.aws.client import Aws
+from muster.objects.aws.place import Place
 
 HERE = Place("us-west-2")
 
@@ -30,6 +31,6 @@ def url(service: Service) -> Iterator[str]:
 
 @pytest.fixture
 async def aws(url: str) -> AsyncIterator[Aws]:
-    aws = Aws(Endpoints(sagemaker=url, sts=url))
+    aws = Aws(AwsEndpoints(sagemaker=url, sts=url))
     yield aws
     await aws.close()

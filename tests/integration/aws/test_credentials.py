@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 from botocore.client import BaseClient
 
-import virtual_time
-from muster.aws.client import Aws
-from muster.aws.connection import RENEW_SECONDS
-from muster.aws.errors import AccessDenied, ExpiredCredentials, NoCredentials, NotFound, Unavailable
-from muster.aws.listing import Since
-from muster.aws.place import Endpoints, Place
-from sagemaker_service.callers import ACCOUNT, OWN_ARN
-from sagemaker_service.faults import Fault
-from sagemaker_service.service import Service
-from sagemaker_service.wire import join
-from training_job_requests import training_job_request
+from fakes.sagemaker_service.callers import ACCOUNT, OWN_ARN
+from fakes.sagemaker_service.faults import Fault
+from fakes.sagemaker_service.service import Service
+from fakes.sagemaker_service.wire import join
+from muster.api.config.sagemaker import AwsEndpoints
+from muster.clients.aws.client import Aws
+from muster.clients.aws.connection import RENEW_SECONDS
+from muster.objects.aws.errors import AccessDenied, ExpiredCredentials, NoCredentials, NotFound, Unavailable
+from muster.objects.aws.listing import Since
+from muster.objects.aws.place import Place
+from support import virtual_time
+from support.training_job_requests import training_job_request
 
 HERE = Place("us-west-2")
 ROLE = "arn:aws:iam::444455556666:role/training"
@@ -66,7 +67,7 @@ async def test_a_role_is_assumed_again_before_it_expires(aws: Aws, service: Serv
     assert len(keys) == len(service.called("AssumeRole")) == 3
 
 
-async def test_a_role_that_may_not_be_assumed_is_told_with_its_name(aws: Aws, service: Service) -> None:
+async def test_the_error_names_a_role_that_may_not_be_assumed(aws: Aws, service: Service) -> None:
     service.callers.forbidden.add(ROLE)
     with pytest.raises(AccessDenied) as caught:
         await aws.training_jobs(THERE).describe("a-1")
@@ -75,9 +76,7 @@ async def test_a_role_that_may_not_be_assumed_is_told_with_its_name(aws: Aws, se
     await describe(aws, THERE)
 
 
-async def test_a_role_lets_in_whom_its_trust_policy_names_and_nobody_on_their_session(
-    aws: Aws, service: Service
-) -> None:
+async def test_a_role_admits_only_the_principals_of_its_trust_policy(aws: Aws, service: Service) -> None:
     service.callers.demanded[ROLE] = frozenset({"muster/team-a"})
     theirs, others = (Place("eu-west-1", ROLE, f"muster/{namespace}") for namespace in ("team-a", "team-b"))
     await describe(aws, theirs)
@@ -93,7 +92,7 @@ async def test_a_role_lets_in_whom_its_trust_policy_names_and_nobody_on_their_se
     ]
 
 
-async def test_who_is_not_let_in_is_told_what_the_trust_policy_has_to_say(aws: Aws, service: Service) -> None:
+async def test_a_denied_principal_reads_what_the_trust_policy_needs(aws: Aws, service: Service) -> None:
     service.callers.demanded[ROLE] = frozenset()
     with pytest.raises(AccessDenied, match="in the role's trust policy for the external id muster/team-b"):
         await aws.training_jobs(Place("eu-west-1", ROLE, "muster/team-b")).describe("a-1")
@@ -101,9 +100,9 @@ async def test_who_is_not_let_in_is_told_what_the_trust_policy_has_to_say(aws: A
 
 async def test_credentials_that_come_late_are_found(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    aws = Aws(Endpoints(sagemaker=url, sts=url))
+    aws = Aws(AwsEndpoints(sagemaker=url, sts=url))
     for place in (HERE, THERE):
-        with pytest.raises(NoCredentials, match="No AWS credentials are found for"):
+        with pytest.raises(NoCredentials, match="There are no AWS credentials for"):
             await aws.training_jobs(place).describe("a-1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIALATE")
     await describe(aws, HERE)
@@ -126,7 +125,7 @@ async def test_credentials_that_were_replaced_are_read_again(
     profile.write_text("[default]\naws_access_key_id = AKIAOLD\naws_secret_access_key = old\n")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(profile))
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    aws = Aws(Endpoints(sagemaker=url, sts=url))
+    aws = Aws(AwsEndpoints(sagemaker=url, sts=url))
     await describe(aws)
     profile.write_text("[default]\naws_access_key_id = AKIANEW\naws_secret_access_key = new\n")
     service.faults.add("DescribeTrainingJob", fault)
@@ -184,7 +183,7 @@ async def test_accounts_have_paces_of_their_own(aws: Aws, service: Service) -> N
 
 
 async def test_who_cannot_reach_sts_may_still_ask_sagemaker(url: str) -> None:
-    aws = Aws(Endpoints(sagemaker=url, sts="http://127.0.0.1:9"))
+    aws = Aws(AwsEndpoints(sagemaker=url, sts="http://127.0.0.1:9"))
     await describe(aws)
     with pytest.raises(Unavailable):
         await aws.identity(HERE)

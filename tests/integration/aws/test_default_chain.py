@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from http_site import http_site
-from muster.aws.client import Aws
-from muster.aws.errors import NoCredentials, NotFound
-from muster.aws.place import Place
-from sagemaker_service.service import Service
+from fakes.http_site import http_site
+from fakes.sagemaker_service.service import Service
+from muster.clients.aws.client import Aws
+from muster.objects.aws.errors import NoCredentials, NotFound
+from muster.objects.aws.place import Place
 
 HERE = Place("us-west-2")
 ROLE = "arn:aws:iam::111122223333:role/muster-operator"
@@ -67,8 +67,8 @@ class _PodIdentity(BaseHTTPRequestHandler):
         if self.headers["Authorization"] != "first":
             self.send_error(401)
             return
-        given = {"AccessKeyId": "ASIAPOD", "SecretAccessKey": "s", "Token": "t", "Expiration": "2999-01-01T00:00:00Z"}
-        body = json.dumps(given).encode()
+        value = {"AccessKeyId": "ASIAPOD", "SecretAccessKey": "s", "Token": "t", "Expiration": "2999-01-01T00:00:00Z"}
+        body = json.dumps(value).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -93,6 +93,6 @@ async def test_pod_identity(aws: Aws, service: Service) -> None:
 
 
 @pytest.mark.usefixtures("token")
-async def test_a_pod_without_either_is_told(aws: Aws) -> None:
-    with pytest.raises(NoCredentials, match="No AWS credentials are found for"):
+async def test_a_pod_without_either_gets_an_error(aws: Aws) -> None:
+    with pytest.raises(NoCredentials, match="There are no AWS credentials for"):
         await aws.training_jobs(HERE).describe("a-1")

@@ -1,4 +1,4 @@
-"""The documented policy allows what muster asks for, each of its actions is needed, and what is missing is told."""
+"""The documented policy allows muster's requests, needs each of its actions, and an error names a missing one."""
 
 import re
 import time
@@ -11,18 +11,19 @@ import pytest
 from botocore.model import OperationModel
 from moto.server import ThreadedMotoServer
 
-from muster.aws.client import Aws
-from muster.aws.errors import AccessDenied, NotFound
-from muster.aws.job_logs import GROUP, JobLogs, Mark
-from muster.aws.listing import Since
-from muster.aws.place import Endpoints, Place
+from fakes.sagemaker_service.callers import ACCOUNT, OWN_ARN
+from fakes.sagemaker_service.documented import documented_policy
+from fakes.sagemaker_service.policy import Right
+from fakes.sagemaker_service.script import completing
+from fakes.sagemaker_service.service import Service
+from muster.api.config.sagemaker import AwsEndpoints
+from muster.clients.aws.client import Aws
+from muster.clients.aws.job_logs import GROUP, JobLogs, Mark
+from muster.objects.aws.errors import AccessDenied, NotFound
+from muster.objects.aws.listing import Since
+from muster.objects.aws.place import Place
 from muster_dev.places import ROOT
-from sagemaker_service.callers import ACCOUNT, OWN_ARN
-from sagemaker_service.documented import documented_policy
-from sagemaker_service.policy import Right
-from sagemaker_service.script import completing
-from sagemaker_service.service import Service
-from training_job_requests import training_job_request
+from support.training_job_requests import training_job_request
 
 HERE = Place("us-west-2")
 ROLE = "arn:aws:iam::444455556666:role/training"
@@ -87,7 +88,7 @@ def elsewhere() -> Iterator[str]:
 async def guarded(service: Service, url: str, elsewhere: str) -> AsyncIterator[Aws]:
     """An operator that may do what the documentation has it be allowed."""
     service.policy = documented_policy()
-    aws = Aws(Endpoints(sagemaker=url, sts=url, s3=elsewhere, logs=elsewhere))
+    aws = Aws(AwsEndpoints(sagemaker=url, sts=url, s3=elsewhere, logs=elsewhere))
     yield aws
     await aws.close()
 
@@ -130,11 +131,15 @@ async def test_the_policy_allows_all_that_muster_asks_for_and_nothing_else(guard
 
 
 def test_everything_that_the_code_asks_for_is_tried_here() -> None:
-    files = [*(ROOT / "operator/muster/aws").glob("*.py"), *(ROOT / "operator/muster/backends/sagemaker").rglob("*.py")]
+    files = [
+        file
+        for folder in ("clients/aws", "backends/sagemaker")
+        for file in (ROOT / "operator/muster" / folder).rglob("*.py")
+    ]
     asked = (operation for file in files for operation in ASKED.findall(file.read_text(encoding="utf-8")))
-    found = {NAMED_OTHERWISE.get(operation, operation) for operation in asked}
+    result = {NAMED_OTHERWISE.get(operation, operation) for operation in asked}
     actions = {action.partition(":")[2] for action in documented_policy().actions()}
-    assert found - {RIGHTLESS} == actions - {"AddTags", "PassRole", "AssumeRole"}
+    assert result - {RIGHTLESS} == actions - {"AddTags", "PassRole", "AssumeRole"}
 
 
 @pytest.mark.parametrize(
@@ -150,14 +155,16 @@ def test_everything_that_the_code_asks_for_is_tried_here() -> None:
         ("sagemaker:DeleteTrainingJob", f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:training-job/a-1"),
     ],
 )
-async def test_an_action_that_is_missing_is_told_with_its_resource(
+async def test_the_error_names_a_missing_action_and_its_resource(
     guarded: Aws, service: Service, missing: str, resource: str
 ) -> None:
     service.policy = documented_policy().without(missing)
     with pytest.raises(AccessDenied) as caught:
         await everything(guarded, service)
     assert (caught.value.action, caught.value.resource) == (missing, resource)
-    assert caught.value.message.startswith(f"{OWN_ARN} may not do {missing} on {resource}: no identity-based policy")
+    assert caught.value.message.startswith(
+        f"{OWN_ARN} is not allowed to do {missing} on {resource}: no identity-based policy"
+    )
 
 
 async def test_muster_may_end_no_job_but_its_own(guarded: Aws, service: Service) -> None:

@@ -1,4 +1,4 @@
-"""Jobs of namespaces that assume roles, over real connections: whoever owns a role knows for whom it is assumed."""
+"""Jobs of namespaces that assume roles, over real connections: a role's owner knows for whom it is assumed."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from functools import partial
 
 import pytest
 
+from fakes.sagemaker_service.service import Service
 from muster.api.document import JSON, Document
-from muster.api.spec import Job
-from muster.api.status import Status
-from muster.api.validate import validate
-from muster.aws.client import Aws
-from muster.aws.job_logs import JobLogs
-from muster.aws.place import Place
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.api.validation.validate import validate
 from muster.backends.sagemaker.backend import SageMakerBackend
 from muster.backends.sagemaker.log_follower import LogFollower
-from muster.backends.sagemaker.request.identity import own_tags
-from muster.backends.sagemaker.targets import whereabouts
+from muster.backends.sagemaker.targets import location
 from muster.backends.sagemaker.withdrawal import Withdrawal
-from muster.plan.training_job import CreateTrainingJob
-from muster.plan.training_job_name import training_job_name
-from sagemaker_service.service import Service
-from training_job_requests import training_job_request
+from muster.clients.aws.client import Aws
+from muster.clients.aws.job_logs import JobLogs
+from muster.core.training_job.decide import CreateTrainingJob
+from muster.core.training_job.name import training_job_name
+from muster.objects.aws.place import Place
+from muster.render.sagemaker.request.identity import own_tags
+from support.training_job_requests import training_job_request
 
 ROLE = "arn:aws:iam::444455556666:role/training"
 
@@ -73,9 +73,9 @@ async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones
 ) -> None:
     service.callers.demanded[ROLE] = frozenset({"muster/team-a"})
     for theirs in (job("team-a"), job("team-b")):
-        await backend.observe(theirs, Status(), whereabouts(theirs), is_held=True)
+        await backend.observe(theirs, Status(), location(theirs), is_held=True)
         await backend.create(theirs, CreateTrainingJob(1), Withdrawal())
-        await backend.stop(theirs.metadata, training_job_name(theirs.metadata, 1), whereabouts(theirs))
+        await backend.stop(theirs.metadata, training_job_name(theirs.metadata, 1), location(theirs))
     assert {call.request.get("ExternalId") for call in service.called("AssumeRole")} == {
         "muster/team-a",
         "muster/team-b",
@@ -84,6 +84,6 @@ async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones
     asked = [call.request["TrainingJobName"] for call in service.called("CreateTrainingJob")]
     assert asked == [training_job_name(job("team-a").metadata, 1)]
     assert [call.request["TrainingJobName"] for call in service.called("StopTrainingJob")] == asked
-    facts = await backend.observe(theirs, Status(), whereabouts(theirs), is_held=True)
-    assert facts.setback is not None
-    assert "external id muster/team-b" in facts.setback.trouble.message
+    facts = await backend.observe(theirs, Status(), location(theirs), is_held=True)
+    assert facts.request_failure is not None
+    assert "external id muster/team-b" in facts.request_failure.problem.message

@@ -8,19 +8,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-import virtual_time
-from muster.aws.client import Aws
-from muster.aws.errors import AccessDenied, AwsError, Unavailable
-from muster.aws.listing import Page, Since
-from muster.aws.place import Place
-from muster.aws.sweep import FULL_SECONDS, PATIENCE, SWEEP_SECONDS, Sweep, Watch
-from muster.aws.training_job import Description, Summary
-from sagemaker_service import wire
-from sagemaker_service.faults import Fault
-from sagemaker_service.jobs import Jobs
-from sagemaker_service.script import Stage
-from sagemaker_service.service import Service
-from training_job_requests import training_job_request
+from fakes.sagemaker_service import wire
+from fakes.sagemaker_service.faults import Fault
+from fakes.sagemaker_service.jobs import Jobs
+from fakes.sagemaker_service.script import Stage
+from fakes.sagemaker_service.service import Service
+from muster.clients.aws.client import Aws
+from muster.clients.aws.sweep import FULL_SECONDS, SWEEP_SECONDS, TOLERATED_FAILURES, Sweep, Watch
+from muster.objects.aws.errors import AccessDenied, AwsError, Unavailable
+from muster.objects.aws.listing import Page, Since
+from muster.objects.aws.place import Place
+from muster.objects.aws.training_job import Description, Summary
+from support import virtual_time
+from support.training_job_requests import training_job_request
 
 HERE = Place("us-west-2")
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
@@ -30,11 +30,11 @@ ONE_AND_A_HALF = 1.5 * SWEEP_SECONDS
 
 @dataclass
 class Site:
-    """One place with its service, and somebody who watches."""
+    """One place with its service, and a watcher."""
 
     service: Service
     aws: Aws
-    told: list[tuple[float, str]] = field(default_factory=list)
+    reports: list[tuple[float, str]] = field(default_factory=list)
 
     @property
     def jobs(self) -> Jobs:
@@ -45,7 +45,9 @@ class Site:
 
     def watch(self, name: str, since: datetime | None = None) -> Watch:
         clock = asyncio.get_running_loop().time
-        return self.aws.sweep(HERE).watch(name, since or self.service.now(), lambda: self.told.append((clock(), name)))
+        return self.aws.sweep(HERE).watch(
+            name, since or self.service.now(), lambda: self.reports.append((clock(), name))
+        )
 
     def tasks(self) -> list[str]:
         return [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("sweep")]
@@ -73,25 +75,25 @@ def at_a_site(test: Callable[[Site], Awaitable[None]]) -> Site:
 
 
 def secondary(watch: Watch) -> str:
-    latest = watch.sighting.latest
+    latest = watch.observation.latest
     return "" if latest is None else latest.secondary_status
 
 
-def trouble(watch: Watch) -> AwsError | None:
-    return watch.trouble
+def problem(watch: Watch) -> AwsError | None:
+    return watch.problem
 
 
 def test_a_job_is_found_before_and_after_it_is_created() -> None:
     async def test(site: Site) -> None:
         watch = site.watch("a-1")
         await asyncio.sleep(2)
-        assert watch.sighting.is_missing
+        assert watch.observation.is_missing
         site.create("a-1")
         watch.look()
         await asyncio.sleep(1)
-        assert (watch.sighting.is_missing, secondary(watch)) == (False, "Starting")
+        assert (watch.observation.is_missing, secondary(watch)) == (False, "Starting")
         await asyncio.sleep(5 + ONE_AND_A_HALF)
-        assert isinstance(watch.sighting.latest, Description)
+        assert isinstance(watch.observation.latest, Description)
         assert secondary(watch) == "Training"
 
     at_a_site(test)
@@ -105,34 +107,34 @@ def test_a_job_is_described_when_it_changed_and_not_again() -> None:
         site.turn("a-1", Stage("Stopped", status="Stopped"))
         await asyncio.sleep(FULL_SECONDS)
 
-    # When somebody began to watch it, as it was listed at the same time, when it began to train, and when it ended.
+    # When its watch began (it was listed at the same time), when it began to train, and when it ended.
     assert len(at_a_site(test).service.called("DescribeTrainingJob")) == 4
 
 
-def test_a_change_is_told_once_unless_many_come_together() -> None:
+def test_a_change_is_reported_once_unless_many_come_together() -> None:
     async def test(site: Site) -> None:
         for number in range(100):
             site.create(f"a-{number}")
             site.watch(f"a-{number}")
         await asyncio.sleep(120)
-        site.told.clear()
+        site.reports.clear()
         site.turn("a-0", Stage("Uploading"))
         await asyncio.sleep(60)
-        assert [name for _, name in site.told] == ["a-0"]
-        site.told.clear()
+        assert [name for _, name in site.reports] == ["a-0"]
+        site.reports.clear()
         for number in range(100):
             site.turn(f"a-{number}", Stage("Interrupted"))
         changed = asyncio.get_running_loop().time()
         await asyncio.sleep(60)
-        first = {name: at for at, name in reversed(site.told)}
+        first = {name: at for at, name in reversed(site.reports)}
         assert len(first) == 100
         assert max(first.values()) - changed < ONE_AND_A_HALF
-        assert 150 < len(site.told) <= 200
+        assert 150 < len(site.reports) <= 200
 
     at_a_site(test)
 
 
-def test_nobody_watches_and_nothing_goes_on() -> None:
+def test_nothing_runs_without_watches() -> None:
     async def test(site: Site) -> None:
         site.create("a-1")
         for _ in range(2):
@@ -195,19 +197,19 @@ def test_listings_go_back_no_further_than_the_oldest_job() -> None:
     assert len(at_a_site(test).service.called("ListTrainingJobs")) <= 11
 
 
-def test_a_right_that_is_missing_is_told_at_once_and_until_it_is_there() -> None:
+def test_a_missing_permission_is_reported_at_once_and_until_it_is_granted() -> None:
     async def test(site: Site) -> None:
         site.create("a-1")
         site.service.faults.chance = lambda operation: Fault.DENY if operation == "ListTrainingJobs" else None
         watch = site.watch("a-1")
         await asyncio.sleep(2)
-        assert isinstance(trouble(watch), AccessDenied)
+        assert isinstance(problem(watch), AccessDenied)
         assert secondary(watch) == "Starting"
         site.service.faults.chance = lambda _operation: None
-        told = len(site.told)
+        value = len(site.reports)
         await asyncio.sleep(2 * ONE_AND_A_HALF)
-        assert trouble(watch) is None
-        assert len(site.told) > told
+        assert problem(watch) is None
+        assert len(site.reports) > value
 
     at_a_site(test)
 
@@ -223,28 +225,28 @@ def test_a_lost_right_costs_few_requests() -> None:
     assert len(calls) < 60 * 2 * 5 + 50
 
 
-def test_failures_that_pass_are_not_told() -> None:
+def test_temporary_failures_are_not_reported() -> None:
     async def test(site: Site) -> None:
         site.create("a-1")
-        site.service.faults.add("ListTrainingJobs", Fault.FAIL, PATIENCE)
-        site.service.faults.add("DescribeTrainingJob", Fault.DROP, PATIENCE)
+        site.service.faults.add("ListTrainingJobs", Fault.FAIL, TOLERATED_FAILURES)
+        site.service.faults.add("DescribeTrainingJob", Fault.DROP, TOLERATED_FAILURES)
         watch = site.watch("a-1")
         for _ in range(100):
             await asyncio.sleep(0.5)
-            assert trouble(watch) is None
+            assert problem(watch) is None
         assert secondary(watch) == "Training"
 
     at_a_site(test)
 
 
-def test_a_service_that_stays_away_is_told() -> None:
+def test_a_lasting_outage_is_reported() -> None:
     async def test(site: Site) -> None:
         site.service.faults.chance = lambda _operation: Fault.DROP
         watch = site.watch("a-1")
         await asyncio.sleep(60)
-        found = trouble(watch)
-        assert isinstance(found, Unavailable)
-        assert "no answer to sagemaker:" in found.message
+        result = problem(watch)
+        assert isinstance(result, Unavailable)
+        assert "does not answer sagemaker:" in result.message
 
     at_a_site(test)
 
@@ -259,16 +261,16 @@ def test_others_who_use_up_the_quota_slow_the_sweep_down_and_it_recovers() -> No
         await asyncio.sleep(300)
         # Every 16 s at last, not every half second.
         assert len(site.service.called("ListTrainingJobs")) - before < 300 / 16 + 10
-        assert trouble(watch) is not None
+        assert problem(watch) is not None
         site.service.faults.chance = lambda _operation: None
         site.turn("a-1", Stage("Uploading"))
         await asyncio.sleep(16 + ONE_AND_A_HALF)
-        assert (trouble(watch), secondary(watch)) == (None, "Uploading")
+        assert (problem(watch), secondary(watch)) == (None, "Uploading")
 
     at_a_site(test)
 
 
-def test_a_listing_that_can_not_be_gone_on_with_begins_anew() -> None:
+def test_a_listing_with_an_expired_token_starts_again() -> None:
     async def test(site: Site) -> None:
         for number in range(250):
             site.create(f"a-{number}")
@@ -278,7 +280,7 @@ def test_a_listing_that_can_not_be_gone_on_with_begins_anew() -> None:
         await asyncio.sleep(10)
         site.jobs.token_seconds = 5.0
         await asyncio.sleep(SWEEP_SECONDS + ONE_AND_A_HALF)
-        assert trouble(watch) is None
+        assert problem(watch) is None
         assert secondary(watch) == "Training"
 
     at_a_site(test)
@@ -289,7 +291,7 @@ def test_a_listing_that_lags_takes_nothing_back_and_loses_nothing() -> None:
         site.jobs.lag_seconds = 20.0
         site.create("a-1")
         watch = site.watch("a-1")
-        seen: list[str] = []
+        visited: list[str] = []
         for second in range(400):
             if second == 100:
                 site.turn("a-1", Stage("Uploading", 30), Stage("Completed", status="Completed"))
@@ -297,9 +299,9 @@ def test_a_listing_that_lags_takes_nothing_back_and_loses_nothing() -> None:
             if second == 110:
                 assert secondary(watch) == "Uploading"
             await asyncio.sleep(1)
-            if secondary(watch) and (not seen or seen[-1] != secondary(watch)):
-                seen.append(secondary(watch))
-        assert seen == ["Starting", "Training", "Uploading", "Completed"]
+            if secondary(watch) and (not visited or visited[-1] != secondary(watch)):
+                visited.append(secondary(watch))
+        assert visited == ["Starting", "Training", "Uploading", "Completed"]
 
     at_a_site(test)
 
@@ -311,12 +313,12 @@ def test_a_job_that_was_deleted_is_missed_in_the_end() -> None:
         await asyncio.sleep(60)
         del site.jobs.by_name["a-1"]
         await asyncio.sleep(FULL_SECONDS + ONE_AND_A_HALF)
-        assert watch.sighting.is_missing
+        assert watch.observation.is_missing
 
     at_a_site(test)
 
 
-def test_one_who_can_not_be_told_costs_the_others_nothing() -> None:
+def test_a_failing_callback_does_not_affect_the_others() -> None:
     def fail() -> None:
         raise ValueError
 
@@ -341,8 +343,8 @@ class Mistaken:
         return Page((self._made("page", since, more),), "", None)
 
     async def describe(self, name: str) -> Description:
-        found = self._made("describe", name)
-        return Description(name, found.arn, found.status, "Described", found.created_at, found.modified_at)
+        result = self._made("describe", name)
+        return Description(name, result.arn, result.status, "Described", result.created_at, result.modified_at)
 
     def _made(self, call: str, *_: object) -> Summary:
         self.calls.append(call)
@@ -362,7 +364,7 @@ def test_a_mistake_of_musters_own_ends_no_sweep(caplog: pytest.LogCaptureFixture
         return secondary(watch)
 
     assert virtual_time.run(main()) == "Described"
-    assert caplog.text.count("a mistake in muster") == 2
+    assert caplog.text.count("unexpected error") == 2
 
 
 def test_regions_have_a_pace_of_their_own() -> None:

@@ -10,15 +10,15 @@ from functools import partial
 
 import pytest
 
-import virtual_time
-from muster.aws.client import Aws
-from muster.aws.place import Place
-from muster.aws.sweep import SWEEP_SECONDS, Watch
-from sagemaker_service import wire
-from sagemaker_service.faults import Fault, share
-from sagemaker_service.script import Script, Stage
-from sagemaker_service.service import RATES, Service
-from training_job_requests import training_job_request
+from fakes.sagemaker_service import wire
+from fakes.sagemaker_service.faults import Fault, share
+from fakes.sagemaker_service.script import Script, Stage, any_training
+from fakes.sagemaker_service.service import RATES, Service
+from muster.clients.aws.client import Aws
+from muster.clients.aws.sweep import SWEEP_SECONDS, Watch
+from muster.objects.aws.place import Place
+from support import virtual_time
+from support.training_job_requests import training_job_request
 
 HERE = Place("us-west-2")
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
@@ -39,7 +39,7 @@ class Diary:
 
     def note(self, clock: Callable[[], datetime]) -> None:
         assert self.watch is not None
-        latest = self.watch.sighting.latest
+        latest = self.watch.observation.latest
         if latest is not None:
             self.states.append((latest.status, latest.secondary_status))
             self.times.append(clock())
@@ -47,17 +47,6 @@ class Diary:
     def at(self, time: datetime) -> State | None:
         index = bisect_right(self.times, time)
         return self.states[index - 1] if index else None
-
-
-def some_script(draw: random.Random) -> Script:
-    """Some stages are shorter than a sweep, as in life."""
-    return (
-        Stage("Starting", draw.uniform(20, 120)),
-        Stage("Downloading", draw.uniform(1, 30)),
-        Stage("Training", draw.uniform(30, 240)),
-        Stage("Uploading", draw.uniform(1, 15)),
-        Stage("Completed", status="Completed", metrics={"loss": 0.1}),
-    )
 
 
 def the_same_script(_draw: random.Random) -> Script:
@@ -96,16 +85,16 @@ def followed(script: Callable[[random.Random], Script], failing: float) -> tuple
 
 def late(service: Service, diaries: dict[str, Diary]) -> list[str]:
     """Changes that were not known in time."""
-    found = []
+    result = []
     end = BEGINNING + timedelta(minutes=MINUTES) - KNOWN_WITHIN
     for name, diary in diaries.items():
         stages = service.jobs(HERE.region).by_name[name].course.stages
         states = [(stage.status, stage.secondary) for _, stage in stages]
         for index, (began, _) in enumerate(stages):
-            known = diary.at(began + KNOWN_WITHIN)
-            if began < end and (known is None or states.index(known) < index):
-                found.append(f"{name}: {states[index]} since {began:%H:%M:%S}, but known was {known}")
-    return found
+            current = diary.at(began + KNOWN_WITHIN)
+            if began < end and (current is None or states.index(current) < index):
+                result.append(f"{name}: {states[index]} since {began:%H:%M:%S}, but known was {current}")
+    return result
 
 
 def most_within(seconds: int, times: Sequence[datetime]) -> int:
@@ -114,8 +103,8 @@ def most_within(seconds: int, times: Sequence[datetime]) -> int:
     return max((bisect_right(times, time + width) - index for index, time in enumerate(times)), default=0)
 
 
-@pytest.mark.parametrize("failing", [0.0, 0.05])
-@pytest.mark.parametrize("script", [some_script, the_same_script])
+@pytest.mark.parametrize("failing", [pytest.param(0.0, marks=pytest.mark.long), 0.05])
+@pytest.mark.parametrize("script", [any_training, the_same_script])
 def test_changes_are_known_within_one_sweep_and_a_half_and_no_quota_is_exceeded(
     script: Callable[[random.Random], Script], failing: float
 ) -> None:

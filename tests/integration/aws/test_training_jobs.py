@@ -4,9 +4,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from botocore.config import Config
 
-from muster.aws import connection
-from muster.aws.client import Aws
-from muster.aws.errors import (
+from fakes.sagemaker_service.faults import Fault
+from fakes.sagemaker_service.script import Stage, completing, failing
+from fakes.sagemaker_service.service import Service
+from muster.api.config.sagemaker import AwsEndpoints
+from muster.clients.aws import connection
+from muster.clients.aws.client import Aws
+from muster.objects.aws.errors import (
     AlreadyExists,
     AwsError,
     Invalid,
@@ -15,12 +19,9 @@ from muster.aws.errors import (
     Throttled,
     Unavailable,
 )
-from muster.aws.listing import Since
-from muster.aws.place import Endpoints, Place
-from sagemaker_service.faults import Fault
-from sagemaker_service.script import Stage, completing, failing
-from sagemaker_service.service import Service
-from training_job_requests import training_job_request
+from muster.objects.aws.listing import Since
+from muster.objects.aws.place import Place
+from support.training_job_requests import training_job_request
 
 HERE = Place("us-west-2")
 
@@ -30,37 +31,42 @@ async def test_a_job_is_created_and_described(aws: Aws, service: Service) -> Non
     jobs = aws.training_jobs(HERE)
     arn = await jobs.create(training_job_request("a-1"))
     assert arn == "arn:aws:sagemaker:us-west-2:111122223333:training-job/a-1"
-    found = await jobs.describe("a-1")
-    assert (found.name, found.arn, found.status, found.secondary_status) == ("a-1", arn, "InProgress", "Training")
-    assert (found.image, found.instance_type, found.instance_count) == ("image:1", "ml.g5.2xlarge", 2)
-    assert [step.status for step in found.transitions] == ["Training"]
-    assert found.created_at.tzinfo is not None
+    description = await jobs.describe("a-1")
+    assert (description.name, description.arn, description.status, description.secondary_status) == (
+        "a-1",
+        arn,
+        "InProgress",
+        "Training",
+    )
+    assert (description.image, description.instance_type, description.instance_count) == ("image:1", "ml.g5.2xlarge", 2)
+    assert [step.status for step in description.transitions] == ["Training"]
+    assert description.created_at.tzinfo is not None
     assert await jobs.tags(arn) == {"muster.dev/job-uid": "uid-1"}
 
 
-async def test_instance_groups_are_told_by_their_names(aws: Aws) -> None:
+async def test_instance_groups_have_their_names(aws: Aws) -> None:
     groups = [
         {"InstanceGroupName": "a", "InstanceType": "ml.p4d.24xlarge", "InstanceCount": 1},
         {"InstanceGroupName": "b", "InstanceType": "ml.c5.xlarge", "InstanceCount": 3},
     ]
     jobs = aws.training_jobs(HERE)
     await jobs.create(training_job_request("a-1", ResourceConfig={"InstanceGroups": groups, "VolumeSizeInGB": 30}))
-    found = await jobs.describe("a-1")
-    assert found.instance_groups == (("a", "ml.p4d.24xlarge", 1), ("b", "ml.c5.xlarge", 3))
-    assert (found.instance_type, found.instance_count) == ("", None)
+    description = await jobs.describe("a-1")
+    assert description.instance_groups == (("a", "ml.p4d.24xlarge", 1), ("b", "ml.c5.xlarge", 3))
+    assert (description.instance_type, description.instance_count) == ("", None)
 
 
-async def test_an_end_is_told_with_what_it_cost(aws: Aws, service: Service) -> None:
+async def test_an_end_has_its_billed_time(aws: Aws, service: Service) -> None:
     service.jobs().script = lambda _request: completing(0.0, stage_seconds=0.0, loss=0.5)
     jobs = aws.training_jobs(HERE)
     await jobs.create(training_job_request("a-1"))
-    found = await jobs.describe("a-1")
-    assert found.has_ended
-    assert found.billable_seconds == 0
-    assert [(metric.name, metric.value) for metric in found.metrics] == [("loss", 0.5)]
+    description = await jobs.describe("a-1")
+    assert description.has_ended
+    assert description.billable_seconds == 0
+    assert [(metric.name, metric.value) for metric in description.metrics] == [("loss", 0.5)]
 
 
-async def test_a_failure_is_told_with_its_reason(aws: Aws, service: Service) -> None:
+async def test_a_failure_has_its_reason(aws: Aws, service: Service) -> None:
     service.jobs().script = lambda _request: failing("AlgorithmError: exit code 1", 0.0, stage_seconds=0.0)
     jobs = aws.training_jobs(HERE)
     await jobs.create(training_job_request("a-1"))
@@ -116,7 +122,7 @@ async def test_listings_leave_out_what_was_not_modified_since(aws: Aws, service:
         ),
     ],
 )
-async def test_what_the_service_refuses_is_told_in_its_words(
+async def test_a_refusal_quotes_the_service(
     aws: Aws, service: Service, changes: dict[str, object], error: type[AwsError], words: str
 ) -> None:
     service.jobs().quota["ml.g5.2xlarge"] = 8
@@ -152,10 +158,10 @@ async def test_what_is_refused_as_too_fast_was_not_done(aws: Aws, service: Servi
     assert not service.jobs().by_name
 
 
-async def test_nobody_listens() -> None:
+async def test_the_service_is_down() -> None:
     nowhere = "http://127.0.0.1:9"
-    deaf = Aws(Endpoints(sagemaker=nowhere, sts=nowhere))
-    with pytest.raises(Unavailable, match="no answer to sagemaker:DescribeTrainingJob in us-west-2"):
+    deaf = Aws(AwsEndpoints(sagemaker=nowhere, sts=nowhere))
+    with pytest.raises(Unavailable, match="does not answer sagemaker:DescribeTrainingJob in us-west-2"):
         await asyncio.wait_for(deaf.training_jobs(HERE).describe("a-1"), 20)
     await deaf.close()
 
@@ -165,7 +171,7 @@ async def test_a_service_that_is_silent_is_not_waited_for_for_ever(
 ) -> None:
     monkeypatch.setattr(connection, "_CONFIG", connection._CONFIG.merge(Config(read_timeout=0.3)))
     service.faults.add("CreateTrainingJob", Fault.SILENCE_AFTER)
-    with pytest.raises(Unavailable, match="no answer to sagemaker:CreateTrainingJob"):
+    with pytest.raises(Unavailable, match="does not answer sagemaker:CreateTrainingJob"):
         await aws.training_jobs(HERE).create(training_job_request("a-1"))
     assert "a-1" in service.jobs().by_name
 
@@ -177,15 +183,15 @@ async def test_jobs_are_followed_over_real_connections(aws: Aws, service: Servic
         service.jobs().create(training_job_request(name), service.now())
     watches = [aws.sweep(HERE).watch(name, service.now(), changed.set) for name in names]
     async with asyncio.timeout(60):
-        while any(watch.sighting.description is None for watch in watches):
+        while any(watch.observation.description is None for watch in watches):
             await changed.wait()
             changed.clear()
-    assert {watch.sighting.description.name for watch in watches if watch.sighting.description} == set(names)
+    assert {watch.observation.description.name for watch in watches if watch.observation.description} == set(names)
 
 
 async def test_nothing_is_changed_while_the_lease_is_not_held(url: str, service: Service) -> None:
     leads = [True]
-    aws = Aws(Endpoints(sagemaker=url, sts=url), may_change=lambda: leads[0])
+    aws = Aws(AwsEndpoints(sagemaker=url, sts=url), may_change=lambda: leads[0])
     jobs = aws.training_jobs(HERE)
     await jobs.create(training_job_request("a-1"))
     leads[0] = False

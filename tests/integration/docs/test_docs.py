@@ -1,53 +1,33 @@
 """What the documentation shows is run: files are written, commands are executed, resources are validated."""
 
 import json
+import os
 import pathlib
 import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
 from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from muster.api.load import load
-from muster.api.operator_config import OperatorConfig, read_config
-from muster.api.validate import validate
+from integration.docs.pages import PAGES, Block, blocks, headings
+from muster.api.config.operator import OperatorConfig, read_config
+from muster.api.validation.validate import validate
+from muster.api.yaml.load import load
 from muster.cli.commands import app
-from muster.cli.run_training import TOOLKIT
+from muster.cli.run.run_training import TOOLKIT
+from muster_dev.places import ROOT
 
-ROOT = pathlib.Path(__file__).parents[3]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("training/**/*.md")])
-BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 BIN = pathlib.Path(sys.executable).parent
 PATIENCE = 600
 """Seconds that only a command that hangs is given: others' work may be beside this one."""
+WIDTH = 120
 LANGUAGES = {"yaml", "python", "sh", "json", ""}
 """A block of another language would be one that nothing here looks at; one without is a picture."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """A block of code on a page. `name` is the file that its first line names."""
-
-    page: str
-    language: str
-    text: str
-
-    @property
-    def name(self) -> str | None:
-        said = re.match(r"# (\S+\.\w+)\n", self.text)
-        return said[1] if said else None
-
-
-def blocks() -> Iterator[Block]:
-    for page in PAGES:
-        for found in BLOCK.finditer(page.read_text(encoding="utf-8")):
-            yield Block(str(page.relative_to(ROOT)), found["language"], found["text"])
 
 
 def test_every_block_is_of_a_kind_that_is_looked_at() -> None:
@@ -77,9 +57,9 @@ def test_json_can_be_pasted(block: Block) -> None:
 
 @pytest.fixture
 def desk(tmp_path: pathlib.Path) -> pathlib.Path:
-    """A folder with all files that the README and the page of imports tell their reader to write."""
+    """A folder with all files that these pages tell their reader to write."""
     for block in blocks():
-        if block.page in {"README.md", "docs/import.md"} and block.name is not None:
+        if block.page in {"README.md", "docs/import.md", "docs/quickstart.md"} and block.name is not None:
             (tmp_path / block.name).write_text(block.text, encoding="utf-8")
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "train.py").write_text("print('trained')\n", encoding="utf-8")
@@ -90,7 +70,7 @@ def shell(command: str, folder: pathlib.Path) -> subprocess.CompletedProcess[str
     done = subprocess.run(
         ["/bin/sh", "-c", command],
         cwd=folder,
-        env={"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(folder)},
+        env={"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(folder), "TMPDIR": os.environ["TMPDIR"]},
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -100,36 +80,62 @@ def shell(command: str, folder: pathlib.Path) -> subprocess.CompletedProcess[str
     return done
 
 
-def readme_commands() -> list[str]:
-    shells = (block.text for block in blocks() if (block.page, block.language) == ("README.md", "sh"))
-    return [line for text in shells for line in text.splitlines()]
+def shell_commands(page: str) -> list[str]:
+    shells = (block for block in blocks() if (block.page, block.language) == (page, "sh"))
+    return [line for block in shells for line in block.commands if not line.startswith("kubectl ")]
+
+
+def without_waiting(file: pathlib.Path) -> None:
+    """The job that prints once a second, without the seconds."""
+    text, found = re.subn(r"time\.sleep\(1\)", "time.sleep(0)", file.read_text("utf-8"))
+    assert found == 1
+    file.write_text(text, "utf-8")
 
 
 def test_the_readmes_commands_run(desk: pathlib.Path) -> None:
-    commands = readme_commands()
+    without_waiting(desk / "hello.yaml")
+    commands = shell_commands("README.md")
     assert commands[0] == ". .venv/bin/activate"
     done = {command.partition("muster ")[2].split()[0]: shell(command, desk) for command in commands[1:]}
 
     assert set(done) == {"validate", "render", "explain", "run", "import"}
-    assert "All 4 ranks succeeded at step 50" in done["run"].stderr
-    assert "[rank 0] loss=" in done["run"].stderr
+    assert "All 4 ranks succeeded" in done["run"].stderr
+    assert "[rank 0] rank 0 of 4: step 10" in done["run"].stderr
     assert "[rank 1]" not in done["run"].stderr
     # the last one rendered is what was imported
     assert "TrainingJobName: vit-" in done["render"].stdout
 
 
+@pytest.mark.usefixtures("may_leave_temporary_files")  # torchrun leaves its logs' folder
+def test_the_quick_starts_jobs_run_here(desk: pathlib.Path) -> None:
+    without_waiting(desk / "hello.yaml")
+    (here,) = [command for command in shell_commands("docs/quickstart.md") if command.startswith("muster run ")]
+    assert "[rank 3] rank 3 of 4: step 10" in shell(here, desk).stderr
+
+    said = shell(here.replace("hello", "train"), desk).stderr
+    assert "All 4 ranks succeeded at step 50" in said
+    assert "[rank 0] loss=" in said
+
+
+def test_the_readme_and_the_quick_start_have_the_same_first_job() -> None:
+    jobs = [block.text for block in blocks() if block.name == "hello.yaml"]
+    assert len(jobs) == 2
+    assert len(set(jobs)) == 1
+
+
 def test_the_readmes_one_file_is_a_job_of_each_place(desk: pathlib.Path) -> None:
-    here, there = (command for command in readme_commands() if "vit.yaml" in command)
+    here, there = (command for command in shell_commands("README.md") if "vit.yaml" in command)
     pods, request = shell(here, desk).stdout, shell(there, desk).stdout
 
     assert "kind: Pod" in pods
     assert "CreateTrainingJob" not in pods
     assert request.startswith("# CreateTrainingJob in us-west-2")
-    for told in ("s3://team-a-data/imagenet/", "s3://team-a-data/vit/snapshots", "pytorch-training:2.8.0-gpu-py312"):
-        assert told in pods
-        assert told in request
+    for text in ("s3://team-a-data/imagenet/", "s3://team-a-data/vit/snapshots", "pytorch-training:2.8.0-gpu-py312"):
+        assert text in pods
+        assert text in request
 
 
+@pytest.mark.usefixtures("may_leave_temporary_files")  # torchrun leaves its logs' folder
 def test_the_readmes_one_file_runs_here_without_any_account(desk: pathlib.Path) -> None:
     command = re.search(r"`(muster run -f vit\.yaml --input train=DIR [^`]*)`", (ROOT / "README.md").read_text("utf-8"))
     assert command is not None
@@ -142,9 +148,9 @@ def test_the_readmes_one_file_runs_here_without_any_account(desk: pathlib.Path) 
     (desk / "DIR").mkdir()
     (desk / "DIR" / "1.png").touch()
 
-    told = shell(f"{command[1]} --logs", desk).stderr
-    assert "[rank 0] ['1.png']" in told
-    assert "All 2 ranks succeeded" in told
+    value = shell(f"{command[1]} --logs", desk).stderr
+    assert "[rank 0] ['1.png']" in value
+    assert "All 2 ranks succeeded" in value
 
 
 def commands() -> Iterator[tuple[str, str]]:
@@ -152,7 +158,7 @@ def commands() -> Iterator[tuple[str, str]]:
     for page in [*PAGES, *ROOT.glob("training/examples/*/job.yaml")]:
         text = re.sub(r"\\\n#? *", " ", page.read_text(encoding="utf-8"))
         # a block without a language may be commands, too
-        shells = [text] if page.suffix == ".yaml" else [found["text"] for found in BLOCK.finditer(text)]
+        shells = [text] if page.suffix == ".yaml" else ["\n".join(block.commands) for block in blocks(page)]
         for command in re.findall(r"`(muster [a-z][^`]*)`", text):
             yield str(page.relative_to(ROOT)), command
         for command in re.findall(r"^(?:#   )?(muster .*)", "\n".join(shells), re.MULTILINE):
@@ -160,17 +166,26 @@ def commands() -> Iterator[tuple[str, str]]:
 
 
 def test_commands_that_pages_show_have_their_options() -> None:
-    known = get_command(app)
-    assert isinstance(known, TyperGroup)
+    current = get_command(app)
+    assert isinstance(current, TyperGroup)
     seen = set()
     for page, command in commands():
         name, *words = shlex.split(command)[1:]
-        assert name in known.commands, f"{page}: {command}"
-        options = {option for parameter in known.commands[name].params for option in parameter.opts}
+        assert name in current.commands, f"{page}: {command}"
+        options = {option for parameter in current.commands[name].params for option in parameter.opts}
         used = {word.partition("=")[0] for word in words if word.startswith("-")}
         assert used - {"--"} <= options, f"{page}: {command}"
         seen.add(name)
-    assert seen == {name for name, command in known.commands.items() if not command.hidden} - {"crd"}
+    assert seen == {name for name, command in current.commands.items() if not command.hidden} - {"crd"}
+
+
+def test_commands_on_files_of_the_tree_succeed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    found = {command for _, command in commands() if re.match(r"muster (validate|render|explain) -f \S*/\S+$", command)}
+    assert {command.split()[1] for command in found} >= {"render", "explain"}
+    for command in found:
+        done = CliRunner().invoke(app, shlex.split(command)[1:])
+        assert done.exit_code == 0, f"{command}\n{done.stderr}"
 
 
 def test_the_examples_for_sagemaker_print_what_is_kept_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,5 +216,25 @@ def test_targets_and_files_that_pages_name_are_there() -> None:
             assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page}: make {target}"
         for program in re.findall(r"\.venv/bin/([\w-]+)", text):
             assert (BIN / program).exists(), f"{page}: .venv/bin/{program}"
-        for link in re.findall(r"\]\(([^)#:]+)\)", text):
-            assert (page.parent / link).exists(), f"{page}: {link}"
+        prose = re.sub(r"^```.*?^```|`[^`\n]*`", "", text, flags=re.MULTILINE | re.DOTALL)
+        for link, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", prose):
+            target = page.parent / link if link else page
+            assert target.exists(), f"{page}: {link}"
+            assert not anchor or anchor in headings(target), f"{page}: {link}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_lines_are_short_outside_tables(page: pathlib.Path) -> None:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    long = [
+        f"{number}: {line}" for number, line in enumerate(lines, 1) if len(line) > WIDTH and not line.startswith("|")
+    ]
+    assert long == []
+
+
+def test_the_index_has_every_page() -> None:
+    """By a link to the page, or to its folder."""
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    linked = {(ROOT / "docs" / link).resolve() for link in re.findall(r"\]\(([^)#:]+)\)", index)}
+    pages = {page for page in ROOT.glob("docs/**/*.md") if page.name != "README.md"}
+    assert {str(page.relative_to(ROOT)) for page in pages if not {page, page.parent} & linked} == set()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from example_runs import EXAMPLES, finish, start
+from support.example_runs import EXAMPLES, finish, start
 
 
 @pytest.fixture(scope="session")

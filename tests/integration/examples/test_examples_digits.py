@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from example_runs import Finished, torchrun
+from support.example_runs import Finished, torchrun
 
 # Two ranks show all that four do.
 RANKS = 2
 STEPS_PER_EPOCH = 90
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")

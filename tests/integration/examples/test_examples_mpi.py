@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-import mpi_installs
-from example_runs import BIN, EXAMPLES, ROOT, clean_environment, finish, start
+from support import mpi_installs
+from support.example_runs import BIN, EXAMPLES, ROOT, clean_environment, finish, start
 
 EXPECTED = [
     # example, the MPI that starts it, its channels, ranks, the metrics in its status
@@ -24,7 +24,11 @@ def test_every_example_of_mpi_is_tried() -> None:
     assert {path.parent.name for path in EXAMPLES.glob("mpi_*/job.yaml")} == {row[0] for row in EXPECTED}
 
 
-@pytest.mark.parametrize(("example", "mpi", "inputs", "ranks", "metrics"), EXPECTED)
+@pytest.mark.parametrize(
+    ("example", "mpi", "inputs", "ranks", "metrics"),
+    # Its four ranks import torch.
+    [pytest.param(*row, marks=[pytest.mark.long] if row[0] == "mpi_gradients" else []) for row in EXPECTED],
+)
 def test_example_completes(
     example: str, mpi: str, inputs: Sequence[str], ranks: int, metrics: set[str], digits: Path, tmp_path: Path
 ) -> None:

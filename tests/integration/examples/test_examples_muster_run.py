@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from example_runs import BIN, EXAMPLES, ROOT, finish, start
+from support.example_runs import BIN, EXAMPLES, ROOT, finish, start
 
+# Four Pythons that import torch take a minute of the processors.
+FOUR_RANKS = ("digits", "two_dimensional")
 EXPECTED = [
     # example, its channels, ranks, steps, the metrics in its status, the files in the run's folder
     ("digits", ["train", "validation"], 4, 450, {"loss", "accuracy"}, ["model/model.pt", "checkpoints/snapshot.pt"]),
@@ -30,7 +32,10 @@ def test_every_example_is_valid() -> None:
     assert end.exit_code == 0, end.messages
 
 
-@pytest.mark.parametrize(("example", "inputs", "ranks", "steps", "metrics", "files"), EXPECTED)
+@pytest.mark.parametrize(
+    ("example", "inputs", "ranks", "steps", "metrics", "files"),
+    [pytest.param(*row, marks=[pytest.mark.long] if row[0] in FOUR_RANKS else []) for row in EXPECTED],
+)
 def test_example_completes(
     example: str,
     inputs: list[str],

@@ -1,4 +1,4 @@
-"""The digits as PNG files: the same ones each time, whoever else prepares them."""
+"""The digits as PNG files: the same ones each time, even if other processes prepare them, too."""
 
 import hashlib
 import sys
@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from example_runs import EXAMPLES, finish, start
+from support.example_runs import EXAMPLES, finish, start
 
 PREPARE = [sys.executable, str(EXAMPLES / "digits" / "prepare.py")]
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-import mpi_installs
-from example_runs import BIN, EXAMPLES, ROOT, finish, start
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.cli.job_file import read_job
 from muster_dev import kept_folder
+from support import mpi_installs
+from support.example_runs import BIN, EXAMPLES, ROOT, finish, start
 
 EXPECTED = [
     # example, its channels, ranks, the step that they reach, the files in the run's folder
@@ -50,8 +50,11 @@ def test_the_code_in_the_file_is_python_of_the_image(example: str) -> None:
         ast.parse(text, name, feature_version=(int(python[0]), int(python[1:])))
 
 
-@pytest.mark.usefixtures("turn_at_the_meeting_port")
-@pytest.mark.parametrize(("example", "inputs", "ranks", "step", "files"), EXPECTED)
+@pytest.mark.usefixtures("own_meeting_port")
+@pytest.mark.parametrize(
+    ("example", "inputs", "ranks", "step", "files"),
+    [pytest.param(*row, marks=[pytest.mark.long] if row[2] > 1 else []) for row in EXPECTED],
+)
 def test_example_completes(
     example: str,
     inputs: Sequence[str],

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from example_runs import EXAMPLES, finish, start, torchrun
+from support.example_runs import EXAMPLES, finish, start, torchrun
+
+pytestmark = pytest.mark.long
 
 
 def test_losses_are_those_of_a_single_process(channels: dict[str, str], tmp_path: Path) -> None:

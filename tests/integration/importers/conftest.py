@@ -1,5 +1,5 @@
 """What the tests of `muster import` share."""
 
-from import_runs import desk
+from support.import_runs import desk
 
 __all__ = ["desk"]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from import_runs import Desk
 from muster_dev.golden_import import GOLDEN, JOBS, REFUSED, code_folder, scripts
 from muster_dev.places import ROOT
+from support.import_runs import Desk
 
 SCRIPTS = dict(scripts(ROOT / GOLDEN))
 

@@ -5,20 +5,20 @@ from pathlib import Path
 import pytest
 import yaml
 
-from import_runs import Desk
 from muster.api.document import JSON
 from muster.cli.problem import BadInput
+from support.import_runs import Desk
 
 ROWS = yaml.safe_load(Path(__file__).with_name("import_jobs.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['path']}-{number}" for number, row in enumerate(ROWS)])
 def test_the_job_says_it(desk: Desk, row: dict[str, JSON]) -> None:
-    found: JSON = desk.run(str(row["script"])).spec
+    result: JSON = desk.run(str(row["script"])).spec
     for name in str(row["path"]).split("."):
-        assert isinstance(found, dict)
-        found = found[name]
-    assert found == row["is"]
+        assert isinstance(result, dict)
+        result = result[name]
+    assert result == row["is"]
 
 
 def numbers_in(job: JSON) -> list[int]:
@@ -38,7 +38,7 @@ def test_jobs_that_are_started_side_by_side_are_all_there(desk: Desk) -> None:
     assert sorted(numbers) == list(range(40))
 
 
-def test_jobs_of_threads_that_nobody_waits_for_are_there(desk: Desk) -> None:
+def test_jobs_of_unjoined_threads_are_imported(desk: Desk) -> None:
     script = """\
     import threading, time
     def late():
@@ -56,7 +56,7 @@ def test_the_account_is_the_roles(desk: Desk) -> None:
     assert outcome.spec["output"] == {"s3": "s3://sagemaker-us-west-2-111122223333/out"}
 
 
-def test_defaults_of_the_sdk_that_are_not_read_are_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_warning_names_unread_defaults_of_the_sdk(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     config = desk.folder / ".config" / "sagemaker"
     config.mkdir(parents=True)
     (config / "config.yaml").write_text("SchemaVersion: '1.0'\n", encoding="utf-8")
@@ -84,7 +84,7 @@ def test_the_jobs_alone_are_on_standard_output(desk: Desk) -> None:
     outcome = desk.run("print('launching'); pytorch().fit()")
     assert "launching" in outcome.err
     assert outcome.out.startswith("# Imported from launch.py:10.\napiVersion: ")
-    assert "    # Auto: ranks that torchrun or mpirun starts tell muster" in outcome.out
+    assert "    # Auto: ranks that torchrun or mpirun starts report" in outcome.out
 
 
 def test_the_script_has_its_arguments_its_name_and_its_neighbours(desk: Desk) -> None:
@@ -117,14 +117,14 @@ def test_the_code_may_lie_elsewhere(desk: Desk, given: str, source: JSON) -> Non
     assert desk.run("pytorch().fit()", source=given).spec["source"] == source
 
 
-def test_code_that_is_too_much_for_a_file_is_told(desk: Desk) -> None:
+def test_code_that_is_too_large_for_a_file_is_refused(desk: Desk) -> None:
     (desk.folder / "src").mkdir()
     (desk.folder / "src" / "train.py").write_bytes(b"\xff\xfe")
     outcome = desk.run("pytorch(source_dir='src').fit()")
-    assert "train.py isn't text; say where the code lies instead: --source https://" in outcome.err
+    assert "train.py isn't text; name the code's location instead: --source https://" in outcome.err
 
 
-def test_what_tools_leave_beside_code_is_left_out_and_told(desk: Desk) -> None:
+def test_a_warning_names_files_of_tools_that_are_left_out(desk: Desk) -> None:
     for folder in ("src", "src/__pycache__", "src/lib"):
         (desk.folder / folder).mkdir()
     for name in ("train.py", "lib/data.py", "__pycache__/x.pyc"):

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from import_runs import ESTIMATOR, Desk
 from muster.cli.problem import BadInput
+from support.import_runs import ESTIMATOR, Desk
 
 
 def notebook(*cells: str, markdown: str = "# Training") -> str:
@@ -19,7 +19,7 @@ def test_cells_are_run_in_their_order(desk: Desk) -> None:
     assert outcome.out.startswith("# Imported from launch.ipynb[4]:1.\n")
 
 
-def test_magic_is_left_out_and_told(desk: Desk) -> None:
+def test_a_warning_names_skipped_magic(desk: Desk) -> None:
     cells = (
         "%pip install -q sagemaker\n!aws s3 ls\nfiles = !ls\n  \n?print\n" + ESTIMATOR,
         "%%bash\nrm -rf /",
@@ -27,9 +27,9 @@ def test_magic_is_left_out_and_told(desk: Desk) -> None:
         "text = '''\n%no magic\n!nor this\n'''\npytorch(base_job_name=text.split()[1]).fit()",
     )
     outcome = desk.run_file(notebook(*cells), "launch.ipynb")
-    assert "warning: launch.ipynb[2]:1: %pip install -q sagemaker is left out" in outcome.err
-    assert "warning: launch.ipynb[2]:2: !aws s3 ls is left out" in outcome.err
-    assert "warning: launch.ipynb[3]:1: %%bash is left out" in outcome.err
+    assert "warning: launch.ipynb[2]:1: %pip install -q sagemaker is skipped" in outcome.err
+    assert "warning: launch.ipynb[2]:2: !aws s3 ls is skipped" in outcome.err
+    assert "warning: launch.ipynb[3]:1: %%bash is skipped" in outcome.err
     assert outcome.code == 0
     assert [job["metadata"] for job in outcome.jobs] == [{"name": "launch"}, {"name": "magic"}]
 
@@ -83,11 +83,11 @@ def test_a_notebook_saved_as_a_script_is_the_same(desk: Desk) -> None:
     pytorch(entry_point="other.py").fit()
     """
     outcome = desk.run(script)
-    assert "%pip install sagemaker is left out" in outcome.err
+    assert "%pip install sagemaker is skipped" in outcome.err
     assert outcome.spec["source"] == {"inline": {"files": {"other.py": "print('x')"}}}
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "no JSON", '{"cells": [1]}'])
-def test_what_is_no_notebook_is_told(desk: Desk, text: str) -> None:
+def test_a_file_that_is_no_notebook_is_refused(desk: Desk, text: str) -> None:
     with pytest.raises(BadInput, match="a notebook of format 4 is expected"):
         desk.run_file(text, "launch.ipynb")

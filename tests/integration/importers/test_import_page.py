@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from muster.api.source_spec import MAX_FILES
+from muster.api.spec.source import MAX_FILES
 from muster.importers.sagemaker.source import MAX_INLINE_CHARS
 from muster_dev.places import ROOT
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from import_runs import Desk
+from support.import_runs import Desk
 
 ROWS = yaml.safe_load(Path(__file__).with_name("import_refusals.yaml").read_text(encoding="utf-8"))
 
@@ -24,7 +24,7 @@ def test_one_job_that_is_wrong_keeps_the_others_back(desk: Desk) -> None:
     assert outcome.out == ""
 
 
-def test_a_script_without_training_is_told(desk: Desk) -> None:
+def test_a_script_without_training_is_refused(desk: Desk) -> None:
     outcome = desk.run("pytorch()")
     assert (outcome.code, outcome.out, outcome.err) == (1, "", "launch.py: it starts no training job\n")
 
@@ -37,7 +37,7 @@ def test_a_script_without_training_is_told(desk: Desk) -> None:
         ("sagemaker.get_execution_role()", "--role ARN"),
     ],
 )
-def test_what_nobody_said_is_asked_for(desk: Desk, script: str, option: str) -> None:
+def test_missing_facts_name_their_option(desk: Desk, script: str, option: str) -> None:
     outcome = desk.run_file(f"import sagemaker\n{script}\n", region=None, account=None, role=None)
     assert option in outcome.err
     assert outcome.code == 1

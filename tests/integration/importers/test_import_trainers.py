@@ -7,13 +7,13 @@ caught where botocore sends them, with canned answers of STS, IAM and S3, in us-
 import json
 from pathlib import Path
 
-from import_runs import Desk
 from muster.api.document import JSON
-from muster.api.load import load
-from muster.api.validate import validate
-from muster.backends.sagemaker.image_facts import image_facts
-from muster.backends.sagemaker.request.render import request
-from muster.backends.sagemaker.request.setting import Setting
+from muster.api.validation.validate import validate
+from muster.api.yaml.load import load
+from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.request.render import request
+from muster.render.sagemaker.request.setting import Setting
+from support.import_runs import Desk
 
 HERE = Path(__file__).parent
 OURS = "trainer-0123456789-1"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from import_runs import Desk
 from muster.cli.problem import BadInput
+from support.import_runs import Desk
 
 STAND_IN = Path(__file__).parents[3] / "operator" / "muster" / "importers" / "sagemaker" / "standin"
 
@@ -56,7 +56,7 @@ def test_nothing_leaves(desk: Desk, attempt: str) -> None:
     with listener() as (port, came):
         outcome = desk.run(f"{attempt.format(port=port)}\npytorch().fit()")
     assert came == []
-    assert "muster import lets a launch script" in outcome.err
+    assert "`muster import` does not let a launch script" in outcome.err
     assert (outcome.code, outcome.out) == (1, "")
 
 
@@ -117,7 +117,7 @@ def test_but_no_credentials(desk: Desk, pair: str, message: str) -> None:
 
 def test_a_script_that_waits_for_ever_is_ended(desk: Desk) -> None:
     outcome = desk.run("import time\npytorch().fit()\nwhile True: time.sleep(1)", timeout_seconds=1.5)
-    assert "still running after 1.5 s" in outcome.err
+    assert "still ran after 1.5 s" in outcome.err
     assert outcome.code == 1
 
 
@@ -143,7 +143,7 @@ def test_who_waits_for_the_job_finds_it_over(desk: Desk) -> None:
     assert "vit <unknown: PyTorch.model_data>" in outcome.err
 
 
-def test_a_process_that_dies_is_told(desk: Desk) -> None:
+def test_a_process_that_dies_is_reported(desk: Desk) -> None:
     outcome = desk.run("import os\npytorch().fit()\nos._exit(3)")
     assert "the script's process ended with exit code 3" in outcome.err
     assert outcome.code == 1

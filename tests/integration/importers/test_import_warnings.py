@@ -2,18 +2,21 @@
 
 import pytest
 
-from import_runs import Desk
+from support.import_runs import Desk
 
 WARNINGS = [
-    ("p = pytorch(); p.fit(); p.deploy(1, 'ml.m5.xlarge').predict([1])", "PyTorch.deploy() is left out"),
+    ("p = pytorch(); p.fit(); p.deploy(1, 'ml.m5.xlarge').predict([1])", "PyTorch.deploy() is skipped"),
     (
         "sagemaker.Session().upload_data('train.py', key_prefix='x'); pytorch().fit()",
         "aws s3 cp train.py s3://sagemaker-us-west-2-111122223333/x/train.py",
     ),
-    ("import boto3; boto3.client('s3').put_object(Body=b''); pytorch().fit()", "put_object() is left out"),
-    ("pytorch(train_max_run=60).fit()", "PyTorch(train_max_run=...): SDK 2 calls it max_run"),
-    ("p = pytorch(); p.instance_cout = 3; p.fit()", "PyTorch.instance_cout = ... changes nothing"),
-    ("pytorch(role='SageMakerRole').fit()", "SageMakerRole is taken for arn:aws:iam::111122223333:role/SageMakerRole"),
+    ("import boto3; boto3.client('s3').put_object(Body=b''); pytorch().fit()", "put_object() is skipped"),
+    ("pytorch(train_max_run=60).fit()", "PyTorch(train_max_run=...): SDK 2's name is max_run"),
+    ("p = pytorch(); p.instance_cout = 3; p.fit()", "PyTorch.instance_cout = ... has no effect"),
+    (
+        "pytorch(role='SageMakerRole').fit()",
+        "muster assumes arn:aws:iam::111122223333:role/SageMakerRole for SageMakerRole",
+    ),
     ("pytorch(checkpoint_local_path='/x').fit()", "is ignored, as by the SDK: there is no checkpoint_s3_uri"),
     ("pytorch(distribution={'torchdistributed': {'enabled': True}}).fit()", "did you mean torch_distributed?"),
     (
@@ -21,13 +24,16 @@ WARNINGS = [
         "mpi: process_per_host is ignored, as by the SDK; did you mean processes_per_host?",
     ),
     ("pytorch(distribution={'pytorchddp': {'enable': True}}).fit()", "pytorchddp: enable is ignored"),
-    ("pytorch(environment={'HF_TOKEN': 'hf_1'}).fit()", "HF_TOKEN: looks like a secret, and stands in the file"),
+    (
+        "pytorch(environment={'HF_TOKEN': 'hf_1'}).fit()",
+        "HF_TOKEN: looks like a secret, and the file contains its value",
+    ),
     ("pytorch(hyperparameters={'hub-api-key': 'k'}).fit()", "hub-api-key: looks like a secret"),
 ]
 
 
 @pytest.mark.parametrize(("script", "message"), WARNINGS, ids=[message[:40] for _, message in WARNINGS])
-def test_it_is_told_and_the_job_printed(desk: Desk, script: str, message: str) -> None:
+def test_it_is_a_warning_and_the_job_is_printed(desk: Desk, script: str, message: str) -> None:
     outcome = desk.run(script)
     assert outcome.err.startswith(("warning: launch.py:10: ", "warning: launch.py:9: "))
     assert message in outcome.err

@@ -32,8 +32,8 @@ def trainer(name: str, **settings: object) -> ModelTrainer:
 
 
 def objects(uri: str, **settings: object) -> S3DataSource:
-    given = dict(s3_data_type="S3Prefix", s3_data_distribution_type="FullyReplicated")
-    return S3DataSource(s3_uri=uri, **{**given, **settings})
+    value = dict(s3_data_type="S3Prefix", s3_data_distribution_type="FullyReplicated")
+    return S3DataSource(s3_uri=uri, **{**value, **settings})
 
 
 def train(trainer: ModelTrainer, inputs: list[object] | None = None) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_world import AgentWorld
-from mpi_installs import NAMES, Install, installed
+from support.agent_world import AgentWorld
+from support.mpi_installs import NAMES, Install, installed
 
 
 @pytest.fixture
@@ -16,7 +16,8 @@ def world(tmp_path: Path) -> Iterator[AgentWorld]:
         yield made
 
 
-@pytest.fixture(params=NAMES)
+# Intel MPI starts ranks as MPICH does, by Hydra.
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.long] if name == "impi" else []) for name in NAMES])
 def mpi(request: pytest.FixtureRequest) -> Install:
     """Each implementation in turn."""
     return installed(request.param)

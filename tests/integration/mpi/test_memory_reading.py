@@ -15,7 +15,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 assert libc.prctl(38, 1, 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS
 assert libc.prctl(22, 2, program, 0, 0) == 0  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER: EPERM for that call
 """
-ASK = "from muster_worker import memory_reading; print(memory_reading.is_forbidden())"
+ASK = "from muster_worker.machine import memory_reading; print(memory_reading.is_forbidden())"
 
 
 @pytest.mark.parametrize(("before", "answer"), [("", "False"), (FILTER, "True")])

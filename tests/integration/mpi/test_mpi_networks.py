@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_machines import Machines, machines_for
-from mpi_installs import Install, installed
-from muster_worker.contract import CommandKind, Launcher
-from muster_worker.mpi_obstacle import NETWORK_UNSUPPORTED
+from muster_worker.contract.schema import CommandKind, Launcher
+from muster_worker.mpi.problem import NETWORK_UNSUPPORTED
+from support.agent_machines import Machines, machines_for
+from support.mpi_installs import Install, installed
+
+# It makes network namespaces.
+pytestmark = pytest.mark.long
 
 SENT = 8 << 20
 SUM = f"""

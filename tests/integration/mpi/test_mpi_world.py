@@ -6,9 +6,18 @@ import sys
 
 import pytest
 
-from agent_world import JOB, AgentWorld
-from mpi_installs import Install, installed
-from muster_worker.contract import AgentPhase, Command, CommandKind, EndReason, Launcher, RankReport, RankState, Report
+from muster_worker.contract.schema import (
+    AgentPhase,
+    Command,
+    CommandKind,
+    EndReason,
+    Launcher,
+    RankReport,
+    RankState,
+    Report,
+)
+from support.agent_world import JOB, AgentWorld
+from support.mpi_installs import Install, installed
 
 NODES, PROCS = 3, 2
 
@@ -36,7 +45,7 @@ time.sleep(60)
 
 
 def run(world: AgentWorld, mpi: Install, *command: str) -> list[Report]:
-    """The last reports of all nodes, once node 0's mpirun has ended and the others were told to end."""
+    """The last reports of all nodes, once node 0's mpirun has ended and the others were stopped."""
     world.make_plan(*command, launcher=Launcher.MPI, nodes=NODES, procs=PROCS)
     world.launch(environment=mpi.added_to(os.environ))
     world.wait_ended(0)
@@ -108,7 +117,7 @@ def test_a_command_in_any_language(world: AgentWorld, mpi: Install) -> None:
 
 
 def test_the_exit_code_of_a_rank(world: AgentWorld, mpi: Install) -> None:
-    """It is told at once. MPICH's mpirun may itself not come to an end then: the operator doesn't wait for it."""
+    """It is reported at once. MPICH's mpirun may not end itself then: the operator doesn't wait for it."""
     script = FAIL.replace("PLACE", "world.rank == 3")
     world.make_plan(sys.executable, world.script(script), launcher=Launcher.MPI, nodes=NODES, procs=PROCS)
     world.launch(environment=mpi.added_to(os.environ))
@@ -119,20 +128,21 @@ def test_the_exit_code_of_a_rank(world: AgentWorld, mpi: Install) -> None:
         assert launcher.exit_code == 3
     world.send(CommandKind.STOP, grace=2.0)
     reports = [world.wait_ended(node) for node in range(NODES)]
-    culprit = reports[1].ranks[1]
-    assert (culprit.exit_code, culprit.reason, culprit.last_lines[0]) == (3, None, "why")
+    root_cause = reports[1].ranks[1]
+    assert (root_cause.exit_code, root_cause.reason, root_cause.last_lines[0]) == (3, None, "why")
     others = [rank for rank in all_ranks(reports) if rank.rank != 3]
     assert all(rank.state == RankState.EXITED and rank.exit_code != 0 for rank in others)
 
 
+@pytest.mark.usefixtures("may_leave_temporary_files")
 def test_a_killed_rank_is_named(world: AgentWorld, mpi: Install) -> None:
     world.make_plan("sleep", "60", launcher=Launcher.MPI, nodes=NODES, procs=PROCS)
     world.launch(environment=mpi.added_to(os.environ))
     live = world.wait(2, lambda report: all(rank.pid is not None for rank in report.ranks) and bool(report.ranks))
     assert live.ranks[0].pid is not None
     os.kill(live.ranks[0].pid, signal.SIGKILL)
-    told = world.wait(2, lambda report: report.ranks[0].state == RankState.EXITED, patience=5)
-    assert (told.ranks[0].rank, told.ranks[0].signal, told.ranks[0].reason) == (4, 9, None)
+    is_told = world.wait(2, lambda report: report.ranks[0].state == RankState.EXITED, patience=5)
+    assert (is_told.ranks[0].rank, is_told.ranks[0].signal, is_told.ranks[0].reason) == (4, 9, None)
     # Hydra's mpirun waits for the others of a program that is none of MPI's
     world.send(CommandKind.STOP, grace=2.0)
     launcher = world.wait_ended(0).launcher
@@ -155,6 +165,7 @@ def test_a_stop_reaches_every_rank(world: AgentWorld, mpi: Install) -> None:
         assert f"SAVED {rank}\n" in world.log(rank // PROCS)
 
 
+@pytest.mark.usefixtures("may_leave_temporary_files")
 @pytest.mark.parametrize(("kind", "first"), [(CommandKind.KILL, 0), (CommandKind.EXIT, 1)])
 def test_a_kill_leaves_nothing(world: AgentWorld, mpi: Install, kind: str, first: int) -> None:
     """Whichever node hears of it first: the other's rank ends with their connection, before the word or with it."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rank_side_agent import Agent
+from fakes.rank_side_agent import Agent
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from muster_worker.executable import write_executable
+from muster_worker.machine.executable import write_executable
 
 ARGUMENTS = ("one", "it's", "caf\u00e9 \udcff", "", "a\\b\n")
 ENTRY = """
@@ -51,7 +51,7 @@ def test_it_runs_with_its_own_arguments_and_the_caller_s(
     assert done.stdout == "|".join([*ARGUMENTS, "-u", "x y"]).encode("utf-8", "surrogateescape")
 
 
-def test_only_its_owner_may_execute_it_and_an_earlier_start_s_is_gone(tmp_path: Path) -> None:
+def test_only_its_owner_may_execute_it_and_an_earlier_one_is_removed(tmp_path: Path) -> None:
     program = tmp_path / "program"
     write_executable(str(program), sys.executable, "/archive", ("rank", "x" * 1000))
     write_executable(str(program), sys.executable, "/archive", ("rank",))

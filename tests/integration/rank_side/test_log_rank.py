@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from marked_processes import left_after
-from muster.backends.sagemaker.rank_reports import report_files
-from muster_worker import log_line
-from muster_worker.log_line import RankLine
-from rank_side_agent import PYTHONS
+from fakes.rank_side_agent import PYTHONS
+from muster.render.sagemaker.rank_reports import report_files
+from muster_worker.contract import log_line
+from muster_worker.contract.log_line import RankLine
+from support.marked_processes import left_after
 
 TORCHRUN = {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}
 
@@ -43,19 +43,19 @@ def start(folder: Path, command: Sequence[str], more: Mapping[str, str] | None =
 
 
 class Rank:
-    """A rank that has ended: its own output, and what it told."""
+    """A rank that has ended: its own output, and its records."""
 
     def __init__(self, process: subprocess.Popen[bytes], folder: Path) -> None:
         out, err = process.communicate(timeout=60)
         self.code, self.err = process.returncode, err.decode()
         lines = out.decode().splitlines(keepends=True)
-        self.told = [told for line in lines if (told := log_line.read(line)) is not None]
+        self.records = [value for line in lines if (value := log_line.read(line)) is not None]
         self.out = "".join(line for line in lines if log_line.MARK not in line)
         self.left = list((folder / "tmp").iterdir())
 
     @property
     def end(self) -> RankLine:
-        return self.told[-1]
+        return self.records[-1]
 
 
 def run(folder: Path, script: str, *arguments: str, python: str = sys.executable, **more: str) -> Rank:
@@ -68,7 +68,7 @@ def test_a_rank_tells_its_start_and_its_end(tmp_path: Path, python: str) -> None
     before = time.time()
     script = "import sys; print(sys.argv, __name__); sys.stderr.write('err\\n')"
     rank = run(tmp_path, script, "--lr", "3e-05", python=python)
-    started, ended = rank.told
+    started, ended = rank.records
     assert (rank.code, rank.out, rank.err) == (0, "['train.py', '--lr', '3e-05'] __main__\n", "err\n")
     assert (started.event, started.rank, started.local_rank, started.world) == ("started", 3, 1, 4)
     assert started.host == "algo-2"
@@ -90,7 +90,7 @@ def test_a_rank_s_signal_too(tmp_path: Path, number: signal.Signals) -> None:
     assert (rank.end.rss_bytes or 0) > 2**20
 
 
-def test_a_rank_s_last_words_and_what_it_was_in(tmp_path: Path) -> None:
+def test_a_rank_s_termination_messages_and_what_it_was_in(tmp_path: Path) -> None:
     rank = run(tmp_path, "def step():\n    raise ValueError('loss=nan \\u20ac')\nstep()")
     assert rank.end.last_lines[-1] == "ValueError: loss=nan €"
     assert rank.end.activity == "train.py:2 in step"
@@ -152,7 +152,7 @@ while view: view = view[os.write(1, view):]
 def test_muster_s_lines_stand_on_lines_of_their_own(tmp_path: Path) -> None:
     rank = run(tmp_path, "import sys; sys.stdout.write('no end'); sys.stdout.flush()")
     assert rank.out == "no end\n"
-    assert [told.event for told in rank.told] == ["started", "ended"]
+    assert [record.event for record in rank.records] == ["started", "ended"]
 
 
 def test_a_line_that_is_written_in_pieces_arrives_in_one(tmp_path: Path) -> None:
@@ -218,8 +218,8 @@ muster_worker.report(step=7, loss=0.5)
 print(os.environ["SM_USER_ENTRY_POINT"], os.environ["SM_MODULE_NAME"], os.environ["SM_TRAINING_ENV"])
 print([name for name in os.environ if name.startswith("MUSTER_")], os.environ.get("PYTHONPATH"))
 """
-    told = '{"module_name":"muster_entry","user_entry_point":"muster_entry.py"}'
-    more = {"SM_USER_ENTRY_POINT": "muster_entry.py", "SM_MODULE_NAME": "muster_entry", "SM_TRAINING_ENV": told}
+    value = '{"module_name":"muster_entry","user_entry_point":"muster_entry.py"}'
+    more = {"SM_USER_ENTRY_POINT": "muster_entry.py", "SM_MODULE_NAME": "muster_entry", "SM_TRAINING_ENV": value}
     rank = run(tmp_path, script, PYTHONPATH="/user", **more)
     expected = 'train.py train {"module_name":"train","user_entry_point":"train.py"}\n[] /user\n'
     assert rank.out == expected
@@ -253,7 +253,7 @@ def test_without_an_agent_that_can_run_the_program_does(tmp_path: Path) -> None:
     source(tmp_path, "print('there')")
     (tmp_path / "muster_entry.pyz").unlink()
     rank = Rank(start(tmp_path, [sys.executable, "muster_entry.py"]), tmp_path)
-    assert (rank.code, rank.out, rank.told) == (0, "there\n", [])
+    assert (rank.code, rank.out, rank.records) == (0, "there\n", [])
 
 
 def test_modules_of_the_user_s_are_none_of_the_wrapper_s(tmp_path: Path) -> None:
@@ -280,6 +280,6 @@ def test_an_mpi_rank_knows_its_own_host(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
     )
     out, _ = process.communicate(timeout=60)
-    told = log_line.read(out.decode().splitlines()[0])
-    assert told is not None
-    assert (told.host, told.rank, told.local_rank, told.world) == ("algo-2", 2, 0, 4)
+    text = log_line.read(out.decode().splitlines()[0])
+    assert text is not None
+    assert (text.host, text.rank, text.local_rank, text.world) == ("algo-2", 2, 0, 4)

@@ -1,4 +1,4 @@
-"""What is told to a log of a rank that lives, with a real rank."""
+"""What the log gets about a running rank, with a real rank."""
 
 import os
 import subprocess
@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from muster.backends.agent_archive import agent_archive
-from muster_worker import hook_environment, log_line, progress, progress_file
-from muster_worker.log_line import RankLine
-from muster_worker.log_place import LogPlace
-from muster_worker.log_relay import Relay
-from muster_worker.log_teller import FIRST_PACE_SECONDS, Teller
+from muster.render.agent_archive import agent_archive
+from muster_worker.contract import log_line
+from muster_worker.contract.log_line import RankLine
+from muster_worker.rank import hook_environment, progress_file
+from muster_worker.rank_group import progress
+from muster_worker.sagemaker.log_rank.host_rank import LogPlace
+from muster_worker.sagemaker.log_rank.output_relay import Relay
+from muster_worker.sagemaker.log_rank.reporter import FIRST_PACE_SECONDS, Teller
 
 SCRIPT = """
 import sys
@@ -51,9 +53,9 @@ class Rank:
 
     def tells(self) -> RankLine:
         self.teller.tick()
-        told = log_line.read(os.read(self._out, 65536).decode())
-        assert told is not None
-        return told
+        value = log_line.read(os.read(self._out, 65536).decode())
+        assert value is not None
+        return value
 
     def until_step(self, step: int) -> None:
         until = time.monotonic() + 60

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from muster_worker import link
-from rank_side_agent import PYTHONS, Agent
+from fakes.rank_side_agent import PYTHONS, Agent
+from muster_worker.rank_group import link
 
 
 def _alive(pid: int) -> bool:
@@ -168,7 +168,7 @@ def test_a_rank_that_ignores_sigterm_keeps_its_wrapper(agent: Agent) -> None:
     assert wrapper.poll() is None
     os.killpg(wrapper.pid, signal.SIGKILL)
     agent.until(lambda: heard.over)
-    agent.until(lambda: not _alive(heard.started.pid))  # its descriptors are closed a little before it is gone
+    agent.until(lambda: not _alive(heard.started.pid))  # its descriptors are closed a little before it exits
     assert not isinstance(heard.last, link.Ended)
 
 

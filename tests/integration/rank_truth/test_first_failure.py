@@ -14,14 +14,15 @@ from dataclasses import dataclass, field
 import pytest
 
 from integration.rank_truth.truth import TORCH_WORKLOAD, WORKLOAD, Case
-from marked_processes import left_after
 from muster.backends.local.folders import Folders
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine, open_session
-from muster.runtime.local_run import LocalRun
-from muster.runtime.reconcile import Turn
-from valid_jobs import job_of
+from muster.core.facts import JobFacts
+from muster.engine.local_run import LocalRun
+from muster.engine.reconcile import ReconcileResult
+from support.marked_processes import left_after
+from support.valid_jobs import job_of
 
 WORLD = 6
 GOES_ON = re.compile(r"rank (?P<rank>\d+) goes on as process (?P<pid>\d+)")
@@ -39,7 +40,7 @@ class Witness:
     pids: dict[int, int] = field(default_factory=dict)
     all_there: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def see(self, turn: Turn) -> None:
+    def see(self, turn: ReconcileResult[JobFacts]) -> None:
         message = turn.status.message
         if self.killed_at is None or message in self.messages:
             return
@@ -95,13 +96,23 @@ def verdict(witnesses: list[Witness]) -> str:
     return "\n".join(f"rank {one.victim}: named after {one.named_after} s; said {one.messages}" for one in wrong)
 
 
+pytestmark = pytest.mark.usefixtures("may_leave_temporary_files")
+
+MANY_AND_FEW = [
+    # launcher, kills, and how many of them have to be named in time
+    ("direct", 8, 7),
+    pytest.param("direct", 44, 43, marks=pytest.mark.long),
+    pytest.param("torchrun", 6, 6, marks=pytest.mark.long),
+]
+
+
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("launcher", "kills", "right"), [("direct", 44, 43), ("torchrun", 6, 6)])
+@pytest.mark.parametrize(("launcher", "kills", "right"), MANY_AND_FEW)
 async def test_a_killed_rank_is_named_within_a_second(
     launcher: str, kills: int, right: int, tmp_path: pathlib.Path
 ) -> None:
     chance = random.Random(20261121)  # noqa: S311 - which rank dies is no secret, and the same in every run
-    case = Case(launcher, (sys.executable, WORKLOAD, "wait", "--culprit", "-1"), nodes=3)
+    case = Case(launcher, (sys.executable, WORKLOAD, "wait", "--root-cause", "-1"), nodes=3)
 
     folders = [tmp_path / f"kill-{number}" for number in range(kills)]
     for folder in folders:
@@ -112,6 +123,7 @@ async def test_a_killed_rank_is_named_within_a_second(
     assert sum(witness.is_right for witness in witnesses) >= right, verdict(witnesses)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_a_rank_killed_in_torch_all_reduce_is_named_within_a_second(tmp_path: pathlib.Path) -> None:
     case = Case("torchrun", (sys.executable, TORCH_WORKLOAD, "wait"), nodes=3)

@@ -1,4 +1,4 @@
-"""A rank that sits in torch's all_reduce until somebody ends: `torch_workload.py os-exit|wait [--culprit RANK]`."""
+"""A rank that waits in torch's all_reduce until a peer ends: `torch_workload.py os-exit|wait [--root-cause RANK]`."""
 
 import argparse
 import os
@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 parser = argparse.ArgumentParser()
 parser.add_argument("behaviour", choices=("os-exit", "wait"))
-parser.add_argument("--culprit", type=int, default=0)
+parser.add_argument("--root-cause", type=int, default=0)
 arguments = parser.parse_args()
 
 dist.init_process_group("gloo")
@@ -19,7 +19,7 @@ for _ in range(3):
     parameter.grad = torch.ones(1)
     dist.all_reduce(parameter.grad)
     optimizer.step()
-if arguments.behaviour == "os-exit" and rank == arguments.culprit:
+if arguments.behaviour == "os-exit" and rank == arguments.root_cause:
     os._exit(3)
 print(f"rank {rank} goes on as process {os.getpid()}", flush=True)
 while True:

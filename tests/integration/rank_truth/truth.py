@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from marked_processes import left_after
+from support.marked_processes import left_after
 
 HERE = pathlib.Path(__file__).parent
 MUSTER = str(pathlib.Path(sys.executable).with_name("muster"))

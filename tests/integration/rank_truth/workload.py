@@ -1,8 +1,8 @@
-"""A rank of the rank-truth tests: takes part in a small collective, and misbehaves as told.
+"""A rank of the rank-truth tests: takes part in a small collective, and misbehaves as requested.
 
-`workload.py BEHAVIOUR [--culprit RANK]`: every rank meets the others over plain TCP at MASTER_ADDR:WORKLOAD_PORT's
-file, sums a number with them a few times, and then the culprit does what BEHAVIOUR says while the others stay in the
-collective, where they fail only because their peer is gone. No torch: the truth about a rank doesn't depend on it, and
+`workload.py BEHAVIOUR [--root-cause RANK]`: every rank meets the others over plain TCP at MASTER_ADDR:WORKLOAD_PORT's
+file, sums a number with them a few times, and then the root cause does what BEHAVIOUR says while the others stay in the
+collective, where they fail only because their peer has died. No torch: the truth about a rank doesn't depend on it, and
 a run takes a second instead of ten.
 """
 
@@ -61,7 +61,7 @@ class Collective:
 
 
 def misbehave(behaviour: str) -> None:
-    """What the culprit does instead of its share of the work."""
+    """What the root cause does instead of its share of the work."""
     if behaviour == "exit-7":
         sys.exit(7)
     if behaviour == "exit-0-early":
@@ -79,7 +79,7 @@ def misbehave(behaviour: str) -> None:
         os.write(2, b"\xff\xfe caf\xe9 \x1b[31mred\x1b[0m \xc3\n")
         os._exit(9)
     if behaviour == "children":
-        # One child in the rank's session, one that left it, and one whose parent is gone.
+        # One child in the rank's session, one that left it, and one whose parent has exited.
         subprocess.Popen(["sleep", "600"])
         subprocess.Popen(["sleep", "600"], start_new_session=True)
         subprocess.run(["sh", "-c", "setsid sleep 600 &"], check=True)
@@ -89,19 +89,19 @@ def misbehave(behaviour: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("behaviour")
-    parser.add_argument("--culprit", type=int, default=0)
+    parser.add_argument("--root-cause", type=int, default=0)
     arguments = parser.parse_args()
 
-    if arguments.behaviour == "deaf" and RANK != arguments.culprit:
+    if arguments.behaviour == "deaf" and RANK != arguments.root_cause:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     collective = Collective()
     for _ in range(3):
         collective.all_reduce(1.0)
     if arguments.behaviour == "deaf":
-        if RANK == arguments.culprit:
+        if RANK == arguments.root_cause:
             sys.exit(4)
         time.sleep(600)
-    if RANK == arguments.culprit:
+    if RANK == arguments.root_cause:
         misbehave(arguments.behaviour)
     print(f"rank {RANK} goes on as process {os.getpid()}", flush=True)
     while True:

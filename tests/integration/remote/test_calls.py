@@ -8,64 +8,66 @@ from pathlib import Path
 
 import pytest
 
-from muster_worker import processes
-from remote_gang import RemoteGang
+from muster_worker.machine import processes
+from support.remote_rank_group import RemoteRankGroup
 
 
-def test_outputs_and_exit_code(gang: RemoteGang) -> None:
-    called = gang.call("-x", "-o", "LogLevel=ERROR", "algo-2", "echo out; echo err >&2;", "echo $NODE; exit 3")
-    assert gang.ended(called) == 3
+def test_outputs_and_exit_code(rank_group: RemoteRankGroup) -> None:
+    called = rank_group.call("-x", "-o", "LogLevel=ERROR", "algo-2", "echo out; echo err >&2;", "echo $NODE; exit 3")
+    assert rank_group.ended(called) == 3
     assert (called.out.read_text(), called.err.read_text()) == ("out\n1\n", "err\n")
 
 
 @pytest.mark.parametrize("name", ["algo-2", "digits-1", "algo-2.digits.default.svc", "root@algo-2"])
-def test_names_of_a_node(gang: RemoteGang, name: str) -> None:
-    called = gang.call(name, "echo $NODE")
-    assert (gang.ended(called), called.out.read_text()) == (0, "1\n")
+def test_names_of_a_node(rank_group: RemoteRankGroup, name: str) -> None:
+    called = rank_group.call(name, "echo $NODE")
+    assert (rank_group.ended(called), called.out.read_text()) == (0, "1\n")
 
 
-def test_a_name_that_is_none(gang: RemoteGang) -> None:
-    called = gang.call("algo-3", "true")
-    assert gang.ended(called) == 255
-    told = "muster: no node of this job is called 'algo-3'; they are algo-1 to algo-2, in mpirun's host file\n"
-    assert called.err.read_text() == told
+def test_a_name_that_is_none(rank_group: RemoteRankGroup) -> None:
+    called = rank_group.call("algo-3", "true")
+    assert rank_group.ended(called) == 255
+    value = "muster: no node of this job is called 'algo-3'; they are algo-1 to algo-2, in mpirun's host file\n"
+    assert called.err.read_text() == value
 
 
-def test_a_command_for_a_csh_is_run_by_one(gang: RemoteGang, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_for_a_csh_is_run_by_one(
+    rank_group: RemoteRankGroup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Open MPI writes for the user's own shell, as sshd would take it."""
     csh = tmp_path / "csh"
     csh.write_text('#!/bin/sh\necho "csh is given $1 $2"\n')
     csh.chmod(0o700)
     own = pwd.getpwuid(os.getuid())
     monkeypatch.setattr(pwd, "getpwuid", lambda _: pwd.struct_passwd((*own[:6], str(csh))))
-    called = gang.call("algo-2", "setenv A 1")
-    assert (gang.ended(called), called.out.read_text()) == (0, "csh is given -c setenv A 1\n")
+    called = rank_group.call("algo-2", "setenv A 1")
+    assert (rank_group.ended(called), called.out.read_text()) == (0, "csh is given -c setenv A 1\n")
 
 
-def test_a_signal(gang: RemoteGang) -> None:
-    assert gang.ended(gang.call("algo-2", "kill -9 $$")) == 128 + 9
+def test_a_signal(rank_group: RemoteRankGroup) -> None:
+    assert rank_group.ended(rank_group.call("algo-2", "kill -9 $$")) == 128 + 9
 
 
-def test_standard_input_is_empty(gang: RemoteGang) -> None:
-    called = gang.call("algo-2", "cat; echo end")
-    assert (gang.ended(called), called.out.read_text()) == (0, "end\n")
+def test_standard_input_is_empty(rank_group: RemoteRankGroup) -> None:
+    called = rank_group.call("algo-2", "cat; echo end")
+    assert (rank_group.ended(called), called.out.read_text()) == (0, "end\n")
 
 
-def test_nothing_is_lost_or_reordered(gang: RemoteGang) -> None:
+def test_nothing_is_lost_or_reordered(rank_group: RemoteRankGroup) -> None:
     """Ten megabytes on both streams at once, and the last word just before the end."""
     lines = "i=0; while [ $i -lt 20000 ]; do echo $i-{} ; i=$((i+1)); done"
     text = "x" * 120
-    called = gang.call("algo-2", f"({lines.format(text)}) & ({lines.format(text)}) >&2; wait; echo last")
-    assert gang.ended(called) == 0
+    called = rank_group.call("algo-2", f"({lines.format(text)}) & ({lines.format(text)}) >&2; wait; echo last")
+    assert rank_group.ended(called) == 0
     expected = [f"{number}-{text}" for number in range(20000)]
     assert called.out.read_text().splitlines() == [*expected, "last"]
     assert called.err.read_text().splitlines() == expected
 
 
-def test_who_does_not_read_makes_the_writer_wait(gang: RemoteGang) -> None:
+def test_who_does_not_read_makes_the_writer_wait(rank_group: RemoteRankGroup) -> None:
     reader, writer = os.pipe()
     pid = os.posix_spawn(
-        str(gang.folder / "0" / "remote"),
+        str(rank_group.folder / "0" / "remote"),
         ["remote", "algo-2", "head -c 50000000 /dev/zero"],
         dict(os.environ),
         file_actions=[(os.POSIX_SPAWN_DUP2, writer, 1)],
@@ -73,10 +75,10 @@ def test_who_does_not_read_makes_the_writer_wait(gang: RemoteGang) -> None:
     os.close(writer)
     until = time.monotonic() + 2
     while time.monotonic() < until:
-        gang.turn()
+        rank_group.turn()
     # what is under way is bounded: the writer has not come to its end
-    assert pid not in gang.ends
-    assert all(len(call._unsent) < 1 << 20 for calls in gang.calls for call in calls._outgoing)
+    assert pid not in rank_group.ends
+    assert all(len(call._unsent) < 1 << 20 for calls in rank_group.calls for call in calls._outgoing)
     taken = 0
 
     def take() -> bool:
@@ -89,48 +91,48 @@ def test_who_does_not_read_makes_the_writer_wait(gang: RemoteGang) -> None:
             return False
         return True
 
-    gang.turn_until(take)
+    rank_group.turn_until(take)
     os.close(reader)
     assert taken == 50_000_000
 
 
-def test_a_client_that_dies_ends_all_that_it_started(gang: RemoteGang) -> None:
+def test_a_client_that_dies_ends_all_that_it_started(rank_group: RemoteRankGroup) -> None:
     """What has daemonized and ignores SIGTERM, too."""
     script = "trap '' TERM; (setsid sh -c \"trap '' TERM; echo there; sleep 300\" &); echo here; sleep 300"
-    called = gang.call("algo-2", script)
-    gang.turn_until(lambda: called.out.read_text().count("here") >= 1 and "there" in called.out.read_text())
-    gang.turn_until(lambda: len(processes.marked(b"MUSTER_CALL=1.1")) >= 4)
+    called = rank_group.call("algo-2", script)
+    rank_group.turn_until(lambda: called.out.read_text().count("here") >= 1 and "there" in called.out.read_text())
+    rank_group.turn_until(lambda: len(processes.marked(b"MUSTER_CALL=1.1")) >= 4)
     os.kill(called.pid, signal.SIGTERM)
-    gang.turn_until(lambda: not processes.marked(b"MUSTER_CALL=1.1"), seconds=10)
-    gang.turn_until(lambda: not gang.calls[1]._incoming)
+    rank_group.turn_until(lambda: not processes.marked(b"MUSTER_CALL=1.1"), seconds=10)
+    rank_group.turn_until(lambda: not rank_group.calls[1]._incoming)
 
 
-def test_what_a_good_end_leaves_is_left(gang: RemoteGang) -> None:
-    called = gang.call("algo-2", "setsid sleep 300 & exit 0")
-    assert gang.ended(called) == 0
-    gang.turn_until(lambda: not gang.calls[1]._incoming)
+def test_what_a_good_end_leaves_is_left(rank_group: RemoteRankGroup) -> None:
+    called = rank_group.call("algo-2", "setsid sleep 300 & exit 0")
+    assert rank_group.ended(called) == 0
+    rank_group.turn_until(lambda: not rank_group.calls[1]._incoming)
     assert len(processes.marked(b"MUSTER_CALL=1.1")) == 1
 
 
-def test_a_node_that_listens_late(gang: RemoteGang) -> None:
-    """It was told to start a moment after node 0."""
-    late = gang.calls.pop()
+def test_a_node_that_listens_late(rank_group: RemoteRankGroup) -> None:
+    """It gets Start a moment after node 0."""
+    late = rank_group.calls.pop()
     late.close()
-    gang.ports[1].close()
-    called = gang.call("algo-2", "echo $NODE")
+    rank_group.ports[1].close()
+    called = rank_group.call("algo-2", "echo $NODE")
     for _ in range(20):
-        gang.turn()
-    gang.listen_again()
-    assert (gang.ended(called), called.out.read_text()) == (0, "1\n")
+        rank_group.turn()
+    rank_group.listen_again()
+    assert (rank_group.ended(called), called.out.read_text()) == (0, "1\n")
 
 
-def test_many_at_once(gang: RemoteGang) -> None:
-    called = [gang.call("algo-2", f"echo {number}; exit {number}") for number in range(20)]
+def test_many_at_once(rank_group: RemoteRankGroup) -> None:
+    called = [rank_group.call("algo-2", f"echo {number}; exit {number}") for number in range(20)]
     for number, one in enumerate(called):
-        assert (gang.ended(one), one.out.read_text()) == (number, f"{number}\n")
+        assert (rank_group.ended(one), one.out.read_text()) == (number, f"{number}\n")
 
 
-def test_no_key_is_left_on_disk(gang: RemoteGang) -> None:
-    files = [file for file in gang.folder.rglob("*") if file.is_file()]
+def test_no_key_is_left_on_disk(rank_group: RemoteRankGroup) -> None:
+    files = [file for file in rank_group.folder.rglob("*") if file.is_file()]
     assert files
     assert not any(b"PRIVATE KEY" in file.read_bytes() for file in files)

@@ -9,15 +9,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muster.ranks.gang_credentials import derive
-from muster_worker import processes, remote_frames
-from muster_worker.calls import MAX_STRANGERS
-from muster_worker.contract import Credentials
-from remote_gang import JOB, RemoteGang
+from muster.collector.trust.rank_group_credentials import derive
+from muster_worker.contract.schema import Credentials
+from muster_worker.machine import processes
+from muster_worker.remote import frames
+from muster_worker.remote.calls import MAX_STRANGERS
+from support.remote_rank_group import JOB, RemoteRankGroup
 
 
-def client(gang: RemoteGang, credentials: Credentials | None) -> ssl.SSLSocket:
-    """A TLS connection to node 1 by somebody with these credentials, who believes everybody."""
+def client(rank_group: RemoteRankGroup, credentials: Credentials | None) -> ssl.SSLSocket:
+    """A TLS connection to node 1 with these credentials, by a client that trusts any server."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -26,10 +27,10 @@ def client(gang: RemoteGang, credentials: Credentials | None) -> ssl.SSLSocket:
             file.write(credentials.certificate + credentials.key)
             file.flush()
             context.load_cert_chain(file.name)
-    connection = gang.stranger()
+    connection = rank_group.stranger()
     connection.setblocking(False)
     wrapped = context.wrap_socket(connection, do_handshake_on_connect=False)
-    gang.connections.append(wrapped)
+    rank_group.connections.append(wrapped)
 
     def shaken() -> bool:
         try:
@@ -38,11 +39,11 @@ def client(gang: RemoteGang, credentials: Credentials | None) -> ssl.SSLSocket:
             return False
         return True
 
-    gang.turn_until(shaken)
+    rank_group.turn_until(shaken)
     return wrapped
 
 
-def is_cut_off(gang: RemoteGang, connection: socket.socket) -> bool:
+def is_cut_off(rank_group: RemoteRankGroup, connection: socket.socket) -> bool:
     """Whether node 1 closes the connection, without having said a word over it."""
     said = b""
 
@@ -57,56 +58,56 @@ def is_cut_off(gang: RemoteGang, connection: socket.socket) -> bool:
         said += data
         return not data
 
-    gang.turn_until(closed)
+    rank_group.turn_until(closed)
     return said == b""
 
 
-def runs(gang: RemoteGang, connection: ssl.SSLSocket) -> bool:
+def runs(rank_group: RemoteRankGroup, connection: ssl.SSLSocket) -> bool:
     """Whether node 1 does what the connection wants."""
     with contextlib.suppress(OSError):
-        connection.send(remote_frames.encode(remote_frames.RUN, f"touch {gang.folder}/ran".encode()))
-    is_cut_off(gang, connection)
-    return (gang.folder / "ran").exists()
+        connection.send(frames.encode(frames.RUN, f"touch {rank_group.folder}/ran".encode()))
+    is_cut_off(rank_group, connection)
+    return (rank_group.folder / "ran").exists()
 
 
-def still_works(gang: RemoteGang) -> bool:
-    return gang.ended(gang.call("algo-2", "exit 7")) == 7
+def still_works(rank_group: RemoteRankGroup) -> bool:
+    return rank_group.ended(rank_group.call("algo-2", "exit 7")) == 7
 
 
-def test_the_gangs_own_certificate_is_believed(gang: RemoteGang) -> None:
-    assert runs(gang, client(gang, gang.credentials()))
+def test_the_rank_groups_own_certificate_is_believed(rank_group: RemoteRankGroup) -> None:
+    assert runs(rank_group, client(rank_group, rank_group.credentials()))
 
 
-@pytest.mark.parametrize("who", ["nobody", "another job", "an older incarnation", "another cluster"])
-def test_other_certificates_are_not(gang: RemoteGang, who: str) -> None:
+@pytest.mark.parametrize("who", ["nobody", "another job", "an older attempt", "another cluster"])
+def test_other_certificates_are_not(rank_group: RemoteRankGroup, who: str) -> None:
     credentials = {
         "nobody": None,
-        "another job": gang.credentials(job="7a1f0000-0000-4000-8000-000000000002"),
-        "an older incarnation": gang.credentials(incarnation=0),
+        "another job": rank_group.credentials(job="7a1f0000-0000-4000-8000-000000000002"),
+        "an older attempt": rank_group.credentials(attempt=0),
         "another cluster": derive(bytes(32), JOB, 1),
     }[who]
-    assert not runs(gang, client(gang, credentials))
-    assert still_works(gang)
-    assert "was not believed" in gang.log() or credentials is None
+    assert not runs(rank_group, client(rank_group, credentials))
+    assert still_works(rank_group)
+    assert "was not believed" in rank_group.log() or credentials is None
 
 
-def test_a_replayed_connection_is_refused(gang: RemoteGang) -> None:
+def test_a_replayed_connection_is_refused(rank_group: RemoteRankGroup) -> None:
     """All that a good client once sent, byte by byte, to the same port."""
     recorded = bytearray()
     ours, theirs = socket.socketpair()
-    stranger = gang.stranger()
+    stranger = rank_group.stranger()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     with tempfile.NamedTemporaryFile("w") as file:
-        file.write(gang.credentials().certificate + gang.credentials().key)
+        file.write(rank_group.credentials().certificate + rank_group.credentials().key)
         file.flush()
         context.load_cert_chain(file.name)
     ours.setblocking(False)
     theirs.setblocking(False)
     stranger.setblocking(False)
     secure = context.wrap_socket(ours, do_handshake_on_connect=False)
-    gang.connections += [secure, theirs]
+    rank_group.connections += [secure, theirs]
     sent = False
 
     def pump() -> bool:
@@ -121,85 +122,87 @@ def test_a_replayed_connection_is_refused(gang: RemoteGang) -> None:
             secure.do_handshake()
             if not sent:
                 sent = True
-                secure.send(remote_frames.encode(remote_frames.RUN, f"echo >> {gang.folder}/ran".encode()))
-        return (gang.folder / "ran").exists()
+                secure.send(frames.encode(frames.RUN, f"echo >> {rank_group.folder}/ran".encode()))
+        return (rank_group.folder / "ran").exists()
 
-    gang.turn_until(pump)
-    again = gang.stranger()
+    rank_group.turn_until(pump)
+    again = rank_group.stranger()
     again.setblocking(False)
     again.send(bytes(recorded))
-    gang.turn_until(lambda: not [call for call in gang.calls[1]._incoming if call.is_stranger])
-    assert (gang.folder / "ran").read_text() == "\n"
-    assert still_works(gang)
+    rank_group.turn_until(lambda: not [call for call in rank_group.calls[1]._incoming if call.is_stranger])
+    assert (rank_group.folder / "ran").read_text() == "\n"
+    assert still_works(rank_group)
 
 
-def test_who_says_nothing_is_cut_off(gang: RemoteGang, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("muster_worker.incoming_call.FIRST_FRAME_SECONDS", 0.5)
-    silent, begun = gang.stranger(), client(gang, gang.credentials())
+def test_who_says_nothing_is_cut_off(rank_group: RemoteRankGroup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("muster_worker.remote.incoming_call.FIRST_FRAME_SECONDS", 0.5)
+    silent, begun = rank_group.stranger(), client(rank_group, rank_group.credentials())
     silent.setblocking(False)
-    assert is_cut_off(gang, silent)
-    assert is_cut_off(gang, begun)
-    slow = client(gang, gang.credentials())
-    request = remote_frames.encode(remote_frames.RUN, b"x" * 200)
+    assert is_cut_off(rank_group, silent)
+    assert is_cut_off(rank_group, begun)
+    slow = client(rank_group, rank_group.credentials())
+    request = frames.encode(frames.RUN, b"x" * 200)
     with contextlib.suppress(OSError):  # byte by byte, and never a whole frame
         for byte in request[:-1]:
             slow.send(bytes([byte]))
-            gang.turn()
-    assert is_cut_off(gang, slow)
+            rank_group.turn()
+    assert is_cut_off(rank_group, slow)
 
 
-def test_a_crowd_does_not_keep_the_gang_out(gang: RemoteGang) -> None:
-    crowd = [gang.stranger() for _ in range(2 * MAX_STRANGERS)]
-    assert still_works(gang)
-    assert len(gang.calls[1]._incoming) <= MAX_STRANGERS
+def test_a_crowd_does_not_keep_the_rank_group_out(rank_group: RemoteRankGroup) -> None:
+    crowd = [rank_group.stranger() for _ in range(2 * MAX_STRANGERS)]
+    assert still_works(rank_group)
+    assert len(rank_group.calls[1]._incoming) <= MAX_STRANGERS
     for connection in crowd:
         connection.close()
 
 
-def test_a_crowd_from_elsewhere_does_not_push_out_a_peer_that_takes_its_time(gang: RemoteGang) -> None:
+def test_a_crowd_from_elsewhere_does_not_push_out_a_peer_that_takes_its_time(rank_group: RemoteRankGroup) -> None:
     """As node 0 does, which calls many nodes at once."""
-    slow = client(gang, gang.credentials())
+    slow = client(rank_group, rank_group.credentials())
     for _ in range(2 * MAX_STRANGERS):
-        gang.stranger("127.0.0.2")
-        gang.turn()
-    assert len(gang.calls[1]._incoming) <= MAX_STRANGERS
-    assert runs(gang, slow)
+        rank_group.stranger("127.0.0.2")
+        rank_group.turn()
+    assert len(rank_group.calls[1]._incoming) <= MAX_STRANGERS
+    assert runs(rank_group, slow)
 
 
 @pytest.mark.parametrize(
     "frame",
     [
         b"r" + (1 << 31).to_bytes(4, "big"),  # huge
-        b"r" + (remote_frames.MAX_COMMAND_BYTES + 1).to_bytes(4, "big"),
+        b"r" + (frames.MAX_COMMAND_BYTES + 1).to_bytes(4, "big"),
         b"o\0\0\0\1x",  # what only the other side may send
         b"GET / HTTP/1.1\r\n\r\n",
     ],
 )
-def test_what_is_no_request_ends_the_connection(gang: RemoteGang, frame: bytes) -> None:
-    connection = client(gang, gang.credentials())
+def test_what_is_no_request_ends_the_connection(rank_group: RemoteRankGroup, frame: bytes) -> None:
+    connection = client(rank_group, rank_group.credentials())
     connection.send(frame)
-    assert is_cut_off(gang, connection)
-    assert still_works(gang)
+    assert is_cut_off(rank_group, connection)
+    assert still_works(rank_group)
 
 
-def test_a_second_request_ends_what_the_first_started(gang: RemoteGang) -> None:
-    connection = client(gang, gang.credentials())
-    request = remote_frames.encode(remote_frames.RUN, b"sleep 300")
+def test_a_second_request_ends_what_the_first_started(rank_group: RemoteRankGroup) -> None:
+    connection = client(rank_group, rank_group.credentials())
+    request = frames.encode(frames.RUN, b"sleep 300")
     connection.send(request)
-    gang.turn_until(lambda: bool(processes.marked(b"MUSTER_CALL=1.1")))
+    rank_group.turn_until(lambda: bool(processes.marked(b"MUSTER_CALL=1.1")))
     connection.send(request)
-    gang.turn_until(lambda: not processes.marked(b"MUSTER_CALL=1.1"), seconds=10)
+    rank_group.turn_until(lambda: not processes.marked(b"MUSTER_CALL=1.1"), seconds=10)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(junk=st.binary(min_size=1, max_size=2000), is_inside=st.booleans())
-def test_junk_ends_its_connection_and_nothing_else(gang: RemoteGang, junk: bytes, *, is_inside: bool) -> None:
+def test_junk_ends_its_connection_and_nothing_else(
+    rank_group: RemoteRankGroup, junk: bytes, *, is_inside: bool
+) -> None:
     """Instead of TLS, and inside it."""
     begun = processes.descendants()
-    connection: socket.socket = client(gang, gang.credentials()) if is_inside else gang.stranger()
+    connection: socket.socket = client(rank_group, rank_group.credentials()) if is_inside else rank_group.stranger()
     connection.setblocking(False)
     with contextlib.suppress(OSError):
         connection.send(b"\0" + junk)
     connection.close()
-    gang.turn_until(lambda: not gang.calls[1]._incoming)
+    rank_group.turn_until(lambda: not rank_group.calls[1]._incoming)
     assert processes.descendants() == begun

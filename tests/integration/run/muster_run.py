@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from marked_processes import left_after, marked
+from support.marked_processes import left_after, marked
 
 MUSTER = str(pathlib.Path(sys.executable).with_name("muster"))
 MARK = "TEST_MARK"
@@ -162,11 +162,11 @@ def _is_muster(pid: int) -> bool:
     return program == [MUSTER.encode()]
 
 
-def await_true(condition: Callable[[], bool], seconds: float, told: Callable[[], str] = str) -> None:
+def await_true(condition: Callable[[], bool], seconds: float, value: Callable[[], str] = str) -> None:
     """Look again and again: what is awaited happens in processes that can't be subscribed to."""
     until = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < until, f"did not happen within {seconds} s; {told()}"
+        assert time.monotonic() < until, f"did not happen within {seconds} s; {value()}"
         time.sleep(0.02)
 
 

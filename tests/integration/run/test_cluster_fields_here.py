@@ -18,15 +18,15 @@ def test_a_clusters_file_runs_here(tmp_path: pathlib.Path) -> None:
     )
     done = run(tmp_path, job, env={"TOKEN": "s3cr3t"})
     assert done.process.returncode == 0, done.stderr
-    assert "not used here, for a cluster: image, output.volume\n" in done.stderr
-    assert "suspend: true holds a job back on a cluster only; here it runs\n" in done.stderr
+    assert "ignored here, because they are for a cluster: image, output.volume\n" in done.stderr
+    assert "suspend: true is ignored here: the job runs\n" in done.stderr
     assert (done.folder / "output" / "3").read_text() == "token=s3cr3t\n"
     assert not (tmp_path / "cluster").exists()
     # a secret is nothing to keep in the run's folder
     assert "s3cr3t" not in (done.folder / "job.yaml").read_text() + done.stderr
 
 
-def test_a_clusters_variable_that_nobody_set_is_a_mistake(tmp_path: pathlib.Path) -> None:
+def test_an_unset_variable_of_a_cluster_is_an_error(tmp_path: pathlib.Path) -> None:
     env = [{"name": "NOBODYS", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}}]
     done = run(tmp_path, write_job(tmp_path, ["true"], env=env))
     assert done.process.returncode == 2

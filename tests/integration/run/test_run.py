@@ -2,12 +2,14 @@ import json
 import os
 import pathlib
 import signal
-import tempfile
 
 import pytest
 import yaml
 
 from integration.run.muster_run import MUSTER, run, start, start_on_terminal, write_job
+from muster.cli.run.local_job import SCRATCH
+
+pytestmark = pytest.mark.usefixtures("may_leave_temporary_files")
 
 OUT = '"$SM_OUTPUT_DIR"'
 
@@ -21,7 +23,7 @@ DEAF = sh(f'trap "" TERM; touch {OUT}/up-$RANK; while :; do sleep 0.1; done')
 
 
 def private_folders() -> set[str]:
-    return {entry.name for entry in pathlib.Path(tempfile.gettempdir()).glob("muster-*")}
+    return {entry.name for entry in SCRATCH.glob("muster-*")}
 
 
 def test_success_is_exit_code_0_and_the_resource_on_standard_output(tmp_path: pathlib.Path) -> None:
@@ -85,10 +87,10 @@ def test_names_of_nodes_resolve(tmp_path: pathlib.Path) -> None:
 def test_another_runs_rendezvous_does_not_reach_the_ranks(tmp_path: pathlib.Path) -> None:
     junk = {"WORLD_SIZE": "99", "PET_NNODES": "7", "OMPI_COMM_WORLD_RANK": "5", "MASTER_PORT": "1", "HF_HOME": "/hf"}
     done = run(tmp_path, write_job(tmp_path, sh(f"env > {OUT}/env-$RANK")), env=junk)
-    seen = (done.folder / "output" / "env-0").read_text().splitlines()
-    assert "WORLD_SIZE=4" in seen
-    assert "HF_HOME=/hf" in seen
-    assert not [line for line in seen if line.startswith(("PET_", "OMPI_COMM", "MASTER_PORT=1\n"))]
+    text = (done.folder / "output" / "env-0").read_text().splitlines()
+    assert "WORLD_SIZE=4" in text
+    assert "HF_HOME=/hf" in text
+    assert not [line for line in text if line.startswith(("PET_", "OMPI_COMM", "MASTER_PORT=1\n"))]
     assert "not passed on to the ranks" in done.stderr
     assert "MASTER_PORT, OMPI_COMM_WORLD_RANK, PET_NNODES, WORLD_SIZE" in done.stderr
 
@@ -139,9 +141,9 @@ def test_bad_options_are_exit_code_2(tmp_path: pathlib.Path) -> None:
         done = run(tmp_path, job, *options)
         assert done.wait() == 2
         assert expected in done.stderr
-    gone = run(tmp_path, tmp_path / "gone.yaml")
-    assert gone.wait() == 2
-    assert "gone.yaml: No such file or directory" in gone.stderr
+    missing = run(tmp_path, tmp_path / "gone.yaml")
+    assert missing.wait() == 2
+    assert "gone.yaml: No such file or directory" in missing.stderr
 
 
 def test_a_job_may_come_from_standard_input(tmp_path: pathlib.Path) -> None:

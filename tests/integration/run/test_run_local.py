@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from integration.run.muster_run import PATIENCE, Started, await_true, run, start, write_job
-from mpi_installs import installed
 from muster_dev import kept_folder
+from support.mpi_installs import installed
 
-pytestmark = pytest.mark.usefixtures("turn_at_the_meeting_port")
+pytestmark = pytest.mark.usefixtures("own_meeting_port", "may_leave_temporary_files")
 
 TORCH = """
 import argparse, os, signal, sys
@@ -102,8 +102,8 @@ def mpi_image(image: dict[str, str]) -> dict[str, str]:
 
 
 def status_of(done: Started) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(done.stdout)["status"]
-    return found
+    result: dict[str, Any] = json.loads(done.stdout)["status"]
+    return result
 
 
 def states(status: dict[str, Any]) -> dict[str, str]:
@@ -134,6 +134,7 @@ def test_torchrun_s_ranks_on_two_hosts(tmp_path: Path, image: dict[str, str]) ->
     assert done.left() == []
 
 
+@pytest.mark.long
 def test_a_rank_of_torchrun_s_that_is_killed_is_named(tmp_path: Path, image: dict[str, str]) -> None:
     (tmp_path / "data").mkdir()
     channel = {"name": "train", "s3": {"uri": "s3://team/train"}}
@@ -144,7 +145,7 @@ def test_a_rank_of_torchrun_s_that_is_killed_is_named(tmp_path: Path, image: dic
     assert re.match(r"Rank 3 on algo-2 was killed by SIGKILL at step 4; ", status["message"])
     assert states(status)["Failed"] == "3"
     first = status["ranks"]["details"][0]
-    assert (first["rank"], first["nodeName"], first["signal"], first["reason"]) == (3, "algo-2", 9, "RankKilled")
+    assert (first["rank"], first["node"], first["signal"], first["reason"]) == (3, 1, 9, "RankKilled")
     assert done.left() == []
 
 
@@ -179,7 +180,7 @@ def test_a_command_once_a_host_that_tells_nothing(tmp_path: Path, image: dict[st
     assert len(re.findall(r"^here$", log(done), re.MULTILINE)) == 2
 
 
-def test_a_command_once_a_host_that_fails_untold(tmp_path: Path, image: dict[str, str]) -> None:
+def test_a_command_once_a_host_that_fails_without_a_report(tmp_path: Path, image: dict[str, str]) -> None:
     script = "import os, sys; sys.exit(7 if os.environ['SM_CURRENT_HOST'] == 'algo-2' else 0)"
     done = run(tmp_path, write(tmp_path, script, "perNode", {}), "--local", "-o", "json", env=image)
     assert done.process.returncode == 1
@@ -224,5 +225,5 @@ def test_what_is_missing_is_said_before_anything_starts(tmp_path: Path) -> None:
     unlike = run(tmp_path, write(tmp_path, "pass", "torchrun", {}, instance_groups=groups), "--local")
     assert (unlike.process.returncode, "instanceGroups data, train" in unlike.stderr) == (2, True), unlike.stderr
     other = run(tmp_path, write_job(tmp_path, ["true"], name="other"), "--local")
-    assert (other.process.returncode, "backend SageMaker" in other.stderr) == (2, True)
+    assert (other.process.returncode, "backend: SageMaker" in other.stderr) == (2, True)
     assert not list(tmp_path.glob("muster-runs"))

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from integration.run.muster_run import run, write_job
-from mpi_installs import installed
+from support.mpi_installs import installed
+
+# An mpirun that is stopped leaves files of its daemons.
+pytestmark = pytest.mark.usefixtures("may_leave_temporary_files")
 
 MPI: dict[str, object] = {"mpi": {}}
 
@@ -68,7 +71,7 @@ def test_the_first_rank_to_fail_is_named(mpi: str, act: str, reason: str, messag
     assert re.match(message, status["message"]), status["message"]
     assert re.fullmatch(reason, reason_of(status))
     first = status["ranks"]["details"][0]
-    assert (first["rank"], first["nodeName"]) == (2, "tiny-1")
+    assert (first["rank"], first["node"]) == (2, 1)
 
 
 def test_a_rank_that_leaves_without_a_farewell_is_named(tmp_path: Path) -> None:
@@ -120,11 +123,14 @@ def test_a_world_on_one_node_is_no_success(tmp_path: Path) -> None:
         (["mpirun", "--no-such-option"], r"mpirun on tiny-0 failed with exit code \d+: An unrecognized option was "),
         (
             ["./nothing"],
-            r"(\d ranks|Rank \d on tiny-\d) (failed the same way with exit code 127|could not start).*'./nothing'",
+            (
+                r"((All )?\d ranks|Rank \d on tiny-\d) (failed the same way with exit code 127|could not start)"
+                r".*'./nothing'"
+            ),
         ),
     ],
 )
-def test_what_did_not_begin_is_told_in_words(command: list[str], message: str, tmp_path: Path) -> None:
+def test_a_failed_start_is_explained(command: list[str], message: str, tmp_path: Path) -> None:
     status = status_of(tmp_path, command, environment("openmpi5"))
 
     assert re.match(message, status["message"]), status["message"]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import s3_server
+from fakes import s3_server
+from fakes.s3_server import contents
 from integration.run.muster_run import run, write_job
-from s3_server import contents
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -29,14 +29,8 @@ pathlib.Path(os.environ["SM_MODEL_DIR"], f"{rank}.txt").write_text(repr(seen))
 
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator["S3Client"]:
-    with s3_server.s3_server() as url:
-        for name, value in {**s3_server.ENVIRONMENT, "AWS_ENDPOINT_URL_S3": url}.items():
-            monkeypatch.setenv(name, value)
-        client = s3_server.client(url)
-        client.create_bucket(Bucket="data")
+    with s3_server.s3_server() as url, s3_server.default_s3(url, monkeypatch) as client:
         yield client
-        s3_server.empty(client, "data")
-        client.close()
 
 
 def job(folder: pathlib.Path, **spec: object) -> pathlib.Path:
@@ -80,7 +74,7 @@ def test_results_that_can_not_be_kept_fail_the_job(tmp_path: pathlib.Path) -> No
     written = job(tmp_path, inputs=[], source={"inline": {"files": {"scripts/train.py": script}}})
     done = run(tmp_path, written)
     assert done.process.returncode == 1
-    assert "can't be kept in S3: its name is not UTF-8" in done.stderr
+    assert "can't be uploaded to S3: its name is not UTF-8" in done.stderr
     assert "reason: FolderUnusable" in (done.folder / "job.yaml").read_text()
 
 
@@ -109,4 +103,4 @@ def test_a_job_that_keeps_all_in_s3_is_tried_without_any_account(tmp_path: pathl
 def test_a_clusters_config_map_is_none_of_this_machines(tmp_path: pathlib.Path) -> None:
     done = run(tmp_path, write_job(tmp_path, ["python", "train.py"], source={"configMap": {"name": "code"}}))
     assert done.process.returncode == 1
-    assert "SourceRefused: spec.source.configMap can't be used: \"code\" is a cluster's" in done.stderr
+    assert 'SourceRefused: spec.source.configMap can\'t be used: "code" is in a cluster' in done.stderr

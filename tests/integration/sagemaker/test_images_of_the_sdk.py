@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from muster.backends.sagemaker.image_facts import image_facts
-from muster.backends.sagemaker.images import NoSuchImage, Wanted, training_image
+from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.images import NoSuchImage, Wanted, training_image
 from muster_dev import image_facts as refresh
 from muster_dev import sagemaker_sdk
 from muster_dev.places import ROOT
@@ -32,8 +32,8 @@ def test_the_sdk_was_asked_for_all_that_it_has(rows: list[Row]) -> None:
     assert len({wanted.region for wanted, _ in images}) == sum(
         len(regions) for regions in image_facts().domains.values()
     )
-    found = Counter(wanted.framework for wanted, _ in images)
-    assert found.keys() == {"PyTorch", "TensorFlow", "HuggingFace"}
+    result = Counter(wanted.framework for wanted, _ in images)
+    assert result.keys() == {"PyTorch", "TensorFlow", "HuggingFace"}
     assert {wanted.library for wanted, _ in images} == {"None", "SMDistributed", "ModelParallelV2"}
     assert len({wanted.instance_type for wanted, _ in images}) > 40
     assert any(wanted.instance_type.startswith("ml.trn") for wanted, _ in images)

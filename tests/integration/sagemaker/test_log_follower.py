@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING
 import boto3
 import pytest
 
-import s3_server
-import virtual_time
+from fakes import s3_server
+from muster.api.config.sagemaker import AwsEndpoints
 from muster.api.timestamps import to_seconds
-from muster.aws.client import Aws
-from muster.aws.job_logs import GROUP, JobLogs
-from muster.aws.place import Endpoints, Place
 from muster.backends.sagemaker.log_follower import LOOK_SECONDS, SETTLE_SECONDS, LogFollower
 from muster.backends.sagemaker.rank_news import LogSource
-from muster_worker import log_line
-from muster_worker.log_line import Event, RankLine
-from unit.plan.builders import UID, job
+from muster.clients.aws.client import Aws
+from muster.clients.aws.job_logs import GROUP, JobLogs
+from muster.objects.aws.place import Place
+from muster_worker.contract import log_line
+from muster_worker.contract.log_line import Event, RankLine
+from support import virtual_time
+from unit.core.builders import UID, job
 
 if TYPE_CHECKING:
     from mypy_boto3_logs import CloudWatchLogsClient
@@ -49,7 +50,7 @@ def logs(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudWatchLogsCl
     client.close()
 
 
-def put(logs: CloudWatchLogsClient, stream: str, at: float, *lines: str) -> None:
+def put_lines(logs: CloudWatchLogsClient, stream: str, at: float, *lines: str) -> None:
     """Write lines, the first of which came `at` seconds after the job's beginning."""
     names = logs.describe_log_streams(logGroupName=GROUP, logStreamNamePrefix=stream)["logStreams"]
     if not names:
@@ -63,8 +64,8 @@ def put(logs: CloudWatchLogsClient, stream: str, at: float, *lines: str) -> None
 def line(rank: int, at: float, event: str = Event.PROGRESS, step: int | None = None, code: int | None = None) -> str:
     ended_at = None if code is None else BEGAN + at
     host = f"algo-{rank // 2 + 1}"
-    told = RankLine(event, host, rank, rank % 2, 4, at=BEGAN + at, started_at=BEGAN, step=step)
-    return log_line.write(replace(told, ended_at=ended_at, exit_code=code))
+    value = RankLine(event, host, rank, rank % 2, 4, at=BEGAN + at, started_at=BEGAN, step=step)
+    return log_line.write(replace(value, ended_at=ended_at, exit_code=code))
 
 
 def source(*, is_over: bool = False, has_failed: bool = False, has_reports: bool = True) -> LogSource:
@@ -74,13 +75,13 @@ def source(*, is_over: bool = False, has_failed: bool = False, has_reports: bool
     return LogSource(dated, 1, NAME, Place("us-east-1"), is_over, has_failed, has_reports)
 
 
-class Told:
-    """What a follower's readers were told, and how often AWS was asked."""
+class Recorder:
+    """What a follower reported to its readers, and the number of requests to AWS."""
 
     def __init__(self, url: str) -> None:
         self.woken = 0
         self.asked: list[str] = []
-        self._aws = Aws(Endpoints(logs=url, sts=url))
+        self._aws = Aws(AwsEndpoints(logs=url, sts=url))
         self.follower = LogFollower(self._logs_of)
 
     def follow(self, source: LogSource) -> None:
@@ -107,76 +108,76 @@ class Told:
         return JobLogs(counted)  # type: ignore[arg-type]
 
 
-def run(url: str, scene: Callable[[Told], object]) -> None:
+def run(url: str, scene: Callable[[Recorder], object]) -> None:
     async def main() -> None:
-        told = Told(url)
+        value = Recorder(url)
         try:
-            await scene(told)  # type: ignore[misc]
+            await scene(value)  # type: ignore[misc]
         finally:
-            await told.close()
+            await value.close()
 
     virtual_time.run(main())
 
 
 def test_ranks_are_heard_while_the_log_grows(url: str, logs: CloudWatchLogsClient) -> None:
-    put(logs, f"{NAME}/algo-1-1", 10, "Starting", line(0, 10, Event.STARTED), line(1, 10, step=3), "loss=0.5")
-    put(logs, f"{NAME}-other/algo-1-1", 10, line(2, 10, step=9))
-    put(logs, "digits-0123456789-10/algo-1-1", 10, line(3, 10, step=9))
+    put_lines(logs, f"{NAME}/algo-1-1", 10, "Starting", line(0, 10, Event.STARTED), line(1, 10, step=3), "loss=0.5")
+    put_lines(logs, f"{NAME}-other/algo-1-1", 10, line(2, 10, step=9))
+    put_lines(logs, "digits-0123456789-10/algo-1-1", 10, line(3, 10, step=9))
 
-    async def scene(told: Told) -> None:
-        told.follow(source())
-        told.follow(source())
+    async def scene(value: Recorder) -> None:
+        value.follow(source())
+        value.follow(source())
         await asyncio.sleep(1)
-        assert told.steps() == {0: ("Running", None), 1: ("Running", 3)}
-        assert told.woken == 1
-        assert told.asked == ["FilterLogEvents"]
-        put(logs, f"{NAME}/algo-2-1", 20, line(2, 20, step=7))
-        put(logs, f"{NAME}/algo-1-1", 21, line(1, 21, step=8))
+        assert value.steps() == {0: ("Running", None), 1: ("Running", 3)}
+        assert value.woken == 1
+        assert value.asked == ["FilterLogEvents"]
+        put_lines(logs, f"{NAME}/algo-2-1", 20, line(2, 20, step=7))
+        put_lines(logs, f"{NAME}/algo-1-1", 21, line(1, 21, step=8))
         await asyncio.sleep(LOOK_SECONDS)
-        assert told.steps() == {0: ("Running", None), 1: ("Running", 8), 2: ("Running", 7)}
-        assert not told.follower.is_complete(UID, 1)
-        assert told.follower.agents(UID, 2) == ()
+        assert value.steps() == {0: ("Running", None), 1: ("Running", 8), 2: ("Running", 7)}
+        assert not value.follower.is_complete(UID, 1)
+        assert value.follower.agents(UID, 2) == ()
 
     run(url, scene)
 
 
 def test_a_host_s_lines_that_come_late_are_heard(url: str, logs: CloudWatchLogsClient) -> None:
-    put(logs, f"{NAME}/algo-1-1", 100, line(0, 100, step=30))
+    put_lines(logs, f"{NAME}/algo-1-1", 100, line(0, 100, step=30))
 
-    async def scene(told: Told) -> None:
-        told.follow(source())
+    async def scene(value: Recorder) -> None:
+        value.follow(source())
         await asyncio.sleep(1)
-        put(logs, f"{NAME}/algo-2-1", 80, line(2, 80, step=29))
+        put_lines(logs, f"{NAME}/algo-2-1", 80, line(2, 80, step=29))
         await asyncio.sleep(LOOK_SECONDS)
-        assert told.steps() == {0: ("Running", 30), 2: ("Running", 29)}
+        assert value.steps() == {0: ("Running", 30), 2: ("Running", 29)}
 
     run(url, scene)
 
 
 def test_a_training_job_that_is_over_is_read_to_its_end(url: str, logs: CloudWatchLogsClient) -> None:
-    put(logs, f"{NAME}/algo-1-1", 10, *(line(rank, 10, step=3) for rank in range(4)))
+    put_lines(logs, f"{NAME}/algo-1-1", 10, *(line(rank, 10, step=3) for rank in range(4)))
 
-    async def scene(told: Told) -> None:
-        told.follow(source(is_over=True))
+    async def scene(value: Recorder) -> None:
+        value.follow(source(is_over=True))
         await asyncio.sleep(1)
-        put(logs, f"{NAME}/algo-1-1", 11, *(line(rank, 11, Event.ENDED, 4, 0) for rank in range(4)))
-        assert not told.follower.is_complete(UID, 1)
+        put_lines(logs, f"{NAME}/algo-1-1", 11, *(line(rank, 11, Event.ENDED, 4, 0) for rank in range(4)))
+        assert not value.follower.is_complete(UID, 1)
         await asyncio.sleep(SETTLE_SECONDS)
-        assert told.follower.is_complete(UID, 1)
-        assert set(told.steps().values()) == {("Exited", 4)}
-        asked = len(told.asked)
+        assert value.follower.is_complete(UID, 1)
+        assert set(value.steps().values()) == {("Exited", 4)}
+        asked = len(value.asked)
         await asyncio.sleep(100)
-        assert len(told.asked) == asked
-        assert set(told.asked) == {"FilterLogEvents"}
-        told.follower.forget(UID)
-        assert told.steps() == {}
+        assert len(value.asked) == asked
+        assert set(value.asked) == {"FilterLogEvents"}
+        value.follower.forget(UID)
+        assert value.steps() == {}
 
     run(url, scene)
 
 
 def test_of_ranks_that_do_not_report_their_launcher_speaks(url: str, logs: CloudWatchLogsClient) -> None:
-    put(logs, f"{NAME}/algo-1-1", 10, "rank 3 goes", "[1,3]<stderr>:ValueError: boom")
-    put(
+    put_lines(logs, f"{NAME}/algo-1-1", 10, "rank 3 goes", "[1,3]<stderr>:ValueError: boom")
+    put_lines(
         logs,
         f"{NAME}/algo-1-1",
         11,
@@ -184,14 +185,14 @@ def test_of_ranks_that_do_not_report_their_launcher_speaks(url: str, logs: Cloud
         "with errorcode 1.",
     )
 
-    async def scene(told: Told) -> None:
-        told.follow(source(has_reports=False))
+    async def scene(value: Recorder) -> None:
+        value.follow(source(has_reports=False))
         await asyncio.sleep(3 * LOOK_SECONDS)
-        assert told.asked == []
-        told.follow(source(has_reports=False, is_over=True, has_failed=True))
+        assert value.asked == []
+        value.follow(source(has_reports=False, is_over=True, has_failed=True))
         await asyncio.sleep(SETTLE_SECONDS + 1)
-        assert told.steps() == {3: ("Exited", None)}
-        assert sorted(set(told.asked)) == ["DescribeLogStreams", "GetLogEvents"]
+        assert value.steps() == {3: ("Exited", None)}
+        assert sorted(set(value.asked)) == ["DescribeLogStreams", "GetLogEvents"]
 
     run(url, scene)
 
@@ -199,26 +200,26 @@ def test_of_ranks_that_do_not_report_their_launcher_speaks(url: str, logs: Cloud
 def test_a_log_that_is_not_there_is_waited_for(url: str, logs: CloudWatchLogsClient) -> None:
     logs.delete_log_group(logGroupName=GROUP)
 
-    async def scene(told: Told) -> None:
-        told.follow(source())
+    async def scene(value: Recorder) -> None:
+        value.follow(source())
         await asyncio.sleep(1)
         logs.create_log_group(logGroupName=GROUP)
-        put(logs, f"{NAME}/algo-1-1", 10, line(0, 10, step=3))
+        put_lines(logs, f"{NAME}/algo-1-1", 10, line(0, 10, step=3))
         await asyncio.sleep(LOOK_SECONDS)
-        assert told.steps() == {0: ("Running", 3)}
+        assert value.steps() == {0: ("Running", 3)}
 
     run(url, scene)
 
 
 def test_another_attempt_is_another_log(url: str, logs: CloudWatchLogsClient) -> None:
-    put(logs, f"{NAME}/algo-1-1", 10, line(0, 10, step=3))
+    put_lines(logs, f"{NAME}/algo-1-1", 10, line(0, 10, step=3))
 
-    async def scene(told: Told) -> None:
-        told.follow(source())
+    async def scene(value: Recorder) -> None:
+        value.follow(source())
         await asyncio.sleep(1)
-        told.follow(replace(source(), attempt=2, name="digits-0123456789-2"))
-        assert told.follower.agents(UID, 1) == ()
+        value.follow(replace(source(), attempt=2, name="digits-0123456789-2"))
+        assert value.follower.agents(UID, 1) == ()
         await asyncio.sleep(1)
-        assert told.follower.agents(UID, 2) == ()
+        assert value.follower.agents(UID, 2) == ()
 
     run(url, scene)

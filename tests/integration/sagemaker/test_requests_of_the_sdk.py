@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON
-from muster.api.load import load_bytes
-from muster.api.problems import InvalidResource
-from muster.api.validate import validate
-from muster.backends.sagemaker.image_facts import image_facts
-from muster.backends.sagemaker.request.render import request
-from muster.backends.sagemaker.request.setting import Setting
+from muster.api.field_problems import InvalidResource
+from muster.api.validation.validate import validate
+from muster.api.yaml.load import load_bytes
 from muster.importers.sagemaker.jobs import Sources, imported
 from muster.importers.sagemaker.notebook import Part
-from muster.importers.sagemaker.recording import EstimatorFit, Recording, TrainerRun
 from muster.importers.sagemaker.script_run import NoAnswer, Order, run_script
-from muster.importers.sagemaker.translation import Place
+from muster.importers.sagemaker.translate.recording import EstimatorFit, Recording, TrainerRun
+from muster.importers.sagemaker.translate.translation import Place
+from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.request.render import request
+from muster.render.sagemaker.request.setting import Setting
 from muster_dev import sagemaker_sdk
 from muster_dev.places import ROOT
 from sagemaker_sdk.estimator_cases import Case, cases
@@ -29,7 +29,7 @@ from sagemaker_sdk.launch_script import SOURCE, launch_script
 
 ACCOUNT = "111122223333"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/SageMakerRole"
-GOLDEN = ROOT / "tests" / "unit" / "sagemaker" / "golden"
+GOLDEN = ROOT / "tests" / "unit" / "render" / "sagemaker" / "golden"
 SCRIPTS = ["train.py", "train.sh", "parts/train.py"]
 SEED, COUNT = 20261121, 250
 
@@ -77,14 +77,14 @@ def differences(
     questions: Sequence[Case], answers: Mapping[str, Mapping[str, JSON]], folder: Path
 ) -> list[tuple[Case, Mapping[str, JSON], Mapping[str, JSON]]]:
     """The cases of which muster makes something else than the SDK, and what the two make of them."""
-    found = []
+    result = []
     for case, run in zip(questions, imported_runs(questions, folder), strict=True):
         theirs, ours = answers[case.name], asked_of_muster(case, run, folder)
         both_refuse = "refused" in theirs and "refused" in ours
         knows_better = any(reason in str(ours.get("refused")) for reason in REFUSED_BY_THE_SERVICE)
         if ours != theirs and not both_refuse and not knows_better:
-            found.append((case, theirs, ours))
-    return found
+            result.append((case, theirs, ours))
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +94,8 @@ def answers() -> dict[str, Mapping[str, JSON]]:
 
 
 def golden_cases() -> list[Case]:
-    given = json.loads((GOLDEN / "cases.json").read_text(encoding="utf-8"))
-    return [Case(f"golden-{name.replace('_', '-')}", "us-west-2", **case) for name, case in given.items()]
+    document = json.loads((GOLDEN / "cases.json").read_text(encoding="utf-8"))
+    return [Case(f"golden-{name.replace('_', '-')}", "us-west-2", **case) for name, case in document.items()]
 
 
 def test_muster_sends_what_the_sdk_sends_and_refuses_what_it_refuses(

@@ -13,8 +13,8 @@ from muster_dev.places import ROOT
 @pytest.fixture(scope="module")
 def sdk() -> dict[str, list[str]]:
     script = ROOT / "tests" / "sagemaker_sdk" / "signatures.py"
-    found: dict[str, list[str]] = json.loads(sagemaker_sdk.answer(script, ""))
-    return found
+    result: dict[str, list[str]] = json.loads(sagemaker_sdk.answer(script, ""))
+    return result
 
 
 @pytest.mark.parametrize(

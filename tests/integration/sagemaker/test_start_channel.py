@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON, Document
-from muster.api.validate import validate
-from muster.backends.sagemaker.image_facts import image_facts
-from muster.backends.sagemaker.request.render import request
-from muster.backends.sagemaker.request.setting import Setting
+from muster.api.validation.validate import validate
+from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.request.render import request
+from muster.render.sagemaker.request.setting import Setting
 
 PROGRAM = """\
 import json, os, sys
@@ -27,10 +27,10 @@ class Container:
 
     def __init__(self, folder: Path, launcher: str) -> None:
         self.base = folder / "ml"
-        found = request(validate(Document(resource(launcher))), Setting("us-west-2", "1" * 12, "vit-1"), image_facts())
-        assert found.archive is not None
-        self.uri = found.archive.uri
-        for uri, content in found.archive.objects.items():
+        result = request(validate(Document(resource(launcher))), Setting("us-west-2", "1" * 12, "vit-1"), image_facts())
+        assert result.archive is not None
+        self.uri = result.archive.uri
+        for uri, content in result.archive.objects.items():
             # the script's own paths, moved to where they are here
             self._write(f"input/data/sm_drivers/{Path(uri).name}", content.replace(b"/opt/ml", str(self.base).encode()))
         self._write("input/data/code/train.py", PROGRAM.encode())
@@ -40,7 +40,7 @@ class Container:
         (code / "train.py").unlink()
         hosts: JSON = {"hosts": ["algo-1", "algo-2"], "current_host": "algo-2"}
         self._write("input/config/resourceconfig.json", json.dumps(hosts).encode())
-        started = found.body["AlgorithmSpecification"]
+        started = result.body["AlgorithmSpecification"]
         assert isinstance(started, dict)
         self.words = [*texts(started["ContainerEntrypoint"]), *texts(started["ContainerArguments"])]
 
@@ -104,7 +104,7 @@ def test_the_command_runs_in_the_codes_folder(tmp_path: Path, launcher: str) -> 
     assert container.uri == "s3://sagemaker-us-west-2-111111111111/vit-1/input/code/sourcedir.tar.gz"
 
 
-def test_mpi_without_the_toolkit_is_told(tmp_path: Path) -> None:
+def test_mpi_without_the_toolkit_is_an_error(tmp_path: Path) -> None:
     done = Container(tmp_path, "mpi").start()
     assert done.returncode == 1
     assert "this image lacks: pip install sagemaker-training" in done.stderr

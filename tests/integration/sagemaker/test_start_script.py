@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON
-from muster.api.sagemaker_distribution import Distribution, SageMakerMpi
-from muster.api.sagemaker_launch import Launch
-from muster.backends.agent_archive import agent_archive
-from muster.backends.sagemaker.request.start_script import start_files
-from unit.sagemaker.builders import sagemaker_job
+from muster.api.spec.sagemaker.distribution import Distribution, SageMakerMpi
+from muster.api.spec.sagemaker.launch import Launch
+from muster.render.agent_archive import agent_archive
+from muster.render.sagemaker.request.start_script import start_files
+from unit.render.sagemaker.builders import sagemaker_job
 
 HOSTS = ["algo-1", "algo-2"]
 
@@ -52,13 +52,13 @@ class Hosts:
             env={"PATH": os.environ["PATH"], "SAGEMAKER_BASE_DIR": str(self.folder / host), **variables},
         )
 
-    def told(self, host: str, *arguments: str, **variables: str) -> list[dict[str, JSON]]:
+    def run(self, host: str, *arguments: str, **variables: str) -> list[dict[str, JSON]]:
         """What each rank of the host saw, in the ranks' order."""
         started = self.start(host, *arguments, **variables)
         printed, _ = started.communicate(timeout=60)
         assert started.returncode == 0
-        seen: list[dict[str, JSON]] = [json.loads(line) for line in printed.splitlines()]
-        return sorted(seen, key=lambda each: str(each.get("RANK")))
+        visited: list[dict[str, JSON]] = [json.loads(line) for line in printed.splitlines()]
+        return sorted(visited, key=lambda each: str(each.get("RANK")))
 
 
 def python(program: str) -> list[JSON]:
@@ -67,7 +67,7 @@ def python(program: str) -> list[JSON]:
 
 def test_ranks_without_a_launcher_find_their_places(tmp_path: Path) -> None:
     hosts = Hosts(tmp_path, {"launcher": {"direct": {}}, "procsPerNode": 2, "command": python(SHOW)})
-    seen = [rank for host in HOSTS for rank in hosts.told(host, "--lr", "3e-05")]
+    seen = [rank for host in HOSTS for rank in hosts.run(host, "--lr", "3e-05")]
     assert [rank["RANK"] for rank in seen] == ["0", "1", "2", "3"]
     assert [rank["LOCAL_RANK"] for rank in seen] == ["0", "1", "0", "1"]
     assert {rank["WORLD_SIZE"] for rank in seen} == {"4"}
@@ -82,14 +82,14 @@ def test_ranks_without_a_launcher_find_their_places(tmp_path: Path) -> None:
 
 def test_a_node_s_devices_are_counted_where_the_toolkit_has_counted_them(tmp_path: Path) -> None:
     hosts = Hosts(tmp_path, {"launcher": {"direct": {}}, "command": python(SHOW)})
-    assert len(hosts.told("algo-1", SM_NUM_GPUS="3", SM_NUM_NEURONS="0")) == 3
-    assert len(hosts.told("algo-1", SM_NUM_GPUS="0", SM_NUM_NEURONS="2")) == 2
-    assert len(hosts.told("algo-1", SM_NUM_GPUS="0", SM_NUM_NEURONS="0")) == 1
+    assert len(hosts.run("algo-1", SM_NUM_GPUS="3", SM_NUM_NEURONS="0")) == 3
+    assert len(hosts.run("algo-1", SM_NUM_GPUS="0", SM_NUM_NEURONS="2")) == 2
+    assert len(hosts.run("algo-1", SM_NUM_GPUS="0", SM_NUM_NEURONS="0")) == 1
 
 
 def test_a_command_of_a_node_finds_what_its_own_launcher_needs(tmp_path: Path) -> None:
     hosts = Hosts(tmp_path, {"launcher": {"perNode": {}}, "procsPerNode": 4, "command": python(SHOW)})
-    (seen,) = hosts.told("algo-2", SM_HOSTS="the toolkit's")
+    (seen,) = hosts.run("algo-2", SM_HOSTS="the toolkit's")
     assert {name: seen[name] for name in seen if name.startswith("PET_")} == {
         "PET_NNODES": "2",
         "PET_NPROC_PER_NODE": "4",
@@ -106,7 +106,7 @@ def test_a_rank_that_the_toolkit_started_keeps_its_place(tmp_path: Path) -> None
         "Toolkit", distribution=Distribution(mpi=SageMakerMpi()), program="muster_start.py", by_script=True
     )
     hosts = Hosts(tmp_path, {"launcher": {"mpi": {}}, "command": python(SHOW)}, toolkit)
-    (seen,) = hosts.told("algo-2", "--x", "1", MASTER_ADDR="elsewhere", RANK="7")
+    (seen,) = hosts.run("algo-2", "--x", "1", MASTER_ADDR="elsewhere", RANK="7")
     assert (seen["MASTER_ADDR"], seen["RANK"], seen["words"]) == ("elsewhere", "7", ["--x", "1"])
     assert not [name for name in seen if name.startswith("PET_")]
 
@@ -145,7 +145,7 @@ def test_a_stop_while_the_ranks_are_being_started_reaches_them_all(tmp_path: Pat
     assert started.returncode == 128 + signal.SIGTERM
 
 
-def test_torchrun_is_told_the_world(tmp_path: Path) -> None:
+def test_torchrun_gets_the_world_size(tmp_path: Path) -> None:
     hosts = Hosts(
         tmp_path,
         {
@@ -159,7 +159,7 @@ def test_torchrun_is_told_the_world(tmp_path: Path) -> None:
     torchrun = programs / "torchrun"
     torchrun.write_text(f"#!{sys.executable}\n{SHOW}\n")
     torchrun.chmod(0o755)
-    (seen,) = hosts.told("algo-2", "--lr", "1", PATH=f"{programs}:{os.environ['PATH']}")
+    (seen,) = hosts.run("algo-2", "--lr", "1", PATH=f"{programs}:{os.environ['PATH']}")
     assert seen["words"] == [
         *("--nnodes", "2", "--nproc_per_node", "2"),
         *("--node_rank", "1", "--master_addr", "algo-1", "--master_port", "7777"),
@@ -171,7 +171,7 @@ def test_torchrun_itself_starts_the_ranks(tmp_path: Path) -> None:
     changes: dict[str, JSON] = {"launcher": {"torchrun": {}}, "procsPerNode": 2, "command": python(SHOW)}
     hosts = Hosts(tmp_path, changes, names=["algo-1"])
     own = str(Path(sys.executable).parent)
-    seen = hosts.told("algo-1", PATH=f"{own}:{os.environ['PATH']}", OMP_NUM_THREADS="1")
+    seen = hosts.run("algo-1", PATH=f"{own}:{os.environ['PATH']}", OMP_NUM_THREADS="1")
     assert [(rank["RANK"], rank["WORLD_SIZE"]) for rank in seen] == [("0", "2"), ("1", "2")]
 
 
@@ -183,11 +183,11 @@ def test_a_rank_tells_how_it_is_where_the_agent_lies_beside(tmp_path: Path) -> N
         assert started.stdout is not None
         lines = started.stdout.read().splitlines()
     assert started.returncode == 3
-    told = [json.loads(line.removeprefix("[muster] ")) for line in lines if line.startswith("[muster] ")]
-    ends = {line["rank"]: line.get("exit_code") for line in told if line["event"] == "ended"}
+    document = [json.loads(line.removeprefix("[muster] ")) for line in lines if line.startswith("[muster] ")]
+    ends = {line["rank"]: line.get("exit_code") for line in document if line["event"] == "ended"}
     assert 3 in ends.values()
     assert set(ends) <= {2, 3}
-    assert {line["world"] for line in told} == {4}
+    assert {line["world"] for line in document} == {4}
 
 
 def test_a_rank_that_the_toolkit_started_tells_its_steps(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import json
 
-from muster.api import sagemaker_support as ours
+from muster.api.spec.sagemaker import support as ours
 from muster_dev import sagemaker_sdk
 from muster_dev.places import ROOT
 

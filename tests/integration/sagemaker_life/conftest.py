@@ -1,11 +1,11 @@
-"""Credentials that nobody has, and connections that all tests share."""
+"""Made-up credentials, and connections that all tests share."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from made_up_credentials import with_made_up_credentials
-from sagemaker_site.site import Wire
+from fakes.made_up_credentials import with_made_up_credentials
+from fakes.sagemaker_site.site import Wire
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from sagemaker_service.jobs import ENDED
-from sagemaker_service.script import Script, completing, failing, no_capacity, until_training
-from sagemaker_site.site import Site, spec
+from fakes.sagemaker_service.jobs import ENDED
+from fakes.sagemaker_service.script import Script, completing, failing, no_capacity, until_training
+from fakes.sagemaker_site.site import Site, spec
 
 JOB = "vit"
 CRASH = 'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "raise ValueError: no such layer"'
@@ -50,7 +50,7 @@ class Ending:
     """What is left, with all left out that differs from run to run."""
 
     phase: str
-    incarnation: int
+    attempt: int
     conditions: frozenset[tuple[str, str, str]]
     jobs: tuple[tuple[str, str], ...]
     earlier: tuple[tuple[int, str, str], ...]
@@ -65,13 +65,13 @@ def ending(site: Site) -> Ending:
     if site.stored.read(JOB) is None:
         return Ending("", 0, frozenset(), jobs, (), events)
     status = site.status(JOB)
-    told = None if status.backend is None else status.backend.sagemaker
+    record = None if status.backend is None else status.backend.sagemaker
     return Ending(
         phase=status.phase,
-        incarnation=status.incarnation,
+        attempt=status.attempt,
         conditions=frozenset((one.type, one.status, one.reason) for one in status.conditions),
         jobs=jobs,
-        earlier=() if told is None else tuple((one.attempt, one.status, one.reason) for one in told.earlier),
+        earlier=() if record is None else tuple((one.attempt, one.status, one.reason) for one in record.earlier),
         events=events,
     )
 
@@ -83,19 +83,19 @@ def wrongs(site: Site) -> list[str]:
     ]
     names = [str(call.request["TrainingJobName"]) for call in made]
     attempts = [job.tags["muster.dev/attempt"] for job in site.service.jobs().by_name.values()]
-    found = [f"{name} was made twice" for name in set(names) if names.count(name) > 1]
-    found += [f"attempt {one} has two training jobs" for one in set(attempts) if attempts.count(one) > 1]
-    found += _together(site)
+    result = [f"{name} was made twice" for name in set(names) if names.count(name) > 1]
+    result += [f"attempt {one} has two training jobs" for one in set(attempts) if attempts.count(one) > 1]
+    result += _together(site)
     if site.stored.read(JOB) is None:
         now = site.service.now()
         left = [name for name, job in site.service.jobs().by_name.items() if job.state(now)[1].status not in ENDED]
-        found += [f"{name} was left running" for name in left]
+        result += [f"{name} was left running" for name in left]
     for statuses in site.stored.statuses.values():
-        starts = [one.get("incarnation", 0) for one in statuses]
-        found += ["the incarnation fell"] if starts != sorted(starts) else []
+        starts = [one.get("attempt", 0) for one in statuses]
+        result += ["the attempt fell"] if starts != sorted(starts) else []
         ends = [_is_over(one) for one in statuses]
-        found += ["an end was taken back"] if ends != sorted(ends) else []
-    return found
+        result += ["an end was taken back"] if ends != sorted(ends) else []
+    return result
 
 
 def _together(site: Site) -> list[str]:
@@ -167,7 +167,9 @@ def _finalizers(site: Site) -> list[str]:
 TRAINS = until_training()
 COMPLETES = Life("completes", looks_on, "Succeeded")
 FAILS = Life("fails", looks_on, "Failed", (failing(CRASH),))
-RESTARTS = Life("restarts", looks_on, "Succeeded", (failing(CRASH), completing()), {"recovery": {"maxRestarts": 2}})
+RESTARTS = Life(
+    "restarts", looks_on, "Succeeded", (failing(CRASH), completing()), {"failurePolicy": {"maxRestarts": 2}}
+)
 WAITS = Life("waits for capacity", looks_on, "Succeeded", (no_capacity(), no_capacity(), completing()))
 RESUMES = Life("resumes", suspends_and_resumes, "Succeeded", (TRAINS, completing()))
 THINKS_BETTER = Life("resumes early", suspends_and_thinks_better, "Succeeded", (TRAINS, completing()))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from muster.api import tenancy
-from muster.api.tenancy_spec import BucketGrant, Tenant
-from muster.runtime.cluster.resource import FINALIZER
-from sagemaker_service.script import failing, until_training
-from sagemaker_site.life import Life, lived_on
-from sagemaker_site.site import HERE, THERE, Site, Wire, spec
-from training_job_requests import training_job_request
-from unit.sagemaker.builders import ROLE
+from fakes.sagemaker_service.script import failing, until_training
+from fakes.sagemaker_site.life import Life, lived_on
+from fakes.sagemaker_site.site import HERE, THERE, Site, Wire, spec
+from muster.api.backends import TRAINING_JOB_FINALIZER
+from muster.api.config import tenancy
+from muster.api.config.tenancy_spec import BucketGrant, Tenant
+from support.training_job_requests import training_job_request
+from unit.render.sagemaker.builders import ROLE
 
 NAME = "vit-4a49acf8a6-1"
 ADMIN = "arn:aws:iam::111122223333:role/Admin"
@@ -55,10 +55,10 @@ def test_what_sagemaker_refuses_opens_no_door(wire: Wire) -> None:
     lived(wire, life)
 
 
-def test_a_change_between_suspension_and_resumption_that_nobody_saw_is_not_admitted_either(wire: Wire) -> None:
+def test_an_unobserved_change_between_suspension_and_resumption_is_not_admitted_either(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: failing("AlgorithmError: x", 60.0)
-        site.stored.create("vit", spec(recovery={"maxRestarts": 3}))
+        site.stored.create("vit", spec(failurePolicy={"maxRestarts": 3}))
         await site.until(lambda: site.phase() == "Running")
         site.stored.change("vit", suspend=True)
         site.stored.change("vit", suspend=False, sagemaker=block(role=ADMIN))
@@ -131,7 +131,7 @@ def test_who_puts_the_finalizer_on_a_refused_job_and_deletes_it_borrows_no_role(
     async def life(site: Site) -> None:
         site.stored.create("vit", spec(sagemaker=block(assumeRoleArn=ELSEWHERE)))
         await site.until(lambda: "assumeRoleArn" in site.condition("Accepted")[2])
-        site.stored.forge("vit", [FINALIZER])
+        site.stored.forge("vit", [TRAINING_JOB_FINALIZER])
         site.stored.delete("vit")
         await site.until(lambda: site.stored.read("vit") is None)
         assert site.operator is not None

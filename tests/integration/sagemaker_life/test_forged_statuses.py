@@ -1,4 +1,4 @@
-"""Statuses that others wrote, restored or took off: no training job is left running, and nobody else's is stopped."""
+"""Statuses that others wrote, restored or removed: no training job is left running, and no foreign one is stopped."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-import virtual_time
-from muster.runtime.cluster.resource import FINALIZER
-from sagemaker_service.jobs import ENDED
-from sagemaker_service.script import until_training
-from sagemaker_site.site import HERE, THERE, Fate, Site, Wire, spec
-from training_job_requests import training_job_request
+from fakes.sagemaker_service.jobs import ENDED
+from fakes.sagemaker_service.script import until_training
+from fakes.sagemaker_site.site import HERE, THERE, Fate, Site, Wire, spec
+from muster.api.backends import TRAINING_JOB_FINALIZER
+from support import virtual_time
+from support.training_job_requests import training_job_request
 
 NAME = "vit-4a49acf8a6-1"
 COMPLETE = {
@@ -44,7 +44,7 @@ async def trains(site: Site, **changes: Any) -> None:
 
 
 async def second_attempt(site: Site) -> dict[str, Any]:
-    """The job is suspended and resumed; what its status told of its first training job."""
+    """Suspend and resume the job; return the status of its first training job."""
     await trains(site)
     resource = site.stored.read("vit")
     assert resource is not None
@@ -57,7 +57,7 @@ async def second_attempt(site: Site) -> dict[str, Any]:
 
 
 def forge(site: Site, **record: Any) -> None:
-    site.stored.forge("vit", [FINALIZER], backend={"sagemaker": record})
+    site.stored.forge("vit", [TRAINING_JOB_FINALIZER], backend={"sagemaker": record})
 
 
 def running(site: Site) -> list[str]:
@@ -72,7 +72,7 @@ def is_let_go(site: Site) -> bool:
 
 FORGERIES = [
     pytest.param({"region": THERE.region}, id="region"),
-    pytest.param({"region": THERE.region, "arn": None}, id="region of one that nobody saw"),
+    pytest.param({"region": THERE.region, "arn": None}, id="region of an unobserved one"),
     pytest.param({"trainingJobName": "somebody-elses"}, id="name"),
     pytest.param({"attempt": 7}, id="attempt"),
 ]
@@ -80,7 +80,7 @@ FORGERIES = [
 
 @pytest.mark.parametrize("dies", [True, False])
 @pytest.mark.parametrize("record", FORGERIES)
-def test_a_training_job_is_found_and_stopped_whatever_is_told_of_it(
+def test_a_training_job_is_found_and_stopped_whatever_the_status_says(
     wire: Wire, record: dict[str, Any], *, dies: bool
 ) -> None:
     async def life(site: Site) -> None:
@@ -97,7 +97,7 @@ def test_a_training_job_is_found_and_stopped_whatever_is_told_of_it(
 
 
 @pytest.mark.parametrize("record", FORGERIES[:3])
-def test_what_was_told_wrongly_is_put_right(wire: Wire, record: dict[str, Any]) -> None:
+def test_a_wrong_status_is_corrected(wire: Wire, record: dict[str, Any]) -> None:
     async def life(site: Site) -> None:
         await trains(site)
         forge(site, **record)
@@ -117,7 +117,7 @@ def test_an_old_status_that_was_restored_leaves_no_training_job_running(wire: Wi
     async def life(site: Site) -> None:
         before = await second_attempt(site)
         site.stored.wipe("vit")
-        site.stored.forge("vit", [FINALIZER], **before)
+        site.stored.forge("vit", [TRAINING_JOB_FINALIZER], **before)
         site.operator_dies()
         if deletes:
             site.stored.delete("vit")
@@ -128,12 +128,12 @@ def test_an_old_status_that_was_restored_leaves_no_training_job_running(wire: Wi
 
 
 @pytest.mark.parametrize("dies", [True, False])
-def test_an_end_that_somebody_else_told_does_not_leave_a_training_job_running(wire: Wire, *, dies: bool) -> None:
+def test_a_forged_end_does_not_leave_a_training_job_running(wire: Wire, *, dies: bool) -> None:
     async def life(site: Site) -> None:
         await trains(site)
         if dies:
             site.operator_dies()
-        site.stored.forge("vit", [FINALIZER], conditions=[COMPLETE])
+        site.stored.forge("vit", [TRAINING_JOB_FINALIZER], conditions=[COMPLETE])
         await site.until(lambda: is_let_go(site))
         assert running(site) == []
 

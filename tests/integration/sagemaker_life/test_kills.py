@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-import virtual_time
+from fakes.sagemaker_service.faults import Fault, share
+from fakes.sagemaker_site.site import Fate, Site, Wire
 from integration.sagemaker_life.lives import LIVES, Ending, Life, ending, wrongs
-from sagemaker_service.faults import Fault, share
-from sagemaker_site.site import Fate, Site, Wire
+from support import virtual_time
 
 SETTLE_SECONDS = 400.0
 """After all is over: what would come afterwards had time to."""
@@ -74,19 +74,19 @@ def test_a_killed_operator_costs_nothing(wire: Wire, life: Life) -> None:
     clean = live(wire, life, lambda _: "pass")
     assert clean.wrongs == []
     steps = [(what, clean.calls[: index + 1].count(what)) for index, what in enumerate(clean.calls)]
-    found, missed = {}, 0
+    result, missed = {}, 0
     for what, nth in steps:
         if what == "ListTrainingJobs" and nth > LISTS:
             continue
         for fate in ("before", "after"):
             lived = live(wire, life, AtCall(what, nth, fate))
             wrong = [*lived.wrongs, *([] if lived.ending == clean.ending else [f"{lived.ending}\nnot {clean.ending}"])]
-            # A step of the clean life may not come in another one, such as an event that is told once more.
+            # A step of the undisturbed run may not occur twice in another one, such as an event.
             missed += lived.deaths == 0
             if wrong:
-                found[what, nth, fate] = wrong
+                result[what, nth, fate] = wrong
     assert missed <= MISSED
-    assert not found, "\n".join(f"{step}: {wrong}" for step, wrong in found.items())
+    assert not result, "\n".join(f"{step}: {wrong}" for step, wrong in result.items())
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -96,5 +96,5 @@ def test_answers_that_do_not_come_cost_nothing(wire: Wire, life: Life, seed: int
     kinds = (Fault.FAIL, Fault.FAIL_AFTER, Fault.DROP, Fault.DROP_AFTER, Fault.THROTTLE)
     lived = live(wire, life, lambda _: "pass", share(FAILING, seed, *kinds))
     assert lived.wrongs == []
-    # That AWS failed for a while may be told.
+    # A temporary failure of AWS may be reported.
     assert replace(lived.ending, events=frozenset()) == replace(clean.ending, events=frozenset())

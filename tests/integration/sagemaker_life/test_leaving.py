@@ -7,11 +7,11 @@ import logging
 
 import pytest
 
-from muster.aws.training_job import ENDED
-from sagemaker_service.faults import Fault
-from sagemaker_service.script import until_training
-from sagemaker_site.life import lived
-from sagemaker_site.site import HERE, Site, Wire, spec
+from fakes.sagemaker_service.faults import Fault
+from fakes.sagemaker_service.script import until_training
+from fakes.sagemaker_site.life import lived
+from fakes.sagemaker_site.site import HERE, Site, Wire, spec
+from muster.objects.aws.training_job import ENDED
 
 MINUTE = 60.0
 
@@ -31,13 +31,13 @@ def _runs(site: Site) -> bool:
     return any(state not in ENDED for state in states)
 
 
-async def _gone(site: Site) -> None:
+async def _is_deleted(site: Site) -> None:
     await site.until(lambda: site.stored.read("vit") is None)
     await site.until_settled(5.0)
 
 
 async def _goes_with_its_training_job(site: Site) -> None:
-    await _gone(site)
+    await _is_deleted(site)
     assert not _runs(site)
     assert not _left_running(site)
 
@@ -108,7 +108,7 @@ def test_another_operator_counts_from_its_own_beginning(wire: Wire, caplog: pyte
         site.operator_dies()
         await site.until(lambda: site.deaths == 1)
         died_at = site.now()
-        await _gone(site)
+        await _is_deleted(site)
         assert site.now() - died_at > 10 * MINUTE
         (message,) = _left_running(site)
         command = f"`aws sagemaker stop-training-job --training-job-name {name} --region {HERE.region}`"
@@ -127,7 +127,7 @@ def test_giving_up_always_says_what_a_person_can_do(wire: Wire, is_wiped: bool) 
             site.stored.wipe("vit")
         site.service.faults.chance = lambda _: Fault.UNKNOWN_CALLER
         site.stored.delete("vit")
-        await _gone(site)
+        await _is_deleted(site)
         (message,) = _left_running(site)
         wanted = "list-training-jobs --status-equals InProgress" if is_wiped else "stop-training-job"
         assert f"aws sagemaker {wanted}" in message

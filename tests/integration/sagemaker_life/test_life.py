@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from fakes.sagemaker_service.faults import Fault
+from fakes.sagemaker_service.jobs import ENDED
+from fakes.sagemaker_service.policy import Policy
+from fakes.sagemaker_service.script import Stage, completing, failing, until_training
+from fakes.sagemaker_site.life import lived
+from fakes.sagemaker_site.site import HERE, Site, Wire, spec
+from muster.api.backends import TRAINING_JOB_FINALIZER
 from muster.api.document import Document
-from muster.api.validate import validate
-from muster.backends.sagemaker.notes import training_notes
-from muster.runtime.cluster.resource import FINALIZER
-from sagemaker_service.faults import Fault
-from sagemaker_service.jobs import ENDED
-from sagemaker_service.policy import Policy
-from sagemaker_service.script import Stage, completing, failing, until_training
-from sagemaker_site.life import lived
-from sagemaker_site.site import HERE, Site, Wire, spec
+from muster.api.validation.validate import validate
+from muster.render.sagemaker.notes import training_notes
 
 NAME = "vit-4a49acf8a6-1"
-LOGS = Path(__file__).parents[2] / "unit" / "sagemaker" / "logs"
+LOGS = Path(__file__).parents[2] / "unit" / "diagnose" / "sagemaker" / "logs"
 
 
 def test_all_that_sagemaker_tells_is_in_the_status(wire: Wire) -> None:
@@ -32,13 +32,20 @@ def test_all_that_sagemaker_tells_is_in_the_status(wire: Wire) -> None:
         assert [(one.state, one.ranks) for one in running.ranks.by_state] == [("Unknown", "0-1")]
         assert running.ranks.details == ()
         await site.until(lambda: site.phase() == "Succeeded")
-        told = site.record()
-        assert [one.status for one in told.history] == ["Starting", "Downloading", "Training", "Uploading", "Completed"]
-        assert (told.training_job_name, told.attempt, told.status) == (NAME, 1, "Completed")
-        assert told.arn == f"arn:aws:sagemaker:us-west-2:111122223333:training-job/{NAME}"
-        assert (told.billable_seconds, told.instance_type, told.instance_count) == (80, "ml.c5.xlarge", 2)
+        value = site.record()
+        assert [one.status for one in value.history] == [
+            "Starting",
+            "Downloading",
+            "Training",
+            "Uploading",
+            "Completed",
+        ]
+        assert (value.training_job_name, value.attempt, value.status) == (NAME, 1, "Completed")
+        assert value.arn == f"arn:aws:sagemaker:us-west-2:111122223333:training-job/{NAME}"
+        assert (value.billable_seconds, value.instance_type, value.instance_count) == (80, "ml.c5.xlarge", 2)
         assert (
-            told.console_url == f"https://us-west-2.console.aws.amazon.com/sagemaker/home?region=us-west-2#/jobs/{NAME}"
+            value.console_url
+            == f"https://us-west-2.console.aws.amazon.com/sagemaker/home?region=us-west-2#/jobs/{NAME}"
         )
         progress = site.status().progress
         assert progress is not None
@@ -64,7 +71,7 @@ def test_the_rank_that_failed_first_is_named(wire: Wire) -> None:
     lived(wire, life)
 
 
-def test_want_of_room_is_told_and_waited_out(wire: Wire) -> None:
+def test_missing_capacity_is_reported_and_waited_for(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().quota["ml.c5.xlarge"] = 0
         site.stored.create("vit", spec())
@@ -91,7 +98,7 @@ def test_missing_rights_are_a_condition_and_are_asked_for_again(wire: Wire) -> N
         site.stored.create("vit", spec())
         await site.until(lambda: site.condition("Stalled")[1] == "AwsAccessDenied")
         message = site.condition("Stalled")[2]
-        assert "may not do sagemaker:CreateTrainingJob on " in message
+        assert "is not allowed to do sagemaker:CreateTrainingJob on " in message
         assert site.condition("Accepted")[0] == "True"
         site.service.policy = None
         await site.until(lambda: site.phase() == "Succeeded")
@@ -137,8 +144,8 @@ def test_a_finalizer_is_given_up_when_the_credentials_have_expired_for_good(wire
         await site.until(lambda: site.stored.read("vit") is None)
         assert site.now() - deleted_at > 590
         await site.until_settled(5.0)
-        (told,) = [one for one in site.stored.events if one["reason"] == "TrainingJobLeftRunning"]
-        assert "expired" in told["message"]
+        (event,) = [one for one in site.stored.events if one["reason"] == "TrainingJobLeftRunning"]
+        assert "expired" in event["message"]
 
     lived(wire, life)
 
@@ -156,7 +163,7 @@ def test_a_request_that_is_refused_is_not_accepted(wire: Wire) -> None:
     lived(wire, life)
 
 
-def test_somebody_elses_training_job_is_left_alone(wire: Wire) -> None:
+def test_a_foreign_training_job_is_left_alone(wire: Wire) -> None:
     async def life(site: Site) -> None:
         request = {"TrainingJobName": NAME, **_plain_request()}
         site.service.jobs().create(request, site.service.now())
@@ -185,11 +192,11 @@ def test_who_has_to_wait_for_a_name_asks_for_it_once(wire: Wire) -> None:
     lived(wire, life)
 
 
-def test_somebody_elses_training_job_is_not_forgotten_with_the_job(wire: Wire) -> None:
+def test_a_foreign_training_job_is_not_deleted_with_the_job(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.policy = None
         site.service.jobs().create({"TrainingJobName": NAME, **_plain_request()}, site.service.now())
-        site.stored.create("vit", spec(activeDeadlineSeconds=60, cleanup={"afterSeconds": 10}))
+        site.stored.create("vit", spec(activeDeadlineSeconds=60, ttlSecondsAfterFinished=10))
         await site.until(lambda: site.phase() == "Failed")
         await site.until_settled(3600.0)
         assert not site.service.called("DeleteTrainingJob")
@@ -198,7 +205,7 @@ def test_somebody_elses_training_job_is_not_forgotten_with_the_job(wire: Wire) -
     lived(wire, life)
 
 
-def test_a_forged_status_stops_nobody_elses_training_job(wire: Wire) -> None:
+def test_a_forged_status_stops_no_foreign_training_job(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: until_training()
         site.stored.create("victim", spec())
@@ -206,7 +213,8 @@ def test_a_forged_status_stops_nobody_elses_training_job(wire: Wire) -> None:
         victims = site.record("victim")
         site.stored.create("vit", spec(suspend=True))
         await site.until(lambda: site.phase() == "Suspended")
-        site.stored.forge("vit", [FINALIZER], backend={"sagemaker": victims.model_dump(mode="json", by_alias=True)})
+        record = victims.model_dump(mode="json", by_alias=True)
+        site.stored.forge("vit", [TRAINING_JOB_FINALIZER], backend={"sagemaker": record})
         site.stored.delete("vit")
         await site.until(lambda: site.stored.read("vit") is None)
         assert not site.service.called("StopTrainingJob")
@@ -220,7 +228,7 @@ def test_a_training_job_that_no_status_tells_of_is_found_and_stopped(wire: Wire,
     async def life(site: Site) -> None:
         scripts = [until_training(), *(failing("AlgorithmError: it broke") for _ in range(earlier))]
         site.service.jobs().script = lambda _: scripts.pop()
-        site.stored.create("vit", spec(recovery={"maxRestarts": earlier}))
+        site.stored.create("vit", spec(failurePolicy={"maxRestarts": earlier}))
         await site.until(lambda: site.phase() == "Running" and site.record().attempt == earlier + 1)
         site.operator_dies()
         site.stored.wipe("vit")
@@ -244,21 +252,21 @@ def test_a_lost_answer_makes_no_second_training_job(wire: Wire) -> None:
     lived(wire, life)
 
 
-def test_what_somebody_else_stopped_is_not_begun_again(wire: Wire) -> None:
+def test_a_training_job_stopped_by_a_user_is_not_restarted(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: until_training()
-        site.stored.create("vit", spec(recovery={"maxRestarts": 3}))
+        site.stored.create("vit", spec(failurePolicy={"maxRestarts": 3}))
         await site.until(lambda: site.phase() == "Running")
         site.service.jobs().stop({"TrainingJobName": NAME}, site.service.now())
         await site.until(lambda: site.phase() == "Failed")
         assert site.condition("Failed")[1] == "StoppedElsewhere"
-        assert site.status().message == f"Training job {NAME} was stopped: somebody other than muster stopped it"
+        assert site.status().message == f"Training job {NAME} was stopped: it was stopped, but not by muster"
         assert list(site.service.jobs().by_name) == [NAME]
 
     lived(wire, life)
 
 
-def test_what_is_gone_is_looked_for_before_it_is_given_up(wire: Wire) -> None:
+def test_a_missing_training_job_is_searched_for_before_the_job_fails(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: until_training()
         site.stored.create("vit", spec())
@@ -277,7 +285,7 @@ def test_what_is_gone_is_looked_for_before_it_is_given_up(wire: Wire) -> None:
 def test_restarts_are_counted_and_end(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: failing("InternalServerError: We encountered an internal error.")
-        site.stored.create("vit", spec(recovery={"maxRestarts": 2}))
+        site.stored.create("vit", spec(failurePolicy={"maxRestarts": 2}))
         await site.until(lambda: site.phase() == "Failed")
         assert site.record().restarts == 2
         assert [(one.attempt, one.reason) for one in site.record().earlier] == [
@@ -285,7 +293,7 @@ def test_restarts_are_counted_and_end(wire: Wire) -> None:
             (2, "InternalServerError"),
         ]
         assert all(one.billable_seconds is not None for one in site.record().earlier)
-        assert site.status().incarnation == 3
+        assert site.status().attempt == 3
 
     lived(wire, life)
 
@@ -293,7 +301,7 @@ def test_restarts_are_counted_and_end(wire: Wire) -> None:
 def test_what_the_job_asks_for_wrongly_is_not_tried_again(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: failing("ClientError: No S3 objects found under S3 URL s3://team/none")
-        site.stored.create("vit", spec(recovery={"maxRestarts": 2}))
+        site.stored.create("vit", spec(failurePolicy={"maxRestarts": 2}))
         await site.until(lambda: site.phase() == "Failed")
         assert site.condition("Failed")[1] == "ClientError"
         assert len(site.service.jobs().by_name) == 1
@@ -314,7 +322,7 @@ def test_words_that_are_not_known_yet_are_kept(wire: Wire) -> None:
     lived(wire, life)
 
 
-def test_a_finalizer_is_given_up_when_nobody_may_stop_the_training_job(wire: Wire) -> None:
+def test_the_finalizer_is_removed_if_muster_may_not_stop_the_training_job(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().script = lambda _: until_training()
         site.stored.create("vit", spec())
@@ -325,8 +333,10 @@ def test_a_finalizer_is_given_up_when_nobody_may_stop_the_training_job(wire: Wir
         await site.until(lambda: site.stored.read("vit") is None)
         assert site.now() - deleted_at > 590
         await site.until_settled(5.0)
-        (told,) = [one for one in site.stored.events if one["reason"] == "TrainingJobLeftRunning"]
-        assert f"`aws sagemaker stop-training-job --training-job-name {NAME} --region {HERE.region}`" in told["message"]
+        (event,) = [one for one in site.stored.events if one["reason"] == "TrainingJobLeftRunning"]
+        assert (
+            f"`aws sagemaker stop-training-job --training-job-name {NAME} --region {HERE.region}`" in event["message"]
+        )
 
     lived(wire, life)
 
@@ -345,20 +355,19 @@ def test_a_job_that_is_over_is_deleted_without_aws(wire: Wire) -> None:
 
 def test_what_was_kept_for_a_while_is_deleted_after_it(wire: Wire) -> None:
     async def life(site: Site) -> None:
-        site.stored.create("vit", spec(cleanup={"afterSeconds": 600}))
+        site.stored.create("vit", spec(ttlSecondsAfterFinished=600))
         await site.until(lambda: site.phase() == "Succeeded")
         await site.until_settled(590.0)
         assert list(site.service.jobs().by_name) == [NAME]
-        await site.until_settled(30.0)
+        await site.until(lambda: site.stored.read("vit") is None)
         assert not site.service.jobs().by_name
-        assert site.phase() == "Succeeded"
         await site.until_settled(600.0)
         assert len(site.service.called("DeleteTrainingJob")) == 1
 
     lived(wire, life)
 
 
-def test_what_the_spec_says_to_a_cluster_only_is_told_once(wire: Wire) -> None:
+def test_fields_for_clusters_only_are_reported_once(wire: Wire) -> None:
     async def life(site: Site) -> None:
         left_alone = {"queue": {"kueue": "team"}, "template": {"metadata": {"labels": {"a": "b"}}}}
         site.stored.create("vit", spec(**left_alone))
@@ -369,9 +378,9 @@ def test_what_the_spec_says_to_a_cluster_only_is_told_once(wire: Wire) -> None:
         assert resource is not None
         (note,) = training_notes(validate(Document(resource, "the resource")))
         assert site.condition("Accepted") == ("True", "ValidWithRemarks", f"The resource is valid; {note}")
-        (told,) = [one for one in site.stored.events if one["reason"] == "ValidWithRemarks"]
-        assert told["type"] == "Warning"
-        assert "spec.queue, spec.template" in told["message"]
+        (event,) = [one for one in site.stored.events if one["reason"] == "ValidWithRemarks"]
+        assert event["type"] == "Warning"
+        assert "spec.queue, spec.template" in event["message"]
 
     lived(wire, life)
 

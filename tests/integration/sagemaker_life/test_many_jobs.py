@@ -8,34 +8,24 @@ from datetime import datetime, timedelta
 
 import pytest
 
-import virtual_time
-from muster.aws.sweep import SWEEP_SECONDS
-from sagemaker_service.faults import Fault, share
-from sagemaker_service.script import Script, Stage
-from sagemaker_service.service import RATES
-from sagemaker_site.site import Site, Wire, spec
+from fakes.sagemaker_service.faults import Fault, share
+from fakes.sagemaker_service.script import any_training
+from fakes.sagemaker_service.service import RATES
+from fakes.sagemaker_site.site import Site, Wire, spec
+from muster.clients.aws.sweep import SWEEP_SECONDS
+from support import virtual_time
 
 KNOWN_WITHIN = 1.5 * SWEEP_SECONDS
 A_WHILE = (pytest.mark.long, pytest.mark.timeout(1200))
 
 Seen = dict[str, list[tuple[float, tuple[str, str]]]]
-"""What each resource told, and since when."""
+"""The status of each resource, and since when."""
 
 LOOKS_EVERY = 1.0
 """How exactly the test knows since when a resource tells something, in seconds."""
 
 
-def some_script(draw: random.Random) -> Script:
-    return (
-        Stage("Starting", draw.uniform(20, 120)),
-        Stage("Downloading", draw.uniform(1, 30)),
-        Stage("Training", draw.uniform(30, 240)),
-        Stage("Uploading", draw.uniform(1, 15)),
-        Stage("Completed", status="Completed"),
-    )
-
-
-def told(site: Site, name: str) -> tuple[str, str] | None:
+def reason_of(site: Site, name: str) -> tuple[str, str] | None:
     """Status and secondary status, as the resource has them now."""
     status = site.stored.kept[name].get("status", {})
     record = status.get("backend", {}).get("sagemaker", {})
@@ -47,7 +37,7 @@ async def watched(site: Site, names: Sequence[str]) -> Seen:
     seen: Seen = {name: [] for name in names}
     while True:
         for name, states in seen.items():
-            state = told(site, name)
+            state = reason_of(site, name)
             if state is not None and (not states or states[-1][1] != state):
                 states.append((site.now(), state))
         if all(site.stored.kept[name].get("status", {}).get("phase") == "Succeeded" for name in names):
@@ -59,7 +49,7 @@ async def lived(wire: Wire, many: int, failing: float) -> tuple[Site, Seen]:
     """All jobs are applied at once, and end well."""
     draw = random.Random(3)  # noqa: S311
     site = Site(wire)
-    site.service.jobs().script = lambda _request: some_script(draw)
+    site.service.jobs().script = lambda _request: any_training(draw)
     site.service.faults.chance = share(failing, 2, Fault.FAIL, Fault.FAIL_AFTER, Fault.DROP, Fault.DROP_AFTER)
     names = [f"job-{number:04d}" for number in range(many)]
     for name in names:
@@ -73,16 +63,16 @@ async def lived(wire: Wire, many: int, failing: float) -> tuple[Site, Seen]:
 
 def late(site: Site, seen: Seen) -> list[str]:
     """Changes that were not known in time."""
-    found = []
+    result = []
     for job in site.service.jobs().by_name.values():
         name = job.name.rsplit("-", 2)[0]
         states = [(stage.status, stage.secondary) for _, stage in job.course.stages]
         for index, (began, _) in enumerate(job.course.stages):
             by_then = began.timestamp() + KNOWN_WITHIN + LOOKS_EVERY
-            known = [state for at, state in seen[name] if at <= by_then]
-            if not known or states.index(known[-1]) < index:
-                found.append(f"{name}: {states[index]} since {began:%H:%M:%S}, its resource had {known[-1:]}")
-    return found
+            items = [state for at, state in seen[name] if at <= by_then]
+            if not items or states.index(items[-1]) < index:
+                result.append(f"{name}: {states[index]} since {began:%H:%M:%S}, its resource had {items[-1:]}")
+    return result
 
 
 def most_within(seconds: int, times: Sequence[datetime]) -> int:

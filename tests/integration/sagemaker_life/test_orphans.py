@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from muster.runtime.cluster.resource import FINALIZER
-from sagemaker_service.faults import Fault
-from sagemaker_service.script import until_training
-from sagemaker_site.life import Life, lived_on
-from sagemaker_site.site import Site, Wire, spec
-from training_job_requests import training_job_request
+from fakes.sagemaker_service.faults import Fault
+from fakes.sagemaker_service.script import until_training
+from fakes.sagemaker_site.life import Life, lived_on
+from fakes.sagemaker_site.site import Site, Wire, spec
+from muster.api.backends import TRAINING_JOB_FINALIZER
+from support.training_job_requests import training_job_request
 
 NAME = "vit-4a49acf8a6-1"
 
@@ -35,8 +35,8 @@ def test_a_finalizer_that_was_taken_off_a_running_job_comes_back(wire: Wire) -> 
         site.stored.create("vit", spec())
         await site.until(lambda: site.phase() == "Running")
         site.stored.forge("vit", ["example.com/theirs"])
-        await site.until(lambda: FINALIZER in finalizers(site))
-        assert finalizers(site) == ["example.com/theirs", FINALIZER]
+        await site.until(lambda: TRAINING_JOB_FINALIZER in finalizers(site))
+        assert finalizers(site) == ["example.com/theirs", TRAINING_JOB_FINALIZER]
         assert stops(site) == []
 
     lived(wire, life)
@@ -47,7 +47,7 @@ def test_a_finalizer_that_came_back_tells_nothing_of_what_runs(wire: Wire) -> No
         site.stored.create("vit", spec())
         await site.until(lambda: site.phase() == "Running")
         site.stored.forge("vit", [])
-        await site.until(lambda: FINALIZER in finalizers(site))
+        await site.until(lambda: TRAINING_JOB_FINALIZER in finalizers(site))
         site.stored.wipe("vit")
         site.stored.delete("vit")
         await site.until(lambda: site.stored.read("vit") is None)
@@ -96,7 +96,7 @@ def test_what_muster_let_go_itself_is_left_alone(wire: Wire) -> None:
     lived(wire, life)
 
 
-def test_a_training_job_of_that_name_that_is_somebody_elses_goes_on(wire: Wire) -> None:
+def test_a_foreign_training_job_of_that_name_continues(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.policy = None
         site.service.jobs().create(training_job_request(NAME), site.service.now())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from muster_worker import log_line
-from muster_worker.log_line import Event, RankLine
-from sagemaker_service.script import failing
-from sagemaker_site.life import lived
-from sagemaker_site.site import Site, Wire, spec
+from fakes.sagemaker_service.script import failing
+from fakes.sagemaker_site.life import lived
+from fakes.sagemaker_site.site import Site, Wire, spec
+from muster_worker.contract import log_line
+from muster_worker.contract.log_line import Event, RankLine
 
 NAME = "vit-4a49acf8a6-1"
 TABLE = (
@@ -35,7 +35,7 @@ def _torchrun(**changes: object) -> dict[str, object]:
         **changes,
     }
     block = {name: value for name, value in block.items() if value is not None}
-    # an archive that somebody else has packed: there is no S3 here that one could be uploaded to
+    # a user's archive: there is no S3 here to which muster could upload one
     source = {"s3": {"uri": "s3://team/code.tar.gz"}}
     return {"launcher": {"torchrun": {}}, "image": None, "procsPerNode": 2, "sagemaker": block, "source": source}
 
@@ -43,8 +43,8 @@ def _torchrun(**changes: object) -> dict[str, object]:
 def _write(site: Site, rank: int, after: float, event: str = Event.PROGRESS, **more: object) -> None:
     at = site.now() + after
     fields: dict[str, object] = {"started_at": site.now(), **more}
-    told = RankLine(event, f"algo-{rank // 2 + 1}", rank, rank % 2, 4, at=at, **fields)  # type: ignore[arg-type]
-    site.logs.write(NAME, rank // 2 + 1, log_line.write(told), after)
+    value = RankLine(event, f"algo-{rank // 2 + 1}", rank, rank % 2, 4, at=at, **fields)  # type: ignore[arg-type]
+    site.logs.write(NAME, rank // 2 + 1, log_line.write(value), after)
 
 
 def _states(site: Site) -> dict[str, str]:

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
+from fakes.sagemaker_site.life import lived
+from fakes.sagemaker_site.site import HERE, Site, Wire
 from muster.api.document import JSON
-from sagemaker_site.life import lived
-from sagemaker_site.site import HERE, Site, Wire
-from unit.sagemaker.builders import sagemaker_spec
-from unit.sagemaker.refused_jobs import REFUSED, RefusedJob
+from unit.render.sagemaker.builders import sagemaker_spec
+from unit.render.sagemaker.refused_jobs import REFUSED, RefusedJob
 
 NO_SUCH_PYTHON: JSON = {"name": "PyTorch", "version": "1.13.1", "pythonVersion": "py310"}
 """AWS's image for Trainium has py38."""
@@ -49,7 +49,7 @@ def test_a_job_that_sagemaker_would_not_run_is_not_accepted(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("refused", ONLY_IN_THE_REQUEST, ids=lambda row: row.at)
-def test_nobody_looks_for_what_was_refused_before_its_spec_changes(wire: Wire, refused: RefusedJob) -> None:
+def test_a_refused_job_is_not_polled_before_its_spec_changes(wire: Wire, refused: RefusedJob) -> None:
     async def life(site: Site) -> None:
         site.stored.create("vit", refused.spec)
         await site.until(lambda: site.condition("Accepted")[0] == "False")

@@ -7,10 +7,10 @@ import logging
 
 import pytest
 
-from made_up_credentials import MADE_UP
-from sagemaker_service.faults import Fault
-from sagemaker_site.life import lived
-from sagemaker_site.site import Site, Wire, spec
+from fakes.made_up_credentials import MADE_UP
+from fakes.sagemaker_service.faults import Fault
+from fakes.sagemaker_site.life import lived
+from fakes.sagemaker_site.site import Site, Wire, spec
 
 PROOFS = (MADE_UP["AWS_SECRET_ACCESS_KEY"], "Signature=", "AWS4-HMAC-SHA256")
 
@@ -22,11 +22,11 @@ def test_secrets_are_nowhere_to_be_read(wire: Wire, caplog: pytest.LogCaptureFix
         site.service.faults.chance = lambda _: None
         await site.until(lambda: {site.phase(name) for name in site.stored.kept} == {"Succeeded"})
         assert site.operator is not None
-        told = [json.dumps(site.stored.statuses), json.dumps(site.stored.events), caplog.text]
-        told += [repr(vars(site.operator.aws)), repr(vars(site.wire.aws)), repr(site.operator.jobs)]
-        assert "Credentials" in told[0]
+        value = [json.dumps(site.stored.statuses), json.dumps(site.stored.events), caplog.text]
+        value += [repr(vars(site.operator.aws)), repr(vars(site.wire.aws)), repr(site.operator.jobs)]
+        assert "Credentials" in value[0]
         for proof in PROOFS:
-            assert not [text for text in told if proof in text]
+            assert not [text for text in value if proof in text]
 
     with caplog.at_level(logging.DEBUG):
         lived(wire, life)

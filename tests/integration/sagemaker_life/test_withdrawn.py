@@ -1,4 +1,4 @@
-"""Whoever deletes, suspends or changes a job does not wait for its code to be fetched."""
+"""Deleting, suspending or changing a job does not wait for the download of its code."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from muster.api.spec import Job
-from muster.aws.place import Place
-from sagemaker_site.life import lived
-from sagemaker_site.site import Site, Wire, spec
+from fakes.sagemaker_site.life import lived
+from fakes.sagemaker_site.site import Site, Wire, spec
+from muster.api.spec.job import Job
+from muster.objects.aws.place import Place
 
 
 @dataclass
@@ -33,7 +33,7 @@ async def _fetching(site: Site) -> StuckHost:
     host = StuckHost()
     assert site.operator is not None
     backend = site.operator.life.backend
-    backend._doing = replace(backend._doing, requests=host)
+    backend._actions = replace(backend._actions, requests=host)
     # what operators before this one asked for has come by now
     await asyncio.sleep(60)
     site.stored.create("vit", spec())
@@ -44,7 +44,7 @@ async def _fetching(site: Site) -> StuckHost:
 async def _until(holds: object) -> None:
     assert callable(holds)
     async with asyncio.timeout(600):
-        while not holds():  # noqa: ASYNC110 - nobody tells of it
+        while not holds():  # noqa: ASYNC110 - there is no event to await
             await asyncio.sleep(0.1)
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import s3_server
-from muster.storage.bucket import s3_client
-from muster.storage.means import Means
+from fakes import s3_server
+from muster.storage.dependencies import StorageDependencies
+from muster.storage.s3.bucket import s3_client
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -24,13 +24,8 @@ def s3_url() -> Iterator[str]:
 @pytest.fixture
 def s3(s3_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Client]:
     """An S3 with one empty bucket, `data`, that the default chain leads to."""
-    for name, value in {**s3_server.ENVIRONMENT, "AWS_ENDPOINT_URL_S3": s3_url}.items():
-        monkeypatch.setenv(name, value)
-    client = s3_server.client(s3_url)
-    client.create_bucket(Bucket="data")
-    yield client
-    s3_server.empty(client, "data")
-    client.close()
+    with s3_server.default_s3(s3_url, monkeypatch) as client:
+        yield client
 
 
 @pytest.fixture
@@ -39,7 +34,7 @@ def said() -> list[str]:
 
 
 @pytest.fixture
-def means(s3: S3Client, said: list[str]) -> Iterator[Means]:  # noqa: ARG001 - it sets the environment
+def dependencies(s3: S3Client, said: list[str]) -> Iterator[StorageDependencies]:  # noqa: ARG001 - it sets the environment
     client = s3_client()
-    yield Means(client=cache(lambda: client), pause=lambda _: None, clock=time.time, say=said.append)
+    yield StorageDependencies(client=cache(lambda: client), sleep=lambda _: None, clock=time.time, say=said.append)
     client.close()

@@ -10,76 +10,42 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from git_server import commit, git_server, new_repository
-from muster.api.document import JSON, Document
-from muster.api.source_spec import ConfigMapSource, GitSource, SecretKeyRef, Source
-from muster.api.spec import Job
-from muster.api.validate import validate
-from muster.aws.client import Aws
-from muster.aws.place import Endpoints, Place
+from fakes.git_server import commit, git_server, new_repository
+from fakes.s3_server import contents
+from integration.storage.code_jobs import HERE, code_job, no_config_map, no_token
+from muster.api.config.sagemaker import AwsEndpoints
+from muster.api.spec.job import Job
+from muster.api.spec.source import ConfigMapSource, GitSource, Source
 from muster.backends.sagemaker.requests import PreparedRequests
-from muster.storage.source_files import SourceFiles, from_texts
+from muster.clients.aws.client import Aws
+from muster.render.storage.source_files import SourceFiles, from_texts
 from muster.storage.source_folder import read_archive
-from s3_server import contents
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-HERE = Place("us-east-1")
-
-
-def _job(**block: JSON) -> Job:
-    spec: JSON = {
-        "backend": "SageMaker",
-        "launcher": {"torchrun": {}},
-        "command": ["python", "train.py"],
-        "source": {"inline": {"files": {"train.py": "print(1)\n"}}},
-        "output": {"s3": "s3://data/out"},
-        "sagemaker": {
-            "role": "arn:aws:iam::111122223333:role/training",
-            "region": "us-east-1",
-            "instanceType": "ml.p4d.24xlarge",
-            "framework": {"name": "PyTorch", "version": "2.2.0", "pythonVersion": "py310"},
-            **block,
-        },
-    }
-    metadata: JSON = {"name": "vit", "namespace": "team", "uid": "u"}
-    return validate(
-        Document(
-            {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob", "metadata": metadata, "spec": spec}
-        )
-    )
-
 
 def _with_source(source: Source | None) -> Job:
-    job = _job()
+    job = code_job()
     return job.model_copy(update={"spec": job.spec.model_copy(update={"source": source})})
-
-
-async def _no_config_map(namespace: str, name: str) -> SourceFiles:
-    raise AssertionError(f"{namespace}/{name} is not asked for")
-
-
-async def _no_token(namespace: str, ref: SecretKeyRef) -> str:
-    raise AssertionError(f"{namespace}/{ref.name} is not asked for")
 
 
 @pytest.fixture
 def aws(s3: S3Client, s3_url: str) -> Aws:  # noqa: ARG001 - it sets the environment
-    return Aws(Endpoints(s3=s3_url, sts=s3_url))
+    return Aws(AwsEndpoints(s3=s3_url, sts=s3_url))
 
 
 async def test_attempts_share_their_code(aws: Aws, s3: S3Client) -> None:
-    prepared = PreparedRequests(aws, _no_config_map, _no_token)
-    bodies = [await prepared.prepare(_job(), attempt, HERE) for attempt in (1, 2)]
+    prepared = PreparedRequests(aws, no_config_map, no_token)
+    bodies = [await prepared.prepare(code_job(), attempt, HERE) for attempt in (1, 2)]
     await aws.close()
     (key,) = contents(s3, "data")
     assert key.startswith("source/")
     assert key.endswith("/sourcedir.tar.gz")
     for body in bodies:
-        given = body["HyperParameters"]
-        assert isinstance(given, dict)
-        assert json.loads(given["sagemaker_submit_directory"]) == f"s3://data/{key}"
+        value = body["HyperParameters"]
+        assert isinstance(value, dict)
+        assert json.loads(value["sagemaker_submit_directory"]) == f"s3://data/{key}"
     assert len({str(body["TrainingJobName"]) for body in bodies}) == 2
 
 
@@ -90,10 +56,10 @@ async def test_the_same_code_is_uploaded_once_from_wherever_it_comes(aws: Aws, s
     async def read(_: str, __: str) -> SourceFiles:
         return from_texts(code)
 
-    prepared = PreparedRequests(aws, read, _no_token)
+    prepared = PreparedRequests(aws, read, no_token)
     with git_server(tmp_path) as server:
         repository = GitSource(url=f"{server.url}/code.git", commit=name)
-        for source in (_job().spec.source, Source(config_map=ConfigMapSource(name="code")), Source(git=repository)):
+        for source in (code_job().spec.source, Source(config_map=ConfigMapSource(name="code")), Source(git=repository)):
             await prepared.prepare(_with_source(source), 1, HERE)
     await aws.close()
     ((key, packed),) = contents(s3, "data").items()
@@ -103,13 +69,13 @@ async def test_the_same_code_is_uploaded_once_from_wherever_it_comes(aws: Aws, s
     assert all(path.startswith("muster_entry") for path in files.keys() - code.keys())
 
 
-async def test_what_somebody_else_put_in_its_place_is_not_run(aws: Aws, s3: S3Client) -> None:
-    prepared = PreparedRequests(aws, _no_config_map, _no_token)
-    await prepared.prepare(_job(), 1, HERE)
+async def test_a_replaced_archive_is_not_run(aws: Aws, s3: S3Client) -> None:
+    prepared = PreparedRequests(aws, no_config_map, no_token)
+    await prepared.prepare(code_job(), 1, HERE)
     ((key, packed),) = contents(s3, "data").items()
     s3.put_object(Bucket="data", Key=key, Body=b"other code", ChecksumAlgorithm="SHA256")
-    await prepared.prepare(_job(), 2, HERE)
-    await prepared.prepare(_job(), 3, HERE)
+    await prepared.prepare(code_job(), 2, HERE)
+    await prepared.prepare(code_job(), 3, HERE)
     await aws.close()
     assert contents(s3, "data") == {key: packed}
 
@@ -124,7 +90,7 @@ async def test_one_jobs_code_after_the_other_is_in_memory(aws: Aws, s3: S3Client
         reading -= 1
         return from_texts({"train.py": f"print({name!r})"})
 
-    prepared = PreparedRequests(aws, read, _no_token)
+    prepared = PreparedRequests(aws, read, no_token)
     jobs = [_with_source(Source(config_map=ConfigMapSource(name=f"code-{number}"))) for number in range(4)]
     await asyncio.gather(*(prepared.prepare(one, 1, HERE) for one in jobs))
     await aws.close()
@@ -132,25 +98,25 @@ async def test_one_jobs_code_after_the_other_is_in_memory(aws: Aws, s3: S3Client
 
 
 async def test_code_that_is_there_is_not_uploaded_again(aws: Aws, s3: S3Client) -> None:
-    prepared = PreparedRequests(aws, _no_config_map, _no_token)
-    await prepared.prepare(_job(), 1, HERE)
+    prepared = PreparedRequests(aws, no_config_map, no_token)
+    await prepared.prepare(code_job(), 1, HERE)
     (key,) = contents(s3, "data")
     first = s3.head_object(Bucket="data", Key=key)["LastModified"]
     s3.put_object_tagging(Bucket="data", Key=key, Tagging={"TagSet": [{"Key": "left", "Value": "alone"}]})
-    await prepared.prepare(_job(), 2, HERE)
+    await prepared.prepare(code_job(), 2, HERE)
     await aws.close()
     assert s3.head_object(Bucket="data", Key=key)["LastModified"] == first
     assert s3.get_object_tagging(Bucket="data", Key=key)["TagSet"]
 
 
 async def test_the_sdks_own_request_has_its_own_code(aws: Aws, s3: S3Client) -> None:
-    body = await PreparedRequests(aws, _no_config_map, _no_token).prepare(_job(rankReports="Off"), 1, HERE)
+    body = await PreparedRequests(aws, no_config_map, no_token).prepare(code_job(rankReports="Off"), 1, HERE)
     await aws.close()
     assert list(contents(s3, "data")) == [f"{body['TrainingJobName']}/source/sourcedir.tar.gz"]
 
 
 async def test_channels_bring_code_and_start_script_of_their_own(aws: Aws, s3: S3Client) -> None:
-    body = await PreparedRequests(aws, _no_config_map, _no_token).prepare(_job(start="Channels"), 1, HERE)
+    body = await PreparedRequests(aws, no_config_map, no_token).prepare(code_job(start="Channels"), 1, HERE)
     await aws.close()
     folder = f"{body['TrainingJobName']}/input"
     drivers = [f"{folder}/sm_drivers/{name}" for name in ("muster_start.json", "muster_start.py", "sm_train.sh")]
@@ -161,7 +127,7 @@ async def test_code_of_a_job_without_output_lies_in_the_bucket_of_its_roles_acco
     # moto's own account is another one: what was allowed is used, not what the credentials happen to be
     bucket = "sagemaker-us-east-1-111122223333"
     s3.create_bucket(Bucket=bucket)
-    body = await PreparedRequests(aws, _no_config_map, _no_token).prepare(_job_without_output(), 1, HERE)
+    body = await PreparedRequests(aws, no_config_map, no_token).prepare(_job_without_output(), 1, HERE)
     await aws.close()
     assert body["OutputDataConfig"] == {"S3OutputPath": f"s3://{bucket}/"}
     (key,) = contents(s3, bucket)
@@ -169,5 +135,5 @@ async def test_code_of_a_job_without_output_lies_in_the_bucket_of_its_roles_acco
 
 
 def _job_without_output() -> Job:
-    job = _job()
+    job = code_job()
     return job.model_copy(update={"spec": job.spec.model_copy(update={"output": None})})

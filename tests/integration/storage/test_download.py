@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from breaking_proxy import breaking_proxy
-from made_up_s3 import made_up_s3
+from fakes.breaking_proxy import breaking_proxy
+from fakes.made_up_s3 import made_up_s3
 from muster.api.s3_uri import S3Uri
-from muster.storage import download
-from muster.storage.bring import bring
-from muster.storage.bucket import CONNECTIONS, Bucket, s3_client
-from muster.storage.download import Into, fetch
-from muster.storage.means import Means
+from muster.render.storage.errors import StorageError
+from muster.render.storage.objects import FileObject, placed
+from muster.render.storage.storage_plan import S3Channel, StoragePlan
+from muster.storage.dependencies import StorageDependencies
+from muster.storage.node_download import download_node
 from muster.storage.node_folders import below
-from muster.storage.objects import Placed, placed
-from muster.storage.storage_plan import S3Channel, StoragePlan
-from muster.storage.trouble import StorageTrouble
+from muster.storage.s3 import download
+from muster.storage.s3.bucket import CONNECTIONS, Bucket, s3_client
+from muster.storage.s3.download import Into, fetch
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -37,7 +37,7 @@ def _bucket(client: S3Client) -> Bucket:
     return Bucket(client, "data", FIELD)
 
 
-def _listed(client: S3Client, uri: S3Uri = TRAIN) -> tuple[Placed, ...]:
+def _listed(client: S3Client, uri: S3Uri = TRAIN) -> tuple[FileObject, ...]:
     return placed(list(_bucket(client).objects(uri.key)), uri, FIELD)
 
 
@@ -58,13 +58,13 @@ def test_objects_become_files_and_are_not_fetched_twice(s3: S3Client, tmp_path: 
     content = {"a.txt": b"a", "x/b.bin": bytes(1000), "empty": b""}
     for path, data in content.items():
         s3.put_object(Bucket="data", Key=f"train/{path}", Body=data)
-    told: list[int] = []
-    assert fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, told.append) == 3
-    assert (_files(tmp_path), sum(told)) == (content, 1001)
-    assert fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, told.append) == 0
+    value: list[int] = []
+    assert fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, value.append) == 3
+    assert (_files(tmp_path), sum(value)) == (content, 1001)
+    assert fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, value.append) == 0
     s3.put_object(Bucket="data", Key="train/a.txt", Body=b"z")
     (tmp_path / "data" / "empty").unlink()
-    assert fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, told.append) == 2
+    assert fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, value.append) == 2
     assert _files(tmp_path) == {**content, "a.txt": b"z"}
 
 
@@ -74,26 +74,26 @@ def test_a_large_object_goes_on_where_it_was_interrupted(
     monkeypatch.setattr(download, "RANGE_BYTES", 64 * 1024)
     data = os.urandom(1_000_000)
     s3.put_object(Bucket="data", Key="train/weights", Body=data)
-    listed, told = _listed(s3), list[int]()
+    listed, value = _listed(s3), list[int]()
 
     class Cut(Exception):
         pass
 
     def cut(count: int) -> None:
-        told.append(count)
-        if sum(told) > 300_000:
+        value.append(count)
+        if sum(value) > 300_000:
             raise Cut
 
     with pytest.raises(Cut):
         fetch(_bucket(s3), listed, _into(tmp_path), _nothing, cut)
     assert _files(tmp_path) == {}
-    before = sum(told)
-    told.clear()
-    fetch(_bucket(s3), listed, _into(tmp_path), _nothing, told.append)
+    before = sum(value)
+    value.clear()
+    fetch(_bucket(s3), listed, _into(tmp_path), _nothing, value.append)
     assert _files(tmp_path) == {"weights": data}
     # what is there counts at once, and with what came since it is all of it
-    assert told[0] >= before - 16 * 64 * 1024
-    assert (sum(told), told[0] > 0) == (len(data), True)
+    assert value[0] >= before - 16 * 64 * 1024
+    assert (sum(value), value[0] > 0) == (len(data), True)
     assert [path.name for path in (tmp_path / "notes").iterdir()] == ["fetched.jsonl"]
 
 
@@ -104,7 +104,7 @@ def test_what_was_overwritten_meanwhile_is_fetched_anew(
     s3.put_object(Bucket="data", Key="train/a", Body=b"1" * 5000)
     listed = _listed(s3)
     s3.put_object(Bucket="data", Key="train/a", Body=b"2" * 5000)
-    with pytest.raises(StorageTrouble, match="overwritten") as caught:
+    with pytest.raises(StorageError, match="overwritten") as caught:
         fetch(_bucket(s3), listed, _into(tmp_path), _nothing, _nothing)
     assert caught.value.reason == "S3Changed"
     fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, _nothing)
@@ -129,10 +129,10 @@ def test_connections_that_break_cost_nothing_but_time(
     assert _files(tmp_path) == data
 
 
-def test_a_full_disk_is_told_in_words(s3: S3Client, tmp_path: Path) -> None:
+def test_a_full_disk_is_explained(s3: S3Client, tmp_path: Path) -> None:
     s3.put_object(Bucket="data", Key="train/a", Body=b"1")
     (tmp_path / "data").write_text("in the way")
-    with pytest.raises(StorageTrouble, match="can't be written") as caught:
+    with pytest.raises(StorageError, match="can't be written") as caught:
         fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, _nothing)
     assert caught.value.reason == "FolderUnusable"
 
@@ -141,45 +141,47 @@ def _plan(*channels: S3Channel, nodes: int = 1) -> StoragePlan:
     return StoragePlan("vit", nodes, channels)
 
 
-def test_nodes_get_disjoint_shares_that_are_all_of_it(s3: S3Client, tmp_path: Path, means: Means) -> None:
+def test_nodes_get_disjoint_shares_that_are_all_of_it(
+    s3: S3Client, tmp_path: Path, dependencies: StorageDependencies
+) -> None:
     for number in range(10):
         s3.put_object(Bucket="data", Key=f"train/{number}", Body=b"x")
     s3.put_object(Bucket="data", Key="train/folder/", Body=b"")
     plan = _plan(S3Channel(0, "train", "s3://data/train", is_sharded=True), nodes=3)
-    found = []
+    result = []
     for node in range(3):
-        bring(plan, node, below(tmp_path / str(node)), None, means)
-        found.append(sorted(path.name for path in (tmp_path / str(node) / "input" / "train").iterdir()))
-    assert found == [["0", "3", "6", "9"], ["1", "4", "7"], ["2", "5", "8"]]
+        download_node(plan, node, below(tmp_path / str(node)), None, dependencies)
+        result.append(sorted(path.name for path in (tmp_path / str(node) / "input" / "train").iterdir()))
+    assert result == [["0", "3", "6", "9"], ["1", "4", "7"], ["2", "5", "8"]]
 
 
-def test_a_channel_without_data_is_no_channel(s3: S3Client, tmp_path: Path, means: Means) -> None:
+def test_a_channel_without_data_is_no_channel(s3: S3Client, tmp_path: Path, dependencies: StorageDependencies) -> None:
     s3.put_object(Bucket="data", Key="training/a", Body=b"x")
     plan = _plan(S3Channel(2, "train", "s3://data/train/", is_sharded=False))
-    with pytest.raises(StorageTrouble) as caught:
-        bring(plan, 0, below(tmp_path), None, means)
+    with pytest.raises(StorageError) as caught:
+        download_node(plan, 0, below(tmp_path), None, dependencies)
     assert caught.value.reason == "S3NotFound"
     assert caught.value.message == 'spec.inputs[2].s3.uri: no key in bucket data begins with "train/"'
 
 
 def test_a_key_that_would_leave_the_folder_is_refused_before_anything_is_fetched(
-    s3: S3Client, tmp_path: Path, means: Means
+    s3: S3Client, tmp_path: Path, dependencies: StorageDependencies
 ) -> None:
     s3.put_object(Bucket="data", Key="train/a", Body=b"x")
     s3.put_object(Bucket="data", Key="train/../../escaped", Body=b"x")
     plan = _plan(S3Channel(0, "train", "s3://data/train/", is_sharded=False))
-    with pytest.raises(StorageTrouble) as caught:
-        bring(plan, 0, below(tmp_path / "root"), None, means)
+    with pytest.raises(StorageError) as caught:
+        download_node(plan, 0, below(tmp_path / "root"), None, dependencies)
     assert caught.value.reason == "S3KeysUnusable"
     assert not list(tmp_path.rglob("escaped"))
     assert not (tmp_path / "root" / "input" / "train" / "a").exists()
 
 
-class _Bringing:
-    """A process that brings train/ from an S3 to a folder."""
+class _Download:
+    """A process that downloads train/ from an S3 to a folder."""
 
     def __init__(self, url: str, root: Path) -> None:
-        program = Path(__file__).with_name("bring_process.py")
+        program = Path(__file__).with_name("download_process.py")
         environment = {**os.environ, "PYTHONPATH": str(program.parents[2])}
         command = [sys.executable, str(program), url, "s3://data/train/", str(root)]
         self._process = subprocess.Popen(command, env=environment)
@@ -207,13 +209,13 @@ def test_ten_thousand_objects_and_one_of_two_gigabytes_after_kills(tmp_path: Pat
         return sum(len(path.read_text().splitlines()) - 1 for path in notes.glob("*.ranges"))
 
     with made_up_s3(10_000, 2 * 2**30) as site:
-        _Bringing(site.url, tmp_path).kill_once(lambda: files() > 1000)
-        _Bringing(site.url, tmp_path).kill_once(lambda: files() > 5000)
-        _Bringing(site.url, tmp_path).kill_once(lambda: ranges() > 10)
+        _Download(site.url, tmp_path).kill_once(lambda: files() > 1000)
+        _Download(site.url, tmp_path).kill_once(lambda: files() > 5000)
+        _Download(site.url, tmp_path).kill_once(lambda: ranges() > 10)
         here, before = files(), ranges()
         assert before > 10
         site.read_bytes.clear()
-        assert _Bringing(site.url, tmp_path).wait() == 0
+        assert _Download(site.url, tmp_path).wait() == 0
         # what was here is not read again, but for what was killed between its arrival and the note of it
         read_again = [size for key, size in site.read_bytes if key == "train/weights"]
         assert sum(read_again) <= site.large - (before - 1) * download.RANGE_BYTES

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from git_server import GitServer, commit, git, git_server, new_repository
-from muster.storage import git_source
-from muster.storage.git_place import GitPlace
-from muster.storage.git_source import fetch_commit
-from muster.storage.source_files import SourceFile
-from muster.storage.trouble import StorageTrouble
+from fakes.git_server import GitServer, commit, git, git_server, new_repository
+from muster.render.storage.errors import StorageError
+from muster.render.storage.git_place import GitPlace
+from muster.render.storage.source_files import SourceFile
+from muster.storage.git import source as git_source
+from muster.storage.git.source import fetch_commit
 
 
 @pytest.fixture
@@ -57,28 +57,28 @@ def test_what_may_be_executed_stays_so(server: GitServer, repository: Path) -> N
 
 def test_a_commit_that_is_not_there_is_named(server: GitServer, repository: Path) -> None:
     commit(repository, {"a": ""})
-    with pytest.raises(StorageTrouble) as caught:
+    with pytest.raises(StorageError) as caught:
         fetch_commit(_source(server, "0" * 39 + "1"))
     assert caught.value.reason == "GitCommitNotFound"
-    assert "no commit of" in caught.value.message
+    assert "has no commit" in caught.value.message
 
 
 def test_a_repository_that_is_not_there_is_named(server: GitServer) -> None:
-    with pytest.raises(StorageTrouble) as caught:
+    with pytest.raises(StorageError) as caught:
         fetch_commit(_source(server, "0" * 40))
     assert caught.value.reason == "GitUnreachable"
 
 
 def test_a_file_is_no_folder(server: GitServer, repository: Path) -> None:
     name = commit(repository, {"a": ""})
-    with pytest.raises(StorageTrouble, match='no folder "a"'):
+    with pytest.raises(StorageError, match='no folder "a"'):
         fetch_commit(_source(server, name, "a"))
 
 
 def test_symbolic_links_are_refused(server: GitServer, repository: Path) -> None:
     (repository / "out").symlink_to("/etc/passwd")
     name = commit(repository, {})
-    with pytest.raises(StorageTrouble, match="symbolic link"):
+    with pytest.raises(StorageError, match="symbolic link"):
         fetch_commit(_source(server, name))
 
 
@@ -88,14 +88,14 @@ def test_submodules_are_refused(server: GitServer, repository: Path, tmp_path: P
     name = commit(other, {"b": ""})
     git(repository, "update-index", "--add", "--cacheinfo", f"160000,{name},sub")
     git(repository, "commit", "--quiet", "--message", "a submodule")
-    with pytest.raises(StorageTrouble, match="submodule"):
+    with pytest.raises(StorageError, match="submodule"):
         fetch_commit(_source(server, git(repository, "rev-parse", "HEAD")))
 
 
 def test_a_redirect_is_not_followed(server: GitServer, repository: Path) -> None:
     name = commit(repository, {"a": ""})
     server.redirect = "http://169.254.169.254/latest/meta-data/"
-    with pytest.raises(StorageTrouble, match="leads to") as caught:
+    with pytest.raises(StorageError, match="redirects to") as caught:
         fetch_commit(_source(server, name))
     assert caught.value.reason == "GitUnreachable"
     assert len(server.asked) == 1
@@ -107,12 +107,12 @@ def test_a_commit_that_is_too_large_is_not_read_to_its_end(
     (repository / "weights").write_bytes(os.urandom(200_000))
     name = commit(repository, {})
     monkeypatch.setattr(git_source, "MAX_PACK_BYTES", 100_000)
-    with pytest.raises(StorageTrouble, match="MiB") as caught:
+    with pytest.raises(StorageError, match="MiB") as caught:
         fetch_commit(_source(server, name))
     assert caught.value.reason == "SourceRefused"
 
 
-def test_nobodys_configuration_is_read(
+def test_no_git_configuration_is_read(
     server: GitServer, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "home").mkdir()

@@ -12,19 +12,19 @@ from tempfile import TemporaryFile
 
 import pytest
 
-from archive_orders import order
-from git_server import GitServer, commit, git_server, new_repository
-from http_site import At
-from muster.ranks.certificate import issue, server_context
+from fakes.git_server import GitServer, commit, git_server, new_repository
+from fakes.http_site import At
+from muster.collector.trust.certificate import issue, server_context
+from muster.render.storage.errors import StorageError
+from muster.render.storage.git_place import GitPlace
+from muster.render.storage.git_token import checked_token
+from muster.render.storage.source_files import SourceFile
+from muster.render.storage.storage_plan import CodePlan
+from muster.storage.archive.isolated_archive import make_archive
 from muster.storage.code import code
-from muster.storage.git_place import GitPlace
-from muster.storage.git_source import fetch_commit
-from muster.storage.git_token import checked_token
-from muster.storage.isolated_archive import make_archive
-from muster.storage.means import Means
-from muster.storage.source_files import SourceFile
-from muster.storage.storage_plan import CodePlan
-from muster.storage.trouble import StorageTrouble
+from muster.storage.dependencies import StorageDependencies
+from muster.storage.git.source import fetch_commit
+from support.archive_orders import order
 
 TOKEN = "ghp-5up3r-53cr3t"
 BASIC = b64encode(f"x-access-token:{TOKEN}".encode()).decode()
@@ -50,8 +50,8 @@ def hosted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosted]:
         yield Hosted(server, GitPlace(f"{server.url}/code.git", name, "", "x-access-token"))
 
 
-def _refused(place: GitPlace, token: str | None) -> StorageTrouble:
-    with pytest.raises(StorageTrouble) as caught:
+def _refused(place: GitPlace, token: str | None) -> StorageError:
+    with pytest.raises(StorageError) as caught:
         fetch_commit(place, token)
     return caught.value
 
@@ -61,7 +61,7 @@ def test_the_token_opens_the_repository(hosted: Hosted) -> None:
     assert set(hosted.server.shown) == {f"Basic {BASIC}"}
 
 
-def test_the_process_that_packs_it_is_told_the_token_and_no_file_holds_it(hosted: Hosted) -> None:
+def test_the_archiving_process_gets_the_token_and_no_file_contains_it(hosted: Hosted) -> None:
     asked = replace(order(hosted.place.url), place=hosted.place, token=TOKEN)
     assert TOKEN not in repr(asked)
     with TemporaryFile() as into:
@@ -75,60 +75,64 @@ def test_the_process_that_packs_it_is_told_the_token_and_no_file_holds_it(hosted
 @pytest.mark.parametrize(
     ("token", "username", "says"),
     [
-        pytest.param(None, None, "wants a token", id="none"),
+        pytest.param(None, None, "requires a token", id="none"),
         pytest.param("wrong", "x-access-token", "refuses the token", id="another"),
         pytest.param(TOKEN, "somebody", 'for user "somebody"', id="of another user"),
     ],
 )
-def test_a_host_that_refuses_is_told(hosted: Hosted, token: str | None, username: str | None, says: str) -> None:
-    found = _refused(replace(hosted.place, username=username), token)
-    assert found.reason == "GitAccessDenied"
-    assert says in found.message
-    assert token is None or token not in found.message
+def test_a_host_that_refuses_the_token_is_reported(
+    hosted: Hosted, token: str | None, username: str | None, says: str
+) -> None:
+    result = _refused(replace(hosted.place, username=username), token)
+    assert result.reason == "GitAccessDenied"
+    assert says in result.message
+    assert token is None or token not in result.message
 
 
-def test_a_repository_that_the_token_may_not_read_is_told(hosted: Hosted) -> None:
-    found = _refused(replace(hosted.place, url=f"{hosted.server.url}/other.git"), TOKEN)
-    assert found.reason == "GitUnreachable"
-    assert "with this token" in found.message
+def test_a_repository_that_the_token_may_not_read_is_reported(hosted: Hosted) -> None:
+    result = _refused(replace(hosted.place, url=f"{hosted.server.url}/other.git"), TOKEN)
+    assert result.reason == "GitUnreachable"
+    assert "with this token" in result.message
 
 
 def test_a_redirect_is_not_shown_the_token(hosted: Hosted, tmp_path: Path) -> None:
     with git_server(tmp_path / "repositories") as other:
         hosted.server.redirect = f"{other.url}/code.git/info/refs?service=git-upload-pack"
-        found = _refused(hosted.place, TOKEN)
+        result = _refused(hosted.place, TOKEN)
         assert not other.asked
-    assert "leads to" in found.message
+    assert "redirects to" in result.message
 
 
 def test_a_token_is_not_sent_without_tls(tmp_path: Path) -> None:
     name = commit(new_repository(tmp_path / "code.git"), {"a": "1"})
     with git_server(tmp_path) as server:
-        found = _refused(GitPlace(f"{server.url}/code.git", name, "", "x-access-token"), TOKEN)
+        result = _refused(GitPlace(f"{server.url}/code.git", name, "", "x-access-token"), TOKEN)
         assert not server.asked
-    assert "over https only" in found.message
+    assert "only over https" in result.message
 
 
-def test_a_certificate_of_nobody_known_is_not_shown_the_token(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_with_an_unknown_certificate_does_not_get_the_token(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
-    found = _refused(hosted.place, TOKEN)
-    assert "certificate" in found.message.lower()
+    result = _refused(hosted.place, TOKEN)
+    assert "certificate" in result.message.lower()
     assert not hosted.server.shown
 
 
 @pytest.mark.parametrize("says", ["your credentials were {}", "{}"])
-def test_what_a_host_repeats_is_not_told(hosted: Hosted, says: str) -> None:
+def test_a_repeated_token_is_not_in_the_message(hosted: Hosted, says: str) -> None:
     hosted.server.says = says
-    found = _refused(hosted.place, TOKEN)
-    assert BASIC not in found.message
-    assert TOKEN not in found.message
+    result = _refused(hosted.place, TOKEN)
+    assert BASIC not in result.message
+    assert TOKEN not in result.message
 
 
-def _means(token: str | None) -> Means:
+def _means(token: str | None) -> StorageDependencies:
     def client() -> object:
         raise AssertionError
 
-    return Means(client=client, pause=lambda _: None, clock=time.time, say=lambda _: None, git_token=token)  # type: ignore[arg-type]
+    return StorageDependencies(client, lambda _: None, time.time, say=lambda _: None, git_token=token)  # type: ignore[arg-type]
 
 
 def test_a_job_that_asks_for_a_token_is_fetched_with_that_of_the_environment(hosted: Hosted) -> None:
@@ -136,20 +140,20 @@ def test_a_job_that_asks_for_a_token_is_fetched_with_that_of_the_environment(hos
 
 
 def test_a_job_that_asks_for_none_is_fetched_without(hosted: Hosted) -> None:
-    with pytest.raises(StorageTrouble, match="wants a token"):
+    with pytest.raises(StorageError, match="requires a token"):
         code(CodePlan(git=replace(hosted.place, username=None)), None, _means(TOKEN))
     assert set(hosted.server.shown) == {None}
 
 
 def test_a_token_that_is_not_there_is_asked_for(hosted: Hosted) -> None:
-    with pytest.raises(StorageTrouble, match="MUSTER_GIT_TOKEN") as caught:
+    with pytest.raises(StorageError, match="MUSTER_GIT_TOKEN") as caught:
         code(CodePlan(git=hosted.place), None, _means(None))
     assert caught.value.reason == "GitTokenMissing"
 
 
 @pytest.mark.parametrize("written", [b"", b"\n", b"two words", b"two\nlines", b"\xff\xfe", b"x" * 10_000, b"a\0b"])
-def test_what_is_no_token_is_told_and_not_repeated(written: bytes) -> None:
-    with pytest.raises(StorageTrouble, match="no token") as caught:
+def test_an_invalid_token_is_refused_and_not_repeated(written: bytes) -> None:
+    with pytest.raises(StorageError, match="not a token") as caught:
         checked_token(written, "spec.source.git.secretKeyRef")
     text = written.decode("latin-1").strip()
     assert not text or text not in caught.value.message

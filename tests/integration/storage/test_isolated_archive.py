@@ -1,4 +1,4 @@
-"""What a stranger's repository does to the process that reads it, it does to nobody else."""
+"""A hostile repository affects only the process that reads it."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from tempfile import TemporaryFile
 
 import pytest
 
-import packs
-from archive_orders import LIMITS, order
-from git_server import commit, git_server, new_repository, pack_server
-from muster.storage import isolated_archive
-from muster.storage.archive_order import ArchiveOrder
-from muster.storage.isolated_archive import make_archive
-from muster.storage.reach import Reach
-from muster.storage.source_archive import SourceArchive, members_of, pack
-from muster.storage.source_files import SourceFile
-from muster.storage.trouble import StorageTrouble
-from packs import BLOB, COMMIT, REF_DELTA, TREE, copy, delta, entry
-from slow_host import SlowHost, slow_host
+from fakes.git_server import commit, git_server, new_repository, pack_server
+from fakes.slow_host import SlowHost, slow_host
+from muster.render.storage.errors import StorageError
+from muster.render.storage.source_archive import SourceArchive, members_of, pack
+from muster.render.storage.source_files import SourceFile
+from muster.storage.archive import isolated_archive
+from muster.storage.archive.isolated_archive import make_archive
+from muster.storage.archive.order import ArchiveOrder
+from muster.storage.git.reach import Reach
+from support import packs
+from support.archive_orders import LIMITS, order
+from support.packs import BLOB, COMMIT, REF_DELTA, TREE, copy, delta, entry
 
 PATIENCE_SECONDS = 60.0
 TESTS = Path(__file__).parents[2]
 _GIT = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\nX: "
 
 
-async def _refused(asked: ArchiveOrder) -> StorageTrouble:
-    with TemporaryFile() as into, pytest.raises(StorageTrouble) as caught:
+async def _refused(asked: ArchiveOrder) -> StorageError:
+    with TemporaryFile() as into, pytest.raises(StorageError) as caught:
         await make_archive(asked, into)
     return caught.value
 
@@ -46,7 +46,7 @@ def slow() -> Iterator[SlowHost]:
         yield host
 
 
-async def _told(event: object) -> bool:
+async def _is_reported(event: object) -> bool:
     assert hasattr(event, "wait")
     return bool(await asyncio.to_thread(event.wait, PATIENCE_SECONDS))
 
@@ -68,14 +68,14 @@ async def test_a_commit_becomes_the_archive_that_its_files_make(tmp_path: Path) 
 async def test_what_muster_adds_is_not_written_over(tmp_path: Path) -> None:
     name = commit(new_repository(tmp_path / "code.git"), {"muster_entry.py": "evil()\n"})
     with git_server(tmp_path) as server:
-        found = await _refused(replace(order(f"{server.url}/code.git", name), added={"muster_entry.py": b""}))
-    assert "rename it" in found.message
+        result = await _refused(replace(order(f"{server.url}/code.git", name), added={"muster_entry.py": b""}))
+    assert "rename it" in result.message
 
 
 def _served(*entries: bytes, root: bytes) -> tuple[bytes, str]:
     """A pack with a commit of the tree `root`, and the commit's name."""
-    told = packs.commit_of(packs.name(TREE, root))
-    return packs.pack(entry(COMMIT, told), entry(TREE, root), *entries), packs.name(COMMIT, told)
+    value = packs.commit_of(packs.name(TREE, root))
+    return packs.pack(entry(COMMIT, value), entry(TREE, root), *entries), packs.name(COMMIT, value)
 
 
 def _zeros() -> tuple[bytes, str]:
@@ -86,14 +86,14 @@ def _zeros() -> tuple[bytes, str]:
 def _many_copies() -> tuple[bytes, str]:
     # a megabyte that says that it is a terabyte
     base = b"x" * 2**20
-    told = delta(len(base), 2**40, *[copy(0, len(base))] * 2**17)
-    return _served(entry(BLOB, base), entry(REF_DELTA, told, bytes.fromhex(packs.name(BLOB, base))), root=b"")
+    value = delta(len(base), 2**40, *[copy(0, len(base))] * 2**17)
+    return _served(entry(BLOB, base), entry(REF_DELTA, value, bytes.fromhex(packs.name(BLOB, base))), root=b"")
 
 
 def _lying_delta() -> tuple[bytes, str]:
     base = b"x" * 2**20
-    told = delta(len(base), 10, *[copy(0, len(base))] * 2**17)
-    return _served(entry(BLOB, base), entry(REF_DELTA, told, bytes.fromhex(packs.name(BLOB, base))), root=b"")
+    value = delta(len(base), 10, *[copy(0, len(base))] * 2**17)
+    return _served(entry(BLOB, base), entry(REF_DELTA, value, bytes.fromhex(packs.name(BLOB, base))), root=b"")
 
 
 def _long_list(files: int) -> tuple[bytes, str]:
@@ -123,7 +123,7 @@ def _no_tree() -> tuple[bytes, str]:
     [
         pytest.param(_zeros, "more than 256 MiB", id="zeros"),
         pytest.param(_many_copies, "more than 256 MiB", id="delta"),
-        pytest.param(_lying_delta, "more than there is", id="delta that lies"),
+        pytest.param(_lying_delta, "more than its base has", id="delta that lies"),
         pytest.param(lambda: _folders(20, 60), "more than 30000 folders", id="tree bomb"),
         pytest.param(lambda: _folders(1, 2000), "64 folders within one another", id="deep tree"),
         pytest.param(_link, "is a symbolic link", id="link"),
@@ -136,27 +136,27 @@ async def test_bombs_end_in_a_reason(bomb: object, says: str) -> None:
     assert callable(bomb)
     content, name = bomb()
     with pack_server(content) as url:
-        found = await _refused(order(url, name))
-    assert says in found.message
-    assert found.message.startswith("spec.source.git")
+        result = await _refused(order(url, name))
+    assert says in result.message
+    assert result.message.startswith("spec.source.git")
 
 
-async def test_what_takes_too_much_memory_is_told() -> None:
+async def test_a_commit_that_needs_too_much_memory_is_refused() -> None:
     content, name = _long_list(200_000)
     with pack_server(content) as url:
-        found = await _refused(order(url, name, replace(LIMITS, memory_bytes=40 * 2**20)))
-    assert found.reason == "SourceRefused"
-    assert "takes more than 40 MiB of memory" in found.message
+        result = await _refused(order(url, name, replace(LIMITS, memory_bytes=40 * 2**20)))
+    assert result.reason == "SourceRefused"
+    assert "takes more than 40 MiB of memory" in result.message
 
 
-async def test_what_takes_too_long_to_unpack_is_told() -> None:
+async def test_a_commit_that_takes_too_long_to_unpack_is_refused() -> None:
     base = b"x" * 1000
     result = 20_000_000
-    told = delta(len(base), result, bytes([0x91, 0, 1]) * result)
-    content, name = _served(entry(BLOB, base), entry(REF_DELTA, told, bytes.fromhex(packs.name(BLOB, base))), root=b"")
+    value = delta(len(base), result, bytes([0x91, 0, 1]) * result)
+    content, name = _served(entry(BLOB, base), entry(REF_DELTA, value, bytes.fromhex(packs.name(BLOB, base))), root=b"")
     with pack_server(content) as url:
-        found = await _refused(order(url, name, replace(LIMITS, cpu_seconds=2)))
-    assert found.message.endswith("to read it takes more than 2 s of processor time")
+        candidate = await _refused(order(url, name, replace(LIMITS, cpu_seconds=2)))
+    assert candidate.message.endswith("reading it takes more than 2 s of processor time")
 
 
 async def test_a_file_grows_no_larger_than_is_allowed(tmp_path: Path) -> None:
@@ -164,25 +164,25 @@ async def test_a_file_grows_no_larger_than_is_allowed(tmp_path: Path) -> None:
     (repository / "weights").write_bytes(os.urandom(200_000))
     name = commit(repository, {})
     with git_server(tmp_path) as server:
-        found = await _refused(order(f"{server.url}/code.git", name, replace(LIMITS, file_bytes=100_000)))
-    assert "File too large" in found.message
+        result = await _refused(order(f"{server.url}/code.git", name, replace(LIMITS, file_bytes=100_000)))
+    assert "File too large" in result.message
 
 
 async def test_a_host_that_drips_is_left_at_the_end_of_the_time(slow: SlowHost) -> None:
-    found = await _refused(order(f"http://{slow.netloc}/code.git", limits=replace(LIMITS, seconds=3.0)))
-    assert found.reason == "GitTooSlow"
-    assert await _told(slow.left)
+    result = await _refused(order(f"http://{slow.netloc}/code.git", limits=replace(LIMITS, seconds=3.0)))
+    assert result.reason == "GitTooSlow"
+    assert await _is_reported(slow.left)
 
 
 async def test_who_is_not_waited_for_ends_at_once(slow: SlowHost) -> None:
     with TemporaryFile() as into:
         task = asyncio.create_task(make_archive(order(f"http://{slow.netloc}/code.git"), into))
-        assert await _told(slow.asked)
+        assert await _is_reported(slow.asked)
         assert _children()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    assert await _told(slow.left)
+    assert await _is_reported(slow.left)
     assert not _children()
 
 
@@ -191,8 +191,8 @@ def test_it_ends_with_the_process_that_waits_for_it(slow: SlowHost) -> None:
         f"""
         import asyncio
         from tempfile import TemporaryFile
-        from archive_orders import order
-        from muster.storage.isolated_archive import make_archive
+        from support.archive_orders import order
+        from muster.storage.archive.isolated_archive import make_archive
         with TemporaryFile() as into:
             asyncio.run(make_archive(order("http://{slow.netloc}/code.git"), into))
         """
@@ -214,19 +214,19 @@ async def test_nothing_of_it_is_left_on_disk(slow: SlowHost, tmp_path: Path, mon
 async def test_the_operators_own_machine_is_not_asked(tmp_path: Path, reach: Reach) -> None:
     name = commit(new_repository(tmp_path / "code.git"), {"a": "1"})
     with git_server(tmp_path) as server:
-        found = await _refused(replace(order(f"{server.url}/code.git", name), reach=reach))
+        result = await _refused(replace(order(f"{server.url}/code.git", name), reach=reach))
         assert not server.asked
-    assert found.reason == "SourceRefused"
-    assert "of the machine or the link that the operator is on" in found.message
+    assert result.reason == "SourceRefused"
+    assert "is a loopback, link-local or multicast address" in result.message
 
 
 async def test_a_redirect_to_the_metadata_service_is_not_followed(tmp_path: Path) -> None:
     name = commit(new_repository(tmp_path / "code.git"), {"a": "1"})
     with git_server(tmp_path) as server:
         server.redirect = "http://169.254.169.254/latest/meta-data/iam/"
-        found = await _refused(order(f"{server.url}/code.git", name))
+        result = await _refused(order(f"{server.url}/code.git", name))
         assert len(server.asked) == 1
-    assert "leads to another host" in found.message or "it leads to" in found.message
+    assert "redirects to another host" in result.message or "it redirects to" in result.message
 
 
 def test_the_process_inherits_nothing_that_proves_who_the_operator_is() -> None:
@@ -247,7 +247,7 @@ def test_the_process_inherits_nothing_that_proves_who_the_operator_is() -> None:
 
 CONFINED = """
 import os, signal, socket, subprocess, sys
-from muster.storage.confinement import Limits, confine, leave_with_parent
+from muster.storage.archive.confinement import Limits, confine, leave_with_parent
 leave_with_parent(os.getppid())
 known = open({known!r}, "w+b")
 if not confine(Limits(2**28, 2**31, 60, 2**20, 60.0)):
@@ -281,12 +281,12 @@ def test_a_confined_process_reads_no_token_and_no_environment(tmp_path: Path) ->
 
 
 def _children() -> list[str]:
-    found = []
+    result = []
     for entry_ in Path("/proc").iterdir():
         try:
             if entry_.name.isdigit() and f"PPid:\t{os.getpid()}\n" in (entry_ / "status").read_text():
                 command = (entry_ / "cmdline").read_text()
-                found += [command] if "archive_process" in command else []
+                result += [command] if "muster.storage.archive.process" in command else []
         except OSError:
             continue
-    return found
+    return result

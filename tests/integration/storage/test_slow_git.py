@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from muster.storage import git_source
-from muster.storage.git_place import GitPlace
-from muster.storage.git_source import fetch_commit
-from muster.storage.trouble import StorageTrouble
-from slow_host import slow_host
+from fakes.slow_host import slow_host
+from muster.render.storage.errors import StorageError
+from muster.render.storage.git_place import GitPlace
+from muster.storage.git import source as git_source
+from muster.storage.git.source import fetch_commit
 
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\n"
 
@@ -40,7 +40,7 @@ def test_a_host_that_drips_is_left_when_the_time_is_over(
     scheme: str, first: bytes, then: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(git_source, "FETCH_SECONDS", 0.6)
-    with slow_host(first, then) as host, pytest.raises(StorageTrouble) as caught:
+    with slow_host(first, then) as host, pytest.raises(StorageError) as caught:
         fetch_commit(GitPlace(url=f"{scheme}://{host.netloc}/code.git", commit="1" * 40, path=""))
     assert host.left.wait(10)
     assert caught.value.reason == "GitTooSlow"
@@ -50,18 +50,18 @@ def test_a_host_that_drips_is_left_when_the_time_is_over(
 
 def test_what_a_host_says_without_end_is_not_listened_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(git_source, "MAX_TALK_BYTES", 2**20)
-    with slow_host(_HEAD + b"\r\n" + _SERVICE, _refs(100)) as host, pytest.raises(StorageTrouble) as caught:
+    with slow_host(_HEAD + b"\r\n" + _SERVICE, _refs(100)) as host, pytest.raises(StorageError) as caught:
         fetch_commit(GitPlace(url=f"http://{host.netloc}/code.git", commit="1" * 40, path=""))
     assert host.left.wait(10)
     assert caught.value.reason == "SourceRefused"
-    assert "says more than 1 MiB beside the commit" in caught.value.message
+    assert "sends more than 1 MiB besides the commit" in caught.value.message
     # what was under way in the machine's own buffers comes on top
     assert host.sent < 50 * 2**20
 
 
 def test_why_a_host_is_not_reached_is_said() -> None:
     with slow_host(b"", b"") as host:
-        gone = host.netloc
-    with pytest.raises(StorageTrouble, match="Connection refused") as caught:
-        fetch_commit(GitPlace(url=f"http://{gone}/code.git", commit="1" * 40, path=""))
+        closed = host.netloc
+    with pytest.raises(StorageError, match="Connection refused") as caught:
+        fetch_commit(GitPlace(url=f"http://{closed}/code.git", commit="1" * 40, path=""))
     assert caught.value.reason == "GitUnreachable"

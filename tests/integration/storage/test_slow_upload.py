@@ -11,47 +11,29 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from git_server import commit, git_server, new_repository
-from muster.api.document import JSON, Document
-from muster.api.source_spec import GitSource, SecretKeyRef, Source
-from muster.api.spec import Job
-from muster.api.validate import validate
-from muster.aws.client import Aws
-from muster.aws.errors import Unavailable
-from muster.aws.place import Endpoints, Place
-from muster.aws.threads import MAX_THREADS
+from fakes.git_server import commit, git_server, new_repository
+from fakes.s3_server import contents
+from fakes.slow_host import SlowHost, slow_host
+from integration.storage.code_jobs import HERE, code_job, no_config_map, no_token
+from muster.api.config.sagemaker import AwsEndpoints
+from muster.api.spec.job import Job
+from muster.api.spec.source import GitSource, Source
 from muster.backends.sagemaker import requests
 from muster.backends.sagemaker.requests import PreparedRequests
 from muster.backends.sagemaker.timely_file import TimelyFile
-from muster.storage.source_files import SourceFiles
-from s3_server import contents
-from slow_host import SlowHost, slow_host
+from muster.clients.aws.client import Aws
+from muster.clients.aws.threads import MAX_THREADS
+from muster.objects.aws.errors import Unavailable
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-HERE = Place("us-east-1")
 PATIENCE_SECONDS = 60.0
 _GIT = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\nX: "
 
 
 def _job(namespace: str, git: GitSource | None = None) -> Job:
-    spec: JSON = {
-        "backend": "SageMaker",
-        "launcher": {"torchrun": {}},
-        "command": ["python", "train.py"],
-        "source": {"inline": {"files": {"train.py": f"print({namespace!r})\n"}}},
-        "output": {"s3": "s3://data/out"},
-        "sagemaker": {
-            "role": "arn:aws:iam::111122223333:role/training",
-            "region": "us-east-1",
-            "instanceType": "ml.p4d.24xlarge",
-            "framework": {"name": "PyTorch", "version": "2.2.0", "pythonVersion": "py310"},
-        },
-    }
-    metadata: JSON = {"name": "vit", "namespace": namespace, "uid": namespace}
-    document: dict[str, JSON] = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob"}
-    job = validate(Document({**document, "metadata": metadata, "spec": spec}))
+    job = code_job(namespace, f"print({namespace!r})\n")
     if git is None:
         return job
     return job.model_copy(update={"spec": job.spec.model_copy(update={"source": Source(git=git)})})
@@ -60,14 +42,6 @@ def _job(namespace: str, git: GitSource | None = None) -> Job:
 def _at(netloc: str, name: str = "1" * 40) -> GitSource:
     # a server on this machine has no certificate, and a spec can't name one without
     return GitSource(url=f"http://{netloc}/code.git", commit=name)
-
-
-async def _no_config_map(namespace: str, name: str) -> SourceFiles:
-    raise AssertionError(f"{namespace}/{name} is not asked for")
-
-
-async def _no_token(namespace: str, ref: SecretKeyRef) -> str:
-    raise AssertionError(f"{namespace}/{ref.name} is not asked for")
 
 
 @contextmanager
@@ -81,9 +55,9 @@ async def _asked(host: SlowHost) -> None:
     assert await asyncio.to_thread(host.asked.wait, PATIENCE_SECONDS)
 
 
-async def test_a_host_that_drips_keeps_nobody_elses_job_waiting(s3: S3Client, s3_url: str, tmp_path: Path) -> None:
-    aws = Aws(Endpoints(s3=s3_url, sts=s3_url))
-    prepared = PreparedRequests(aws, _no_config_map, _no_token)
+async def test_a_slow_host_delays_no_other_job(s3: S3Client, s3_url: str, tmp_path: Path) -> None:
+    aws = Aws(AwsEndpoints(s3=s3_url, sts=s3_url))
+    prepared = PreparedRequests(aws, no_config_map, no_token)
     with slow_host(_GIT, b"x") as slow, _good_git(tmp_path) as good:
         stuck = [asyncio.create_task(prepared.prepare(_job(f"slow-{n}", _at(slow.netloc)), 1, HERE)) for n in range(4)]
         await _asked(slow)
@@ -95,19 +69,19 @@ async def test_a_host_that_drips_keeps_nobody_elses_job_waiting(s3: S3Client, s3
         for task in stuck:
             task.cancel()
         await asyncio.gather(*stuck, return_exceptions=True)
-        # whoever is not waited for is not listened to either
+        # a response that no test awaits is not read either
         assert await asyncio.to_thread(slow.left.wait, PATIENCE_SECONDS)
     await aws.close()
 
 
-async def test_one_of_many_jobs_of_a_host_that_drips_is_told_its_name(
+async def test_the_status_of_a_job_names_its_slow_host(
     s3: S3Client,  # noqa: ARG001 - it sets the environment
     s3_url: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(requests, "FETCH_SECONDS", 0.3)
-    aws = Aws(Endpoints(s3=s3_url, sts=s3_url))
-    prepared = PreparedRequests(aws, _no_config_map, _no_token)
+    aws = Aws(AwsEndpoints(s3=s3_url, sts=s3_url))
+    prepared = PreparedRequests(aws, no_config_map, no_token)
     with slow_host(_GIT, b"x") as slow:
         jobs = (_job(f"slow-{n}", _at(slow.netloc)) for n in range(3))
         ends = await asyncio.gather(*(prepared.prepare(job, 1, HERE) for job in jobs), return_exceptions=True)
@@ -122,8 +96,8 @@ async def test_an_s3_that_drips_is_left_and_other_services_are_asked(
 ) -> None:
     monkeypatch.setattr(requests, "UPLOAD_SECONDS", 0.3)
     with slow_host(b"HTTP/1.1 200 OK\r\nX: ", b"x") as slow:
-        aws = Aws(Endpoints(s3=f"http://{slow.netloc}", sts=s3_url))
-        prepared = PreparedRequests(aws, _no_config_map, _no_token)
+        aws = Aws(AwsEndpoints(s3=f"http://{slow.netloc}", sts=s3_url))
+        prepared = PreparedRequests(aws, no_config_map, no_token)
         for number in range(MAX_THREADS + 1):
             with pytest.raises(Unavailable, match=r"HeadObject of s3://data/source/.* after 0.005 minutes"):
                 await prepared.prepare(_job(f"team-{number}"), 1, HERE)
@@ -133,7 +107,7 @@ async def test_an_s3_that_drips_is_left_and_other_services_are_asked(
 
 
 async def test_an_upload_ends_with_its_time(s3: S3Client, s3_url: str) -> None:
-    aws = Aws(Endpoints(s3=s3_url, sts=s3_url))
+    aws = Aws(AwsEndpoints(s3=s3_url, sts=s3_url))
     content = b"x" * 2**20
     late, cut = TimelyFile(io.BytesIO(content), -1.0), TimelyFile(io.BytesIO(content), 60.0)
     cut.cut()

@@ -19,14 +19,14 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
 from urllib3 import HTTPResponse
 
-from muster.storage.bring import bring
-from muster.storage.keep import Keeping
-from muster.storage.keeper import serve
-from muster.storage.means import Means
+from fakes.s3_server import contents
+from muster.render.storage.errors import StorageError
+from muster.render.storage.storage_plan import CodePlan, StoragePlan
+from muster.storage.dependencies import StorageDependencies
+from muster.storage.node_download import download_node
 from muster.storage.node_folders import NodeFolders, below
-from muster.storage.storage_plan import CodePlan, StoragePlan
-from muster.storage.trouble import StorageTrouble
-from s3_server import contents
+from muster.storage.node_sync import NodeSync
+from muster.storage.sync_server import serve
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 KEPT = StoragePlan("vit", 1, checkpoint="s3://data/ckpt", output="s3://data/out/")
 
 
-def _keeping(root: Path, means: Means, plan: StoragePlan = KEPT) -> tuple[Keeping, NodeFolders]:
+def _node_sync(root: Path, dependencies: StorageDependencies, plan: StoragePlan = KEPT) -> tuple[NodeSync, NodeFolders]:
     folders = below(root)
     for folder in (folders.checkpoints, folders.model, folders.output):
         folder.mkdir(parents=True, exist_ok=True)
-    return Keeping(plan, folders, means), folders
+    return NodeSync(plan, folders, dependencies), folders
 
 
 def _old(file: Path, text: str, age: float = 60.0) -> None:
@@ -47,42 +47,44 @@ def _old(file: Path, text: str, age: float = 60.0) -> None:
     os.utime(file, (time.time() - age, time.time() - age))
 
 
-def test_snapshots_are_brought_and_go_along(s3: S3Client, tmp_path: Path, means: Means) -> None:
+def test_snapshots_are_brought_and_go_along(s3: S3Client, tmp_path: Path, dependencies: StorageDependencies) -> None:
     s3.put_object(Bucket="data", Key="ckpt/a/1.pt", Body=b"1")
     s3.put_object(Bucket="data", Key="ckpt2/x", Body=b"of another job")
-    keeping, folders = _keeping(tmp_path, means)
-    bring(KEPT, 0, folders, None, means)
+    node_sync, folders = _node_sync(tmp_path, dependencies)
+    download_node(KEPT, 0, folders, None, dependencies)
     assert [path.name for path in folders.checkpoints.rglob("*.pt")] == ["1.pt"]
     assert not (folders.checkpoints / "x").exists()
     _old(folders.checkpoints / "a" / "2.pt", "2")
     (folders.checkpoints / "a" / "3.pt").write_text("half of it")
-    keeping.go_along()
+    node_sync.go_along()
     assert contents(s3, "data", "ckpt/") == {"ckpt/a/1.pt": b"1", "ckpt/a/2.pt": b"2"}
-    keeping.finish()
+    node_sync.finish()
     assert contents(s3, "data", "ckpt/")["ckpt/a/3.pt"] == b"half of it"
 
 
 def test_what_is_kept_already_is_not_uploaded_again(
-    s3: S3Client, tmp_path: Path, means: Means, said: list[str]
+    s3: S3Client, tmp_path: Path, dependencies: StorageDependencies, said: list[str]
 ) -> None:
-    keeping, folders = _keeping(tmp_path, means)
+    node_sync, folders = _node_sync(tmp_path, dependencies)
     _old(folders.checkpoints / "1.pt", "1")
     (folders.model / "m").write_text("m")
-    keeping.finish()
+    node_sync.finish()
     kept = s3.head_object(Bucket="data", Key="ckpt/1.pt")["LastModified"]
     said.clear()
-    keeping.finish()
+    node_sync.finish()
     # who keeps was started again, and knows it from its notes
-    _keeping(tmp_path, means, StoragePlan("vit", 1, checkpoint="s3://data/ckpt"))[0].finish()
+    _node_sync(tmp_path, dependencies, StoragePlan("vit", 1, checkpoint="s3://data/ckpt"))[0].finish()
     assert said == []
     assert s3.head_object(Bucket="data", Key="ckpt/1.pt")["LastModified"] == kept
-    _keeping(tmp_path, means, StoragePlan("vit", 1, checkpoint="s3://data/other"))[0].finish()
+    _node_sync(tmp_path, dependencies, StoragePlan("vit", 1, checkpoint="s3://data/other"))[0].finish()
     assert contents(s3, "data", "other/") == {"other/1.pt": b"1"}
 
 
-def test_ranks_that_start_anew_see_what_the_other_nodes_wrote(s3: S3Client, tmp_path: Path, means: Means) -> None:
-    first, here = _keeping(tmp_path / "0", means)
-    second, there = _keeping(tmp_path / "1", means)
+def test_ranks_that_start_anew_see_what_the_other_nodes_wrote(
+    s3: S3Client, tmp_path: Path, dependencies: StorageDependencies
+) -> None:
+    first, here = _node_sync(tmp_path / "0", dependencies)
+    second, there = _node_sync(tmp_path / "1", dependencies)
     _old(here.checkpoints / "last.pt", "step 10")
     first.finish()
     second.refresh()
@@ -99,20 +101,24 @@ def test_ranks_that_start_anew_see_what_the_other_nodes_wrote(s3: S3Client, tmp_
     assert contents(s3, "data", "ckpt/") == {"ckpt/last.pt": b"step 30"}
 
 
-def test_a_snapshot_that_names_others_comes_after_them(s3: S3Client, tmp_path: Path, means: Means) -> None:
-    keeping, folders = _keeping(tmp_path, means)
+def test_a_snapshot_that_names_others_comes_after_them(
+    s3: S3Client, tmp_path: Path, dependencies: StorageDependencies
+) -> None:
+    node_sync, folders = _node_sync(tmp_path, dependencies)
     for number in range(5):
         _old(folders.checkpoints / f"shard-{number}", "x", age=100 - number)
     _old(folders.checkpoints / "latest", "all five", age=50)
-    keeping.finish()
+    node_sync.finish()
     written = s3.list_objects_v2(Bucket="data", Prefix="ckpt/")["Contents"]
     times = {entry["Key"]: entry["LastModified"] for entry in written}
     assert all(times["ckpt/latest"] >= at for at in times.values())
     assert len(times) == 6
 
 
-def test_a_folder_is_walked_once_however_old_its_files_are(s3: S3Client, tmp_path: Path, means: Means) -> None:
-    keeping, folders = _keeping(tmp_path, means, StoragePlan("vit", 1, checkpoint="s3://data/ckpt"))
+def test_a_folder_is_walked_once_however_old_its_files_are(
+    s3: S3Client, tmp_path: Path, dependencies: StorageDependencies
+) -> None:
+    node_sync, folders = _node_sync(tmp_path, dependencies, StoragePlan("vit", 1, checkpoint="s3://data/ckpt"))
     for number in range(30):
         _old(folders.checkpoints / f"{number}", "x", age=100 - number)
     walks = 0
@@ -124,20 +130,20 @@ def test_a_folder_is_walked_once_however_old_its_files_are(s3: S3Client, tmp_pat
             walks += 1
 
     sys.addaudithook(hear)
-    keeping.go_along()
+    node_sync.go_along()
     is_over = True
     assert len(contents(s3, "data", "ckpt/")) == 30
     assert walks == 1
 
 
-def test_results_are_kept_below_the_jobs_name(s3: S3Client, tmp_path: Path, means: Means) -> None:
-    keeping, folders = _keeping(tmp_path, means, StoragePlan("vit", 1, output="s3://data/out"))
+def test_results_are_kept_below_the_jobs_name(s3: S3Client, tmp_path: Path, dependencies: StorageDependencies) -> None:
+    node_sync, folders = _node_sync(tmp_path, dependencies, StoragePlan("vit", 1, output="s3://data/out"))
     (folders.model / "x").mkdir()
     (folders.model / "x" / "model.pt").write_text("m")
     (folders.model / "best.pt").symlink_to("x/model.pt")
     (folders.model / "token").symlink_to("/etc/hostname")
     (folders.output / "failure").write_text("f")
-    keeping.finish()
+    node_sync.finish()
     assert contents(s3, "data") == {
         "out/vit/model/best.pt": b"m",
         "out/vit/model/x/model.pt": b"m",
@@ -145,37 +151,41 @@ def test_results_are_kept_below_the_jobs_name(s3: S3Client, tmp_path: Path, mean
     }
 
 
-def test_one_key_that_is_denied_keeps_no_other_file_from_s3(s3: S3Client, tmp_path: Path, means: Means) -> None:
-    keeping, folders = _keeping(tmp_path, means)
+def test_one_key_that_is_denied_keeps_no_other_file_from_s3(
+    s3: S3Client, tmp_path: Path, dependencies: StorageDependencies
+) -> None:
+    node_sync, folders = _node_sync(tmp_path, dependencies)
     _old(folders.checkpoints / ("x" * 200) / ("y" * 250) / ("z" * 250) / ("a" * 250) / ("b" * 250), "no key is so long")
     for number in range(40):
         (folders.model / f"{number}").write_text("m")
     (folders.output / "log").write_text("o")
     keys = (f"out/vit/model/{number}" for number in (3, 17))
-    with _denied(means, *keys), pytest.raises(StorageTrouble, match="more than 1024 bytes") as caught:
-        keeping.finish()
+    with _denied(dependencies, *keys), pytest.raises(StorageError, match="more than 1024 bytes") as caught:
+        node_sync.finish()
     assert caught.value.reason == "FolderUnusable"
     assert len(contents(s3, "data", "out/vit/model/")) == 38
     assert list(contents(s3, "data", "out/vit/output/")) == ["out/vit/output/log"]
 
 
-def test_a_denied_result_is_named_with_what_has_to_be_allowed(tmp_path: Path, means: Means) -> None:
-    keeping, folders = _keeping(tmp_path, means, StoragePlan("vit", 1, output="s3://data/out"))
+def test_a_denied_result_is_named_with_what_has_to_be_allowed(
+    tmp_path: Path, dependencies: StorageDependencies
+) -> None:
+    node_sync, folders = _node_sync(tmp_path, dependencies, StoragePlan("vit", 1, output="s3://data/out"))
     for name in ("a", "b", "c"):
         (folders.model / name).write_text("m")
     keys = (f"out/vit/model/{name}" for name in ("a", "b"))
-    with _denied(means, *keys), pytest.raises(StorageTrouble) as caught:
-        keeping.finish()
+    with _denied(dependencies, *keys), pytest.raises(StorageError) as caught:
+        node_sync.finish()
     assert caught.value.reason == "S3AccessDenied"
     assert "spec.output.s3: s3:PutObject on s3://data/out/vit/model/" in caught.value.message
-    assert "nor can 1 more of these files be kept" in caught.value.message
-    keeping.finish()
+    assert "1 more of these files can't be uploaded either" in caught.value.message
+    node_sync.finish()
 
 
 @contextmanager
-def _denied(means: Means, *keys: str) -> Iterator[None]:
+def _denied(dependencies: StorageDependencies, *keys: str) -> Iterator[None]:
     """A policy that denies these keys, which moto's S3 has none of."""
-    paths, events = {f"/data/{key}" for key in keys}, means.client().meta.events
+    paths, events = {f"/data/{key}" for key in keys}, dependencies.client().meta.events
 
     # botocore takes what this returns for the answer, whatever its types say
     def answer(request: AWSPreparedRequest, **_: object) -> Any:
@@ -196,46 +206,46 @@ def _denied(means: Means, *keys: str) -> Iterator[None]:
         (StoragePlan("vit", 1, output="s3://nowhere/a"), "spec.output.s3"),
     ],
 )
-def test_a_place_that_can_not_be_written_to_is_told_before_the_ranks_start(
-    plan: StoragePlan, field: str, tmp_path: Path, means: Means
+def test_a_read_only_location_is_an_error_before_the_ranks_start(
+    plan: StoragePlan, field: str, tmp_path: Path, dependencies: StorageDependencies
 ) -> None:
-    with pytest.raises(StorageTrouble) as caught:
-        bring(plan, 0, below(tmp_path), None, means)
+    with pytest.raises(StorageError) as caught:
+        download_node(plan, 0, below(tmp_path), None, dependencies)
     assert caught.value.reason == "S3NotFound"
     assert caught.value.message.startswith(f"{field}: ")
 
 
-def test_trying_to_write_leaves_nothing(s3: S3Client, tmp_path: Path, means: Means) -> None:
-    bring(KEPT, 0, below(tmp_path), None, means)
+def test_trying_to_write_leaves_nothing(s3: S3Client, tmp_path: Path, dependencies: StorageDependencies) -> None:
+    download_node(KEPT, 0, below(tmp_path), None, dependencies)
     assert contents(s3, "data") == {}
     assert s3.list_multipart_uploads(Bucket="data").get("Uploads", []) == []
 
 
-def test_a_file_whose_name_s3_can_not_have_is_named(tmp_path: Path, means: Means) -> None:
-    keeping, folders = _keeping(tmp_path, means)
+def test_a_file_whose_name_s3_can_not_have_is_named(tmp_path: Path, dependencies: StorageDependencies) -> None:
+    node_sync, folders = _node_sync(tmp_path, dependencies)
     (Path(os.fsdecode(os.fsencode(folders.model) + b"/\xff"))).write_text("x")
-    with pytest.raises(StorageTrouble, match="not UTF-8") as caught:
-        keeping.finish()
+    with pytest.raises(StorageError, match="not UTF-8") as caught:
+        node_sync.finish()
     assert caught.value.message.startswith("spec.output.s3: ")
 
 
-def test_a_config_map_is_code(tmp_path: Path, means: Means) -> None:
+def test_a_config_map_is_code(tmp_path: Path, dependencies: StorageDependencies) -> None:
     entries = tmp_path / "map" / "..2026"
     entries.mkdir(parents=True)
     (entries / "train.py").write_text("print(1)\n")
     (tmp_path / "map" / "..data").symlink_to("..2026")
     (tmp_path / "map" / "train.py").symlink_to("..data/train.py")
     plan = StoragePlan("vit", 1, code=CodePlan(config_map="code"))
-    bring(plan, 0, below(tmp_path), tmp_path / "map", means)
+    download_node(plan, 0, below(tmp_path), tmp_path / "map", dependencies)
     assert {path.name: path.read_text() for path in (tmp_path / "code").iterdir()} == {"train.py": "print(1)\n"}
-    with pytest.raises(StorageTrouble, match="not on this machine"):
-        bring(plan, 0, below(tmp_path), None, means)
+    with pytest.raises(StorageError, match="not on this machine"):
+        download_node(plan, 0, below(tmp_path), None, dependencies)
 
 
 @contextmanager
-def _served(keeping: Keeping, path: Path) -> Iterator[None]:
+def _served(node_sync: NodeSync, path: Path) -> Iterator[None]:
     reader, writer = os.pipe()
-    thread = Thread(target=serve, args=(keeping, path, reader))
+    thread = Thread(target=serve, args=(node_sync, path, reader))
     thread.start()
     while not path.exists():
         time.sleep(0.005)
@@ -256,10 +266,12 @@ def _asked(path: Path, line: bytes) -> bytes:
         return asker.makefile("rb").read()
 
 
-def test_the_keeper_does_what_the_agent_asks_for(s3: S3Client, tmp_path: Path, means: Means) -> None:
-    keeping, folders = _keeping(tmp_path, means)
+def test_the_keeper_does_what_the_agent_asks_for(
+    s3: S3Client, tmp_path: Path, dependencies: StorageDependencies
+) -> None:
+    node_sync, folders = _node_sync(tmp_path, dependencies)
     s3.put_object(Bucket="data", Key="ckpt/1.pt", Body=b"1")
-    with _served(keeping, tmp_path / "socket"):
+    with _served(node_sync, tmp_path / "socket"):
         assert _asked(tmp_path / "socket", b'{"ask": "refresh"}\n') == b"{}\n"
         assert (folders.checkpoints / "1.pt").read_text() == "1"
         for nonsense in (b"", b"\n", b"[]\n", b'{"ask": "rm"}\n', b"x" * 1000):
@@ -269,16 +281,18 @@ def test_the_keeper_does_what_the_agent_asks_for(s3: S3Client, tmp_path: Path, m
         assert contents(s3, "data", "out/") == {"out/vit/model/m": b"m"}
 
 
-def test_the_keeper_says_what_went_wrong(tmp_path: Path, means: Means) -> None:
-    keeping, folders = _keeping(tmp_path, means, StoragePlan("vit", 1, output="s3://nowhere/x"))
+def test_the_keeper_says_what_went_wrong(tmp_path: Path, dependencies: StorageDependencies) -> None:
+    node_sync, folders = _node_sync(tmp_path, dependencies, StoragePlan("vit", 1, output="s3://nowhere/x"))
     (folders.model / "m").write_text("m")
-    with _served(keeping, tmp_path / "socket"):
+    with _served(node_sync, tmp_path / "socket"):
         answer = _asked(tmp_path / "socket", b'{"ask": "finish"}\n')
     assert answer.startswith(b'{"reason": "S3NotFound", "message": "spec.output.s3: ')
 
 
-def test_a_keeper_that_is_sent_away_keeps_what_it_can(s3: S3Client, tmp_path: Path, means: Means) -> None:
-    keeping, folders = _keeping(tmp_path, means)
-    with _served(keeping, tmp_path / "socket"):
+def test_a_keeper_that_is_sent_away_keeps_what_it_can(
+    s3: S3Client, tmp_path: Path, dependencies: StorageDependencies
+) -> None:
+    node_sync, folders = _node_sync(tmp_path, dependencies)
+    with _served(node_sync, tmp_path / "socket"):
         (folders.checkpoints / "1.pt").write_text("1")
     assert contents(s3, "data") == {"ckpt/1.pt": b"1"}

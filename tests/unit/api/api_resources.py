@@ -7,9 +7,9 @@ from pathlib import Path
 
 from muster.api.crd import crd
 from muster.api.document import JSON, Document
-from muster.api.load import load
-from muster.api.problems import InvalidResource
-from muster.api.validate import validate
+from muster.api.field_problems import InvalidResource
+from muster.api.validation.validate import validate
+from muster.api.yaml.load import load
 
 HERE = Path(__file__).parent
 
@@ -92,7 +92,8 @@ def full_resource() -> dict[str, JSON]:
             network={"interface": "^docker0,lo"},
             startupTimeoutSeconds=60,
             activeDeadlineSeconds=3600,
-            cleanup={"pods": "None", "afterSeconds": 600},
+            cleanPodPolicy="None",
+            ttlSecondsAfterFinished=600,
             template=full_template(),
             nodeOverrides=[{"nodes": "0-1", "template": {"spec": {"nodeSelector": {"zone": "b"}}}}],
         ),
@@ -147,9 +148,9 @@ def part(value: JSON, *path: str | int) -> JSON:
 
 def fields(value: JSON, *path: str | int) -> dict[str, JSON]:
     """The map that lies at `path`."""
-    found = part(value, *path)
-    assert isinstance(found, dict)
-    return found
+    result = part(value, *path)
+    assert isinstance(result, dict)
+    return result
 
 
 def openapi_schema() -> dict[str, JSON]:

@@ -3,13 +3,13 @@ import pytest
 from muster.api.amounts import amount, capital, share
 
 
-@pytest.mark.parametrize(("count", "told"), [(0, "0 ranks"), (1, "1 rank"), (2, "2 ranks")])
-def test_one_has_no_plural(count: int, told: str) -> None:
-    assert amount(count, "rank") == told
+@pytest.mark.parametrize(("count", "text"), [(0, "0 ranks"), (1, "1 rank"), (2, "2 ranks")])
+def test_one_has_no_plural(count: int, text: str) -> None:
+    assert amount(count, "rank") == text
 
 
 @pytest.mark.parametrize(
-    ("count", "of", "told"),
+    ("count", "of", "text"),
     [
         (0, 4, "0 of 4 ranks run"),
         (1, 4, "1 of 4 ranks runs"),
@@ -18,5 +18,5 @@ def test_one_has_no_plural(count: int, told: str) -> None:
         (0, 1, "No rank runs"),
     ],
 )
-def test_the_verb_goes_with_the_number(count: int, of: int, told: str) -> None:
-    assert capital(share(count, of, "rank", "runs", "run")) == told
+def test_the_verb_goes_with_the_number(count: int, of: int, text: str) -> None:
+    assert capital(share(count, of, "rank", "runs", "run")) == text

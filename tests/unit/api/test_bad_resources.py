@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.api.document import JSON, Document, Path, shown
-from muster.api.problems import InvalidResource
-from muster.api.validate import MAX_SPEC_BYTES, validate
+from muster.api.field_problems import InvalidResource
+from muster.api.validation.validate import MAX_SPEC_BYTES, validate
+from support.valid_jobs import job_of
 from unit.api.api_resources import (
     BadResource,
     bad_resources,
@@ -25,7 +26,6 @@ from unit.api.api_resources import (
     resource,
     spec,
 )
-from valid_jobs import job_of
 
 ROWS = bad_resources()
 NAMES = [f"{row.at} {row.says}"[:60] for row in ROWS]
@@ -45,10 +45,10 @@ def test_the_schema_refuses_what_a_schema_can_say(row: BadResource) -> None:
 
 def test_the_table_is_long() -> None:
     assert len(ROWS) >= 120
-    assert set(Counter(row.by for row in ROWS)) == {"schema", "cel", "key", "server", "nobody"}
+    assert set(Counter(row.by for row in ROWS)) == {"schema", "cel", "key", "server", "muster"}
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     value = resource(
         metadata={"name": "A"},
         spec={
@@ -81,10 +81,10 @@ def test_what_is_no_resource_at_all(value: JSON) -> None:
     assert "a resource is expected: apiVersion, kind, metadata, spec" in message
 
 
-def test_a_map_of_something_else_is_told_what_is_expected() -> None:
+def test_the_message_about_another_map_says_what_is_expected() -> None:
     ((path, message),) = problems({"nodes": 2})
     assert path == ""
-    assert message.startswith("neither apiVersion nor kind is given; apiVersion: muster.dev/v1alpha1 and kind:")
+    assert message.startswith("apiVersion and kind are missing; apiVersion: muster.dev/v1alpha1 and kind:")
 
 
 def test_a_spec_that_no_plan_could_carry_is_refused() -> None:
@@ -163,16 +163,16 @@ def changed(draw: st.DrawFn) -> JSON:
 @settings(max_examples=300, deadline=None)
 @given(changed())
 def test_any_change_is_accepted_or_refused_where_it_is(value: JSON) -> None:
-    found = problems(value)
-    known = {shown(path) for path in paths_of(value)}
-    for path, message in found:
+    result = problems(value)
+    by_key = {shown(path) for path in paths_of(value)}
+    for path, message in result:
         assert message
         assert "placeholder" not in message
         assert "Input should" not in message
         assert "which is not allowed here" not in message
         # it points into the document, or at something missing right below a part of it
-        assert path in known or path.rpartition(".")[0] in known or path == "metadata.name"
-    if not found:
+        assert path in by_key or path.rpartition(".")[0] in by_key or path == "metadata.name"
+    if not result:
         validate(Document(value))
 
 
@@ -210,11 +210,11 @@ def without_nulls(value: JSON, schema: JSON) -> JSON:
         return [without_nulls(item, items) for item in value]
     if not isinstance(value, dict) or not isinstance(schema, dict):
         return value
-    known = schema.get("properties")
-    if not isinstance(known, dict):
+    entry = schema.get("properties")
+    if not isinstance(entry, dict):
         return value
-    kept = {key: item for key, item in value.items() if item is not None or key not in known}
-    return {key: without_nulls(item, known.get(key)) for key, item in kept.items()}
+    kept = {key: item for key, item in value.items() if item is not None or key not in entry}
+    return {key: without_nulls(item, entry.get(key)) for key, item in kept.items()}
 
 
 def test_a_valid_resource_passes_the_schema() -> None:

@@ -8,8 +8,8 @@ import yaml
 
 from muster.api.crd import crd, crd_yaml
 from muster.api.document import JSON
-from muster.api.rule import Rule
-from muster.api.rules import RULES
+from muster.api.validation.all_rules import RULES
+from muster.api.validation.rule import Rule
 from unit.api.api_resources import fields, openapi_schema, part
 
 CHECKED_IN = Path(__file__).parents[3] / "crds" / "muster.dev_distributedtrainingjobs.yaml"
@@ -92,7 +92,7 @@ def test_names_columns_and_subresources() -> None:
     assert isinstance(columns, list)
     assert [part(column, "name") for column in columns] == [
         *("Backend", "Phase", "Nodes", "Ranks", "Step", "Age"),
-        *("Incarnation", "Message"),
+        *("Attempt", "Message"),
     ]
     assert part(crd(), "spec", "versions", 0, "subresources") == {
         "status": {},

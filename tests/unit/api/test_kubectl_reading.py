@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON
-from muster.api.load import NotReadable, load
+from muster.api.yaml.load import NotReadable, load
 
 CASES = json.loads((Path(__file__).parent / "kubectl_scalars.json").read_text())["cases"]
 
@@ -29,13 +29,13 @@ STRICTER = {
     "1.0: a\n": "quote it to mean the text",
     "1e3: a\n": "quote it to mean the text",
     "0.1: a\n": "quote it to mean the text",
-    "a: 1\na: 2\n": "given twice, first on line 1",
-    "1: a\n'1': b\n": "given twice, first on line 1",
-    "a: {b: 1, b: 2}\n": "given twice, first on line 1",
+    "a: 1\na: 2\n": "occurs twice, first on line 1",
+    "1: a\n'1': b\n": "occurs twice, first on line 1",
+    "a: {b: 1, b: 2}\n": "occurs twice, first on line 1",
     "a: 1\n...\nb: 2\n": "a second document after '...'",
-    '{"a": 1, "a": 2}': "given twice",
+    '{"a": 1, "a": 2}': "occurs twice",
     '{"a": "\\ud800"}': "surrogate",
-    "a: &x 1\nb: &x 2\nc: *x\n": "an anchor is given a second time",
+    "a: &x 1\nb: &x 2\nc: *x\n": "an anchor is defined twice",
 }
 """What kubectl takes and muster refuses, each because something that the user wrote would be lost or renamed."""
 

@@ -4,14 +4,14 @@ import pytest
 
 from muster.api.document import JSON, Document
 from muster.api.extent import MAX_DEPTH, MAX_VALUES, deep_path, extent_objection
+from muster.api.field_problems import InvalidResource
 from muster.api.file_paths import file_and_folder
-from muster.api.override_rules import MAX_KINDS
-from muster.api.problems import InvalidResource
-from muster.api.status import Status
-from muster.api.status_reader import status_of
-from muster.api.status_rules import status_problems
-from muster.api.validate import MAX_PROBLEMS, validate
-from muster.status.refused import refused
+from muster.api.status.reader import status_of
+from muster.api.status.rules import status_problems
+from muster.api.status.status import Status
+from muster.api.validation.rules.overrides import MAX_KINDS
+from muster.api.validation.validate import MAX_PROBLEMS, validate
+from muster.core.status.refused import refused
 
 from .api_resources import problems, resource, spec
 
@@ -35,8 +35,8 @@ def _nested(levels: int) -> JSON:
     ],
 )
 def test_the_extent_of_a_value_is_limited(value: JSON, says: str | None) -> None:
-    told = extent_objection(value)
-    assert told is None if says is None else says in (told or "")
+    text = extent_objection(value)
+    assert text is None if says is None else says in (text or "")
 
 
 def test_a_resource_with_too_many_values_is_refused_whole() -> None:
@@ -54,7 +54,7 @@ def test_what_is_not_read_does_not_count() -> None:
     assert validate(Document(value)).spec.nodes
 
 
-def test_the_first_problems_are_told_and_the_others_counted() -> None:
+def test_the_first_problems_are_named_and_the_others_counted() -> None:
     with pytest.raises(InvalidResource) as caught:
         validate(Document(resource(spec=spec(**{f"k{index}": 0 for index in range(500)}))))
     assert len(caught.value.problems) == MAX_PROBLEMS
@@ -66,10 +66,10 @@ def test_the_first_problems_are_told_and_the_others_counted() -> None:
 
 def test_of_a_list_that_is_too_long_the_first_entries_are_looked_at() -> None:
     right: list[JSON] = [{"name": "a", "regex": "(a)"}] * 39
-    found = dict(problems(resource(spec=spec(metrics=right + [{}] * 300))))
-    assert found["spec.metrics"] == "found 339 entries; at most 40 are allowed"
-    assert "spec.metrics[39].name" in found
-    assert "spec.metrics[40].name" not in found
+    result = dict(problems(resource(spec=spec(metrics=right + [{}] * 300))))
+    assert result["spec.metrics"] == "found 339 entries; at most 40 are allowed"
+    assert "spec.metrics[39].name" in result
+    assert "spec.metrics[40].name" not in result
 
 
 def test_overrides_make_few_kinds_of_pods() -> None:
@@ -101,7 +101,7 @@ def test_of_a_status_that_is_too_large_nothing_is_read() -> None:
     assert status_of({"status": written}) == Status()
     (problem,) = status_problems(written)
     assert problem.path == "status"
-    assert "take away what muster did not write" in problem.message
+    assert "remove what muster did not write" in problem.message
 
 
 def test_what_is_too_deep_is_named_by_the_beginning_of_its_path() -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from muster.api.load import MAX_TEXT_BYTES, NotReadable, load, load_bytes
-from muster.api.problems import InvalidResource
-from muster.api.spec import EnvVar
-from muster.api.validate import validate
+from muster.api.field_problems import InvalidResource
+from muster.api.spec.job import EnvVar
+from muster.api.validation.validate import validate
+from muster.api.yaml.load import MAX_TEXT_BYTES, NotReadable, load, load_bytes
 
 TWO = """\
 # a comment
@@ -59,9 +59,9 @@ LAUGHS = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
     [
         (b"a: 1\nb: \xff\n", "f:2: byte 0xff is not UTF-8"),
         ("a: 1".encode("utf-16"), "f:1: byte 0xff is not UTF-8"),
-        (b"a: 1\n---\nb: {c: 1, c: 2}\n", 'f:3: the key "c" is given twice'),
+        (b"a: 1\n---\nb: {c: 1, c: 2}\n", 'f:3: the key "c" occurs twice'),
         (b"a: 1\n---\n\tb: 2\n", "f:3: a tab where YAML wants spaces"),
-        (b"a: 1\n--- {b: 2}\n", "f:2: --- stands alone on its line"),
+        (b"a: 1\n--- {b: 2}\n", "f:2: --- must be alone on its line"),
         (b"x" * (MAX_TEXT_BYTES + 1), f"f: longer than {MAX_TEXT_BYTES} bytes"),
         (b"[" * 5000, "f"),
         (b"{" * 5000, "f"),

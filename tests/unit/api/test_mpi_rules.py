@@ -7,10 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api import launcher_spec
-from muster.api.mpi_options import HYDRA_FAMILY, OPEN_MPI_FAMILY, end_options, is_option, way_options, world_options
-from muster.api.mpi_rules import MPI_RULES
-from muster_worker.contract import Mpi
+from muster.api.launchers import mpi
+from muster.api.validation.rules.mpi.options import (
+    HYDRA_FAMILY,
+    OPEN_MPI_FAMILY,
+    end_options,
+    is_option,
+    way_options,
+    world_options,
+)
+from muster.api.validation.rules.mpi.rules import MPI_RULES
+from muster_worker.contract.schema import Mpi
 
 KINDS = (world_options, way_options, end_options)
 OPTIONS = sorted({option for kind in KINDS for option in kind(Mpi.AUTO)})
@@ -51,7 +58,7 @@ def test_an_option_of_the_other_family_is_its_own() -> None:
 
 
 def test_the_resource_has_the_agents_implementations() -> None:
-    assert get_args(launcher_spec.Mpi.model_fields["implementation"].annotation) == Mpi.ALL
+    assert get_args(mpi.Mpi.model_fields["implementation"].annotation) == Mpi.ALL
 
 
 def test_every_implementation_is_of_a_family() -> None:

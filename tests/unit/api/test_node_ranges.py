@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api.node_ranges import alike, parse
-from muster.api.spec import NodeOverride
+from muster.api.spec.job import NodeOverride
+from muster.api.spec.node_ranges import alike, parse
 
 _RANGE = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(lambda pair: f"{pair[0]}-{pair[1]}")
 _TEXT = st.lists(st.one_of(_RANGE, st.integers(0, 30).map(str)), min_size=1, max_size=12).map(",".join)
 
 
 def _named(text: str) -> set[int]:
-    return {node for part in parse(text).written for node in part}
+    return {node for part in parse(text).intervals for node in part}
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,12 @@
 
 import pytest
 
+from muster.api.config.operator import OperatorConfig, read_config
+from muster.api.config.sagemaker import AwsEndpoints, SageMakerConfig
 from muster.api.document import Document
-from muster.api.load import load
-from muster.api.node_pool import NamedPool
-from muster.api.operator_config import OperatorConfig, read_config
-from muster.api.problems import InvalidResource
-from muster.api.sagemaker_config import AwsEndpoints, SageMakerConfig
+from muster.api.field_problems import InvalidResource
+from muster.api.spec.node_pool import NamedPool
+from muster.api.yaml.load import load
 
 POOLS = """\
 nodePools:
@@ -70,7 +70,7 @@ def test_a_configuration_may_say_nothing(text: str) -> None:
         ("nodePools:\n- name: a\n- {name: b, zone: same}", "config.yaml:3: nodePools[1].zone: found the text"),
         (
             "nodePools:\n- {name: a, typ: p5}",
-            "config.yaml:2: nodePools[0].typ: unknown field; known here: instanceType",
+            "config.yaml:2: nodePools[0].typ: unknown field; allowed here: instanceType",
         ),
         ("nodePools:\n- {name: A}", 'config.yaml:2: nodePools[0].name: found the text "A"; it must match'),
         ("nodePools:\n- {name: a, nodeSelector: {x: 1}}", "config.yaml:2: nodePools[0].nodeSelector.x: found 1; text"),
@@ -97,13 +97,13 @@ def test_a_configuration_may_say_nothing(text: str) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_its_field(text: str, problem: str) -> None:
+def test_a_problem_names_its_field(text: str, problem: str) -> None:
     with pytest.raises(InvalidResource) as refused:
         read(text)
     assert str(refused.value).startswith(problem)
 
 
-def test_everything_that_is_wrong_is_told() -> None:
+def test_every_problem_is_reported() -> None:
     with pytest.raises(InvalidResource) as refused:
         read_config(Document({"nodePools": [{"name": "a", "zone": 1}, {"name": "b", "machine": 2}], "pools": 1}))
     assert [problem.path for problem in refused.value.problems] == [

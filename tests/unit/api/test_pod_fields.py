@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON, Document
-from muster.api.pod_fields import wrong_fields
-from muster.api.pod_schema import POD_SPEC, pod_schema
-from muster.api.problems import InvalidResource
-from muster.api.rules import LASTING_RULES
-from muster.api.validate import MAX_SPEC_BYTES, validate
+from muster.api.field_problems import InvalidResource
+from muster.api.validation.all_rules import LASTING_RULES
+from muster.api.validation.rules.pods.fields import wrong_fields
+from muster.api.validation.rules.pods.schema import POD_SPEC, pod_schema
+from muster.api.validation.validate import MAX_SPEC_BYTES, validate
 from unit.api.api_resources import resource, spec
 
 SCALARS: dict[str, JSON] = {
@@ -62,8 +62,8 @@ def test_one_wrong_value_in_it_is_found_where_it_is(data: st.DataObject) -> None
         if at in ({}, [{}]):
             break
     around[path[-1]] = 1.5 if kind not in ("quantity", "anything") else [[]]  # type: ignore[index]
-    found = list(wrong_fields(pod, ()))  # type: ignore[arg-type]
-    assert [one.path for one in found] == ([] if kind == "anything" else [tuple(path)])
+    result = list(wrong_fields(pod, ()))  # type: ignore[arg-type]
+    assert [one.path for one in result] == ([] if kind == "anything" else [tuple(path)])
 
 
 @pytest.mark.parametrize("name", ["", "trainer", "training", "log", "tail", "restrainer", "t"])

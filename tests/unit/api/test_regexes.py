@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.api.regexes import objection
+from muster.api.validation.rules.regexes import objection
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.api.serialise import status_fields
-from muster.api.status import Condition, NodeCounts, Progress, RankDetail, RankStatus, StateRange, Status, StepRange
-from muster.api.status_reader import status_of
+from muster.api.status.reader import status_of
+from muster.api.status.status import (
+    Condition,
+    NodeCounts,
+    Progress,
+    RankDetail,
+    RankStatus,
+    StateRange,
+    Status,
+    StepRange,
+)
+from muster.api.yaml.serialise import status_fields
 from unit.api.test_bad_resources import paths_of
 
 TEXTS = st.text(alphabet=st.characters(codec="utf-8"), max_size=7)
@@ -49,7 +58,7 @@ STATUSES = st.builds(
         at=MAYBE_TEXT,
         # one that knows nothing isn't written, as none is
     ).filter(lambda progress: progress != Progress()),
-    incarnation=NUMBERS,
+    attempt=NUMBERS,
     startTime=MAYBE_TEXT,
     completionTime=MAYBE_TEXT,
 )
@@ -71,7 +80,7 @@ def test_what_was_written_is_read_back(status: Status) -> None:
 
 
 def test_what_says_nothing_is_not_written_except_a_conditions_message() -> None:
-    detail = RankDetail(rank=1, node=0, node_name="digits-0", state="Failed", reason="RankFailed")
+    detail = RankDetail(rank=1, node=0, state="Failed", reason="RankFailed")
     ready = Condition(type="Running", status="True", reason="Running", last_transition_time="2026-01-01T00:00:00Z")
     ranks = RankStatus(world=2, running=1, ready="1/2", details=(detail,))
     fields = status_fields(Status(conditions=(ready,), ranks=ranks, progress=Progress(step=0)))
@@ -79,7 +88,7 @@ def test_what_says_nothing_is_not_written_except_a_conditions_message() -> None:
         "world": 2,
         "running": 1,
         "ready": "1/2",
-        "details": [{"rank": 1, "node": 0, "nodeName": "digits-0", "state": "Failed", "reason": "RankFailed"}],
+        "details": [{"rank": 1, "node": 0, "state": "Failed", "reason": "RankFailed"}],
     }
     assert fields["progress"] == {"step": 0}
     assert fields["conditions"] == [
@@ -103,14 +112,14 @@ def test_no_status_is_one_that_knows_nothing(resource: dict[str, JSON]) -> None:
     ("written", "read"),
     [
         ({"phase": "Running", "isElastic": True}, {"phase": "Running"}),
-        ({"phase": "Running", "incarnation": "two"}, {"phase": "Running"}),
-        ({"phase": None, "incarnation": 2}, {"incarnation": 2}),
+        ({"phase": "Running", "attempt": "two"}, {"phase": "Running"}),
+        ({"phase": None, "attempt": 2}, {"attempt": 2}),
         ({"start_time": "x", "startTime": "y"}, {"startTime": "y"}),
         ({"conditions": [CONDITION, {"type": "Failed"}, 3, CONDITION]}, {"conditions": [CONDITION, CONDITION]}),
         ({"conditions": [{**CONDITION, "since": 1}]}, {"conditions": [CONDITION]}),
-        ({"conditions": "none", "incarnation": 1}, {"incarnation": 1}),
-        ({"conditions": [CONDITION] * 17, "incarnation": 1}, {"incarnation": 1}),
-        ({"nodes": {"desired": 2}, "incarnation": 1}, {"incarnation": 1}),
+        ({"conditions": "none", "attempt": 1}, {"attempt": 1}),
+        ({"conditions": [CONDITION] * 17, "attempt": 1}, {"attempt": 1}),
+        ({"nodes": {"desired": 2}, "attempt": 1}, {"attempt": 1}),
         ({"progress": {"step": 3, "metrics": {"a": "b", "c": 1}}}, {"progress": {"step": 3, "metrics": {"c": 1.0}}}),
     ],
     ids=str,

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 
 from muster.api.document import JSON
-from muster.api.serialise import status_fields
-from muster.api.status import Condition, Status
-from muster.api.status_rules import status_problems
+from muster.api.status.rules import status_problems
+from muster.api.status.status import Condition, Status
+from muster.api.yaml.serialise import status_fields
 from unit.api.test_status_reader import JUNK
 
 AT = "2026-01-01T00:00:00Z"
@@ -18,11 +18,11 @@ def condition(kind: str, status: JSON = "True", **changes: JSON) -> dict[str, JS
 
 WRITTEN = [
     Status(),
-    Status(phase="Running", incarnation=1, start_time=AT),
+    Status(phase="Running", attempt=1, start_time=AT),
     Status(
         phase="Succeeded",
         conditions=(Condition(type="Complete", status="True", reason="AllRanksSucceeded", last_transition_time=AT),),
-        incarnation=2,
+        attempt=2,
         start_time=AT,
         completion_time=AT,
     ),
@@ -49,10 +49,10 @@ def test_what_decides_nothing_may_be_anything(written: dict[str, JSON]) -> None:
 @pytest.mark.parametrize(
     ("written", "problem"),
     [
-        ({"incarnation": -1}, "status.incarnation: found -1; a whole number from 0 is expected"),
-        ({"incarnation": "two"}, 'status.incarnation: found "two"; a whole number'),
-        ({"incarnation": True}, "status.incarnation: found true; a whole number"),
-        ({"incarnation": None}, "status.incarnation: found nothing; a whole number"),
+        ({"attempt": -1}, "status.attempt: found -1; a whole number from 0 is expected"),
+        ({"attempt": "two"}, 'status.attempt: found "two"; a whole number'),
+        ({"attempt": True}, "status.attempt: found true; a whole number"),
+        ({"attempt": None}, "status.attempt: found nothing; a whole number"),
         ({"startTime": "yesterday"}, 'status.startTime: found "yesterday"; a time such as 2026-11-21T04:05:19Z'),
         ({"startTime": 7}, "status.startTime: found 7; a time"),
         ({"startTime": ""}, 'status.startTime: found ""; a time'),
@@ -73,7 +73,7 @@ def test_what_decides_nothing_may_be_anything(written: dict[str, JSON]) -> None:
         ),
         (
             {"phase": "Succeeded"},
-            "status.conditions: the phase is Succeeded and Complete isn't True; put the condition",
+            "status.conditions: the phase is Succeeded and Complete isn't True; restore the condition",
         ),
         (
             {"phase": "Failed", "conditions": [condition("Failed", "False")]},
@@ -87,10 +87,10 @@ def test_what_decides_is_named_when_it_can_t_be_read(written: dict[str, JSON], p
     assert str(found).startswith(problem)
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
-    found = status_problems({"incarnation": -1, "startTime": "x", "conditions": [condition("Failed", "no"), 3]})
-    assert [problem.path for problem in found] == [
-        "status.incarnation",
+def test_every_problem_is_reported_at_once() -> None:
+    result = status_problems({"attempt": -1, "startTime": "x", "conditions": [condition("Failed", "no"), 3]})
+    assert [problem.path for problem in result] == [
+        "status.attempt",
         "status.startTime",
         "status.conditions[0].status",
         "status.conditions[1]",
@@ -99,6 +99,6 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
 
 @settings(deadline=None)
 @given(JUNK, JUNK, JUNK, JUNK)
-def test_nothing_stops_the_rules(incarnation: JSON, start: JSON, conditions: JSON, phase: JSON) -> None:
-    status_problems({"incarnation": incarnation, "startTime": start, "conditions": conditions, "phase": phase})
+def test_nothing_stops_the_rules(attempt: JSON, start: JSON, conditions: JSON, phase: JSON) -> None:
+    status_problems({"attempt": attempt, "startTime": start, "conditions": conditions, "phase": phase})
     status_problems({"conditions": [condition("Complete"), conditions], "phase": phase})

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.api.config.operator import OperatorConfig, read_config
+from muster.api.config.tenancy import check
 from muster.api.document import JSON, Document
-from muster.api.load import load
-from muster.api.operator_config import OperatorConfig, read_config
-from muster.api.problems import InvalidResource
-from muster.api.tenancy import check
-from muster.api.validate import validate
+from muster.api.field_problems import InvalidResource
+from muster.api.validation.validate import validate
+from muster.api.yaml.load import load
 from unit.api.api_resources import resource, spec
 
 ROLE = "arn:aws:iam::111122223333:role/training"
@@ -138,8 +138,8 @@ def test_without_a_word_in_the_configuration_nothing_is_allowed() -> None:
         "spec.sagemaker.role",
     ]
     assert caught.value.problems[1].message == (
-        'found "s3://data/c"; that place in S3 is not allowed to namespace default: whoever runs the operator lists it'
-        " there, in tenancy[].buckets"
+        'found "s3://data/c"; this location in S3 is not allowed in namespace default: '
+        "ask the operator's administrator to add it to tenancy[].buckets"
     )
 
 

@@ -1,4 +1,4 @@
-"""Every text of a job, where a name, ARN or URL of somebody else's could stand: which list allows it, or why none.
+"""Every text field of a job that could name a foreign resource: which list allows it, or why none.
 
 Who adds a field to the spec decides it here.
 """
@@ -11,13 +11,13 @@ from typing import get_args
 import pytest
 from pydantic.alias_generators import to_camel
 
+from muster.api.config.tenancy import check
+from muster.api.config.tenancy_fields import LISTED, Allowance
+from muster.api.config.tenancy_spec import BucketGrant, Tenant
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource
+from muster.api.field_problems import InvalidResource
 from muster.api.schema import spec_schema
-from muster.api.spec import Job, Metadata, Spec
-from muster.api.tenancy import check
-from muster.api.tenancy_fields import LISTED, Allowance
-from muster.api.tenancy_spec import BucketGrant, Tenant
+from muster.api.spec.job import Job, Metadata, Spec
 
 _OF_THE_NAMESPACE = "of the job's namespace, or its pods': RBAC, Pod Security and quotas of the cluster allow it"
 _OF_THE_RANKS = "the operator hands it on: what is done with it is done with the rights of the job's role, or its pods'"
@@ -134,10 +134,10 @@ def texts(schema: JSON, path: str) -> Iterator[str]:
 
 
 def test_every_text_of_the_spec_is_listed_or_has_a_reason_not_to_be() -> None:
-    found = set(texts(spec_schema(), ""))
-    assert found - set(LISTED) - set(NOT_LISTED) == set(), "new: decide who may use what stands there"
-    assert set(LISTED) - found == set(), "no field any more"
-    assert set(NOT_LISTED) - found == set(), "no field any more"
+    result = set(texts(spec_schema(), ""))
+    assert result - set(LISTED) - set(NOT_LISTED) == set(), "new: decide who may use what stands there"
+    assert set(LISTED) - result == set(), "no field any more"
+    assert set(NOT_LISTED) - result == set(), "no field any more"
     assert set(LISTED) & set(NOT_LISTED) == set()
 
 

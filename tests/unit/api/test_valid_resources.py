@@ -5,15 +5,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.api.document import JSON, Document
-from muster.api.interfaces import objection
-from muster.api.load import load
-from muster.api.serialise import resource as as_resource
-from muster.api.serialise import status_fields, to_yaml
-from muster.api.spec import Job
-from muster.api.status import Status
-from muster.api.validate import is_job, validate
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.api.validation.rules.interfaces import objection
+from muster.api.validation.validate import is_job, validate
+from muster.api.yaml.load import load
+from muster.api.yaml.serialise import resource as as_resource
+from muster.api.yaml.serialise import status_fields, to_yaml
+from support.valid_jobs import job_of
 from unit.api.api_resources import full_resource, problems, resource, spec
-from valid_jobs import job_of
 
 
 def test_the_smallest_job_has_its_defaults() -> None:
@@ -151,5 +151,5 @@ def test_no_interfaces(text: str) -> None:
 
 
 def test_a_status_leaves_out_what_is_not_known() -> None:
-    assert status_fields(Status(phase="Running")) == {"observedGeneration": 0, "phase": "Running", "incarnation": 0}
+    assert status_fields(Status(phase="Running")) == {"observedGeneration": 0, "phase": "Running", "attempt": 0}
     assert Job.model_validate({"metadata": {"name": "a"}, "spec": job_of("a", spec()).spec}).metadata.name == "a"

@@ -31,7 +31,7 @@ def test_a_valid_file(here: Path) -> None:
             {"image": "i", "network": {"efa": "All"}, "nodePool": {"instanceType": "g5.xlarge"}},
             "spec.network.efa is All, and a g5.xlarge has no EFA devices",
         ),
-        ({"image": "i", "nodePool": {"name": "p5"}}, "spec.nodePool.name: found p5; what it is stands in the operator"),
+        ({"image": "i", "nodePool": {"name": "p5"}}, "spec.nodePool.name: found p5; the operator's configuration"),
         ({}, "no image"),
     ],
 )
@@ -67,7 +67,7 @@ def test_the_worst_of_several_files_decides(here: Path) -> None:
     assert result.exit_code == 2
     assert result.stdout == "good.yaml: digits is valid\n"
     assert result.stderr.splitlines() == [
-        'bad.yaml:2: the key "a" is given twice, first on line 1',
+        'bad.yaml:2: the key "a" occurs twice, first on line 1',
         "missing.yaml: No such file or directory",
     ]
 
@@ -77,7 +77,7 @@ def test_resources_of_other_kinds_are_named_and_passed_over(here: Path) -> None:
     (here / "all.yaml").write_text(f"{other}---\n{as_text(full_resource())}\n")
     result = CliRunner().invoke(app, ["validate", "-f", "all.yaml"])
     assert (result.exit_code, result.stdout) == (0, "all.yaml: digits is valid\n")
-    assert result.stderr == "all.yaml:1: not a DistributedTrainingJob; passed over\n"
+    assert result.stderr == "all.yaml:1: not a DistributedTrainingJob; skipped\n"
 
 
 @pytest.mark.parametrize("text", ["", "apiVersion: v1\nkind: ConfigMap\n", "a: 1\n---\nb: 2\n"])

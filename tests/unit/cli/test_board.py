@@ -2,12 +2,12 @@ import io
 
 from rich.console import Console
 
-from muster.api.status import Progress, RankDetail, RankStatus, StateRange, Status, StepRange
-from muster.cli.board import board
+from muster.api.status.status import Progress, RankDetail, RankStatus, StateRange, Status, StepRange
+from muster.cli.board.board import board
+from muster.cli.board.view import View, clock, node_rows, rank_rows, rank_states
 from muster.cli.display import plain_line
-from muster.cli.view import View, clock, node_rows, rank_rows, rank_states
-from muster.plan.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
-from muster_worker.contract import MetricValue, RankReport, Report
+from muster.core.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
+from muster_worker.contract.schema import MetricValue, RankReport, Report
 
 
 def status(*states: tuple[str, str, int], details: tuple[RankDetail, ...] = ()) -> Status:
@@ -71,11 +71,9 @@ def test_where_no_step_was_taken_no_step_is_shown() -> None:
 
 
 def test_a_failed_rank_says_how_it_ended() -> None:
-    culprit = RankDetail(
-        rank=1, node=0, node_name="digits-0", state="Failed", exit_code=7, reason="RankFailed", message="ValueError: 13"
-    )
+    root_cause = RankDetail(rank=1, node=0, state="Failed", exit_code=7, reason="RankFailed", message="ValueError: 13")
     view = View(
-        "digits", 2, status(("Failed", "1", 1), ("Stopped", "0,2-3", 3), details=(culprit,)), 9, facts((1, 1, 1, 1))
+        "digits", 2, status(("Failed", "1", 1), ("Stopped", "0,2-3", 3), details=(root_cause,)), 9, facts((1, 1, 1, 1))
     )
     assert "   1  digits-0  ✘ Failed   4001     1       -  exit 7 · ValueError: 13" in drawn(view)
 
@@ -129,7 +127,7 @@ def test_what_a_rank_prints_cannot_move_the_cursor() -> None:
     assert drawn(view)[-1].endswith("hello world")
 
 
-def test_many_ranks_are_shown_by_node_and_trouble_first() -> None:
+def test_many_ranks_are_shown_by_node_and_problem_first() -> None:
     world, procs = 160, 4
     states = (("Running", "0-101,103-159", 159), ("Failed", "102", 1))
     view = View("digits", procs, status(*states), 1, facts((5,) * world, procs))
@@ -180,12 +178,12 @@ def test_clock() -> None:
 
 
 def test_without_facts_the_steps_are_those_of_the_status() -> None:
-    known = status(("Running", "0-3", 4))
-    assert known.ranks is not None
+    current = status(("Running", "0-3", 4))
+    assert current.ranks is not None
     by_step = (StepRange(step=120, ranks="1"), StepRange(step=135, ranks="0,2"))
-    seen = known.model_copy(
+    seen = current.model_copy(
         update={
-            "ranks": known.ranks.model_copy(update={"by_step": by_step}),
+            "ranks": current.ranks.model_copy(update={"by_step": by_step}),
             "progress": Progress(step=120, slowest_rank=1),
         }
     )

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON
-from muster.api.spec import Spec
-from muster.cli.cluster_fields import cluster_notes
+from muster.api.spec.job import Spec
 from muster.cli.options import RunOptions
-from valid_jobs import job_of
+from muster.cli.run.cluster_fields import cluster_notes
+from support.valid_jobs import job_of
 
 OPTIONS = RunOptions(
     file="job.yaml",
@@ -26,7 +26,8 @@ ALL: dict[str, JSON] = {
     "output": {"volume": {"hostPath": {"path": "/results"}}},
     "checkpoint": {"volume": CLAIM},
     "nodePool": {"name": "p5"},
-    "cleanup": {"pods": "All"},
+    "cleanPodPolicy": "All",
+    "ttlSecondsAfterFinished": 60,
     "queue": {"kueue": "team"},
     "template": {"spec": {}},
     "nodeOverrides": [{"nodes": "0", "template": {}}],
@@ -37,7 +38,7 @@ USED_HERE = (
     *("backend", "suspend", "nodes", "procsPerNode", "launcher", "command", "env", "hyperparameters", "metrics"),
     *("inputs", "network", "source", "startupTimeoutSeconds", "activeDeadlineSeconds"),
     # refused with this backend
-    "recovery",
+    "failurePolicy",
     # how an agent gets to where there is one already changes nothing
     "agent",
 )
@@ -51,7 +52,8 @@ def notes(spec: dict[str, JSON], options: RunOptions = OPTIONS) -> tuple[str, ..
     "spec",
     [
         {},
-        {"backend": "Kubernetes", "suspend": False, "cleanup": {}, "resources": {}, "template": {}, "checkpoint": {}},
+        {"backend": "Kubernetes", "suspend": False, "resources": {}, "template": {}, "checkpoint": {}},
+        {"cleanPodPolicy": "Running"},
         {"checkpoint": {"volume": {"hostPath": {"path": "/snapshots"}}}},
     ],
     ids=str,
@@ -61,12 +63,16 @@ def test_a_file_without_a_clusters_fields_needs_no_note(spec: dict[str, JSON]) -
 
 
 def test_what_is_not_used_here_is_said_in_one_line() -> None:
-    assert notes({"image": "train:1", "template": {"spec": {}}}) == ("not used here, for a cluster: image, template",)
-    everything = (
-        "image, resources, output.volume, checkpoint.volume, nodePool, network.efa, cleanup, queue, template, "
-        "nodeOverrides, sagemaker"
+    assert notes({"image": "train:1", "template": {"spec": {}}}) == (
+        "ignored here, because they are for a cluster: image, template",
     )
-    assert notes({**ALL, "network": {"efa": "None"}}) == (f"not used here, for a cluster: {everything}",)
+    everything = (
+        "image, resources, output.volume, checkpoint.volume, nodePool, network.efa, cleanPodPolicy, "
+        "ttlSecondsAfterFinished, queue, template, nodeOverrides, sagemaker"
+    )
+    assert notes({**ALL, "network": {"efa": "None"}}) == (
+        f"ignored here, because they are for a cluster: {everything}",
+    )
 
 
 def test_the_users_own_folder_for_snapshots_stands_in_for_the_clusters() -> None:
@@ -74,7 +80,7 @@ def test_the_users_own_folder_for_snapshots_stands_in_for_the_clusters() -> None
 
 
 def test_a_suspended_job_runs_here() -> None:
-    assert notes({"suspend": True}) == ("suspend: true holds a job back on a cluster only; here it runs",)
+    assert notes({"suspend": True}) == ("suspend: true is ignored here: the job runs",)
 
 
 def test_a_field_is_used_here_or_named() -> None:

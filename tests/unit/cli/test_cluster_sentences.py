@@ -1,8 +1,8 @@
 import pytest
 
-from muster.cli.cluster import Wanted, check_names, sentence
+from muster.cli.jobs.cluster import Wanted, check_names, sentence
 from muster.cli.problem import BadInput
-from muster.kube.errors import NO_ANSWER, ApiError
+from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
 
 NO_JOB = ApiError(404, "NotFound", 'distributedtrainingjobs.muster.dev "digits" not found')
 NO_KIND = ApiError(404, "NotFound", "404 page not found")
@@ -21,8 +21,8 @@ AWAY = ApiError(NO_ANSWER, "NoAnswer", "no answer from https://cluster.example")
         ),
         (NO_KIND, "the cluster has no DistributedTrainingJobs: muster isn't installed there"),
         (NO_VERSION, "the cluster has no DistributedTrainingJobs: muster isn't installed there"),
-        (NO_RIGHT, 'the cluster refuses: User "ann" cannot get'),
-        (NOBODY, "the cluster doesn't know who asks: Unauthorized; `kubectl auth whoami`"),
+        (NO_RIGHT, 'the cluster denies the request: User "ann" cannot get'),
+        (NOBODY, "the cluster doesn't accept your credentials: Unauthorized; `kubectl auth whoami`"),
         (AWAY, "the cluster doesn't answer: no answer from https://cluster.example"),
     ],
 )

@@ -50,8 +50,8 @@ def files(tmp_path: Path) -> tuple[str, str]:
 
 
 def run(*words: str) -> tuple[int, str]:
-    found = CliRunner().invoke(app, list(words))
-    return found.exit_code, found.output
+    result = CliRunner().invoke(app, list(words))
+    return result.exit_code, result.output
 
 
 def test_a_job_is_rendered_with_its_pool(files: tuple[str, str]) -> None:
@@ -63,9 +63,9 @@ def test_a_job_is_rendered_with_its_pool(files: tuple[str, str]) -> None:
     assert "name: trainium" in text
 
 
-def test_without_a_configuration_nobody_knows_the_pool(files: tuple[str, str]) -> None:
+def test_without_a_configuration_the_pool_is_unknown(files: tuple[str, str]) -> None:
     _, text = run("render", "-f", files[0])
-    assert "# not for a cluster yet: spec.nodePool.name: found trainium; what it is stands in the operator's" in text
+    assert "# not for a cluster yet: spec.nodePool.name: found trainium; the operator's" in text
 
 
 def test_settings_say_which_pool_they_come_from(files: tuple[str, str]) -> None:
@@ -95,7 +95,7 @@ def test_what_a_job_leaves_to_the_configuration_is_held_against_it_too(tmp_path:
     config.write_text(TENANCY.replace("us-west-2}", "eu-west-1}"), encoding="utf-8")
     code, text = run("validate", "-f", str(job), "--config", str(config))
     assert code == 1
-    assert 'lie in "s3://sagemaker-eu-west-1-111122223333/"; that place in S3 is not allowed' in text
+    assert 'lie in "s3://sagemaker-eu-west-1-111122223333/"; this location in S3 is not allowed' in text
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_wrong_configuration_is_refused(text: str, words: str, tmp_path: Path)
         read_config_file(str(file))
 
 
-def test_a_configuration_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_configuration_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"nowhere\.yaml: No such file"):
         read_config_file(str(tmp_path / "nowhere.yaml"))
     assert read_config_file(None) is None

@@ -2,12 +2,12 @@
 
 import pytest
 
-from muster.api.status import RankDetail, RankStatus, Status
-from muster.cli.ending import Culprit, find_culprit
-from muster.plan.facts import AgentFacts, JobFacts, LauncherFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
-from muster_worker.contract import LauncherEnd, RankReport, Report
+from muster.api.status.status import RankDetail, RankStatus, Status
+from muster.cli.run.ending import RootCause, find_root_cause
+from muster.core.facts import AgentFacts, JobFacts, LauncherFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
+from muster_worker.contract.schema import LauncherEnd, RankReport, Report
 
-DETAIL = RankDetail(rank=1, node=1, node_name="vit-1", state="Failed", reason="RankFailed")
+DETAIL = RankDetail(rank=1, node=1, state="Failed", reason="RankFailed")
 FAILED = Status(phase="Failed", ranks=RankStatus(world=2, running=0, ready="0/2", details=(DETAIL,)))
 
 
@@ -22,14 +22,14 @@ def node(index: int, *lines: str, launcher: LauncherEnd | None = None) -> NodeFa
 @pytest.mark.parametrize(
     ("lines", "launcher", "expected"),
     [
-        (("ValueError: a",), "mpirun", Culprit("rank 1", 1, ("ValueError: a",))),
-        ((), "mpirun", Culprit("mpirun", 0, ("ValueError: b",))),
-        ((), "torchrun", Culprit("rank 1", 1, ())),
+        (("ValueError: a",), "mpirun", RootCause("rank 1", 1, ("ValueError: a",))),
+        ((), "mpirun", RootCause("mpirun", 0, ("ValueError: b",))),
+        ((), "torchrun", RootCause("rank 1", 1, ())),
     ],
 )
 def test_a_rank_without_a_word_may_have_spoken_through_mpirun(
-    lines: tuple[str, ...], launcher: str, expected: Culprit
+    lines: tuple[str, ...], launcher: str, expected: RootCause
 ) -> None:
     end = LauncherEnd(launcher, 0.0, exit_code=1, last_lines=("ValueError: b",))
     facts = JobFacts(0.0, (node(0, launcher=end), node(1, *lines)), heartbeat_seconds=5.0)
-    assert find_culprit(FAILED, facts) == expected
+    assert find_root_cause(FAILED, facts) == expected

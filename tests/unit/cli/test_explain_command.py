@@ -8,22 +8,22 @@ import pytest
 from rich.console import Console
 
 from muster.api.document import JSON
-from muster.api.mpi_options import VARIABLES, is_option, way_options, world_options
-from muster.api.spec import Job
-from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pieces import stacked
-from muster.backends.kubernetes.render import pod
-from muster.backends.kubernetes.settings import settings
-from muster.backends.kubernetes.written import written
-from muster.cli.explain import explain_job, plain_text, tables
-from muster.cli.explanation import Explanation
-from muster.cli.explanations import GROUPS, explanations
-from muster.cli.launch_preview import preview
+from muster.api.spec.job import Job
+from muster.api.validation.rules.mpi.options import VARIABLES, is_option, way_options, world_options
+from muster.cli.explain.explain import explain_job, plain_text, tables
+from muster.cli.explain.explanation import Explanation
+from muster.cli.explain.explanations import GROUPS, explanations
+from muster.cli.explain.launch_preview import preview
 from muster.cli.problem import BadInput
-from muster.cli.render import SETTING, as_applied
-from muster.plan.render import render_plan
-from muster_worker.mpi_settings import OLDER_NAMES, SETTINGS
-from unit.kubernetes.cluster_jobs import cluster_job, with_trainer
+from muster.cli.render.render import SETTING, as_applied
+from muster.render.agent_plan import render_plan
+from muster.render.kubernetes.merge import Fields
+from muster.render.kubernetes.owner_patches import owner_patches
+from muster.render.kubernetes.pod_patch import stacked
+from muster.render.kubernetes.render import pod
+from muster.render.kubernetes.settings import settings
+from muster_worker.mpi.mpirun_variables import OLDER_NAMES, SETTINGS
+from unit.render.kubernetes.cluster_jobs import cluster_job, with_trainer
 
 CLAIM: Fields = {"persistentVolumeClaim": {"claimName": "c"}}
 READ_ONLY = with_trainer(securityContext={"readOnlyRootFilesystem": True}, env=[{"name": "A", "value": "b"}])
@@ -77,9 +77,9 @@ def said(job: Job, setting: str, node: int = 0) -> Explanation:
 @pytest.mark.parametrize("node", [0, 1])
 def test_all_that_a_pod_has_beyond_its_owner_s_words_is_explained(job: Job, node: int) -> None:
     applied = as_applied(job)
-    theirs = settings(stacked(written(applied, node)))
-    found = {(each.setting, each.value) for each in explanations(job, node)}
-    texts = {value for _, value in found}
+    theirs = settings(stacked(owner_patches(applied, node)))
+    result = {(each.setting, each.value) for each in explanations(job, node)}
+    texts = {value for _, value in result}
     beyond = {
         setting: value for setting, value in settings(dict(pod(applied, node, 0, SETTING))).items()
         if theirs.get(setting) != value and setting not in {"apiVersion", "kind"}
@@ -87,29 +87,29 @@ def test_all_that_a_pod_has_beyond_its_owner_s_words_is_explained(job: Job, node
     assert len(beyond) > 20
     for setting, value in beyond.items():
         name = setting.removeprefix("spec.containers[trainer].").partition("[]=")[0]
-        assert name in {each for each, _ in found}, setting
+        assert name in {each for each, _ in result}, setting
         assert not isinstance(value, str) or value in texts, setting
 
 
 @pytest.mark.parametrize("job", JOBS)
 @pytest.mark.parametrize("node", [0, 1])
 def test_all_that_the_ranks_see_and_are_started_with_is_explained(job: Job, node: int) -> None:
-    found = explanations(job, node)
+    result = explanations(job, node)
     plan = render_plan(as_applied(job), SETTING.collector_url, "")
     start = preview(as_applied(job), plan, node)
-    names = {each.setting for each in found if each.group == "Environment"}
+    names = {each.setting for each in result if each.group == "Environment"}
     assert set(start.environment) - set(start.own) <= names
-    values = {word for each in found if each.group == "Launcher" for word in (each.setting, *shlex.split(each.value))}
+    values = {word for each in result if each.group == "Launcher" for word in (each.setting, *shlex.split(each.value))}
     theirs = {*job.spec.command, *plan.launcher_args}
     assert set(start.command) - theirs <= values
 
 
 def test_the_groups_are_in_order_and_every_line_says_why() -> None:
-    found = explanations(FULL, 0)
-    order = [GROUPS.index(each.group) for each in found]
+    result = explanations(FULL, 0)
+    order = [GROUPS.index(each.group) for each in result]
     assert order == sorted(order)
     assert set(order) == set(range(len(GROUPS)))
-    assert all(each.source and each.why for each in found)
+    assert all(each.source and each.why for each in result)
 
 
 NO_DISRUPTION = "karpenter.sh/do-not-disrupt"
@@ -141,9 +141,9 @@ NO_DISRUPTION = "karpenter.sh/do-not-disrupt"
     ],
 )  # fmt: skip
 def test_what_is_the_owner_s_is_called_so(spec: dict[str, JSON], setting: str, value: str, source: str) -> None:
-    found = said(cluster_job(**spec), setting)
-    assert (found.value, found.source) == (value, source)
-    assert found.why.startswith("yours wins; muster's would be ")
+    result = said(cluster_job(**spec), setting)
+    assert (result.value, result.source) == (value, source)
+    assert result.why.startswith("yours takes precedence; muster's would be ")
 
 
 def test_a_variable_that_gives_way_to_another_of_the_owner_s_is_not_shown() -> None:
@@ -152,15 +152,15 @@ def test_a_variable_that_gives_way_to_another_of_the_owner_s_is_not_shown() -> N
 
 
 def test_the_text_has_a_line_for_each_setting() -> None:
-    found = explanations(FULL, 0)
-    text = plain_text(found)
+    result = explanations(FULL, 0)
+    text = plain_text(result)
     lines = [line for line in text.splitlines() if re.match(r"  \S", line)]
-    assert len(lines) == len(found)
-    for line, each in zip(lines, found, strict=True):
+    assert len(lines) == len(result)
+    for line, each in zip(lines, result, strict=True):
         assert line.split()[0] == each.setting.split()[0]
         assert line.endswith(each.why)
     whole = re.sub(r"\n {6}", "", text)
-    assert all(" ".join(each.value.split()) in " ".join(whole.split()) for each in found)
+    assert all(" ".join(each.value.split()) in " ".join(whole.split()) for each in result)
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -207,7 +207,7 @@ def test_the_machine_s_type_says_what_follows_from_it() -> None:
     assert said(TYPE_IN_TEMPLATE, "instance type").source == "spec.template"
     unknown = said(cluster_job(procsPerNode=1, nodePool={"instanceType": "m7i.large"}), "instance type")
     assert (unknown.value, unknown.source) == ("m7i.large", "spec.nodePool")
-    assert unknown.why.startswith("muster knows nothing of this type")
+    assert unknown.why.startswith("muster doesn't know this type")
     assert not [each for each in explanations(JOBS[0], 0) if each.setting == "instance type"]
 
 
@@ -238,7 +238,7 @@ def test_every_variable_that_is_set_whatever_an_image_says_is_refused_to_owners(
 )
 def test_mpiruns_options_are_explained_and_no_owner_may_set_them(implementation: str, options: set[str]) -> None:
     job = cluster_job(launcher={"torchrun": None, "mpi": {"implementation": implementation}}, procsPerNode=2)
-    found = {each.setting for each in explanations(job, 0) if each.group == "Launcher"}
-    assert found == {"mpirun", "wrapper", *options}
+    result = {each.setting for each in explanations(job, 0) if each.group == "Launcher"}
+    assert result == {"mpirun", "wrapper", *options}
     names = (*world_options(implementation), *way_options(implementation))
     assert all(is_option(option, names) for option in options)

@@ -1,6 +1,6 @@
 import pytest
 
-from muster.cli.rank_lines import OutputLine, coloured, is_wanted, read_line, uncoloured
+from muster.cli.board.rank_lines import OutputLine, coloured, is_wanted, read_line, uncoloured
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`muster render`: the text, and that it is what the examples were rendered to when somebody last looked at it."""
+"""`muster render`: the text, and that the examples render to the reviewed golden files."""
 
 from pathlib import Path
 
@@ -6,14 +6,14 @@ import pytest
 import yaml
 
 from muster.api.document import JSON
-from muster.backends.kubernetes.merge import Fields
-from muster.backends.kubernetes.pieces import mapping
-from muster.backends.kubernetes.render import pod, service
+from muster.api.json_fields import mapping
 from muster.cli.job_file import read_job
-from muster.cli.render import SETTING, as_applied, render_text
+from muster.cli.render.render import SETTING, as_applied, render_text
+from muster.render.kubernetes.merge import Fields
+from muster.render.kubernetes.render import pod, service
 from muster_dev.generated import EXAMPLES, POOLS
 from muster_dev.golden_render import rendered
-from unit.kubernetes.cluster_jobs import cluster_job
+from unit.render.kubernetes.cluster_jobs import cluster_job
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "unit" / "golden"
@@ -54,8 +54,8 @@ def test_a_large_job_is_a_few_documents() -> None:
     override: JSON = {"nodes": "0,7", "template": {"metadata": {"labels": {"role": "first"}}}}
     text = render_text(cluster_job(nodes=512, nodeOverrides=[override]), b"")
     assert [document["kind"] for document in documents(text)][3:] == ["Pod", "Pod"]
-    assert "# nodes 0,7, which differ in nothing but their number; the first of them:\n# node 0: algo-1" in text
-    assert "# nodes 1-6,8-511, which differ in nothing but their number; the first of them:\n# node 1: algo-2" in text
+    assert "# nodes 0,7, which differ only in their number; the first one:\n# node 0: algo-1" in text
+    assert "# nodes 1-6,8-511, which differ only in their number; the first one:\n# node 1: algo-2" in text
 
 
 def test_a_job_that_runs_here_only_shows_what_its_ranks_see() -> None:
@@ -76,7 +76,7 @@ def test_values_of_several_lines_stay_comments() -> None:
     assert len(documents(text)) == 4
 
 
-def test_devices_that_differ_are_told_instead_of_a_guess() -> None:
+def test_differing_devices_are_an_error() -> None:
     job = cluster_job(
         nodeOverrides=[
             {

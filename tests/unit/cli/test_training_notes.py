@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON
-from muster.api.spec import Spec
-from muster.backends.sagemaker.notes import training_notes
+from muster.api.spec.job import Spec
 from muster.cli.problem import BadInput
-from muster.cli.training_request import request_text
-from muster.cli.validate import check_file
-from unit.sagemaker.builders import ROLE, sagemaker_job
+from muster.cli.render.training_request import request_text
+from muster.cli.render.validate import check_file
+from muster.render.sagemaker.notes import training_notes
+from unit.render.sagemaker.builders import ROLE, sagemaker_job
 
 ALONE: dict[str, JSON] = {
     "resources": {"limits": {"cpu": 1}},
     "nodePool": {"name": "p5"},
     "network": {"interface": "eth1"},
-    "cleanup": {"pods": "All"},
+    "cleanPodPolicy": "All",
     "startupTimeoutSeconds": 60,
     "queue": {"kueue": "team"},
     "agent": {"inject": "InitContainer"},
@@ -37,7 +37,16 @@ CARRIED_OVER = {
         "env",
         "hyperparameters",
     ),
-    *("metrics", "inputs", "checkpoint", "output", "recovery", "activeDeadlineSeconds", "sagemaker"),
+    *(
+        "metrics",
+        "inputs",
+        "checkpoint",
+        "output",
+        "failurePolicy",
+        "activeDeadlineSeconds",
+        "ttlSecondsAfterFinished",
+        "sagemaker",
+    ),
 }
 GROUPS: dict[str, JSON] = {
     "instanceType": None,
@@ -74,8 +83,8 @@ def test_a_field_for_kubernetes_is_named_where_the_job_is_looked_at(name: str) -
     ],
 )
 def test_what_may_not_be_as_it_was_meant_is_said(spec: Mapping[str, JSON], words: tuple[str, ...]) -> None:
-    found = training_notes(sagemaker_job(dict(spec)))
-    assert [note.startswith(word) for note, word in zip(found, words, strict=True)] == [True] * len(words)
+    result = training_notes(sagemaker_job(dict(spec)))
+    assert [note.startswith(word) for note, word in zip(result, words, strict=True)] == [True] * len(words)
 
 
 @pytest.mark.parametrize(
@@ -95,11 +104,11 @@ def test_what_may_not_be_as_it_was_meant_is_said(spec: Mapping[str, JSON], words
 def test_what_sagemaker_s_toolkit_does_otherwise_or_not_at_all_is_said(
     spec: dict[str, JSON], block: dict[str, JSON], words: tuple[str, ...]
 ) -> None:
-    found = training_notes(sagemaker_job(spec, block))
-    assert [word in note for note, word in zip(found, words, strict=True)] == [True] * len(words)
+    result = training_notes(sagemaker_job(spec, block))
+    assert [word in note for note, word in zip(result, words, strict=True)] == [True] * len(words)
 
 
-def test_ranks_that_nobody_can_count_are_asked_for_before_anything_is_sent() -> None:
+def test_an_unknown_number_of_ranks_is_an_error_before_anything_is_sent() -> None:
     job = sagemaker_job({"procsPerNode": "Auto"}, {"instanceType": "ml.g9.48xlarge"})
     with pytest.raises(BadInput, match=r"found Auto, and muster doesn't know what ml\.g9\.48xlarge has"):
         request_text(job, "us-west-2", None, None)

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from muster.api.load import load_bytes
-from muster.api.operator_config import OperatorConfig
-from muster.api.sagemaker_config import SageMakerConfig
-from muster.api.spec import Job
-from muster.cli.explain import explain_job
+from muster.api.config.operator import OperatorConfig
+from muster.api.config.sagemaker import SageMakerConfig
+from muster.api.spec.job import Job
+from muster.api.yaml.load import load_bytes
+from muster.cli.explain.explain import explain_job
+from muster.cli.explain.training_explanations import training_explanations
+from muster.cli.explain.training_origins import GROUPS
 from muster.cli.problem import BadInput
-from muster.cli.training_explanations import training_explanations
-from muster.cli.training_origins import GROUPS
-from muster.cli.training_request import made_request, request_text
-from muster.cli.validate import check_files
-from unit.sagemaker.builders import ROLE, sagemaker_job, sagemaker_spec
+from muster.cli.render.training_request import made_request, request_text
+from muster.cli.render.validate import check_files
+from unit.render.sagemaker.builders import ROLE, sagemaker_job, sagemaker_spec
 
 REGION = "us-west-2"
 ACCOUNT = "111122223333"
@@ -36,7 +36,7 @@ def test_what_is_shown_is_what_is_sent() -> None:
     text = request_text(sagemaker_job(), REGION, None, None)
     assert yaml.safe_load(text) == made_request(sagemaker_job(), REGION).body
     assert "# CreateTrainingJob in us-west-2, account 111122223333\n" in text
-    assert "sourcedir.tar.gz: the job's code is uploaded there first" in text
+    assert "sourcedir.tar.gz: muster uploads the job's code there first" in text
 
 
 def test_the_account_is_the_role_s_unless_another_is_named() -> None:
@@ -66,9 +66,9 @@ def test_the_region_is_the_job_s_or_the_one_that_is_named(
 
 
 def test_no_region_and_another_region_are_said() -> None:
-    with pytest.raises(BadInput, match="give one with --aws-region"):
+    with pytest.raises(BadInput, match="set --aws-region"):
         request_text(sagemaker_job(), None, ACCOUNT, None)
-    with pytest.raises(BadInput, match=r"--aws-region us-west-2: the job says spec.sagemaker.region: eu-west-1"):
+    with pytest.raises(BadInput, match=r"--aws-region us-west-2: the job has spec.sagemaker.region: eu-west-1"):
         request_text(sagemaker_job({}, {"region": "eu-west-1"}), REGION, ACCOUNT, None)
 
 
@@ -90,11 +90,11 @@ def test_an_image_that_aws_has_not_is_found_before_anything_is_sent(
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: json.dumps(job.spec.command))
 def test_every_field_of_the_request_is_explained(job: Job) -> None:
     made = made_request(job, REGION)
-    found = training_explanations(job, made)
-    assert [each.group for each in found] == sorted((each.group for each in found), key=GROUPS.index)
-    settings = {each.setting.partition("[")[0].partition(".")[0] for each in found}
+    explanations = training_explanations(job, made)
+    assert [each.group for each in explanations] == sorted((each.group for each in explanations), key=GROUPS.index)
+    settings = {each.setting.partition("[")[0].partition(".")[0] for each in explanations}
     assert settings == set(made.body)
-    assert all(each.source and each.why for each in found)
+    assert all(each.source and each.why for each in explanations)
 
 
 def test_a_default_is_not_called_the_job_s() -> None:
@@ -120,7 +120,7 @@ def test_the_start_script_is_none_of_the_job_s_inputs() -> None:
 def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     explain_job(sagemaker_job(), 0)
     text = capsys.readouterr().out
-    why = "the training job works as it"
+    why = "the training job's role"
     assert re.search(rf"^  RoleArn +\.\.\. +spec.sagemaker.role +{why}\n +{ROLE}$", text, re.MULTILINE)
     assert re.search(r"^  ResourceConfig.InstanceCount +2 +spec.nodes +an instance a node$", text, re.MULTILINE)
 

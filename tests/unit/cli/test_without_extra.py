@@ -26,7 +26,7 @@ def test_what_asks_a_cluster_says_what_it_needs(command: list[str]) -> None:
     done = subprocess.run([sys.executable, "-P", "-c", ABSENT, *command], check=False, capture_output=True, text=True)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    assert done.stderr.startswith("muster: this command asks a cluster and needs k")
+    assert done.stderr.startswith("muster: this command uses a cluster and needs k")
     assert done.stderr.endswith(": pip install 'muster-training[cluster]'\n")
 
 
@@ -54,5 +54,7 @@ def test_what_fetches_files_says_what_it_needs(tmp_path: Path, spec: str, needs:
         text=True,
     )
     assert done.returncode == 1
-    assert f"muster: this asks AWS or git and needs {needs}: pip install 'muster-training[aws]'\n" in done.stderr
+    assert (
+        f"muster: this command uses AWS or git and needs {needs}: pip install 'muster-training[aws]'\n" in done.stderr
+    )
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""No argument of an estimator or a trainer is lost: each changes the job, or is told of."""
+"""No argument of an estimator or a trainer is lost: each changes the job, or is reported."""
 
 import json
 from pathlib import Path
@@ -7,9 +7,9 @@ import pytest
 
 from muster.api.document import JSON
 from muster.importers.sagemaker.jobs import Imported, Sources, imported
-from muster.importers.sagemaker.recording import EstimatorFit, Recording, TrainerRun, record
 from muster.importers.sagemaker.standin.muster_standin import estimators, trainer
-from muster.importers.sagemaker.translation import Place
+from muster.importers.sagemaker.translate.recording import EstimatorFit, Recording, TrainerRun, record
+from muster.importers.sagemaker.translate.translation import Place
 
 ROLE = "arn:aws:iam::111122223333:role/R"
 
@@ -148,7 +148,7 @@ TRAINER: dict[str, JSON] = {
     "tensorboard_output_config": built("TensorBoardOutputConfig", s3_output_path="s3://my-bucket/tb"),
 }
 NOT_OF_THE_JOB = {"training_mode", "sagemaker_session", "local_container_root"}
-"""Where the trainer runs a job, which its process looks at; and told beside the arguments."""
+"""Where the trainer runs a job, which its process reads; and values besides the arguments."""
 
 KINDS = {
     kind.kind: kind
@@ -157,19 +157,19 @@ KINDS = {
 PAIRS = [(kind, name) for kind, made in KINDS.items() for name in sorted(made.parameters()) if name not in ELSEWHERE]
 
 
-def told(**fields: object) -> EstimatorFit | TrainerRun:
+def fit_of(**fields: object) -> EstimatorFit | TrainerRun:
     run = record(json.dumps({"place": "launch.py:1", "call": {}, "session": {}, **fields}))
     assert isinstance(run, (EstimatorFit, TrainerRun))
     return run
 
 
 def of_estimator(kind: str, **arguments: JSON) -> Imported:
-    given = {"role": ROLE, **RIGHT[kind], **arguments}
-    return _imported(told(kind="fit", **{"class": kind}, arguments=given, hyperparameters={}))
+    value = {"role": ROLE, **RIGHT[kind], **arguments}
+    return _imported(fit_of(kind="fit", **{"class": kind}, arguments=value, hyperparameters={}))
 
 
 def of_trainer(**arguments: JSON) -> Imported:
-    return _imported(told(kind="train", arguments={"role": ROLE, **RUN, **arguments}))
+    return _imported(fit_of(kind="train", arguments={"role": ROLE, **RUN, **arguments}))
 
 
 def _imported(run: EstimatorFit | TrainerRun) -> Imported:
@@ -188,17 +188,17 @@ def test_the_runs_of_these_tests_are_right() -> None:
 def test_no_argument_of_an_estimator_is_lost(kind: str, name: str) -> None:
     beside = WITH.get(name, {})
     without = of_estimator(kind, **beside)
-    given = of_estimator(kind, **beside, **{name: GIVEN[name]})
-    assert given != without
+    value = of_estimator(kind, **beside, **{name: GIVEN[name]})
+    assert value != without
 
 
 @pytest.mark.parametrize("name", sorted({*trainer.NAMES, *TRAINER} - NOT_OF_THE_JOB))
 def test_no_argument_of_a_trainer_is_lost(name: str) -> None:
-    given = of_trainer(**{name: TRAINER[name]})
-    assert given != of_trainer()
+    value = of_trainer(**{name: TRAINER[name]})
+    assert value != of_trainer()
 
 
-def test_an_argument_that_nobody_knows_is_told() -> None:
+def test_an_unknown_argument_is_an_error() -> None:
     assert of_estimator("PyTorch", new_in_sdk_9=1).problems == (
         "launch.py:1: PyTorch(new_in_sdk_9=...): muster's jobs have no field for this",
     )

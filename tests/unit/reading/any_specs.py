@@ -8,8 +8,8 @@ from typing import cast
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.api.pod_schema import POD_SPEC, pod_schema
 from muster.api.schema import Schema, spec_schema
+from muster.api.validation.rules.pods.schema import POD_SPEC, pod_schema
 
 _PIECES = (
     *("a", "0", "a/", "/a", "a,", "0,", "0-9,", "-", ".", "a-", "é", "\u0001", "\uffff", "\U0001f600", " ", "\\", '"'),
@@ -42,7 +42,7 @@ _DEPTH = 4
 
 
 def any_spec() -> st.SearchStrategy[JSON]:
-    """A job with some of its fields as the schema has them, and others as nobody should write them."""
+    """A job with some of its fields as the schema has them, and others with invalid values."""
     schema = spec_schema()
     fields = _properties(schema)
     required: dict[str, JSON] = {"image": "x", "command": ["x"], "launcher": {"direct": {}}}
@@ -70,19 +70,19 @@ def _right(schema: Schema, depth: int) -> st.SearchStrategy[JSON]:
         return st.sampled_from(cast("list[JSON]", schema["enum"]))
     match schema.get("type"):
         case "array" if depth:
-            found = _repeated(_value(cast("Schema", schema.get("items", {})), depth - 1))
+            result = _repeated(_value(cast("Schema", schema.get("items", {})), depth - 1))
         case "object" if depth and "properties" in schema:
-            found = _object(_properties(schema), depth)
+            result = _object(_properties(schema), depth)
         case "object":
             below = cast("Schema", schema.get("additionalProperties") or {})
-            found = st.builds(_keyed, st.sampled_from(_COUNTS), _scalar(below))
+            result = st.builds(_keyed, st.sampled_from(_COUNTS), _scalar(below))
         case "integer":
-            found = st.one_of(st.sampled_from([0, 1, 2, 64, 10000]), st.integers())
+            result = st.one_of(st.sampled_from([0, 1, 2, 64, 10000]), st.integers())
         case "boolean":
-            found = st.booleans()
+            result = st.booleans()
         case _:
-            found = _text(schema)
-    return found
+            result = _text(schema)
+    return result
 
 
 def _object(fields: Mapping[str, Schema], depth: int) -> st.SearchStrategy[JSON]:
@@ -91,7 +91,7 @@ def _object(fields: Mapping[str, Schema], depth: int) -> st.SearchStrategy[JSON]
     chosen = st.lists(st.sampled_from(sorted(fields)), max_size=4, unique=True)
     return chosen.flatmap(
         lambda names: st.fixed_dictionaries({name: _value(fields[name], depth - 1) for name in names})
-    ).map(lambda known: cast("JSON", known))
+    ).map(lambda current: cast("JSON", current))
 
 
 def _text(schema: Schema) -> st.SearchStrategy[JSON]:
@@ -157,7 +157,7 @@ def _of_pod(kind: str, depth: int) -> st.SearchStrategy[JSON]:
     chosen = st.lists(st.sampled_from(sorted(types)), max_size=3, unique=True)
     return chosen.flatmap(
         lambda names: st.fixed_dictionaries({name: _of_pod(types[name], depth - 1) for name in names})
-    ).map(lambda known: {**known, "name": "trainer"} if "name" in types else cast("JSON", known))
+    ).map(lambda current: {**current, "name": "trainer"} if "name" in types else cast("JSON", current))
 
 
 def _properties(schema: Schema) -> Mapping[str, Schema]:

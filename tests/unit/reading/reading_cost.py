@@ -7,24 +7,25 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 
-from muster.api import names, tenancy
+from muster.api import names
+from muster.api.config import tenancy
 from muster.api.document import JSON
-from muster.api.problems import InvalidResource
-from muster.api.spec import Job
-from muster.api.status import Status
-from muster.backends.kubernetes import render
-from muster.backends.kubernetes.as_it_runs import as_it_runs
-from muster.backends.kubernetes.not_renderable import NotRenderable
-from muster.backends.kubernetes.setting import Setting
-from muster.backends.kubernetes.spec_hash import spec_hash
-from muster.backends.kubernetes.written import kinds
-from muster.cli.training_request import made_request
-from muster.kube.json_parts import value_in
-from muster.kube.reading import read_object
-from muster.plan.render import render_plan
-from muster.runtime.cluster.job_source import WATCHED_JOBS
-from muster.runtime.cluster.resource import read_resource
-from muster.status.refused import refused
+from muster.api.field_problems import InvalidResource
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.cli.render.training_request import made_request
+from muster.core.status.refused import refused
+from muster.objects.kubernetes.job_source import WATCHED_JOBS
+from muster.objects.kubernetes.json_parts import value_in
+from muster.objects.kubernetes.reading import read_object
+from muster.objects.kubernetes.resource import read_resource
+from muster.render.agent_plan import render_plan
+from muster.render.kubernetes import render
+from muster.render.kubernetes.apply_defaults import apply_defaults
+from muster.render.kubernetes.not_renderable import NotRenderable
+from muster.render.kubernetes.owner_patches import kinds
+from muster.render.kubernetes.setting import Setting
+from muster.render.kubernetes.spec_hash import spec_hash
 
 BOUND_SECONDS = 0.25
 """What a resource may cost at most."""
@@ -81,7 +82,7 @@ def _rendered_for_a_cluster(job: Job, parts: dict[str, float]) -> None:
     with suppress(InvalidResource):
         tenancy.check(job, (), "")
     with suppress(InvalidResource):
-        whole = as_it_runs(job, Status(), ())
+        whole = apply_defaults(job, Status(), ())
     parts["admit"] = time.thread_time() - began
     if whole is None:
         return

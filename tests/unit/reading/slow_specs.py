@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 
 from muster.api.document import JSON
-from muster.api.validate import MAX_SPEC_BYTES
+from muster.api.validation.validate import MAX_SPEC_BYTES
 
 Spec = dict[str, JSON]
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings, target
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.api.validate import MAX_SPEC_BYTES
+from muster.api.validation.validate import MAX_SPEC_BYTES
 
 from .any_specs import any_spec
 from .reading_cost import BOUND_SECONDS, NOISE, resource_of, seconds_of_reading

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.choice import OPERATOR_IMAGE, WORKER_IMAGE, Given, Kind, Means, NotRun, Own, choose
+from cluster.choice import OPERATOR_IMAGE, WORKER_IMAGE, HostTools, Kind, NamedCluster, NotRun, Own, choose
 from cluster.prune import KEPT_SECONDS, stale
 
 OWN = "/state/kubeconfig"
@@ -17,16 +17,16 @@ IMAGES = {OPERATOR_IMAGE: "o:1", WORKER_IMAGE: "w:1"}
     [
         (True, False, {}, Own()),
         (False, True, {}, Kind()),
-        # An accidental variable doesn't send the tests to somebody's cluster.
+        # An accidental variable doesn't send the tests to a user's cluster.
         (True, False, {"KUBECONFIG": "/mine"}, Own()),
-        (True, False, {"KUBECONFIG": "/mine", **IMAGES}, Given("/mine", "o:1", "w:1")),
-        (False, False, {"KUBECONFIG": "/mine", **IMAGES}, Given("/mine", "o:1", "w:1")),
+        (True, False, {"KUBECONFIG": "/mine", **IMAGES}, NamedCluster("/mine", "o:1", "w:1")),
+        (False, False, {"KUBECONFIG": "/mine", **IMAGES}, NamedCluster("/mine", "o:1", "w:1")),
     ],
 )
 def test_a_cluster_is_chosen(
-    *, root: bool, docker: bool, environment: dict[str, str], expected: Given | Own | Kind
+    *, root: bool, docker: bool, environment: dict[str, str], expected: NamedCluster | Own | Kind
 ) -> None:
-    assert choose(Means(root, docker, environment, OWN)) == expected
+    assert choose(HostTools(root, docker, environment, OWN)) == expected
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_cluster_is_chosen(
     ],
 )
 def test_without_the_means_it_is_said_what_is_missing(environment: dict[str, str], said: str) -> None:
-    chosen = choose(Means(root=False, docker=False, environment=environment, own=OWN))
+    chosen = choose(HostTools(root=False, docker=False, environment=environment, own=OWN))
     assert isinstance(chosen, NotRun)
     assert said in chosen.why
 

@@ -42,7 +42,7 @@ def test_a_constant_stands_where_a_page_says(page: Path) -> None:
 
 
 def test_decisions_are_counted_without_gaps() -> None:
-    """Whoever says "decision 17" means one page, and the page says its own number."""
+    """ "Decision 17" means one page, and the page has its own number."""
     decisions = sorted((ROOT / "docs" / "decisions").glob("*.md"))
     names = [int(page.name[:4]) for page in decisions]
     titles = re.findall(r"^# (\d+)\. ", "".join(page.read_text(encoding="utf-8") for page in decisions), re.MULTILINE)

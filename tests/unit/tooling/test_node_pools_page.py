@@ -1,15 +1,16 @@
-"""What the page on machines tells of fields, types and pauses is what the code has."""
+"""What the pages on machines and queues say of fields, types and backoffs is what the code has."""
 
 import re
 
 import pytest
 
-from muster.api.node_pool import NodePool
-from muster.plan.gang_release import FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS
-from muster.plan.instances import INSTANCES, instance_of
+from muster.api.spec.node_pool import NodePool
+from muster.core.gang_release import FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS
+from muster.core.instances import INSTANCES, instance_of
 from muster_dev.places import ROOT
 
 PAGE = (ROOT / "docs" / "node-pools.md").read_text(encoding="utf-8")
+QUEUES = (ROOT / "docs" / "queues.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (`p\d[^|]*) \| ([\d, ]+) \| ([\d, ]+) \|$", PAGE, re.MULTILINE)
 
 
@@ -38,5 +39,5 @@ def test_a_row_of_the_table_is_the_code_s(types: str, count: str, efa: str) -> N
 
 
 def test_the_pauses_are_the_plan_s() -> None:
-    first = f"{FIRST_PAUSE_SECONDS / 2:.0f} to {FIRST_PAUSE_SECONDS * 1.5:.0f} s"
-    assert f"{first}, later up to {MAX_PAUSE_SECONDS * 1.5 / 60:.0f} minutes" in PAGE
+    first = f"{FIRST_BACKOFF_SECONDS / 2:.0f} to {FIRST_BACKOFF_SECONDS * 1.5:.0f} s"
+    assert f"{first}, later up to {MAX_BACKOFF_SECONDS * 1.5 / 60:.0f} minutes" in QUEUES

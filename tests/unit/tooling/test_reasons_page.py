@@ -5,36 +5,39 @@ from types import ModuleType
 
 import pytest
 
-from muster.aws.errors import AwsError
-from muster.backends.kubernetes import end_troubles, not_renderable, refusals, scheduling, start_troubles
-from muster.plan import ends, outcome, suspension, troubles
+from muster.api.status.status import SUSPENDED
+from muster.core import judge
+from muster.core.failure import ends, problems
+from muster.diagnose.kubernetes import end_problems, refusals, scheduling, start_problems
+from muster.objects.aws.errors import AwsError
+from muster.render.kubernetes import not_renderable
 from muster_dev.places import ROOT
-from muster_worker.contract import EndReason
+from muster_worker.contract.schema import EndReason
 
 PAGE = (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8")
-NOT_BAD = {outcome.SUCCEEDED, outcome.STOPPING, suspension.SUSPENDED}
+NOT_BAD = {judge.SUCCEEDED, SUSPENDED}
 CAMEL_CASE = re.compile(r"[A-Z]\w*[a-z]\w*")
 
 
 def reasons(module: ModuleType) -> set[str]:
     """The module's constants that are one CamelCase word."""
-    found = (value for name, value in vars(module).items() if name.isupper() and not name.startswith("_"))
-    return {value for value in found if isinstance(value, str) and CAMEL_CASE.fullmatch(value)}
+    result = (value for name, value in vars(module).items() if name.isupper() and not name.startswith("_"))
+    return {value for value in result if isinstance(value, str) and CAMEL_CASE.fullmatch(value)}
 
 
 @pytest.mark.parametrize(
-    "module", [end_troubles, start_troubles, scheduling, refusals, not_renderable, troubles, ends, outcome]
+    "module", [end_problems, start_problems, scheduling, refusals, not_renderable, problems, ends, judge]
 )
 def test_the_page_has_every_reason(module: ModuleType) -> None:
-    found = reasons(module) - NOT_BAD
-    assert found
-    assert {reason for reason in found if f"`{reason}`" not in PAGE} == set()
+    result = reasons(module) - NOT_BAD
+    assert result
+    assert {reason for reason in result if f"`{reason}`" not in PAGE} == set()
 
 
 def test_the_page_has_every_reason_of_aws() -> None:
-    found = {kind.reason for kind in AwsError.__subclasses__()}
-    assert len(found) == 9
-    assert {reason for reason in found if f"`{reason}`" not in PAGE} == set()
+    result = {kind.reason for kind in AwsError.__subclasses__()}
+    assert len(result) == 9
+    assert {reason for reason in result if f"`{reason}`" not in PAGE} == set()
 
 
 def test_the_page_has_every_reason_of_an_agent() -> None:

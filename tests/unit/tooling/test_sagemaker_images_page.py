@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from muster.api.load import load
-from muster.api.validate import validate
-from muster.backends.sagemaker.image_facts import image_facts
-from muster.backends.sagemaker.request.image import image
+from muster.api.validation.validate import validate
+from muster.api.yaml.load import load
+from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.request.image import image
 from muster_dev.places import ROOT
 from muster_dev.sagemaker_sdk import version
 

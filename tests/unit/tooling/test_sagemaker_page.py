@@ -6,20 +6,20 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON
-from muster.api.launcher_spec import LauncherSpec
-from muster.api.load import load
-from muster.api.sagemaker_distribution import Distribution
-from muster.api.sagemaker_launch import launch
-from muster.api.sagemaker_spec import SageMaker
-from muster.api.sagemaker_support import (
+from muster.api.spec.launcher import LauncherSpec
+from muster.api.spec.sagemaker.distribution import Distribution
+from muster.api.spec.sagemaker.launch import launch
+from muster.api.spec.sagemaker.spec import SageMaker
+from muster.api.spec.sagemaker.support import (
     DATA_PARALLEL_VERSIONS,
     TORCH_DISTRIBUTED_ON_GPU,
     TORCH_DISTRIBUTED_ON_TRAINIUM,
 )
-from muster.api.validate import validate
-from muster.cli.training_request import request_text
+from muster.api.validation.validate import validate
+from muster.api.yaml.load import load
+from muster.cli.render.training_request import request_text
 from muster.importers.sagemaker.standin.muster_standin import estimators
-from unit.sagemaker.builders import sagemaker_job
+from unit.render.sagemaker.builders import sagemaker_job
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "sagemaker.md").read_text(encoding="utf-8")
@@ -37,7 +37,7 @@ def test_the_job_on_the_page_is_one() -> None:
     assert "sagemaker_torch_distributed_enabled: 'true'" in text
 
 
-def test_every_launcher_and_distribution_is_told_of() -> None:
+def test_every_launcher_and_distribution_is_documented() -> None:
     launchers = {str(field.alias) for field in LauncherSpec.model_fields.values()}
     assert {row[0].strip("`") for row in table("launcher")} == launchers
     ways = {str(field.alias) for field in Distribution.model_fields.values()} - {"instanceGroup"}
@@ -73,19 +73,19 @@ def test_its_links_lead_somewhere() -> None:
 
 
 def test_its_fields_exist() -> None:
-    known = {str(field.alias) for field in SageMaker.model_fields.values()}
+    by_key = {str(field.alias) for field in SageMaker.model_fields.values()}
     named = set(re.findall(r"`sagemaker\.([a-zA-Z]+)", PAGE))
-    assert named <= known
+    assert named <= by_key
 
 
-def test_every_field_is_told_of() -> None:
-    known = {str(field.alias) for field in SageMaker.model_fields.values()}
+def test_every_field_is_documented() -> None:
+    by_key = {str(field.alias) for field in SageMaker.model_fields.values()}
     words = {word for shown in re.findall(r"`([^`\n]+)`", PAGE) for word in re.findall(r"[a-zA-Z]+", shown)}
-    assert known - words == set()
+    assert by_key - words == set()
 
 
 def test_the_table_of_arguments_has_the_sdk_s_and_the_job_s_names() -> None:
-    known = {str(field.alias) for field in SageMaker.model_fields.values()}
+    by_key = {str(field.alias) for field in SageMaker.model_fields.values()}
     arguments = {
         name
         for kind in (estimators.Estimator, estimators.PyTorch, estimators.TensorFlow, estimators.HuggingFace)
@@ -93,4 +93,4 @@ def test_the_table_of_arguments_has_the_sdk_s_and_the_job_s_names() -> None:
     }
     for left, right in table("argument of an estimator"):
         assert set(re.findall(r"`(\w+)`", left)) <= arguments, left
-        assert {name.partition(":")[0] for name in re.findall(r"`([^`]+)`", right)} <= known, right
+        assert {name.partition(":")[0] for name in re.findall(r"`([^`]+)`", right)} <= by_key, right

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from pydantic.alias_generators import to_camel
 
-from muster.api.load import load
-from muster.api.operator_config import read_config
-from muster.api.tenancy_fields import LISTED
-from muster.api.tenancy_spec import BucketGrant, Tenant
-from muster.backends.sagemaker.asked_from import asked_from
+from muster.api.config.operator import read_config
+from muster.api.config.tenancy_fields import LISTED
+from muster.api.config.tenancy_spec import BucketGrant, Tenant
+from muster.api.yaml.load import load
+from muster.backends.sagemaker.targets import asked_from
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "tenancy.md").read_text(encoding="utf-8")
@@ -25,7 +25,7 @@ def test_the_configuration_on_the_page_is_one_with_all_fields() -> None:
     )
 
 
-def test_every_list_and_what_stands_in_it_are_told_of() -> None:
+def test_every_list_and_its_entries_are_documented() -> None:
     rows = [line for line in PAGE.splitlines() if line.startswith("| `")]
     for name in Tenant.model_fields:
         assert any(row.startswith(f"| `{to_camel(name)}") for row in rows), name

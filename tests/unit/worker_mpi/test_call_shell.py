@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster_worker.call_shell import shell_of
+from muster_worker.remote.call_shell import shell_of
 
 
 @pytest.mark.parametrize(

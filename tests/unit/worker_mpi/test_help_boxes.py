@@ -1,9 +1,9 @@
 """Which of an mpirun's words a report carries: Open MPI says first what is wrong, and then much else."""
 
-from muster.plan.last_words import telling_paragraph
-from muster_worker.contract import MAX_LAST_LINES
-from muster_worker.help_boxes import telling_lines
-from muster_worker.tail import Tail
+from muster.core.failure.rank_output import telling_paragraph
+from muster_worker.contract.schema import MAX_LAST_LINES
+from muster_worker.mpi.help_boxes import telling_lines
+from muster_worker.rank_group.tail import Tail
 
 RULE = "-" * 74
 ADVICE = tuple(f"advice {number}" for number in range(20))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from muster_worker.contract import Launcher, Mpi
-from muster_worker.mpi_launch import mpirun
-from node_builders import a_place, a_plan
+from muster_worker.contract.schema import Launcher, Mpi
+from muster_worker.mpi.mpirun import mpirun
+from support.node_builders import a_place, a_plan
 
 OPEN_MPI = "mpirun (Open MPI) 4.1.4"
 HYDRA = "HYDRA build details:"
@@ -28,7 +28,7 @@ def start(folder: Path, said: str, named: str) -> str:
         (OPEN_MPI, Mpi.AUTO, "--hostfile"),
         (OPEN_MPI, Mpi.OPEN_MPI, "--hostfile"),
         (HYDRA, Mpi.INTEL_MPI, "-f"),
-        ("a wrapper of nobody's", Mpi.MPICH, "-f"),
+        ("an unknown wrapper", Mpi.MPICH, "-f"),
     ],
 )
 def test_the_mpirun_that_is_meant(tmp_path: Path, said: str, named: str, option: str) -> None:

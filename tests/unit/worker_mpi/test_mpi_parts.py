@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker import mpi_rank, mpi_world, node_file
-from muster_worker.contract import Launcher, Mpi
-from muster_worker.mpi_command import World, implementation, is_own_mpirun, launch_command
-from muster_worker.mpi_environment import daemon_environment, launcher_environment, node_variables
-from muster_worker.mpi_settings import SETTINGS, Start, launch_variables
-from node_builders import a_place, a_plan
+from muster_worker.contract.schema import Launcher, Mpi
+from muster_worker.mpi import node_file, rank_start, world_variables
+from muster_worker.mpi.environment import daemon_environment, launcher_environment, node_variables
+from muster_worker.mpi.implementations import World, implementation, is_own_mpirun, launch_command
+from muster_worker.mpi.mpirun_variables import SETTINGS, Start, launch_variables
+from support.node_builders import a_place, a_plan
 
 OPEN_MPI = {
     "OMPI_COMM_WORLD_RANK": "3",
@@ -24,23 +24,23 @@ OPEN_MPI = {
 HYDRA = {"PMI_RANK": "3", "PMI_SIZE": "4", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"}
 
 
-@pytest.mark.parametrize("told", [OPEN_MPI, HYDRA, {"PMIX_RANK": "3"}])
-def test_position(told: dict[str, str]) -> None:
-    position = mpi_world.position(told, 2, 2)
+@pytest.mark.parametrize("variables", [OPEN_MPI, HYDRA, {"PMIX_RANK": "3"}])
+def test_position(variables: dict[str, str]) -> None:
+    position = world_variables.position(variables, 2, 2)
     assert position is not None
     assert (position.rank, position.size, position.local_rank, position.local_size) == (3, 4, 1, 2)
 
 
-@pytest.mark.parametrize("told", [{}, {"RANK": "3"}, {"PMI_RANK": "x"}])
-def test_no_position(told: dict[str, str]) -> None:
-    assert mpi_world.position(told, 2, 2) is None
+@pytest.mark.parametrize("variables", [{}, {"RANK": "3"}, {"PMI_RANK": "x"}])
+def test_no_position(variables: dict[str, str]) -> None:
+    assert world_variables.position(variables, 2, 2) is None
 
 
 @pytest.mark.parametrize("mark", [{"PMI_SPAWNED": "1"}, {"OMPI_PARENT_PORT": "3865247745.0:2399568264"}])
 def test_who_was_spawned_by_a_rank_is_no_rank(mark: dict[str, str]) -> None:
     of_a_node = {node_file.HERE: "/run/node.env", **OPEN_MPI}
-    assert mpi_rank.is_rank({**of_a_node, "PMI_SPAWNED": "0"})
-    assert not mpi_rank.is_rank({**of_a_node, **mark})
+    assert rank_start.is_rank({**of_a_node, "PMI_SPAWNED": "0"})
+    assert not rank_start.is_rank({**of_a_node, **mark})
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,13 @@ def test_who_was_spawned_by_a_rank_is_no_rank(mark: dict[str, str]) -> None:
     ],
 )
 def test_another_world(size: int, local_size: int, sentence: str | None) -> None:
-    assert mpi_world.mismatch(size, local_size, 2, 2) == sentence
+    assert world_variables.mismatch(size, local_size, 2, 2) == sentence
 
 
 @pytest.mark.parametrize(("rank", "node"), [(0, 0), (1, 0), (2, 1), (3, 1)])
 def test_ranks_are_numbered_node_by_node(rank: int, node: int) -> None:
-    assert mpi_world.misplaced(rank, node, 2) is None
-    elsewhere = mpi_world.misplaced(rank, 1 - node, 2)
+    assert world_variables.misplaced(rank, node, 2) is None
+    elsewhere = world_variables.misplaced(rank, 1 - node, 2)
     assert elsewhere is not None
     assert elsewhere.startswith(f"mpirun put rank {rank} on node {1 - node}, and the job has it on node {node}: ")
     assert "ppr:2:node" in elsewhere
@@ -149,7 +149,7 @@ def test_mpirun_does_not_send_the_name_of_an_interface_that_another_node_calls_o
     assert names <= node_variables({}, mixed).keys()
 
 
-def test_a_node_is_known_by_what_its_daemons_are_told() -> None:
+def test_a_node_is_identified_by_its_daemons_variables() -> None:
     place = a_place(a_plan("true", launcher=Launcher.MPI))
     environment = daemon_environment({"PATH": "/bin"}, place)
     assert environment[node_file.HERE] == "/run/muster/node.env"
@@ -188,11 +188,11 @@ def test_ranks_see_their_own_node_and_their_owners_word(tmp_path: Path) -> None:
         node_file.PROCS_PER_NODE: "2",
     }
     node_file.write(str(tmp_path), {**node, "NCCL_DEBUG": "INFO"})
-    told = {**HYDRA, "NCCL_DEBUG": "WARN", "MUSTER_RUN_DIR": "/run/1", node_file.HERE: node_file.path(str(tmp_path))}
-    seen = mpi_rank.with_world(told, ("--master=fd00::1:29501",))
+    fields = {**HYDRA, "NCCL_DEBUG": "WARN", "MUSTER_RUN_DIR": "/run/1", node_file.HERE: node_file.path(str(tmp_path))}
+    seen = rank_start.with_world(fields, ("--master=fd00::1:29501",))
     assert (seen["SM_CURRENT_HOST"], seen["MUSTER_RUN_DIR"], seen["NCCL_DEBUG"]) == ("algo-2", "/run/2", "WARN")
     assert (seen["RANK"], seen["LOCAL_RANK"], seen["WORLD_SIZE"], seen["LOCAL_WORLD_SIZE"]) == ("3", "1", "4", "2")
     assert (seen["MASTER_ADDR"], seen["MASTER_PORT"]) == ("fd00::1", "29501")
-    assert mpi_rank.mismatch(seen) is None
-    assert mpi_rank.mismatch({**seen, "MPI_LOCALNRANKS": "4"}) is not None
-    assert mpi_rank.mismatch({**seen, "PMI_RANK": "1"}) == mpi_world.misplaced(1, 1, 2)
+    assert rank_start.mismatch(seen) is None
+    assert rank_start.mismatch({**seen, "MPI_LOCALNRANKS": "4"}) is not None
+    assert rank_start.mismatch({**seen, "PMI_RANK": "1"}) == world_variables.misplaced(1, 1, 2)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker import remote_frames as frames
-from muster_worker.remote import split
-from muster_worker.remote_frames import BadFrame, Reader
+from muster_worker.remote import frames
+from muster_worker.remote.client import split
+from muster_worker.remote.frames import BadFrame, Reader
 
 KINDS = (frames.OUT, frames.ERR, frames.EXITED, frames.SIGNALLED, frames.REFUSED)
 FRAMES = st.lists(st.tuples(st.sampled_from([frames.OUT, frames.ERR, frames.REFUSED]), st.binary(max_size=300)))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from muster.backends.agent_archive import agent_archive
-from muster_worker.collector_client import backoff
-from muster_worker.contract import UNUSABLE_PYTHON
+from muster.render.agent_archive import agent_archive
+from muster_worker.agent.collector_client import backoff
+from muster_worker.contract.schema import UNUSABLE_PYTHON
 
 
 def test_the_archive_is_the_same_every_time() -> None:
@@ -20,7 +20,7 @@ def test_the_archive_is_the_same_every_time() -> None:
 def test_the_archive_holds_the_agent_and_nothing_else() -> None:
     names = zipfile.ZipFile(io.BytesIO(agent_archive())).namelist()
     assert names[0] == "__main__.py"
-    assert "muster_worker/contract.py" in names
+    assert "muster_worker/contract/schema.py" in names
     assert "muster_worker/site/sitecustomize.py" in names
     assert all(name.endswith(".py") for name in names)
     assert "muster_worker/archive_main.py" not in names
@@ -37,7 +37,7 @@ def started_with(tmp_path: Path, lacking: str, *arguments: str) -> subprocess.Co
 
 
 @pytest.mark.parametrize("module", ["ssl", "ctypes", "json"])
-def test_a_python_without_what_the_agent_needs_is_told_of_where_the_operator_looks(tmp_path: Path, module: str) -> None:
+def test_a_python_without_needed_modules_is_reported_in_the_termination_log(tmp_path: Path, module: str) -> None:
     log = tmp_path / "termination-log"
     done = started_with(tmp_path, module, "node", "--termination-log", str(log))
     version = ".".join(map(str, sys.version_info[:2]))

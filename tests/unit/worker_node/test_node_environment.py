@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker import contract
-from muster_worker.arguments import to_arguments, to_text
-from muster_worker.contract import Scalar
-from muster_worker.environment import direct_environment, node_environment, per_node_environment
-from muster_worker.rendezvous import is_rendezvous_variable
-from muster_worker.sagemaker import input_data_config
-from node_builders import a_place, a_plan
+from muster_worker.contract import schema
+from muster_worker.contract.rendezvous import is_rendezvous_variable
+from muster_worker.contract.schema import Scalar
+from muster_worker.launchers.environment import node_environment
+from muster_worker.launchers.registry import find_launcher
+from muster_worker.sagemaker.arguments import to_arguments, to_text
+from muster_worker.sagemaker.container import input_data_config
+from support.node_builders import a_place, a_plan
 
 NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,20}", fullmatch=True)
 
@@ -65,7 +66,7 @@ def test_network_and_threads() -> None:
 @pytest.mark.parametrize(
     "name", ["RANK", "MASTER_ADDR", "ROLE_RANK", "PET_NNODES", "TORCHELASTIC_RUN_ID", "MUSTER_TOKEN"]
 )
-def test_another_runs_rendezvous_is_gone(name: str) -> None:
+def test_another_runs_rendezvous_is_removed(name: str) -> None:
     assert name not in node_environment({name: "stale"}, a_place())
 
 
@@ -86,21 +87,24 @@ def test_sagemaker_variables() -> None:
 
 
 def test_a_direct_rank_has_what_torchrun_would_set() -> None:
-    environment = direct_environment({}, a_place(), 1)
+    _, start = find_launcher(schema.Launcher.DIRECT).starts(a_place(), {}, lambda name: name)
+    environment = start.environment
     assert (environment["RANK"], environment["LOCAL_RANK"], environment["WORLD_SIZE"]) == ("3", "1", "4")
     assert (environment["MASTER_ADDR"], environment["MASTER_PORT"]) == ("10.0.0.1", "29500")
     assert (environment["NODE_RANK"], environment["LOCAL_WORLD_SIZE"]) == ("1", "2")
 
 
 def test_a_nodes_command_has_no_rank_of_its_own() -> None:
-    place = a_place(a_plan(launcher=contract.Launcher.PER_NODE, procs=1))
-    environment = per_node_environment({}, place, "/shim")
+    place = a_place(a_plan(launcher=schema.Launcher.PER_NODE, procs=1))
+    [start] = find_launcher(schema.Launcher.PER_NODE).starts(place, {}, lambda name: name)
+    environment = start.environment
     assert "RANK" not in environment
     assert environment["MUSTER_RANK"] == "1"
     own = {name: value for name, value in environment.items() if name.startswith("PET_N")}
     assert own == {"PET_NNODES": "2", "PET_NPROC_PER_NODE": "1", "PET_NODE_RANK": "1"}
-    assert environment["PYTHON_EXEC"] == "/shim"
-    assert "MUSTER_RANK" not in per_node_environment({}, a_place(), "/shim")
+    assert environment["PYTHON_EXEC"] == "/run/muster/python-exec"
+    [of_more] = find_launcher(schema.Launcher.PER_NODE).starts(a_place(), {}, lambda name: name)
+    assert "MUSTER_RANK" not in of_more.environment
 
 
 @pytest.mark.parametrize(("user", "expected"), [(None, "/opt/ml/code"), ("/mine", "/opt/ml/code:/mine")])
@@ -113,6 +117,6 @@ def test_scripts_find_what_lies_beside_them_in_the_jobs_code(user: str | None, e
 
 
 def test_a_script_can_tell_that_it_has_a_share_of_the_data() -> None:
-    channels = (contract.Channel("train", is_sharded=True), contract.Channel("validation"))
-    told = {name: config["S3DistributionType"] for name, config in input_data_config(channels).items()}
-    assert told == {"train": "ShardedByS3Key", "validation": "FullyReplicated"}
+    channels = (schema.Channel("train", is_sharded=True), schema.Channel("validation"))
+    fields = {name: config["S3DistributionType"] for name, config in input_data_config(channels).items()}
+    assert fields == {"train": "ShardedByS3Key", "validation": "FullyReplicated"}

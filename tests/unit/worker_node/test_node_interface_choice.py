@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api import interfaces as forms
-from muster_worker.contract import MAX_LINKS, Link
-from muster_worker.interface_choice import Choice, Interface, NoChoice, agreed, choose
+from muster.api.validation.rules import interfaces as forms
+from muster_worker.contract.schema import MAX_LINKS, Link
+from muster_worker.network.interface_choice import Choice, Interface, NoChoice, agreed, choose
 
 LO = Interface("lo", ("127.0.0.1/8", "::1/128"), loopback=True)
 ETH0 = Interface("eth0", ("10.0.0.5/16",), speed_mbps=10_000)
@@ -145,8 +145,8 @@ def test_where_all_nodes_meet() -> None:
 def test_where_all_nodes_meet_away_from_the_operator() -> None:
     choice = agreed((Link("eth0", "10.0.0.5/16", 10, to_operator=True), Link("net1", "10.79.0.5/16", 10)), "10.79.0.5")
     assert choice is not None
-    told = "all nodes of the job are on its network 10.79.0.0/16, 10 Mbit/s, as eth0 has, which leads to the operator"
-    assert choice.why == told
+    value = "all nodes of the job are on its network 10.79.0.0/16, 10 Mbit/s, as eth0 has, which leads to the operator"
+    assert choice.why == value
 
 
 @pytest.mark.parametrize("wanted", ["eth7", "ib*", "10.99.0.0/16", "^eth,docker,lo", "eth3", "fd00::/8"])

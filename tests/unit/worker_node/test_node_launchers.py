@@ -1,11 +1,20 @@
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
-from muster_worker import launchers
-from node_builders import a_place, a_plan
+from muster_worker.contract.schema import Launcher, Plan
+from muster_worker.launchers.registry import find_launcher
+from support.node_builders import a_place, a_plan
 
 
 def nowhere(_: str) -> None:
     return None
+
+
+def torchrun(plan: Plan, which: Callable[[str], str | None]) -> tuple[str, ...]:
+    [start] = find_launcher(Launcher.TORCHRUN).starts(replace(a_place(plan), attempt=3), {}, which)
+    return tuple(start.command)
 
 
 def found(name: str) -> str:
@@ -22,17 +31,17 @@ def found(name: str) -> str:
     ],
 )
 def test_torchrun_runs_on_the_python_of_the_command(command: tuple[str, ...], program: tuple[str, ...]) -> None:
-    assert launchers.torchrun(a_place(a_plan(*command)), 3, found)[: len(program)] == program
+    assert torchrun(a_plan(*command), found)[: len(program)] == program
 
 
 def test_torchrun_without_a_torchrun_on_the_path() -> None:
-    line = launchers.torchrun(a_place(a_plan("./train.sh")), 3, nowhere)
+    line = torchrun(a_plan("./train.sh"), nowhere)
     assert line[:3] == ("python3", "-m", "torch.distributed.run")
 
 
 def test_torchrun_wraps_the_command() -> None:
     plan = a_plan(hyperparameters={"lr": 3e-5}, launcher_args=("--log-dir", "x"))
-    line = " ".join(launchers.torchrun(a_place(plan), 3, nowhere))
+    line = " ".join(torchrun(plan, nowhere))
     assert "--nnodes 2 --nproc_per_node 2 --node_rank 1 --master_addr 10.0.0.1 --master_port 29500" in line
     assert "--rdzv_id uid-3 --max_restarts 0 --log-dir x --no_python" in line
     assert line.endswith("/usr/bin/python3 -I -S /agent.pyz rank -- python train.py --lr 3e-05")

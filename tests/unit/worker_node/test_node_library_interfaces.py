@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker.contract import Peer
-from muster_worker.library_interfaces import (
+from muster_worker.contract.schema import Peer
+from muster_worker.mpi.mca_files import mca_names
+from muster_worker.network.library_interfaces import (
     OF_LAUNCHERS,
     OF_RANKS,
     Network,
@@ -15,7 +16,6 @@ from muster_worker.library_interfaces import (
     launcher_variables,
     rank_variables,
 )
-from muster_worker.mca_files import mca_names
 
 ETH = Network("eth1", "10.79.0.11")
 PEERS = (Peer(0, "10.79.0.11", 1, "eth1"), Peer(1, "10.79.0.12", 1, "eth1"))
@@ -89,7 +89,7 @@ def test_an_images_own_files_exclude_as_well(tmp_path: Path) -> None:
         (("-localhost", "10.0.0.1"), {"HYDRA_IFACE", "I_MPI_HYDRA_IFACE"}),
     ],
 )
-def test_a_launcher_is_not_told_twice(said: tuple[str, ...], lost: set[str]) -> None:
+def test_a_launcher_gets_no_setting_twice(said: tuple[str, ...], lost: set[str]) -> None:
     everything = launcher_variables(ETH, PEERS, ())
     assert everything == dict.fromkeys((setting.name for setting in OF_LAUNCHERS), "eth1")
     assert set(everything) - set(launcher_variables(ETH, PEERS, said)) == lost
@@ -122,9 +122,9 @@ def test_the_range_of_all(addresses: tuple[str, ...], expected: str | None) -> N
 def test_no_smaller_range_holds_them_all(addresses: list[str]) -> None:
     text = covering_range(addresses)
     assert text is not None
-    found = ipaddress.ip_network(text)
-    assert all(ipaddress.ip_address(address) in found for address in addresses)
-    for half in found.subnets() if found.prefixlen < 32 else ():
+    result = ipaddress.ip_network(text)
+    assert all(ipaddress.ip_address(address) in result for address in addresses)
+    for half in result.subnets() if result.prefixlen < 32 else ():
         assert not all(ipaddress.ip_address(address) in half for address in addresses)
 
 

@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker.contract import MAX_LAST_LINES, MAX_LINE_CHARS, Metric
-from muster_worker.lines import MAX_PENDING, LineSplitter, with_prefix
-from muster_worker.metrics import MetricReader
-from muster_worker.tail import TAIL_BYTES, Tail
+from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS, Metric
+from muster_worker.rank_group.lines import MAX_PENDING, LineSplitter, with_prefix
+from muster_worker.rank_group.metrics import MetricReader
+from muster_worker.rank_group.tail import TAIL_BYTES, Tail
 
 
 def split(*chunks: bytes) -> bytes:

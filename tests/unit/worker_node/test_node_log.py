@@ -1,6 +1,6 @@
 import os
 
-from muster_worker.log import MAX_BUFFERED_BYTES, Log
+from muster_worker.agent.log import MAX_BUFFERED_BYTES, Log
 
 
 def test_a_reader_that_sleeps_costs_lines_and_never_time() -> None:

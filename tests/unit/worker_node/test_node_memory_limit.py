@@ -1,8 +1,8 @@
 import pytest
 
-from muster_worker.contract import EndReason
-from muster_worker.memory_limit import MemoryKills, counter_files, read_count
-from muster_worker.state import Event, LauncherRecord, RankEnded
+from muster_worker.agent.state import Event, LauncherRecord, RankEnded
+from muster_worker.contract.schema import EndReason
+from muster_worker.rank_group.memory_limit import MemoryKills, counter_files, read_count
 
 CONTROL = "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"
 EVENTS = "low 0\nhigh 0\nmax 12\noom 2\noom_kill 2\noom_group_kill 1\n"
@@ -50,7 +50,7 @@ def test_the_counter_is_looked_for_where_the_process_is_and_where_containers_hav
     ("rise", "events", "oom"),
     [
         pytest.param(1, (killed(2, 10.0),), [2], id="the one that was killed"),
-        pytest.param(0, (killed(2, 10.0),), [], id="somebody else's SIGKILL"),
+        pytest.param(0, (killed(2, 10.0),), [], id="SIGKILL by another process"),
         pytest.param(1, (killed(2, 10.0), killed(3, 10.0)), [3], id="of two the larger"),
         pytest.param(2, (killed(2, 10.0), killed(3, 10.0)), [2, 3], id="both"),
         pytest.param(1, (RankEnded(2, 10.0, None, 11),), [], id="a crash of its own"),
@@ -63,13 +63,13 @@ def test_who_was_killed_at_the_memory_limit(rise: int, events: tuple[Event, ...]
     kills = MemoryKills(counter, 0.0)
     counter.count = 5 + rise
 
-    found = kills.explain(events, 10.1, {2: 100, 3: 200}.__getitem__)
+    result = kills.explain(events, 10.1, {2: 100, 3: 200}.__getitem__)
 
-    assert [end.rank for end in found if isinstance(end, RankEnded) and end.reason == EndReason.OOM_KILLED] == oom
-    assert [type(event) for event in found] == [type(event) for event in events]
+    assert [end.rank for end in result if isinstance(end, RankEnded) and end.reason == EndReason.OOM_KILLED] == oom
+    assert [type(event) for event in result] == [type(event) for event in events]
 
 
-def test_a_kill_that_was_seen_before_the_end_is_told_counts() -> None:
+def test_a_kill_that_was_observed_before_the_end_is_reported_counts() -> None:
     counter = Counter(0)
     kills = MemoryKills(counter, 0.0)
     counter.count = 1

@@ -1,4 +1,4 @@
-"""The memory that a node's processes may pin: as much as the container allows, and told when that is little."""
+"""The memory that a node's processes may pin: as much as the container allows, and a low limit is reported."""
 
 import subprocess
 import sys
@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from muster_dev.places import ROOT
-from muster_worker.memory_lock import UNLIMITED, objection
-from muster_worker.reports import MAX_WHY_CHARS, Snapshot, make_report
-from muster_worker.state import NodeState
+from muster_worker.agent.reports import MAX_WHY_CHARS, Snapshot, make_report
+from muster_worker.agent.state import NodeState
+from muster_worker.machine.memory_lock import UNLIMITED, objection
 
 PROGRAM = """
 import resource
-from muster_worker.memory_lock import raise_limit
+from muster_worker.machine.memory_lock import raise_limit
 resource.setrlimit(resource.RLIMIT_MEMLOCK, (4096, 65536))
 print(raise_limit(), resource.getrlimit(resource.RLIMIT_MEMLOCK))
 """
@@ -47,7 +47,7 @@ def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
         ),
     ],
 )
-def test_little_is_told_where_it_matters(limit: int, has_verbs: bool, said: str | None) -> None:  # noqa: FBT001 - a row
+def test_a_low_limit_is_reported_where_it_matters(limit: int, has_verbs: bool, said: str | None) -> None:  # noqa: FBT001 - a row
     assert objection(limit, has_verbs=has_verbs) == said
 
 

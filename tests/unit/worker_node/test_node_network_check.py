@@ -2,8 +2,8 @@
 
 import pytest
 
-from muster_worker.check_figures import MAX_PROBLEM_CHARS, Measured, assign, figures, sentence
-from muster_worker.contract import NetworkFigures, Peer
+from muster_worker.contract.schema import NetworkFigures, Peer
+from muster_worker.network.check_figures import MAX_PROBLEM_CHARS, Measured, assign, figures, sentence
 
 
 def peers(count: int) -> tuple[Peer, ...]:
@@ -12,16 +12,16 @@ def peers(count: int) -> tuple[Peer, ...]:
 
 @pytest.mark.parametrize("count", [2, 3, 4, 7])
 def test_who_is_sent_to_waits_for_it(count: int) -> None:
-    found = [assign(number, peers(count), "uid", 1) for number in range(count)]
-    sending = {(one.own.node, target.node) for one in found if one for target in one.targets}
-    awaited = {(source, one.own.node) for one in found if one for source in one.sources}
+    result = [assign(number, peers(count), "uid", 1) for number in range(count)]
+    sending = {(one.own.node, target.node) for one in result if one for target in one.targets}
+    awaited = {(source, one.own.node) for one in result if one for source in one.sources}
     assert sending == awaited
     assert len(sending) == count * min(2, count - 1)
     assert all(source != target for source, target in sending)
-    assert len({one.key for one in found if one}) == 1
+    assert len({one.key for one in result if one}) == 1
 
 
-def test_nobody_to_measure_with() -> None:
+def test_no_peer_to_measure_with() -> None:
     assert assign(0, peers(1), "uid", 1) is None
     assert assign(0, (*peers(1), Peer(1, "10.0.0.2", 4000)), "uid", 1) is None
 
@@ -34,15 +34,15 @@ def test_another_start_has_another_key() -> None:
 
 
 def test_the_better_partner_counts() -> None:
-    found = figures({1: Measured(90.0, 800.0), 2: Measured(9000.0, 40.0)}, {3: 8000.0, 2: 70.0}, (), ())
-    assert found == NetworkFigures(9000.0, 8000.0, 40.0)
-    assert sentence(found) == "network check: 9000 Mbit/s sent, round trip 40 us, 8000 Mbit/s received"
+    result = figures({1: Measured(90.0, 800.0), 2: Measured(9000.0, 40.0)}, {3: 8000.0, 2: 70.0}, (), ())
+    assert result == NetworkFigures(9000.0, 8000.0, 40.0)
+    assert sentence(result) == "network check: 9000 Mbit/s sent, round trip 40 us, 8000 Mbit/s received"
 
 
-def test_what_is_missing_is_told() -> None:
-    found = figures({}, {}, ("node 1 at 10.0.0.2 can't be measured: timed out",), (1, 2))
-    assert found == NetworkFigures(
+def test_missing_figures_are_reported() -> None:
+    result = figures({}, {}, ("node 1 at 10.0.0.2 can't be measured: timed out",), (1, 2))
+    assert result == NetworkFigures(
         problem="node 1 at 10.0.0.2 can't be measured: timed out; nothing came from node 1 and 2"
     )
-    assert sentence(found) == f"network check: {found.problem}"
+    assert sentence(result) == f"network check: {result.problem}"
     assert len(figures({}, {}, ("x" * 999,), ()).problem or "") == MAX_PROBLEM_CHARS

@@ -1,7 +1,7 @@
-from muster_worker.outage import TELL_SECONDS, Outage
+from muster_worker.agent.outage import TELL_SECONDS, Outage
 
 
-def test_a_short_silence_is_nobodys_trouble() -> None:
+def test_a_short_silence_is_no_problem() -> None:
     outage = Outage(0.0)
 
     assert outage.failed("refused", 30.0) is None
@@ -11,7 +11,7 @@ def test_a_short_silence_is_nobodys_trouble() -> None:
     assert outage.heard_at == 35.0
 
 
-def test_a_long_one_is_told_once_with_its_end() -> None:
+def test_a_long_one_is_reported_once_with_its_end() -> None:
     outage = Outage(0.0)
     outage.failed("refused", 30.0)
 

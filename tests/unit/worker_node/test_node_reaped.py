@@ -1,7 +1,7 @@
 """The ends that an agent remembers of what it has reaped."""
 
-from muster_worker.processes import Ended
-from muster_worker.reaped import MOST, Reaped
+from muster_worker.machine.processes import Ended
+from muster_worker.rank_group.reaped import MOST, Reaped
 
 
 def test_the_newest_ends_are_remembered_however_many_there_were() -> None:

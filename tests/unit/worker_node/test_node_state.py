@@ -4,19 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker import wire
-from muster_worker.contract import (
-    MAX_LAST_LINES,
-    MAX_LINE_CHARS,
-    MAX_METRICS,
-    MAX_REPORT_BYTES,
-    AgentPhase,
-    Problem,
-    RankState,
-    Report,
-)
-from muster_worker.reports import Observation, Snapshot, encode_report, make_report
-from muster_worker.state import (
+from muster_worker.agent.reports import Observation, Snapshot, encode_report, make_report
+from muster_worker.agent.state import (
+    ActivityFound,
     Event,
     LauncherRecord,
     MetricRecord,
@@ -27,12 +17,22 @@ from muster_worker.state import (
     RankStarted,
     StopBegan,
     Terminated,
-    Witnessed,
     apply,
     begin,
     exit_code,
 )
-from muster_worker.termination import MAX_BYTES, summary
+from muster_worker.agent.termination import MAX_BYTES, summary
+from muster_worker.contract import wire
+from muster_worker.contract.schema import (
+    MAX_LAST_LINES,
+    MAX_LINE_CHARS,
+    MAX_METRICS,
+    MAX_REPORT_BYTES,
+    AgentPhase,
+    AgentProblem,
+    RankState,
+    Report,
+)
 
 
 def a_state(*events: Event, procs: int = 2) -> NodeState:
@@ -56,7 +56,7 @@ def test_every_rank_is_expected_from_the_start() -> None:
 
 
 def test_a_life() -> None:
-    report = report_of(a_state(RankStarted(2, 77, 90.0), Witnessed(2, "backward"), RankEnded(2, 95.0, 7)))
+    report = report_of(a_state(RankStarted(2, 77, 90.0), ActivityFound(2, "backward"), RankEnded(2, 95.0, 7)))
     rank = report.ranks[0]
     assert (rank.state, rank.pid, rank.exit_code, rank.activity) == (RankState.EXITED, 77, 7, "backward")
     assert (rank.started_age, rank.ended_age) == (10.0, 5.0)
@@ -77,13 +77,13 @@ def test_first_word_stays() -> None:
         RankEnded(2, 1.0, 7),
         RankEnded(2, 2.0, 0),
         RankStarted(2, 5, 3.0),
-        ProblemFound(Problem("NoPort", "first")),
-        ProblemFound(Problem("NoPort", "second")),
+        ProblemFound(AgentProblem("NoPort", "first")),
+        ProblemFound(AgentProblem("NoPort", "second")),
         LauncherRecord("torchrun", 1.0, 1),
         LauncherRecord("torchrun", 2.0, 0),
     )
     report = report_of(state)
-    assert (report.ranks[0].exit_code, report.problem) == (7, Problem("NoPort", "first"))
+    assert (report.ranks[0].exit_code, report.problem) == (7, AgentProblem("NoPort", "first"))
     assert report.launcher is not None
     assert report.launcher.exit_code == 1
 
@@ -115,7 +115,7 @@ def test_a_metrics_last_value_counts() -> None:
         ((RankEnded(2, 1.0, 7), RankEnded(3, 1.0, 0), Terminated(2.0)), 7),
         ((RankEnded(2, 1.0, 0), Terminated(2.0), StopBegan(2.0), RankEnded(3, 3.0, 0)), 143),
         ((Terminated(2.0),), 143),
-        ((ProblemFound(Problem("BadStart", "x")), RankEnded(2, 1.0, 0), RankEnded(3, 1.0, 0)), 1),
+        ((ProblemFound(AgentProblem("BadStart", "x")), RankEnded(2, 1.0, 0), RankEnded(3, 1.0, 0)), 1),
     ],
 )
 def test_exit_code(events: tuple[Event, ...], code: int) -> None:
@@ -169,14 +169,14 @@ def test_a_report_fits_whatever_ranks_write(letter: str) -> None:
 @pytest.mark.parametrize("letter", ["x", "\u00e9", "\U0001f600"])
 def test_the_summary_fits_and_is_json(letter: str) -> None:
     lines = (letter * MAX_LINE_CHARS,) * MAX_LAST_LINES
-    state = a_state(RankEnded(3, 1.0, 7), ProblemFound(Problem("NoPort", letter * 5000)))
+    state = a_state(RankEnded(3, 1.0, 7), ProblemFound(AgentProblem("NoPort", letter * 5000)))
     report = make_report(Snapshot(state, {3: Observation(lines)}, lines), 1, 100.0)
     text = summary(report, 7)
     assert len(text) <= MAX_BYTES
     assert json.loads(text)["firstFailure"]["rank"] == 3
 
 
-def test_what_a_rank_says_of_times_stays_within_its_incarnation() -> None:
+def test_what_a_rank_says_of_times_stays_within_its_attempt() -> None:
     state = begin(NodeState("uid", 0, 1), 1, 0, 1, 90.0)
     for event in (RankStarted(0, 77, -1e9), MetricRecord("loss", 1.0, 0, -1e9), RankEnded(0, 1e300, 7)):
         state = apply(state, event)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker import activity
-from muster_worker.contract import MAX_ACTIVITY_CHARS
+from muster_worker.contract.schema import MAX_ACTIVITY_CHARS
+from muster_worker.rank_group import activity
 
 TORCH = "/opt/venv/lib/python3.11/site-packages/torch"
 ALL_REDUCE = f"""\

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker.hook_environment import with_hook, without_hook
+from muster_worker.rank.hook_environment import with_hook, without_hook
 
 ARCHIVE = "/run/muster/agent.pyz"
 SITE = f"{ARCHIVE}/muster_worker/site"

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker import announce, link, rank
-from muster_worker.contract import EndReason
-from muster_worker.link import Ended, Hello, Refused, Started, decode
-from muster_worker.wire import Malformed
+from muster_worker.contract.schema import EndReason
+from muster_worker.contract.wire import Malformed
+from muster_worker.rank import announce, wrapper
+from muster_worker.rank_group import link
+from muster_worker.rank_group.link import Ended, Hello, Refused, Started, decode
 
 
 class Pair:
@@ -106,5 +107,5 @@ def test_what_a_rank_says_is_json(text: str, at: float) -> None:
 
 
 def test_the_wrapper_s_words_for_a_refusal_are_the_contract_s() -> None:
-    assert rank.COMMAND_NOT_FOUND == EndReason.COMMAND_NOT_FOUND
-    assert rank.COMMAND_NOT_EXECUTABLE == EndReason.COMMAND_NOT_EXECUTABLE
+    assert wrapper.COMMAND_NOT_FOUND == EndReason.COMMAND_NOT_FOUND
+    assert wrapper.COMMAND_NOT_EXECUTABLE == EndReason.COMMAND_NOT_EXECUTABLE

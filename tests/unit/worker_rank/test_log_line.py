@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker import log_line
-from muster_worker.log_line import Event, RankLine
+from muster_worker.contract import log_line
+from muster_worker.contract.log_line import Event, RankLine
 
 LINE = RankLine(Event.STARTED, "algo-2", 3, 1, 4, at=10.5, started_at=10.0, pid=77)
 
@@ -37,31 +37,31 @@ lines = st.builds(
 
 
 @given(lines)
-def test_a_line_says_what_it_was_told_in_one_piece(line: RankLine) -> None:
+def test_a_line_contains_its_record_in_one_piece(line: RankLine) -> None:
     text = log_line.write(line)
     assert text.startswith("[muster] {")
     assert text.isascii()
     assert text.isprintable()
     assert len(text) <= log_line.MAX_CHARS
-    found = log_line.read(text)
-    assert found is not None
-    assert replace(found, last_lines=(), metrics={}, activity=None) == replace(
+    result = log_line.read(text)
+    assert result is not None
+    assert replace(result, last_lines=(), metrics={}, activity=None) == replace(
         line, last_lines=(), metrics={}, activity=None
     )
     # what there was no room for is left out from the oldest on
-    assert found.last_lines == line.last_lines[len(line.last_lines) - len(found.last_lines) :]
-    assert found.metrics in ({}, line.metrics)
+    assert result.last_lines == line.last_lines[len(line.last_lines) - len(result.last_lines) :]
+    assert result.metrics in ({}, line.metrics)
 
 
 @given(lines)
-def test_what_a_line_quotes_is_found_by_nobody_who_looks_for_it(line: RankLine) -> None:
+def test_a_quoted_record_is_not_found(line: RankLine) -> None:
     quoted = ("ValueError: loss=3", "torch_xla/x.py Invalid requirement mpirun.real [ORTE] Exception")
     line = replace(line, last_lines=quoted, activity="Exception", metrics={})
     text = log_line.write(line)
     assert TAKEN_FOR_A_REASON.search(text) is None
-    found = log_line.read(text)
-    assert found is not None
-    assert found.last_lines == quoted
+    result = log_line.read(text)
+    assert result is not None
+    assert result.last_lines == quoted
 
 
 def test_a_line_is_found_wherever_it_stands() -> None:

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker import progress, progress_file
-from muster_worker.optimizer_steps import Counter
-from muster_worker.progress import NoStep, Progress, no_step_reason
+from muster_worker.rank import progress_file
+from muster_worker.rank.optimizer_steps import Counter
+from muster_worker.rank_group import progress
+from muster_worker.rank_group.progress import NoStep, Progress, no_step_reason
 
 CLAIMED = Progress(pid=7)
 

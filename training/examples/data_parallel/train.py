@@ -27,10 +27,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=32, help="images of a step, shared by all GPUs")
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--seed", type=int, default=0)
-    found = parser.parse_args()
-    if found.train is None or found.validation is None:
+    options = parser.parse_args()
+    if options.train is None or options.validation is None:
         parser.error("--train and --validation are needed where SM_CHANNEL_TRAIN and SM_CHANNEL_VALIDATION are unset")
-    return found
+    return options
 
 
 def read_images(folder: Path) -> TensorDataset:

@@ -37,10 +37,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--gradient-compression", choices=["none", "fp16", "bf16", "powersgd"], default="none")
     parser.add_argument("--log-every", type=int, default=10, help="steps from one line to the next")
     parser.add_argument("--require-accuracy", type=float, default=0.0, help="fail when validation ends below")
-    found = parser.parse_args()
-    if found.train is None or found.validation is None:
+    options = parser.parse_args()
+    if options.train is None or options.validation is None:
         parser.error("--train and --validation are needed where SM_CHANNEL_TRAIN and SM_CHANNEL_VALIDATION are unset")
-    return found
+    return options
 
 
 class ImageFolder(Dataset[tuple[Tensor, int]]):

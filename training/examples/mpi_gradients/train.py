@@ -28,10 +28,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--batch-size", type=int, default=16, help="images of a step, on each rank")
     parser.add_argument("--lr", type=float, default=0.05, help="of one rank; it grows with their number")
-    found = parser.parse_args()
-    if found.train is None:
+    options = parser.parse_args()
+    if options.train is None:
         parser.error("--train is needed where SM_CHANNEL_TRAIN is unset")
-    return found
+    return options
 
 
 def read_images(folder: Path) -> tuple[Tensor, Tensor]:

@@ -36,10 +36,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--lr", type=float, default=0.1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--losses", type=Path, help="write the loss of every step to this file, as a JSON list")
-    found = parser.parse_args()
-    if found.train is None:
+    options = parser.parse_args()
+    if options.train is None:
         parser.error("--train is needed where SM_CHANNEL_TRAIN is unset")
-    return found
+    return options
 
 
 class Attention(nn.Module):

@@ -17,7 +17,7 @@ if sys.version_info >= (3, 8) and "MUSTER_HOOK" in os.environ:
     # first for a moment: the archive's package is the one that fits the agent, whatever else is installed
     sys.path.insert(0, _archive)
     try:
-        from muster_worker import hook as _hook
+        from muster_worker.rank import hook as _hook
 
         _hook.enter(_archive)
     except Exception:  # noqa: BLE001, S110 - the training comes first; the agent reports that the hook isn't there

@@ -8,29 +8,29 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.api.timestamps import from_text
 from muster.backends.kubernetes.children import Children
 from muster.backends.kubernetes.creation import UNTOLD_SECONDS, Creation
 from muster.backends.kubernetes.ledger import Ledger, Removal, Sent
-from muster.backends.kubernetes.names import children_name
-from muster.backends.kubernetes.node_facts import as_heard, gone, is_own_doing
-from muster.backends.kubernetes.pod_index import Known, PodIndex
-from muster.backends.kubernetes.pods import PodView, read_pod
-from muster.backends.kubernetes.setting import Setting
-from muster.backends.kubernetes.start_troubles import CONFIG_MISSING
-from muster.kube.client import Client
-from muster.kube.errors import ApiError
-from muster.kube.kinds import PODS
-from muster.plan.actions import Action, CreateNode, KillNode, RemoveLeftovers, RemoveNode, RemoveStray, SendCommand
-from muster.plan.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
-from muster.plan.lost_nodes import LOST_SECONDS, lost_at
-from muster.ranks.gang_credentials import with_credentials
-from muster.ranks.pace import heartbeat_seconds
-from muster.ranks.store import RankStore
+from muster.backends.kubernetes.pod_index import PodEntry, PodIndex
+from muster.clients.kubernetes.client import Client
+from muster.collector.pace import heartbeat_seconds
+from muster.collector.store import RankStore
+from muster.collector.trust.rank_group_credentials import with_credentials
+from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveStray, SendCommand
+from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
+from muster.core.failure.lost_nodes import LOST_SECONDS, lost_at
+from muster.diagnose.kubernetes.node_facts import as_heard, is_own_doing, missing_process
+from muster.diagnose.kubernetes.start_problems import CONFIG_MISSING
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import JOBS, PODS
+from muster.objects.kubernetes.names import children_name
+from muster.objects.kubernetes.pods import PodView, read_pod
+from muster.render.kubernetes.setting import Setting
 
 KILL_GRACE_SECONDS = 1
-"""The least: with none the API server forgets a pod at once, and nobody waits for its processes to be gone."""
+"""The least: with none the API server forgets a pod at once, and does not wait for its processes to end."""
 
 NODES_AT_ONCE = 500
 """Looked at in one piece, in about 10 ms; then others have the event loop."""
@@ -70,23 +70,22 @@ class KubernetesBackend:
         """What is known of the job's pods now. Raises `ApiError`."""
         uid, ledger = job.metadata.uid, self._ledger(job)
         await self._look_for_untold(job)
-        seen = [one async for one in self._seen(job, ledger)]
+        nodes = [one async for one in self._observed_nodes(job, ledger)]
         strays = self.pods.strays(uid, job.spec.nodes)
         there = (known for known in self.pods.of(uid) if not self._is_past(known, ledger))
         facts = JobFacts(
             # The API server's clock may be ahead of this one, and then the job would begin in the future.
             created_at=min(from_text(job.metadata.creation_timestamp), ledger.known_since),
-            nodes=tuple(node for node, _ in seen),
+            nodes=tuple(node for node, _ in nodes),
             heartbeat_seconds=heartbeat_seconds(self.store.agents()),
             refusal=ledger.refusal(job.metadata.generation),
             strays=tuple(known.pod.name for known in strays if not self._is_past(known, ledger)),
-            leftovers=ledger.leftovers,
             outdated=any(known.pod.spec_hash != ledger.spec_hash(job) for known in there),
             listening_since=self._listening_since,
         )
-        return self._with_lost(ledger, facts, [last for _, last in seen])
+        return self._with_lost(ledger, facts, [last for _, last in nodes])
 
-    def _with_lost(self, ledger: Ledger, facts: JobFacts, pods: Sequence[Known | None]) -> JobFacts:
+    def _with_lost(self, ledger: Ledger, facts: JobFacts, pods: Sequence[PodEntry | None]) -> JobFacts:
         """Remember which nodes are lost: an agent that is heard later changes nothing any more."""
         nodes = list(facts.nodes)
         for index, (node, last) in enumerate(zip(facts.nodes, pods, strict=True)):
@@ -96,10 +95,10 @@ class KubernetesBackend:
                 nodes[index] = replace(node, process=replace(node.process, lost_at=at))
         return replace(facts, nodes=tuple(nodes))
 
-    def _is_past(self, known: Known, ledger: Ledger) -> bool:
+    def _is_past(self, entry: PodEntry, ledger: Ledger) -> bool:
         """Whether a pod is only there because its machine doesn't delete it: nothing waits for that any more."""
-        gone_by = known.seen.gone_by
-        return gone_by is not None and (known.pod.uid in ledger.lost or self.clock() >= gone_by + LOST_SECONDS)
+        gone_by = entry.observations.gone_by
+        return gone_by is not None and (entry.pod.uid in ledger.lost or self.clock() >= gone_by + LOST_SECONDS)
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
         """Do what was decided. Raises `ApiError` when a part of it is to be tried again."""
@@ -117,8 +116,8 @@ class KubernetesBackend:
                     requests += self._removals(job, ledger, action.node, whole_seconds(action.grace_seconds))
                 case RemoveStray():
                     requests.append(self._remove_stray(job, ledger, action))
-                case RemoveLeftovers():
-                    requests.append(self._remove_leftovers(job, ledger))
+                case DeleteResource():
+                    requests.append(self._delete_resource(job))
                 case _:
                     assert_never(action)
         # None of them waits for another, and each is heard although one fails.
@@ -131,8 +130,8 @@ class KubernetesBackend:
         creates = [action for action in actions if isinstance(action, CreateNode)]
         if creates:
             return [self._creation.create(job, ledger, creates)]
-        # Nobody is left to be told, and what is deleted is not made again beside that.
-        if any(isinstance(action, RemoveLeftovers) for action in actions):
+        # The job is being deleted: send its agents nothing, and create nothing.
+        if any(isinstance(action, DeleteResource) for action in actions):
             return []
         return [self._refresh(job, ledger)]
 
@@ -143,7 +142,7 @@ class KubernetesBackend:
             self._ledgers[uid] = Ledger(known_since=self.clock())
         return self._ledgers[uid]
 
-    async def _seen(self, job: Job, ledger: Ledger) -> AsyncIterator[tuple[NodeFacts, Known | None]]:
+    async def _observed_nodes(self, job: Job, ledger: Ledger) -> AsyncIterator[tuple[NodeFacts, PodEntry | None]]:
         """Each node, and its pod as it was last seen."""
         for node in range(job.spec.nodes):
             # Of a large job some nodes are seen a moment later than others, as it is with what their agents say.
@@ -168,20 +167,20 @@ class KubernetesBackend:
             commanded_at=None if sent is None else sent.at,
         )
 
-    def _process(self, job: Job, ledger: Ledger, node: int, last: Known | None) -> ProcessFacts:
-        generation = max(self.pods.highest(job.metadata.uid, node), ledger.taken.get(node, -1))
+    def _process(self, job: Job, ledger: Ledger, node: int, last: PodEntry | None) -> ProcessFacts:
+        replacement = max(self.pods.highest(job.metadata.uid, node), ledger.taken.get(node, -1))
         if last is None:
-            return ProcessFacts(ProcessState.MISSING, generation, trouble=ledger.held.get(node))
+            return ProcessFacts(ProcessState.MISSING, replacement, problem=ledger.held.get(node))
         process = last.process
         if self.pods.newest(job.metadata.uid, node) is None:
-            process = gone(process, generation, last.seen.looked_at)
-        trouble, removal = process.trouble, ledger.removed.get(last.pod.uid)
-        if trouble is not None and removal is not None and is_own_doing(trouble, last.process.ended_at, removal.at):
-            trouble = None
-        # That its successor can't be made is the newer trouble.
+            process = missing_process(process, replacement, last.observations.looked_at)
+        problem, removal = process.problem, ledger.removed.get(last.pod.uid)
+        if problem is not None and removal is not None and is_own_doing(problem, last.process.ended_at, removal.at):
+            problem = None
+        # That its successor can't be made is the newer problem.
         if process.state is ProcessState.MISSING:
-            trouble = ledger.held.get(node, trouble)
-        return replace(process, trouble=trouble, lost_at=ledger.lost.get(last.pod.uid))
+            problem = ledger.held.get(node, problem)
+        return replace(process, problem=problem, lost_at=ledger.lost.get(last.pod.uid))
 
     async def _look_for_untold(self, job: Job) -> None:
         """Ask for pods that the informer should have told of by now: one that came and went unseen is told by nobody.
@@ -192,30 +191,30 @@ class KubernetesBackend:
             if known.untold_since is None or self.clock() < known.untold_since + UNTOLD_SECONDS:
                 continue
             try:
-                found = read_pod(await self.client.get(PODS, job.metadata.namespace, known.pod.name))
+                stored = read_pod(await self.client.get(PODS, job.metadata.namespace, known.pod.name))
             except ApiError as error:
                 if not error.is_not_found:
                     raise
-                found = None
-            if found is None or found.uid != known.pod.uid:
+                stored = None
+            if stored is None or stored.uid != known.pod.uid:
                 self.pods.lost(known.pod)
-            if found is not None and found.job_uid == job.metadata.uid:
-                self.pods.adopt(found, self.clock())
+            if stored is not None and stored.job_uid == job.metadata.uid:
+                self.pods.adopt(stored, self.clock())
 
     def _send(self, job: Job, ledger: Ledger, action: SendCommand) -> None:
         command = with_credentials(job, action.command, self.seed())
         for node in action.nodes:
-            known = self.pods.newest(job.metadata.uid, node)
-            if known is None:
+            entry = self.pods.newest(job.metadata.uid, node)
+            if entry is None:
                 continue
             before = ledger.sent.get(node)
-            if before is None or (before.pod_uid, before.command) != (known.pod.uid, action.command):
-                ledger.sent[node] = Sent(known.pod.uid, action.command, self.clock())
+            if before is None or (before.pod_uid, before.command) != (entry.pod.uid, action.command):
+                ledger.sent[node] = Sent(entry.pod.uid, action.command, self.clock())
             self.store.send(job.metadata.uid, node, command)
 
     def _removals(self, job: Job, ledger: Ledger, node: int, grace_seconds: int) -> list[Awaitable[None]]:
-        known = self.pods.newest(job.metadata.uid, node)
-        return [] if known is None else [self._remove(ledger, known.pod, grace_seconds)]
+        entry = self.pods.newest(job.metadata.uid, node)
+        return [] if entry is None else [self._remove(ledger, entry.pod, grace_seconds)]
 
     async def _remove_stray(self, job: Job, ledger: Ledger, action: RemoveStray) -> None:
         for known in self.pods.strays(job.metadata.uid, job.spec.nodes):
@@ -233,10 +232,9 @@ class KubernetesBackend:
             del ledger.removed[pod.uid]
             raise
 
-    async def _remove_leftovers(self, job: Job, ledger: Ledger) -> None:
-        authority = self.authority()
-        await self._children.remove(job)
-        ledger.leftovers, ledger.authority = False, authority
+    async def _delete_resource(self, job: Job) -> None:
+        metadata = job.metadata
+        await self.client.delete(JOBS, metadata.namespace, metadata.name, uid=metadata.uid)
 
     async def _refresh(self, job: Job, ledger: Ledger) -> None:
         """Tell agents that are at work whom to trust from now on: they read it from the ConfigMap."""
@@ -244,7 +242,6 @@ class KubernetesBackend:
         present = self._present(job)
         if not present or (authority == ledger.authority and not any(_lacks_config_map(job, one) for one in present)):
             return
-        ledger.leftovers = True
         # What is in its way then was said when the pods were made, and agents trust the older one for a while.
         await self._children.make_config_map(job)
         ledger.authority = authority
@@ -256,17 +253,17 @@ class KubernetesBackend:
         return tuple(process for process in processes if process.state is not ProcessState.EXITED)
 
 
-def _ended_by(last: Known | None) -> float | None:
+def _ended_by(last: PodEntry | None) -> float | None:
     """When the operator saw that the pod's container had ended."""
-    return None if last is None or last.seen.ended is None else last.seen.ended.at
+    return None if last is None or last.observations.ended is None else last.observations.ended.at
 
 
 def _lacks_config_map(job: Job, process: ProcessFacts) -> bool:
-    """Whether somebody deleted the job's own ConfigMap before the pod had mounted it."""
-    trouble = process.trouble
-    if trouble is None or trouble.reason != CONFIG_MISSING:
+    """Whether the job's own ConfigMap was deleted before the pod had mounted it."""
+    problem = process.problem
+    if problem is None or problem.reason != CONFIG_MISSING:
         return False
-    return f" {children_name(job.metadata.name)} " in trouble.message
+    return f" {children_name(job.metadata.name)} " in problem.message
 
 
 def whole_seconds(grace: float) -> int:

@@ -1,4 +1,4 @@
-"""A job's Service, ConfigMap and PodGroup: made before its first pod, kept current, deleted when nothing needs them."""
+"""A job's Service, ConfigMap and PodGroup: made before its first pod and kept current; they go with the resource."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from muster.api.spec import Job
-from muster.backends.agent_archive import agent_archive
-from muster.backends.kubernetes import render
-from muster.backends.kubernetes.gang import PodGroup, pod_group
-from muster.backends.kubernetes.names import children_name
-from muster.backends.kubernetes.pods import owner_uid
-from muster.backends.kubernetes.refusals import Refusal, name_taken, read_refusal
-from muster.backends.kubernetes.setting import Setting
-from muster.kube.answers import mapping, string
-from muster.kube.client import Client
-from muster.kube.errors import ApiError
-from muster.kube.kinds import CONFIG_MAPS, SERVICES, Kind, Object
-from muster.plan.facts import Trouble
-from muster.plan.render import render_plan
+from muster.api.json_fields import mapping
+from muster.api.spec.job import Job
+from muster.clients.kubernetes.client import Client
+from muster.core.facts import Problem
+from muster.diagnose.kubernetes.refusals import Refusal, name_taken, read_refusal
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import CONFIG_MAPS, SERVICES, Kind, Object
+from muster.objects.kubernetes.names import children_name
+from muster.objects.kubernetes.pods import owner_uid
+from muster.render.agent_archive import agent_archive
+from muster.render.agent_plan import render_plan
+from muster.render.kubernetes import render
+from muster.render.kubernetes.gang import PodGroup, pod_group
+from muster.render.kubernetes.setting import Setting
 
 QUEUE_NOT_INSTALLED = "QueueNotInstalled"
 
@@ -46,20 +46,6 @@ class Children:
         plan = render_plan(job, self.setting.collector_url, self.authority())
         return await self._make(job, CONFIG_MAPS, render.config_map(job, plan, agent_archive()))
 
-    async def remove(self, job: Job) -> None:
-        """Delete what is this job's of them."""
-        namespace, name = job.metadata.namespace, children_name(job.metadata.name)
-        group = pod_group(job)
-        for kind in (SERVICES, CONFIG_MAPS, *(() if group is None else (group.kind,))):
-            try:
-                found = await self.client.get(kind, namespace, name)
-            except ApiError as error:
-                if error.is_not_found:
-                    continue
-                raise
-            if owner_uid(found) == job.metadata.uid:
-                await self.client.delete(kind, namespace, name, uid=string(mapping(found.get("metadata")).get("uid")))
-
     async def make_pod_group(self, job: Job) -> Refusal | None:
         """See to it that the PodGroup is there, where the job's queue needs one; why not, where that can't be."""
         group = pod_group(job)
@@ -72,7 +58,7 @@ class Children:
             if not error.is_not_found:
                 raise
             words = f"the cluster has no {group.kind.plural}.{group.kind.group}, which spec.queue needs: install"
-            return Refusal(Trouble(QUEUE_NOT_INSTALLED, f"{words} its scheduler, or choose another queue"))
+            return Refusal(Problem(QUEUE_NOT_INSTALLED, f"{words} its scheduler, or choose another queue"))
         if refusal is None:
             await self._update_pod_group(job, group)
         return refusal
@@ -81,8 +67,8 @@ class Children:
         """See to it that a PodGroup of an earlier spec says what it should; what its scheduler added stays."""
         namespace, name = job.metadata.namespace, children_name(job.metadata.name)
         spec = mapping(group.body["spec"])
-        found = mapping((await self.client.get(group.kind, namespace, name)).get("spec"))
-        if any(found.get(field) != value for field, value in spec.items()):
+        stored = mapping((await self.client.get(group.kind, namespace, name)).get("spec"))
+        if any(stored.get(field) != value for field, value in spec.items()):
             await self.client.merge(group.kind, namespace, name, {"spec": dict(spec)})
 
     async def _make(self, job: Job, kind: Kind, body: Object) -> Refusal | None:
@@ -97,10 +83,10 @@ class Children:
                 return refusal
         else:
             return None
-        found = await self.client.get(kind, namespace, name)
-        if owner_uid(found) != job.metadata.uid:
+        stored = await self.client.get(kind, namespace, name)
+        if owner_uid(stored) != job.metadata.uid:
             return Refusal(name_taken(kind.name, name, namespace))
         content = {part: body[part] for part in _CONTENT if part in body}
-        if any(found.get(part) != value for part, value in content.items()):
+        if any(stored.get(part) != value for part, value in content.items()):
             await self.client.merge(kind, namespace, name, content)
         return None

@@ -1,4 +1,4 @@
-"""Making a job's pods: rehearsed first, then all at once; what refuses them becomes the job's or the nodes' trouble."""
+"""Making a job's pods: rehearsed first, then all at once; what refuses them becomes the job's or the nodes' problem."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from muster.api.spec import Job
-from muster.backends.kubernetes import render
+from muster.api.spec.job import Job
 from muster.backends.kubernetes.children import Children
 from muster.backends.kubernetes.ledger import Ledger
-from muster.backends.kubernetes.names import pod_name
-from muster.backends.kubernetes.not_renderable import NotRenderable
 from muster.backends.kubernetes.pod_index import PodIndex
-from muster.backends.kubernetes.pods import read_pod
-from muster.backends.kubernetes.refusals import Refusal, name_taken, read_refusal
-from muster.backends.kubernetes.setting import Setting
-from muster.backends.kubernetes.written import kinds
-from muster.kube.client import Client
-from muster.kube.errors import ApiError
-from muster.kube.fair_slots import FairSlots
-from muster.kube.kinds import PODS, Object
-from muster.plan.actions import CreateNode
-from muster.plan.facts import Trouble
-from muster.ranks.store import RankStore
+from muster.clients.kubernetes.client import Client
+from muster.clients.kubernetes.fair_slots import FairSlots
+from muster.collector.store import RankStore
+from muster.core.actions import CreateNode
+from muster.core.facts import Problem
+from muster.diagnose.kubernetes.refusals import Refusal, name_taken, read_refusal
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import PODS, Object
+from muster.objects.kubernetes.names import pod_name
+from muster.objects.kubernetes.pods import read_pod
+from muster.render.kubernetes import render
+from muster.render.kubernetes.not_renderable import NotRenderable
+from muster.render.kubernetes.owner_patches import kinds
+from muster.render.kubernetes.setting import Setting
 
 AT_ONCE = 64
 """Pods that are created at a time: as many requests as the client has in flight."""
@@ -38,7 +38,7 @@ class _Round:
 
     job: Job
     ledger: Ledger
-    held: dict[int, Trouble] = field(default_factory=dict)
+    held: dict[int, Problem] = field(default_factory=dict)
     barred: Refusal | None = None
 
 
@@ -61,7 +61,7 @@ class Creation:
         What is refused stands in `ledger` afterwards; until it is time to ask again nothing is done.
         """
         generation = job.metadata.generation
-        if ledger.refusal(generation) is not None or self.clock() < ledger.paused_until:
+        if ledger.refusal(generation) is not None or self.clock() < ledger.backoff_until:
             return
         before = (ledger.refusal(generation), dict(ledger.held), dict(ledger.taken))
         turn = _Round(job, ledger)
@@ -78,8 +78,7 @@ class Creation:
             raise failures[0]
 
     async def _prepare(self, job: Job, ledger: Ledger, actions: Sequence[CreateNode]) -> Refusal | None:
-        ledger.leftovers = True
-        # Volcano lets nobody make, or rehearse, a pod of a group that isn't there.
+        # Volcano refuses pods of a missing group, in a dry run, too.
         refusal = await self.children.make_pod_group(job)
         if refusal is not None:
             return refusal
@@ -101,10 +100,10 @@ class Creation:
             if action is None:
                 continue
             try:
-                body = render.pod(job, action.node, action.generation, self.setting)
+                body = render.pod(job, action.node, action.replacement, self.setting)
                 await self.client.rehearse(PODS, job.metadata.namespace, body)
-            except NotRenderable as problem:
-                return Refusal(problem.trouble, is_final=True)
+            except NotRenderable as error:
+                return Refusal(error.problem, is_final=True)
             except ApiError as error:
                 # Whose it is shows when it is created.
                 if not error.already_exists:
@@ -137,10 +136,10 @@ class Creation:
                 return
             job, namespace = turn.job, turn.job.metadata.namespace
             # What the last pod's agent said and was told is not the new one's.
-            if action.generation > 0:
+            if action.replacement > 0:
                 self.store.replace(job.metadata.uid, action.node)
             body = await self._rendered(job, action)
-            name = pod_name(job.metadata.name, action.node, action.generation)
+            name = pod_name(job.metadata.name, action.node, action.replacement)
             try:
                 made = await self.client.create(PODS, namespace, body)
             except ApiError as error:
@@ -153,7 +152,7 @@ class Creation:
             if pod is not None and pod.job_uid == job.metadata.uid:
                 self.pods.adopt(pod, self.clock())
             elif pod is not None and turn.ledger.is_left_behind(pod, self.clock()):
-                turn.ledger.taken[action.node] = action.generation
+                turn.ledger.taken[action.node] = action.replacement
             else:
                 turn.held[action.node] = name_taken("Pod", name, namespace)
 
@@ -161,15 +160,15 @@ class Creation:
         """A node's pod. Of many that are wanted at once one is rendered in each round of the event loop."""
         async with self._rendering.slot(job.metadata.namespace):
             await asyncio.sleep(0)
-            return render.pod(job, action.node, action.generation, self.setting)
+            return render.pod(job, action.node, action.replacement, self.setting)
 
     def _note(self, ledger: Ledger, turn: _Round, actions: Sequence[CreateNode]) -> None:
         barred = turn.barred
         if barred is not None and barred.is_final:
-            ledger.refuse(turn.job.metadata.generation, barred.trouble)
+            ledger.refuse(turn.job.metadata.generation, barred.problem)
             return
         missing = [action.node for action in actions if self.pods.newest(turn.job.metadata.uid, action.node) is None]
-        held = dict.fromkeys(missing, barred.trouble) if barred is not None else {}
+        held = dict.fromkeys(missing, barred.problem) if barred is not None else {}
         ledger.hold({**held, **turn.held}, self.clock())
 
     def _look_again(self, job_uid: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from muster.backends.kubernetes.warnings import Warned
+from muster.objects.kubernetes.warnings import Warned
 
 MAX_PODS = 1_000
 """Pods of a namespace, newest first, whose warnings are kept."""

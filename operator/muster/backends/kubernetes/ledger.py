@@ -3,16 +3,16 @@
 import math
 from dataclasses import dataclass, field
 
-from muster.api.spec import Job
-from muster.backends.kubernetes.pods import PodView
-from muster.backends.kubernetes.sightings import is_cut_off
-from muster.backends.kubernetes.spec_hash import spec_hash
-from muster.plan.facts import Trouble
-from muster.plan.lost_nodes import LOST_SECONDS
-from muster_worker.contract import Command
+from muster.api.spec.job import Job
+from muster.core.facts import Problem
+from muster.core.failure.lost_nodes import LOST_SECONDS
+from muster.objects.kubernetes.observations import is_cut_off
+from muster.objects.kubernetes.pods import PodView
+from muster.render.kubernetes.spec_hash import spec_hash
+from muster_worker.contract.schema import Command
 
-FIRST_PAUSE_SECONDS = 1.0
-MAX_PAUSE_SECONDS = 30.0
+FIRST_BACKOFF_SECONDS = 1.0
+MAX_BACKOFF_SECONDS = 30.0
 """What refused a pod may let it pass later: a quota that is freed, a webhook that is mended."""
 
 _MAX_DOUBLINGS = 10
@@ -42,22 +42,21 @@ class Removal:
 class Ledger:
     """One job's. `held` says why nodes could not be made, `authority` what the agents were last told to trust.
 
-    `leftovers` says that a Service or a ConfigMap of the job may exist. `known_since` is when this operator first saw
-    the job, `lost` since when pods (by uid) are lost with their machines. `taken` are the highest generations of nodes
-    whose name a pod of another job has that is lost with its machine. Times are Unix seconds.
+    `known_since` is when this operator first saw the job, `lost` since when pods (by uid) are lost with their machines.
+    `taken` are the highest replacements of nodes whose name a pod of another job has that is lost with its machine.
+    Times are Unix seconds.
     """
 
     sent: dict[int, Sent] = field(default_factory=dict)
-    held: dict[int, Trouble] = field(default_factory=dict)
+    held: dict[int, Problem] = field(default_factory=dict)
     removed: dict[str, Removal] = field(default_factory=dict)
     lost: dict[str, float] = field(default_factory=dict)
     taken: dict[int, int] = field(default_factory=dict)
     known_since: float = math.inf
     authority: str | None = None
-    leftovers: bool = True
-    paused_until: float = 0.0
+    backoff_until: float = 0.0
     _awaited: dict[str, float] = field(default_factory=dict)
-    _refusal: Trouble | None = None
+    _refusal: Problem | None = None
     _refused_generation: int = 0
     _rehearsed_generation: int = 0
     _failures: int = 0
@@ -69,13 +68,13 @@ class Ledger:
             self._spec = (job.metadata.generation, spec_hash(job))
         return self._spec[1]
 
-    def refusal(self, generation: int) -> Trouble | None:
+    def refusal(self, generation: int) -> Problem | None:
         """Why nothing can be made of the resource's `generation`."""
         return self._refusal if generation == self._refused_generation else None
 
-    def refuse(self, generation: int, trouble: Trouble) -> None:
+    def refuse(self, generation: int, problem: Problem) -> None:
         """Nothing can be made of the resource as it is in `generation`."""
-        self._refusal, self._refused_generation = trouble, generation
+        self._refusal, self._refused_generation = problem, generation
         self.held = {}
 
     def is_rehearsed(self, generation: int) -> bool:
@@ -86,13 +85,13 @@ class Ledger:
         """The API server would take them."""
         self._rehearsed_generation = generation
 
-    def hold(self, troubles: dict[int, Trouble], now: float) -> None:
+    def hold(self, problems: dict[int, Problem], now: float) -> None:
         """These nodes, and no others, were refused something that may pass; each time in a row the pause is longer."""
-        self.held = troubles
-        if not troubles:
-            self.paused_until, self._failures = 0.0, 0
+        self.held = problems
+        if not problems:
+            self.backoff_until, self._failures = 0.0, 0
             return
-        self.paused_until = now + min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2**self._failures)
+        self.backoff_until = now + min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2**self._failures)
         self._failures = min(self._failures + 1, _MAX_DOUBLINGS)
 
     def is_left_behind(self, pod: PodView, now: float) -> bool:

@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from muster.api.json_fields import mapping, string
 from muster.backends.kubernetes.early_warnings import EarlyWarnings, with_warning
-from muster.backends.kubernetes.pod_facts import process_facts
-from muster.backends.kubernetes.pods import PodView, read_pod
-from muster.backends.kubernetes.sightings import Sightings, look
-from muster.backends.kubernetes.warnings import Warned, read_warning
-from muster.kube.answers import mapping, string
-from muster.kube.client import Change
-from muster.kube.kinds import Object
-from muster.kube.skipped import SkippedLog
-from muster.plan.facts import ProcessFacts
-from muster.ranks.directory import Member
-from muster.ranks.memory_shares import MemoryShares, Share
+from muster.clients.kubernetes.client import Change
+from muster.clients.kubernetes.skipped import SkippedLog
+from muster.collector.directory import Member
+from muster.collector.memory_shares import MemoryShares, Share
+from muster.core.facts import ProcessFacts
+from muster.diagnose.kubernetes.pod_facts import process_facts
+from muster.objects.kubernetes.kinds import Object
+from muster.objects.kubernetes.observations import Observations, look
+from muster.objects.kubernetes.pods import PodView, read_pod
+from muster.objects.kubernetes.warnings import Warned, read_warning
 
 WARNING_BYTES = 400
 """What one takes without its text."""
@@ -32,14 +32,14 @@ MAX_GONE = 20_000
 
 
 @dataclass(frozen=True)
-class Known:
+class PodEntry:
     """A pod, when what of it was seen, and what was warned of about it.
 
     `untold_since` is set while the informer hasn't told of it: it is known from the answer that created it (Unix s).
     """
 
     pod: PodView
-    seen: Sightings
+    observations: Observations
     warnings: tuple[Warned, ...] = ()
     untold_since: float | None = None
 
@@ -52,25 +52,25 @@ class Known:
     @cached_property
     def process(self) -> ProcessFacts:
         """The pod as its node's process: worked out once for every change of it."""
-        return process_facts(self.pod, self.warnings, self.seen)
+        return process_facts(self.pod, self.warnings, self.observations)
 
 
 @dataclass
 class _Entry:
-    """A job's pods by node and generation; the highest generation and the last pod that was seen of each node."""
+    """A job's pods by node and replacement; the highest replacement and the last pod that was seen of each node."""
 
-    pods: dict[int, dict[int, Known]] = field(default_factory=dict)
+    pods: dict[int, dict[int, PodEntry]] = field(default_factory=dict)
     highest: dict[int, int] = field(default_factory=dict)
-    last: dict[int, Known] = field(default_factory=dict)
-    gone: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    last: dict[int, PodEntry] = field(default_factory=dict)
+    removed: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
-    def all(self) -> Iterator[Known]:
-        for generations in self.pods.values():
-            yield from generations.values()
+    def all(self) -> Iterator[PodEntry]:
+        for replacements in self.pods.values():
+            yield from replacements.values()
 
-    def newest(self, node: int) -> Known | None:
-        generations = self.pods.get(node)
-        return generations[max(generations)] if generations else None
+    def newest(self, node: int) -> PodEntry | None:
+        replacements = self.pods.get(node)
+        return replacements[max(replacements)] if replacements else None
 
 
 _MIB = 1024 * 1024
@@ -127,24 +127,24 @@ class PodIndex:
         if change.type == "DELETED" or read is None:
             self._drop(pod)
         else:
-            self._put(pod)
+            self._store(pod)
         self.on_change(pod.job_uid)
 
     def adopt(self, pod: PodView, at: float) -> None:
         """Know of a pod, as it was answered at `at` (Unix s), before the informer tells. What it told already stays."""
         entry = self._entries.get((pod.namespace, pod.job_uid))
-        if entry is not None and pod.uid in entry.gone:
+        if entry is not None and pod.uid in entry.removed:
             return
         place = self._places.get(pod.uid)
         if place is None or self._entries[place[0]].pods[place[1]][place[2]].untold_since is not None:
-            self._put(pod, at)
+            self._store(pod, at)
 
     def lost(self, pod: PodView) -> None:
         """A pod is gone that the informer never heard of, and so can't tell of its end."""
         if any(pod.uid == known.pod.uid for known in self.untold(pod.job_uid)):
             self._drop(pod)
 
-    def untold(self, job_uid: str) -> tuple[Known, ...]:
+    def untold(self, job_uid: str) -> tuple[PodEntry, ...]:
         """The job's pods that the informer hasn't told of."""
         entry = self._entry(job_uid)
         return () if entry is None else tuple(known for known in entry.all() if known.untold_since is not None)
@@ -158,86 +158,89 @@ class PodIndex:
         if place is None:
             self._early.add(warned)
             return
-        key, node, generation = place
-        generations = self._entries[key].pods[node]
-        known = generations[generation]
-        after = replace(known, warnings=with_warning(known.warnings, warned))
-        if key[0] == warned.namespace and after != known and self.shares.take(known.pod.uid, after.share):
-            generations[generation] = after
+        key, node, replacement = place
+        replacements = self._entries[key].pods[node]
+        entry = replacements[replacement]
+        after = replace(entry, warnings=with_warning(entry.warnings, warned))
+        if key[0] == warned.namespace and after != entry and self.shares.take(entry.pod.uid, after.share):
+            replacements[replacement] = after
             self.on_change(key[1])
 
-    def of(self, job_uid: str) -> tuple[Known, ...]:
-        """All pods of the job, of every node and generation."""
+    def of(self, job_uid: str) -> tuple[PodEntry, ...]:
+        """All pods of the job, of every node and replacement."""
         entry = self._entry(job_uid)
         return () if entry is None else tuple(entry.all())
 
-    def newest(self, job_uid: str, node: int) -> Known | None:
-        """The node's pod of the highest generation that is there."""
+    def newest(self, job_uid: str, node: int) -> PodEntry | None:
+        """The node's pod of the highest replacement that is there."""
         entry = self._entry(job_uid)
         return None if entry is None else entry.newest(node)
 
-    def last(self, job_uid: str, node: int) -> Known | None:
+    def last(self, job_uid: str, node: int) -> PodEntry | None:
         """The newest pod that the node ever had, as it was last seen, gone or not."""
         entry = self._entry(job_uid)
         return None if entry is None else entry.newest(node) or entry.last.get(node)
 
     def highest(self, job_uid: str, node: int) -> int:
-        """The highest generation that was seen of the node, pods that are gone included; -1 for none."""
+        """The highest replacement that was seen of the node, pods that are gone included; -1 for none."""
         entry = self._entry(job_uid)
         return -1 if entry is None else entry.highest.get(node, -1)
 
-    def strays(self, job_uid: str, nodes: int) -> tuple[Known, ...]:
+    def strays(self, job_uid: str, nodes: int) -> tuple[PodEntry, ...]:
         """The job's pods that are none of its `nodes` nodes: beyond them, or replaced."""
         entry = self._entry(job_uid)
         if entry is None:
             return ()
-        wanted = {known.pod.uid for node in range(nodes) if (known := entry.newest(node)) is not None}
-        return tuple(known for known in entry.all() if known.pod.uid not in wanted)
+        wanted = {current.pod.uid for node in range(nodes) if (current := entry.newest(node)) is not None}
+        return tuple(current for current in entry.all() if current.pod.uid not in wanted)
 
     def find(self, pod_uid: str) -> Member | None:
         """The place of a pod that is its node's newest and is still there; None for any other."""
         place = self._places.get(pod_uid)
         if place is None:
             return None
-        (namespace, job_uid), node, generation = place
+        (namespace, job_uid), node, replacement = place
         if self._namespaces.get(job_uid) != namespace:
             return None
         newest = self._entries[namespace, job_uid].newest(node)
-        return Member(job_uid, node, generation) if newest is not None and newest.pod.uid == pod_uid else None
+        return Member(job_uid, node, replacement) if newest is not None and newest.pod.uid == pod_uid else None
 
     def _released(self, source: Object) -> PodView | None:
-        """A pod, as it was last seen, that was a job's and is no more: somebody took its owner away."""
+        """A pod, as it was last seen, that was a job's until its owner reference was removed."""
         place = self._places.get(string(mapping(source.get("metadata")).get("uid")))
         if place is None:
             return None
-        key, node, generation = place
-        return self._entries[key].pods[node][generation].pod
+        key, node, replacement = place
+        return self._entries[key].pods[node][replacement].pod
 
     def _entry(self, job_uid: str) -> _Entry | None:
         return self._entries.get((self._namespaces.get(job_uid, ""), job_uid))
 
-    def _put(self, pod: PodView, untold_since: float | None = None) -> None:
+    def _store(self, pod: PodView, untold_since: float | None = None) -> None:
         key = (pod.namespace, pod.job_uid)
         place = self._places.get(pod.uid)
         former = None if place is None else self._entries[place[0]].pods[place[1]][place[2]]
-        seen = look(pod, None if former is None else former.seen, self.clock())
-        known = Known(
-            pod, seen, self._early.pop(pod.namespace, pod.uid) if former is None else former.warnings, untold_since
+        observations = look(pod, None if former is None else former.observations, self.clock())
+        pod_entry = PodEntry(
+            pod,
+            observations,
+            self._early.pop(pod.namespace, pod.uid) if former is None else former.warnings,
+            untold_since,
         )
-        if not self.shares.take(pod.uid, known.share):
+        if not self.shares.take(pod.uid, pod_entry.share):
             self._skipped.tell(f"Pod {pod.namespace}/{pod.name}", pod.uid, NO_ROOM)
             self._drop(pod)
             return
         entry = self._entries.setdefault(key, _Entry())
-        before = entry.pods.get(pod.node, {}).get(pod.generation)
+        before = entry.pods.get(pod.node, {}).get(pod.replacement)
         # Another pod of the same name: the end of the first was missed.
         if before is not None and before.pod.uid != pod.uid:
             self._drop(before.pod)
         # That may have been all that was known of the job.
         entry = self._entries.setdefault(key, entry)
-        entry.pods.setdefault(pod.node, {})[pod.generation] = known
-        entry.highest[pod.node] = max(pod.generation, entry.highest.get(pod.node, -1))
-        self._places[pod.uid] = (key, pod.node, pod.generation)
+        entry.pods.setdefault(pod.node, {})[pod.replacement] = pod_entry
+        entry.highest[pod.node] = max(pod.replacement, entry.highest.get(pod.node, -1))
+        self._places[pod.uid] = (key, pod.node, pod.replacement)
 
     def _drop(self, pod: PodView) -> None:
         self.shares.give_back(pod.uid)
@@ -246,18 +249,18 @@ class PodIndex:
         place = self._places.pop(pod.uid, None)
         if entry is None or place is None:
             return
-        _, node, generation = place
-        generations = entry.pods[node]
-        dropped = generations.pop(generation)
-        if not generations:
+        _, node, replacement = place
+        replacements = entry.pods[node]
+        dropped = replacements.pop(replacement)
+        if not replacements:
             del entry.pods[node]
-        entry.gone[pod.uid] = None
-        if len(entry.gone) > MAX_GONE:
-            entry.gone.popitem(last=False)
+        entry.removed[pod.uid] = None
+        if len(entry.removed) > MAX_GONE:
+            entry.removed.popitem(last=False)
         # How it ended tells why it went; of a pod that went unseen the informer has nothing but whose it was.
         pod = pod if pod.phase else dropped.pod
-        last = Known(pod, look(pod, dropped.seen, self.clock()), dropped.warnings)
-        if generation == entry.highest.get(node) and self.shares.take(_last(pod.job_uid, node), last.share):
+        last = PodEntry(pod, look(pod, dropped.observations, self.clock()), dropped.warnings)
+        if replacement == entry.highest.get(node) and self.shares.take(_last(pod.job_uid, node), last.share):
             entry.last[node] = last
         # The garbage collector is done with a job that is gone.
         if not entry.pods and pod.job_uid not in self._namespaces:

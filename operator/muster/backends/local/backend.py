@@ -7,25 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses, AgentStart
 from muster.backends.local.stop_request import asked_to_stop
 from muster.backends.local.storage import code_folder
-from muster.plan.actions import (
+from muster.collector.store import RankStore
+from muster.collector.trust.rank_group_credentials import with_credentials
+from muster.core.actions import (
     Action,
     CreateNode,
+    DeleteResource,
     KillNode,
-    RemoveLeftovers,
     RemoveNode,
     RemoveStray,
     SendCommand,
 )
-from muster.plan.facts import JobFacts, NodeFacts, StopRequest
-from muster.plan.world import keeps_in_s3
-from muster.ranks.gang_credentials import with_credentials
-from muster.ranks.store import RankStore
-from muster_worker.contract import Command
+from muster.core.facts import JobFacts, NodeFacts, StopRequest
+from muster.core.world import uploads_to_s3
+from muster_worker.contract.schema import Command
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class LocalBackend:
         self._created_at = self.clock()
 
     def request_stop(self, by: str, grace_seconds: float) -> None:
-        """Somebody wants the job to end, or to end sooner."""
+        """Ask the job to end, or to end sooner."""
         self._stop = asked_to_stop(self._stop, self.clock(), by, grace_seconds)
 
     async def observe(self, job: Job) -> JobFacts:
@@ -76,7 +76,7 @@ class LocalBackend:
                     self._send(action)
                 case KillNode():
                     self.processes.kill(action.node)
-                case RemoveNode() | RemoveStray() | RemoveLeftovers():
+                case RemoveNode() | RemoveStray() | DeleteResource():
                     raise AssertionError("a local run is over before there is anything to remove")
                 case _:
                     assert_never(action)
@@ -93,11 +93,11 @@ class LocalBackend:
         )
 
     async def _create(self, action: CreateNode) -> None:
-        self.write_token(action.node, action.generation)
+        self.write_token(action.node, action.replacement)
         await self.processes.start(
             AgentStart(
                 node=action.node,
-                generation=action.generation,
+                replacement=action.replacement,
                 arguments=agent_command(sys.executable, self.layout, action, self.job),
                 environment=self.environments[action.node],
                 log=self.layout.node(action.node).log,
@@ -108,8 +108,8 @@ class LocalBackend:
     def _send(self, action: SendCommand) -> None:
         command = with_credentials(self.job, action.command, self.seed)
         for node in action.nodes:
-            known = self._sent.get(node)
-            if known is None or known.command != action.command:
+            entry = self._sent.get(node)
+            if entry is None or entry.command != action.command:
                 self._sent[node] = _Sent(action.command, self.clock())
             self.store.send(self.job.metadata.uid, node, command)
 
@@ -121,11 +121,11 @@ def agent_command(python: str, layout: RunLayout, action: CreateNode, job: Job) 
         *(python, "-I", str(layout.archive), "node"),
         *("--plan", str(layout.plan)),
         *("--node", str(action.node)),
-        *("--generation", str(action.generation)),
+        *("--replacement", str(action.replacement)),
         *("--token", str(node.token)),
         *("--root", str(node.root)),
         *("--run", str(node.run)),
         *("--hosts", str(layout.hosts)),
         *("--lifeline", "{lifeline}"),
-        *(("--keeper", str(layout.keeper)) if keeps_in_s3(job) else ()),
+        *(("--sync", str(layout.sync)) if uploads_to_s3(job) else ()),
     )

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from muster.api.spec import Job
-from muster.plan.render import resolve_procs
+from muster.api.spec.job import Job
+from muster.render.agent_plan import resolve_procs
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 

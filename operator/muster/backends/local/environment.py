@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from muster.api.spec import EnvVar, Job
+from muster.api.spec.job import EnvVar, Job
 from muster.backends.local.devices import VISIBLE
-from muster.storage.git_token import VARIABLE
-from muster_worker.rendezvous import is_rendezvous_variable
+from muster.render.storage.git_token import VARIABLE
+from muster_worker.contract.rendezvous import is_rendezvous_variable
 
 _FOREIGN_PREFIXES = ("OMPI_", "PMI_", "PMIX_", "SM_")
 """What MPI and SageMaker tell their ranks. A job may set these, so that they are no variables of the rendezvous."""
@@ -68,14 +68,14 @@ def with_variables(job: Job, environment: Mapping[str, str]) -> Job:
     Secrets and ConfigMaps are a cluster's. One that is optional there may be missing here, too.
     """
     variables = tuple(
-        known
+        current
         for index, variable in enumerate(job.spec.env)
-        if (known := _known(variable, index, environment)) is not None
+        if (current := _resolve(variable, index, environment)) is not None
     )
     return job.model_copy(update={"spec": job.spec.model_copy(update={"env": variables})})
 
 
-def _known(variable: EnvVar, index: int, environment: Mapping[str, str]) -> EnvVar | None:
+def _resolve(variable: EnvVar, index: int, environment: Mapping[str, str]) -> EnvVar | None:
     if variable.value_from is None:
         return variable
     if variable.name in environment:

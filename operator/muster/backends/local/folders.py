@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.backends.local.layout import RunLayout, link_folder
 
 
@@ -75,5 +75,5 @@ def _checkpoints_of(job: Job) -> Path | None:
 def _existing(folder: Path, field: str, hint: str) -> Path:
     if folder.is_dir():
         return folder
-    found = "is not a folder" if folder.exists() else "does not exist"
-    raise MissingFolder(f"{field}: {folder} {found}; {hint}")
+    result = "is not a folder" if folder.exists() else "does not exist"
+    raise MissingFolder(f"{field}: {folder} {result}; {hint}")

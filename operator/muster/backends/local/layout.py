@@ -58,9 +58,9 @@ class RunLayout:
         return self.private / "plan.json"
 
     @property
-    def keeper(self) -> Path:
-        """The socket of who keeps things in S3."""
-        return self.private / "keeper.sock"
+    def sync(self) -> Path:
+        """The socket of the process that syncs files with S3."""
+        return self.private / "sync.sock"
 
     @property
     def hosts(self) -> Path:

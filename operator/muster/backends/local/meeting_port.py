@@ -26,7 +26,7 @@ def meeting_port(port: int = PORT, name: str = _OURS) -> Iterator[None]:
         try:
             ours.bind(name)
             with socket.socket(socket.AF_INET) as trial:
-                # as torchrun binds it: what is left of an earlier connection keeps nobody from it
+                # as torchrun binds it: what is left of an earlier connection doesn't prevent it
                 trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 trial.bind(("", port))
         except OSError as error:

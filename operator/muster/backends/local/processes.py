@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from muster.backends.local.lines import AgentLineReader
 from muster.backends.local.tree import kill_tree
-from muster.plan.facts import ProcessFacts, ProcessState
+from muster.core.facts import ProcessFacts, ProcessState
+
+MAX_LINE_BYTES = 64 * 1024
+"""A longer line is passed on in pieces, so that a run's memory stays small whatever its ranks print."""
 
 _CHUNK = 64 * 1024
 _DRAIN_SECONDS = 2.0
@@ -32,7 +34,7 @@ class AgentStart:
     """
 
     node: int
-    generation: int
+    replacement: int
     arguments: Sequence[str]
     environment: Mapping[str, str]
     log: Path
@@ -41,7 +43,7 @@ class AgentStart:
 
 @dataclass
 class _Running:
-    generation: int
+    replacement: int
     process: asyncio.subprocess.Process
     started_at: float
     watcher: asyncio.Task[None] | None = None
@@ -59,12 +61,12 @@ class AgentProcesses:
     _lifeline: tuple[int, int] = field(default_factory=os.pipe)
 
     async def start(self, start: AgentStart) -> None:
-        """Start the node's agent in its own session, unless this generation of it was already. Raises `OSError`."""
-        known = self._running.get(start.node)
-        if known is not None and known.generation >= start.generation:
+        """Start the node's agent in its own session, unless this replacement of it was already. Raises `OSError`."""
+        entry = self._running.get(start.node)
+        if entry is not None and entry.replacement >= start.replacement:
             return
         if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-            # who started muster ignored it, and then the kernel tells nobody how a child ended
+            # if muster was started with it ignored, the kernel reports no child's end
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         lifeline, _ = self._lifeline
         process = await asyncio.create_subprocess_exec(
@@ -77,7 +79,7 @@ class AgentProcesses:
             pass_fds=(lifeline,),
             start_new_session=True,  # Ctrl-C at the terminal is muster's to hear, not the ranks'
         )
-        running = _Running(start.generation, process, self.clock())
+        running = _Running(start.replacement, process, self.clock())
         running.watcher = asyncio.create_task(self._watch(start, running), name=f"agent of node {start.node}")
         self._running[start.node] = running
 
@@ -85,13 +87,13 @@ class AgentProcesses:
         """What is known of the node's agent process."""
         running = self._running.get(node)
         if running is None:
-            return ProcessFacts(ProcessState.MISSING, generation=-1)
+            return ProcessFacts(ProcessState.MISSING, replacement=-1)
         if running.ended_at is None:
-            return ProcessFacts(ProcessState.RUNNING, running.generation, started_at=running.started_at)
+            return ProcessFacts(ProcessState.RUNNING, running.replacement, started_at=running.started_at)
         code = running.process.returncode or 0
         return ProcessFacts(
             ProcessState.EXITED,
-            running.generation,
+            running.replacement,
             exit_code=code if code >= 0 else None,
             signal=-code if code < 0 else None,
             started_at=running.started_at,
@@ -168,3 +170,26 @@ class _Log:
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()
+
+
+class AgentLineReader:
+    """Collects bytes and gives back whole lines as text; what isn't UTF-8 becomes U+FFFD.
+
+    That is all: what ranks wrote the agent has made readable already (`muster_worker.rank_group.lines`).
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[str]:
+        """The lines that `data` completes, without their ends."""
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > MAX_LINE_BYTES:
+            whole.append(self._rest)
+            self._rest = b""
+        return [line.decode("utf-8", "replace") for line in whole]
+
+    def close(self) -> list[str]:
+        """The last line, when it has no end."""
+        rest, self._rest = self._rest, b""
+        return [rest.decode("utf-8", "replace")] if rest else []

@@ -16,7 +16,7 @@ _LOCK = "muster-run.lock"  # a name that no folder of somebody else has: what ho
 class Scratch:
     """A folder below the system's folder for temporary files, removed on leaving the `with`.
 
-    The owner holds a lock in it. A folder whose lock nobody holds belongs to a run that was killed, and the next run
+    The owner holds a lock in it. A folder whose lock is free belongs to a run that was killed, and the next run
     removes it.
     """
 
@@ -31,7 +31,7 @@ class Scratch:
         draft = self.folder / f"{_LOCK}.draft"
         self._lock = os.open(draft, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        draft.rename(self.folder / _LOCK)  # nobody finds the lock before it is held
+        draft.rename(self.folder / _LOCK)  # hold the lock before it gets its name
         return self
 
     def __exit__(self, *_: object) -> None:

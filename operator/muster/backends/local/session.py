@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from muster.api.spec import Job
-from muster.backends.agent_archive import agent_archive
+from muster.api.spec.job import Job
 from muster.backends.local.backend import LocalBackend
 from muster.backends.local.devices import split_gpus
 from muster.backends.local.environment import node_environment
@@ -19,19 +18,20 @@ from muster.backends.local.hosts import hosts_file
 from muster.backends.local.layout import RunLayout, make_folders
 from muster.backends.local.processes import AgentProcesses, OnLine
 from muster.backends.local.tree import kill_marked
-from muster.plan.render import render_plan
-from muster.plan.world import procs_per_node, world_size
-from muster.ranks.certificate import issue
-from muster.ranks.check import Shape
-from muster.ranks.collector import Collector
-from muster.ranks.directory import Member
-from muster.ranks.gang_credentials import SEED_BYTES
-from muster.ranks.keys import read_keys
-from muster.ranks.pace import heartbeat_seconds
-from muster.ranks.store import RankStore
-from muster.ranks.tokens import LocalIssuer, PodClaim, Verifier
-from muster_worker import wire
-from muster_worker.contract import TOKEN_AUDIENCE
+from muster.collector.collector import Collector
+from muster.collector.directory import Member
+from muster.collector.pace import heartbeat_seconds
+from muster.collector.store import RankStore
+from muster.collector.trust.certificate import issue
+from muster.collector.trust.keys import read_keys
+from muster.collector.trust.rank_group_credentials import SEED_BYTES
+from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
+from muster.core.reports.check import Shape
+from muster.core.world import procs_per_node, world_size
+from muster.render.agent_archive import agent_archive
+from muster.render.agent_plan import render_plan
+from muster_worker.contract import wire
+from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 COLLECTOR_HOST = "127.0.0.1"
 _ISSUER = "muster-run"
@@ -63,10 +63,10 @@ class _Tokens:
         """The agent process that a token names."""
         return self._members.get(pod_uid)
 
-    def write(self, node: int, generation: int) -> None:
+    def write(self, node: int, replacement: int) -> None:
         """Make the token of a node's agent process, readable for this user only."""
-        uid = f"{self.job.metadata.uid}-{node}-{generation}"
-        self._members[uid] = Member(self.job.metadata.uid, node, generation)
+        uid = f"{self.job.metadata.uid}-{node}-{replacement}"
+        self._members[uid] = Member(self.job.metadata.uid, node, replacement)
         claim = PodClaim(self.job.metadata.namespace, self.layout.node_name(node), uid)
         path = self.layout.node(node).token
         path.unlink(missing_ok=True)
@@ -112,7 +112,7 @@ async def open_session(
             yield LocalSession(_backend(machine, processes, store, tokens), changed)
         finally:
             await processes.close()
-            # An agent that was killed together with its guardian leaves its ranks to nobody.
+            # An agent that was killed together with its guardian leaves its ranks running.
             kill_marked(f"MUSTER_RUN_DIR={layout.private}/".encode())
     finally:
         await collector.close()

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from muster.plan.facts import StopRequest
+from muster.core.facts import StopRequest
 
 
 def asked_to_stop(before: StopRequest | None, now: float, by: str, grace_seconds: float) -> StopRequest:

@@ -13,13 +13,13 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.backends.local.layout import RunLayout
-from muster.storage.code import bring_code
-from muster.storage.git_token import VARIABLE
-from muster.storage.means import Means
+from muster.render.storage.git_token import VARIABLE
+from muster.render.storage.storage_plan import StoragePlan, storage_plan
+from muster.storage.code import download_code
+from muster.storage.dependencies import StorageDependencies
 from muster.storage.node_folders import NodeFolders, below
-from muster.storage.storage_plan import StoragePlan, storage_plan
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -35,7 +35,7 @@ def local_plan(job: Job, overrides: Collection[str]) -> StoragePlan | None:
 
 
 def without_fetched(job: Job, plan: StoragePlan | None) -> Job:
-    """The job without the channels that `plan` brings: the others have to be on this machine."""
+    """The job without the channels that `plan` downloads: the others have to be on this machine."""
     fetched = {channel.name for channel in plan.channels} if plan is not None else set()
     inputs = tuple(channel for channel in job.spec.inputs if channel.name not in fetched)
     return job.model_copy(update={"spec": job.spec.model_copy(update={"inputs": inputs})})
@@ -46,27 +46,29 @@ def code_folder(layout: RunLayout) -> Path:
     return layout.folder / "code"
 
 
-def bring_here(plan: StoragePlan, layout: RunLayout, say: Callable[[str], object]) -> None:
-    """Bring all of it, what all nodes share once. What an earlier run in this folder brought is not fetched again.
+def download_here(plan: StoragePlan, layout: RunLayout, say: Callable[[str], object]) -> None:
+    """Download all of it, what all nodes share once. What an earlier run downloaded into this folder is kept.
 
-    Raises `StorageTrouble`; `ModuleNotFoundError` where boto3 is needed and missing.
+    Raises `StorageError`; `ModuleNotFoundError` where boto3 is needed and missing.
     """
-    means, shared = _means(say), _shared(layout)
+    dependencies, shared = _dependencies(say), _shared(layout)
     if not plan.uses_s3:
         if plan.code is not None:
-            bring_code(plan.code, shared.code, None, means)
+            download_code(plan.code, shared.code, None, dependencies)
         return
-    from muster.storage.bring import bring
+    from muster.storage.node_download import download_node
 
     replicated = tuple(channel for channel in plan.channels if not channel.is_sharded)
     sharded = tuple(channel for channel in plan.channels if channel.is_sharded)
-    bring(replace(plan, channels=replicated), 0, shared, None, means)
+    download_node(replace(plan, channels=replicated), 0, shared, None, dependencies)
     for node in range(plan.nodes):
-        bring(StoragePlan(plan.job, plan.nodes, channels=sharded), node, below(_own(layout, node)), None, means)
+        download_node(
+            StoragePlan(plan.job, plan.nodes, channels=sharded), node, below(_own(layout, node)), None, dependencies
+        )
 
 
 def fetched_folders(plan: StoragePlan | None, layout: RunLayout) -> dict[str, tuple[Path, ...]]:
-    """Where each channel lies that `plan` brings, for each node."""
+    """Where each channel lies that `plan` downloads, for each node."""
     if plan is None:
         return {}
     return {
@@ -79,17 +81,17 @@ def fetched_folders(plan: StoragePlan | None, layout: RunLayout) -> dict[str, tu
 
 
 @contextmanager
-def keeper(plan: StoragePlan | None, layout: RunLayout, say: Callable[[str], object]) -> Iterator[None]:
+def sync(plan: StoragePlan | None, layout: RunLayout, say: Callable[[str], object]) -> Iterator[None]:
     """While it is open, agents may ask for what is to be kept in S3."""
-    if plan is None or not plan.keeps:
+    if plan is None or not plan.uploads:
         yield
         return
-    from muster.storage.keep import Keeping
-    from muster.storage.keeper import serve
+    from muster.storage.node_sync import NodeSync
+    from muster.storage.sync_server import serve
 
     reader, writer = os.pipe()
-    keeping = Keeping(plan, _shared(layout), _means(say))
-    thread = Thread(target=serve, args=(keeping, layout.keeper, reader), name="keeper", daemon=True)
+    node_sync = NodeSync(plan, _shared(layout), _dependencies(say))
+    thread = Thread(target=serve, args=(node_sync, layout.sync, reader), name="sync", daemon=True)
     thread.start()
     try:
         yield
@@ -114,11 +116,13 @@ def _own(layout: RunLayout, node: int) -> Path:
     return layout.folder / "shards" / str(node)
 
 
-def _means(say: Callable[[str], object]) -> Means:
+def _dependencies(say: Callable[[str], object]) -> StorageDependencies:
     @cache
     def client() -> S3Client:
-        from muster.storage.bucket import s3_client
+        from muster.storage.s3.bucket import s3_client
 
         return s3_client()
 
-    return Means(client=client, pause=time.sleep, clock=time.time, say=say, git_token=os.environ.get(VARIABLE))
+    return StorageDependencies(
+        client=client, sleep=time.sleep, clock=time.time, say=say, git_token=os.environ.get(VARIABLE)
+    )

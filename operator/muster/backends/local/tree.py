@@ -11,10 +11,10 @@ from pathlib import Path
 
 def descendants(pid: int) -> tuple[int, ...]:
     """The process ids below `pid`, children before grandchildren. Processes that end meanwhile are left out."""
-    found = list(_children(pid))
-    for child in found:
-        found.extend(_children(child))  # the loop goes on over what it adds
-    return tuple(found)
+    result = list(_children(pid))
+    for child in result:
+        result.extend(_children(child))  # the loop goes on over what it adds
+    return tuple(result)
 
 
 def kill_tree(pid: int) -> None:
@@ -38,10 +38,10 @@ def kill_marked(mark: bytes) -> None:
     Who started it may be gone: this finds what no tree of ours has any more.
     """
     killed: set[int] = set()
-    while found := set(_marked(mark)) - killed:
-        for process in found:
+    while result := set(_marked(mark)) - killed:
+        for process in result:
             _send(process, signal.SIGKILL)
-        killed |= found
+        killed |= result
 
 
 def _marked(mark: bytes) -> Iterator[int]:

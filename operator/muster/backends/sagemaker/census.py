@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from muster.api.spec import Metadata
-from muster.aws.client import Aws
-from muster.aws.errors import NotFound
-from muster.aws.place import Place
-from muster.aws.training_job import ENDED
-from muster.backends.sagemaker.ownership import is_of
-from muster.plan.training_job_name import attempt_of, name_stem
+from muster.api.spec.job import Metadata
+from muster.clients.aws.client import Aws
+from muster.core.training_job.name import attempt_of, name_stem
+from muster.objects.aws.errors import NotFound
+from muster.objects.aws.place import Place
+from muster.objects.aws.training_job import ENDED
+from muster.render.sagemaker.request.identity import is_of
 
 
 @dataclass(frozen=True)
-class Found:
+class UnrecordedTrainingJob:
     """A training job of the job's that is not over."""
 
     name: str
@@ -32,7 +32,9 @@ class Census:
     aws: Aws
     _turns: dict[Place, asyncio.Lock] = field(default_factory=dict)
 
-    async def running(self, metadata: Metadata, places: Sequence[Place], since: datetime) -> Found | None:
+    async def running(
+        self, metadata: Metadata, places: Sequence[Place], since: datetime
+    ) -> UnrecordedTrainingJob | None:
         """The latest that is the job's and not over, of those created after `since`; None: none is. Raises AwsError."""
         stem = name_stem(metadata)
         for place in places:
@@ -50,5 +52,5 @@ class Census:
                 except NotFound:
                     continue
                 if is_of(tags, metadata.uid, attempt):
-                    return Found(name, attempt, place)
+                    return UnrecordedTrainingJob(name, attempt, place)
         return None

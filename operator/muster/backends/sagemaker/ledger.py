@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from muster.api.spec import Metadata
-from muster.aws.place import Place
-from muster.aws.sweep import Watch
-from muster.aws.training_job import Description
-from muster.backends.sagemaker.census import Found
-from muster.plan.facts import Trouble
-from muster.plan.training_job_facts import Obstacle, Setback
-from muster.plan.training_job_name import training_job_name
+from muster.api.spec.job import Metadata
+from muster.backends.sagemaker.census import UnrecordedTrainingJob
+from muster.clients.aws.sweep import Watch
+from muster.core.facts import Problem
+from muster.core.training_job.facts import FailureKind, RequestFailure
+from muster.core.training_job.name import training_job_name
+from muster.objects.aws.place import Place
+from muster.objects.aws.training_job import Description
 
 
 @dataclass
@@ -24,28 +24,28 @@ class Ledger:
     seconds), and `alone` the name of the one that was made then. `unsent` is the name of one that was decided on and
     withdrawn before SageMaker was asked. `is_clear` says that none runs, and that none was asked for since that was
     seen; `unclear` why that isn't known, where it had to be. `found` is one that runs and that the status doesn't tell
-    of. `setback` is what the last action came to, None when it went well; `generation` is the spec's that it was about.
-    `missing_since` is since when SageMaker says that there is none where there was one.
-    `untagged` is why it isn't known whose the watched one is, None once its tags were read.
-    `forgotten` are the training jobs that SageMaker forgot for muster.
+    of. `request_failure` is what the last action came to, None when it went well; `generation` is the spec's that it
+    was about. `missing_since` is since when SageMaker says that there is none where there was one. `untagged` is why it
+    isn't known whose the watched one is, None once its tags were read. `forgotten` are the training jobs that SageMaker
+    forgot for muster.
     """
 
     watch: Watch | None = None
     watched_at: Place | None = None
     made: str = ""
-    taken: tuple[str, Trouble] | None = None
+    taken: tuple[str, Problem] | None = None
     over: Description | None = None
     over_at: float = 0.0
-    setback: Setback | None = None
+    request_failure: RequestFailure | None = None
     generation: int = 0
     missing_since: float | None = None
     asked_at: float = 0.0
     unsent: str = ""
     alone: str = ""
     is_clear: bool = False
-    unclear: Setback | None = None
-    found: Found | None = None
-    untagged: Setback | None = None
+    unclear: RequestFailure | None = None
+    unrecorded: UnrecordedTrainingJob | None = None
+    untagged: RequestFailure | None = None
     forgotten: set[str] = field(default_factory=set)
 
     def knows_of_no_other(self, metadata: Metadata, attempt: int) -> bool:
@@ -55,8 +55,8 @@ class Ledger:
     def is_refused(self, generation: int) -> bool:
         """Whether nothing is to be seen before the spec changes: what it asks for was refused before it was sent."""
         is_of_this = self.generation == generation and self.asked_at == 0 and not self.made
-        refused = self.setback is not None and self.setback.obstacle is Obstacle.REFUSED
-        return is_of_this and refused and (self.watch is None or self.watch.sighting.is_missing)
+        refused = self.request_failure is not None and self.request_failure.kind is FailureKind.REFUSED
+        return is_of_this and refused and (self.watch is None or self.watch.observation.is_missing)
 
     def look_away(self) -> None:
         """Watch no training job any more."""

@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from muster.api.timestamps import from_text
-from muster.aws.errors import AwsError, NotFound
-from muster.aws.job_logs import LATE_SECONDS, LogEvent, Mark
-from muster.aws.place import Place
-from muster.backends.sagemaker.rank_log import Gang, LogLine, RankLog
 from muster.backends.sagemaker.rank_news import LogSource
-from muster.plan.facts import AgentFacts
-from muster.plan.world import procs_per_node, rank_nodes
-from muster_worker.contract import RankState
-from muster_worker.log_line import LEAST_PACE_SECONDS, MARK
+from muster.clients.aws.job_logs import LATE_SECONDS, LogEvent, Mark
+from muster.core.facts import AgentFacts
+from muster.core.world import procs_per_node, rank_nodes
+from muster.diagnose.sagemaker.rank_log import LogLine, RankGroup, RankLog
+from muster.objects.aws.errors import AwsError, NotFound
+from muster.objects.aws.place import Place
+from muster_worker.contract.log_line import LEAST_PACE_SECONDS, MARK
+from muster_worker.contract.schema import RankState
 
 LOOK_SECONDS = 10.0
 """From one look at a job's log to the next, where its account's quota allows that."""
 
-MOST_PAUSE_SECONDS = 300.0
+MAX_BACKOFF_SECONDS = 300.0
 """After looks that failed, one after the other."""
 
 SETTLE_SECONDS = 12.0
@@ -30,7 +30,7 @@ SETTLE_SECONDS = 12.0
 
 SLICE_LINES = 100
 SLICE_SECONDS = 0.05
-"""Whoever writes a job's log may fill it: between so many lines all other jobs have their turn. A hundred lines take
+"""A job may fill its log: between so many lines all other jobs have their turn. A hundred lines take
 some milliseconds, and 10,000 ranks that end together are read in ten seconds."""
 
 _log = logging.getLogger(__name__)
@@ -72,16 +72,16 @@ class LogFollower:
     def follow(self, source: LogSource, wake: Callable[[], None]) -> None:
         """Read these logs from now on."""
         uid = source.job.metadata.uid
-        known = self._followed.get(uid)
-        if known is not None and known.source.name == source.name:
-            known.wake = wake
-            if source.is_over and known.over_since is None:
-                known.over_since = _now()
-                known.changed.set()
-            known.source = source
+        entry = self._followed.get(uid)
+        if entry is not None and entry.source.name == source.name:
+            entry.wake = wake
+            if source.is_over and entry.over_since is None:
+                entry.over_since = _now()
+                entry.changed.set()
+            entry.source = source
             return
         self.forget(uid)
-        followed = _Followed(source, wake, RankLog(gang_of(source)))
+        followed = _Followed(source, wake, RankLog(rank_group_of(source)))
         followed.over_since = _now() if source.is_over else None
         followed.task = asyncio.create_task(self._read(followed), name=f"logs of {source.name}")
         self._followed[uid] = followed
@@ -112,38 +112,38 @@ class LogFollower:
     async def _read(self, followed: _Followed) -> None:
         source = followed.source
         logs = self._logs_of(source.place)
-        mark, pause = Mark(int(followed.log.gang.created_at * 1000)), LOOK_SECONDS
+        mark, delay = Mark(int(followed.log.rank_group.created_at * 1000)), LOOK_SECONDS
         while not followed.is_complete:
             source, is_last = followed.source, _is_last(followed)
             try:
                 if source.has_reports:
                     events, mark = await logs.news(source.name, MARK.strip(), mark)
                     await self._take(followed, events)
-                pause = 0.0 if mark.more else LOOK_SECONDS
+                delay = 0.0 if mark.more else LOOK_SECONDS
                 if is_last and not mark.more:
                     await self._finish(followed, logs)
             except NotFound:
-                # there is no log before the first line, and none any more once somebody has deleted it
-                pause = LOOK_SECONDS
+                # there is no log before the first line, and none any more once it was deleted
+                delay = LOOK_SECONDS
                 followed.is_complete = is_last
             except AwsError as error:
-                pause = min(MOST_PAUSE_SECONDS, 2 * max(pause, LOOK_SECONDS))
+                delay = min(MAX_BACKOFF_SECONDS, 2 * max(delay, LOOK_SECONDS))
                 # a token that has become too old is no good the next time either
                 mark = Mark(mark.since)
                 # the rest of the job does not wait for what may never be said
                 followed.is_complete = is_last
-                _log.warning("The logs of %s are not read for %.0f s: %s", source.name, pause, error.message)
+                _log.warning("The logs of %s are not read for %.0f s: %s", source.name, delay, error.message)
             if followed.is_complete:
                 followed.wake()
                 return
-            await self._rest(followed, pause)
+            await self._wait(followed, delay)
 
-    async def _rest(self, followed: _Followed, pause: float) -> None:
-        if followed.over_since is not None and pause <= LOOK_SECONDS:
-            pause = min(pause, max(0.0, followed.over_since + SETTLE_SECONDS - _now()))
+    async def _wait(self, followed: _Followed, delay: float) -> None:
+        if followed.over_since is not None and delay <= LOOK_SECONDS:
+            delay = min(delay, max(0.0, followed.over_since + SETTLE_SECONDS - _now()))
         followed.changed.clear()
         try:
-            async with asyncio.timeout(pause):
+            async with asyncio.timeout(delay):
                 await followed.changed.wait()
         except TimeoutError:
             return
@@ -176,16 +176,16 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def gang_of(source: LogSource) -> Gang:
+def rank_group_of(source: LogSource) -> RankGroup:
     """What is known of the ranks before any line of them."""
     job = source.job
-    return Gang(
+    return RankGroup(
         job_uid=job.metadata.uid,
         attempt=source.attempt,
         nodes=rank_nodes(job),
         procs_per_node=procs_per_node(job),
         created_at=from_text(job.metadata.creation_timestamp) if job.metadata.creation_timestamp else 0.0,
-        has_launcher=job.spec.launcher.torchrun is not None or job.spec.launcher.mpi is not None,
+        has_launcher=job.spec.launcher.chosen.has_program,
     )
 
 

@@ -6,40 +6,40 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from muster.aws.client import Aws
-from muster.aws.errors import AlreadyExists, AwsError, NotFound
-from muster.aws.place import Place
-from muster.aws.sweep import Watch
-from muster.aws.training_job import ENDED, Description, Summary
-from muster.backends.sagemaker.described import training_job_of
 from muster.backends.sagemaker.ledger import Ledger
-from muster.backends.sagemaker.ownership import is_of
-from muster.backends.sagemaker.setbacks import again, setback_of
 from muster.backends.sagemaker.targets import Target
-from muster.plan.facts import Trouble
-from muster.plan.training_job_facts import Obstacle, Setback, TrainingJob, Whereabouts
-from muster.plan.training_job_troubles import WORTH_A_WORD
+from muster.clients.aws.client import Aws
+from muster.clients.aws.sweep import Watch
+from muster.core.facts import Problem
+from muster.core.training_job.facts import FailureKind, Location, RequestFailure, TrainingJob
+from muster.core.training_job.problems import WORTH_A_WORD
+from muster.diagnose.sagemaker.described import training_job_of
+from muster.diagnose.sagemaker.request_failures import counted, request_failure_of
+from muster.objects.aws.errors import AlreadyExists, AwsError, NotFound
+from muster.objects.aws.place import Place
+from muster.objects.aws.training_job import ENDED, Description, Summary
+from muster.render.sagemaker.request.identity import is_of
 
 LOST_SECONDS = 600.0
 """How long a training job that was there is not given up: one that works can't be deleted (API_DeleteTrainingJob)."""
 
-UNSEEN = Trouble("NotSeenYet", "SageMaker has not been asked yet")
+UNSEEN = Problem("NotSeenYet", "SageMaker has not been asked yet")
 
 
 @dataclass(frozen=True)
-class Sight:
+class ObservedTrainingJob:
     """`training` None and not `blind`: there is none; `taken`: but somebody else's. It was seen at `place`."""
 
     training: TrainingJob | None = None
     place: Place | None = None
-    blind: Setback | None = None
-    stale: Setback | None = None
-    taken: Trouble | None = None
+    blind: RequestFailure | None = None
+    stale: RequestFailure | None = None
+    taken: Problem | None = None
 
     @property
-    def seen_at(self) -> Whereabouts | None:
+    def seen_at(self) -> Location | None:
         """The same, as the plan speaks of it."""
-        return None if self.place is None else Whereabouts(self.place.region, self.place.assume_role_arn or None)
+        return None if self.place is None else Location(self.place.region, self.place.assume_role_arn or None)
 
 
 @dataclass(frozen=True)
@@ -50,16 +50,16 @@ class Lookout:
     clock: Callable[[], float]
     wake: Callable[[str], None]
 
-    async def look(self, ledger: Ledger, target: Target) -> Sight:
+    async def look(self, ledger: Ledger, target: Target) -> ObservedTrainingJob:
         """What is known of a training job now; it is watched from now on, until it is over."""
         # It never changes again.
         if ledger.over is not None and ledger.over.name == target.name:
-            return Sight(training_job_of(ledger.over), ledger.watched_at)
+            return ObservedTrainingJob(training_job_of(ledger.over), ledger.watched_at)
         watch, place = self._watch(ledger, target)
-        stale = _trouble(watch, self.clock())
-        described = watch.sighting.present
+        stale = _problem(watch, self.clock())
+        described = watch.observation.present
         if described is None or described.name != target.name:
-            return self._missing(ledger, target, place, stale) if watch.sighting.is_missing else self._unseen(stale)
+            return self._missing(ledger, target, place, stale) if watch.observation.is_missing else self._unseen(stale)
         ledger.missing_since = None
         is_told = described.arn == target.arn and (ledger.taken is None or ledger.taken[0] != target.name)
         if not is_told and ledger.made != target.name:
@@ -67,56 +67,62 @@ class Lookout:
             if whose is not None:
                 return whose
         if not described.has_ended:
-            training = _as_listed(training_job_of(described), watch.sighting.summary, described)
-            return Sight(training, place, stale=stale)
+            training = _as_listed(training_job_of(described), watch.observation.summary, described)
+            return ObservedTrainingJob(training, place, stale=stale)
         ledger.over, ledger.over_at = described, self.clock()
         ledger.look_away()
-        return Sight(training_job_of(described), place)
+        return ObservedTrainingJob(training_job_of(described), place)
 
-    def _unseen(self, stale: Setback | None) -> Sight:
-        return Sight(blind=stale or Setback(Obstacle.SERVICE, UNSEEN, self.clock()))
+    def _unseen(self, stale: RequestFailure | None) -> ObservedTrainingJob:
+        return ObservedTrainingJob(blind=stale or RequestFailure(FailureKind.SERVICE, UNSEEN, self.clock()))
 
-    def _missing(self, ledger: Ledger, target: Target, place: Place, stale: Setback | None) -> Sight:
+    def _missing(
+        self, ledger: Ledger, target: Target, place: Place, stale: RequestFailure | None
+    ) -> ObservedTrainingJob:
         """What there is to say of a training job that isn't where it is looked for."""
         following = target.places[target.places.index(place) + 1 :]
         if following:
-            # The status may be somebody else's work, or older than the training job.
+            # The status may be forged, or older than the training job.
             if self.clock() >= target.arrives_until:
                 self._watch_at(ledger, target, following[0])
             return self._unseen(stale)
         if ledger.made == target.name:
             return self._unseen(stale)
-        return Sight(stale=stale) if self._is_gone(ledger, target) else Sight(blind=self._lost(target, place))
+        return (
+            ObservedTrainingJob(stale=stale)
+            if self._is_gone(ledger, target)
+            else ObservedTrainingJob(blind=self._lost(target, place))
+        )
 
     def _is_gone(self, ledger: Ledger, target: Target) -> bool:
-        """Whether it may be believed that there is none. Who asks as somebody else may be told so, too."""
+        """Whether it may be believed that there is none. With other credentials the answer may be the same."""
         if ledger.missing_since is None:
             ledger.missing_since = self.clock()
         return target.arn is None or self.clock() >= ledger.missing_since + LOST_SECONDS
 
-    def _lost(self, target: Target, place: Place) -> Setback:
+    def _lost(self, target: Target, place: Place) -> RequestFailure:
         words = (
-            f"SageMaker doesn't know training job {target.name} in {place} any more: somebody deleted it, or "
+            f"SageMaker doesn't know training job {target.name} in {place} any more: it was deleted, or "
             "the operator's credentials are another account's"
         )
-        return Setback(Obstacle.SERVICE, Trouble(NotFound.reason, words), self.clock(), WORTH_A_WORD)
+        return RequestFailure(FailureKind.SERVICE, Problem(NotFound.reason, words), self.clock(), WORTH_A_WORD)
 
-    async def _ask_whose(self, ledger: Ledger, target: Target, place: Place, arn: str) -> Sight | None:
+    async def _ask_whose(self, ledger: Ledger, target: Target, place: Place, arn: str) -> ObservedTrainingJob | None:
         """What there is to say while a training job isn't known to be the job's; None when it is."""
         if ledger.taken is not None and ledger.taken[0] == target.name:
-            return Sight(taken=ledger.taken[1])
+            return ObservedTrainingJob(taken=ledger.taken[1])
         try:
             tags = await self.aws.training_jobs(place).tags(arn)
         except AwsError as error:
-            ledger.untagged = again(setback_of(error, self.clock()), ledger.untagged)
-            return Sight(blind=ledger.untagged)
+            ledger.untagged = counted(request_failure_of(error, self.clock()), ledger.untagged)
+            return ObservedTrainingJob(blind=ledger.untagged)
         ledger.untagged = None
         if is_of(tags, target.uid, target.attempt):
             ledger.made = target.name
             return None
         taken = taken_by_others(target.name)
         ledger.taken = (target.name, taken)
-        return Sight(taken=taken)
+        return ObservedTrainingJob(taken=taken)
 
     def _watch(self, ledger: Ledger, target: Target) -> tuple[Watch, Place]:
         watch, place = ledger.watch, ledger.watched_at
@@ -128,7 +134,7 @@ class Lookout:
         former = ledger.watch
         watch = self.aws.sweep(place).watch(target.name, target.since, partial(self.wake, target.uid))
         ledger.watch, ledger.watched_at = watch, place
-        # Only now: a place that nobody looks at is begun anew, with all that it has.
+        # Only now: a place that is not watched is listed anew.
         if former is not None:
             former.close()
         return watch
@@ -146,19 +152,19 @@ def _as_listed(training: TrainingJob, summary: Summary | None, described: Descri
     )
 
 
-def _trouble(watch: Watch, now: float) -> Setback | None:
+def _problem(watch: Watch, now: float) -> RequestFailure | None:
     """Why nothing new is heard, once it is worth a word."""
-    error = watch.trouble
+    error = watch.problem
     if error is None:
         return None
-    told = setback_of(error, now)
-    return Setback(told.obstacle, told.trouble, now, WORTH_A_WORD, watch.refused_seconds)
+    failure = request_failure_of(error, now)
+    return RequestFailure(failure.kind, failure.problem, now, WORTH_A_WORD, watch.refused_seconds)
 
 
-def taken_by_others(name: str) -> Trouble:
+def taken_by_others(name: str) -> Problem:
     """What is said of a training job that bears a job's name and isn't the job's."""
     words = (
         f"A training job {name} is there, and it isn't this job's: its tags say otherwise. Names are never free again "
         "but by deleting a training job (aws sagemaker delete-training-job); or give this job another name."
     )
-    return Trouble(AlreadyExists.reason, words)
+    return Problem(AlreadyExists.reason, words)

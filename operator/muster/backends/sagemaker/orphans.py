@@ -1,4 +1,4 @@
-"""Training jobs whose resource went without muster, because somebody took its finalizer off: they don't run on."""
+"""Training jobs whose resource went without muster, because its finalizer was removed: they are stopped."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import logging
 import random
 from dataclasses import dataclass, field
 
-from muster.aws.client import Aws
-from muster.aws.errors import AwsError, NotFound
-from muster.aws.pauses import pause
-from muster.aws.place import Place
-from muster.backends.sagemaker.ownership import is_of
+from muster.clients.aws.backoff import backoff_seconds
+from muster.clients.aws.client import Aws
+from muster.objects.aws.errors import AwsError, NotFound
+from muster.objects.aws.place import Place
+from muster.render.sagemaker.request.identity import is_of
 
 ARRIVES_SECONDS = 60.0
 """How long one that isn't there is looked for: the request that makes it may have been under way."""
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Orphans:
-    """Belongs to one event loop. What isn't done when it is closed is done by nobody (docs/sagemaker-life.md)."""
+    """Belongs to one event loop. What isn't done when it is closed is never done (docs/sagemaker-life.md)."""
 
     aws: Aws
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -51,15 +51,15 @@ class Orphans:
                     return
                 failures += 1
                 # No cryptography: it spreads those that failed together.
-                await asyncio.sleep(pause(failures + 1, error, random.random()))  # noqa: S311
+                await asyncio.sleep(backoff_seconds(failures + 1, error, random.random()))  # noqa: S311
             else:
                 return
 
     async def _stop_if_own(self, job_uid: str, name: str, place: Place) -> None:
         jobs = self.aws.training_jobs(place)
-        found = await jobs.describe(name)
+        description = await jobs.describe(name)
         attempt = int(name.rpartition("-")[2])
-        if found.has_ended or not is_of(await jobs.tags(found.arn), job_uid, attempt):
+        if description.has_ended or not is_of(await jobs.tags(description.arn), job_uid, attempt):
             return
         await jobs.stop(name)
         _log.warning("%s in %s is stopped: its resource went without muster", name, place)

@@ -1,12 +1,12 @@
-"""What ranks of training jobs say: how the backend asks for it, whoever reads it."""
+"""What ranks of training jobs say: the backend's interface to it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from muster.api.spec import Job
-from muster.aws.place import Place
-from muster.plan.facts import AgentFacts
+from muster.api.spec.job import Job
+from muster.core.facts import AgentFacts
+from muster.objects.aws.place import Place
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class LogSource:
 class RankNews(Protocol):
     """What the ranks of all followed training jobs said.
 
-    Nodes are as ranks count them, the first of SM_HOSTS 0; reports bear the attempt as their incarnation, generation 0.
+    Nodes are as ranks count them, the first of SM_HOSTS 0; reports bear the attempt, replacement 0.
     """
 
     @property

@@ -15,32 +15,32 @@ from urllib.parse import urlsplit
 from muster.api.document import quoted
 from muster.api.role_arn import account_of
 from muster.api.s3_uri import parse
-from muster.api.sagemaker_block import block_of
-from muster.api.source_spec import GitSource, SecretKeyRef
-from muster.api.spec import Job
-from muster.aws.client import Aws
-from muster.aws.connection import Answer
-from muster.aws.errors import AccessDenied, NotFound, Unavailable
-from muster.aws.place import Place
-from muster.aws.threads import in_own_thread
-from muster.backends.sagemaker.image_facts import image_facts
-from muster.backends.sagemaker.request.identity import own_tags
-from muster.backends.sagemaker.request.render import request
-from muster.backends.sagemaker.request.setting import Setting
-from muster.backends.sagemaker.request.shared_code import names, shared_uri, with_uri
-from muster.backends.sagemaker.request.training_request import Archive, TrainingRequest
+from muster.api.spec.job import Job
+from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.source import GitSource, SecretKeyRef
 from muster.backends.sagemaker.timely_file import TimelyFile
 from muster.backends.sagemaker.turns import TurnCut, Turns
-from muster.plan.training_job_name import training_job_name
-from muster.storage.archive_order import ArchiveOrder
-from muster.storage.confinement import Limits
-from muster.storage.git_place import ORIGIN
-from muster.storage.isolated_archive import make_archive
-from muster.storage.reach import Reach
-from muster.storage.source_archive import SourceArchive, members_of, pack
-from muster.storage.source_files import MAX_BYTES, SourceFile, SourceFiles, checked, from_texts, refused
-from muster.storage.storage_plan import git_place
-from muster.storage.trouble import GIT_TOO_SLOW, StorageTrouble
+from muster.clients.aws.client import Aws
+from muster.clients.aws.connection import Answer
+from muster.clients.aws.threads import in_own_thread
+from muster.core.training_job.name import training_job_name
+from muster.objects.aws.errors import AccessDenied, NotFound, Unavailable
+from muster.objects.aws.place import Place
+from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.request.identity import own_tags
+from muster.render.sagemaker.request.render import request
+from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.shared_code import names, shared_uri, with_uri
+from muster.render.sagemaker.request.training_request import Archive, TrainingRequest
+from muster.render.storage.errors import GIT_TOO_SLOW, StorageError
+from muster.render.storage.git_place import ORIGIN
+from muster.render.storage.source_archive import SourceArchive, members_of, pack
+from muster.render.storage.source_files import MAX_BYTES, SourceFile, SourceFiles, checked, from_texts, refused
+from muster.render.storage.storage_plan import git_place
+from muster.storage.archive.confinement import Limits
+from muster.storage.archive.isolated_archive import make_archive
+from muster.storage.archive.order import ArchiveOrder
+from muster.storage.git.reach import Reach
 
 FETCHES = 4
 """Commits that are fetched at once, each of another namespace: each may take MEMORY_BYTES of the container's memory."""
@@ -73,10 +73,10 @@ UPLOAD_SECONDS = 600.0
 """For a request to S3: the largest code is uploaded at 0.4 MiB/s."""
 
 ReadConfigMap = Callable[[str, str], Awaitable[SourceFiles]]
-"""A ConfigMap's entries as files, by namespace and name. Raises `StorageTrouble` and `ApiError`."""
+"""A ConfigMap's entries as files, by namespace and name. Raises `StorageError` and `ApiError`."""
 
 ReadToken = Callable[[str, SecretKeyRef], Awaitable[str]]
-"""The token in a Secret of a namespace. Raises `StorageTrouble` and `ApiError`."""
+"""The token in a Secret of a namespace. Raises `StorageError` and `ApiError`."""
 
 
 def _any(_namespace: str, _url: str) -> Reach:
@@ -100,7 +100,7 @@ class PreparedRequests:
     async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
         """CreateTrainingJob's body, its code uploaded.
 
-        Raises `InvalidResource`, `StorageTrouble`, AwsError, and `ApiError` while the API server doesn't answer.
+        Raises `InvalidResource`, `StorageError`, AwsError, and `ApiError` while the API server doesn't answer.
         """
         role = block_of(job.spec).role or ""
         name = training_job_name(job.metadata, attempt)
@@ -111,7 +111,7 @@ class PreparedRequests:
             return made.body
         for uri, content in made.archive.objects.items():
             checksum = b64encode(hashlib.sha256(content).digest()).decode("ascii")
-            await self._put(uri, io.BytesIO(content), checksum, made.archive.kms_key, place)
+            await self._send_bytes(uri, io.BytesIO(content), checksum, made.archive.kms_key, place)
         return await self._with_code(job, made, made.archive, place) if made.archive.uri else made.body
 
     async def _with_code(self, job: Job, made: TrainingRequest, archive: Archive, place: Place) -> Mapping[str, object]:
@@ -142,7 +142,7 @@ class PreparedRequests:
                 f"the code of {quoted(host)} was not fetched and uploaded after {PROMISED_SECONDS:.0f} s, and jobs of "
                 "other namespaces waited; it is tried again"
             )
-            raise StorageTrouble(GIT_TOO_SLOW, f"{ORIGIN}: {words}", may_pass=True) from None
+            raise StorageError(GIT_TOO_SLOW, f"{ORIGIN}: {words}", may_pass=True) from None
 
     async def _order(self, namespace: str, git: GitSource, archive: Archive) -> ArchiveOrder:
         return ArchiveOrder(
@@ -162,22 +162,22 @@ class PreparedRequests:
         # who wants the SDK's own request gets it to the letter
         is_shared = (block is None or block.rank_reports != "Off") and names(made.body, archive.uri)
         if not is_shared:
-            await self._put(archive.uri, file, packed.checksum, archive.kms_key, place)
+            await self._send_bytes(archive.uri, file, packed.checksum, archive.kms_key, place)
             return made.body
         if not await self._is_there(shared, packed.checksum, place):
-            await self._put(shared, file, packed.checksum, archive.kms_key, place)
+            await self._send_bytes(shared, file, packed.checksum, archive.kms_key, place)
         return with_uri(made.body, archive.uri, shared)
 
     async def _is_there(self, uri: str, checksum: str, place: Place) -> bool:
         """Whether it lies there as it is: jobs of others may write to the bucket, and know the place beforehand."""
         try:
-            found = await self._ask(place, "HeadObject", uri, {"ChecksumMode": "ENABLED"})
+            head = await self._ask(place, "HeadObject", uri, {"ChecksumMode": "ENABLED"})
         except (NotFound, AccessDenied):
             # S3 says "denied" of what isn't there to who may not list; who may not read either uploads it again
             return False
-        return found.get("ChecksumSHA256") == checksum
+        return head.get("ChecksumSHA256") == checksum
 
-    async def _put(self, uri: str, file: BinaryIO, checksum: str, kms_key: str, place: Place) -> None:
+    async def _send_bytes(self, uri: str, file: BinaryIO, checksum: str, kms_key: str, place: Place) -> None:
         """Upload a file. S3 computes `checksum` of the bytes itself, so it can't be forged."""
         encrypted = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key} if kms_key else {}
         file.seek(0)

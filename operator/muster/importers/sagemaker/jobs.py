@@ -1,4 +1,4 @@
-"""A launch script's runs as jobs: each a document, or what is wrong with it."""
+"""Convert the runs of a launch script to jobs: each becomes a document or a list of problems."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from muster.api.document import JSON, Document
-from muster.api.problems import InvalidResource
-from muster.api.spec import Job
-from muster.api.validate import validate
-from muster.importers.sagemaker.document import job_text, job_value
-from muster.importers.sagemaker.entry import Folder
-from muster.importers.sagemaker.estimator import translated as translated_fit
-from muster.importers.sagemaker.naming import job_name
-from muster.importers.sagemaker.reading import Problems
-from muster.importers.sagemaker.recording import EstimatorFit, Recording, TrainerRun
-from muster.importers.sagemaker.secret_names import warn_of_secrets
+from muster.api.field_problems import InvalidResource
+from muster.api.spec.job import Job
+from muster.api.validation.validate import validate
 from muster.importers.sagemaker.source import NotInline, inline
-from muster.importers.sagemaker.trainer import translated as translated_run
-from muster.importers.sagemaker.translation import Place, Translated
+from muster.importers.sagemaker.translate.document import job_text, job_value
+from muster.importers.sagemaker.translate.entry import Folder
+from muster.importers.sagemaker.translate.estimator.estimator import translated as translated_fit
+from muster.importers.sagemaker.translate.naming import job_name
+from muster.importers.sagemaker.translate.reading import Problems
+from muster.importers.sagemaker.translate.recording import EstimatorFit, Recording, TrainerRun
+from muster.importers.sagemaker.translate.secret_names import warn_of_secrets
+from muster.importers.sagemaker.translate.trainer.trainer import translated as translated_run
+from muster.importers.sagemaker.translate.translation import Place, Translated
 
 
 @dataclass(frozen=True)
 class Imported:
-    """The jobs' documents in the script's order; what to tell the user; and what keeps runs from being imported."""
+    """The jobs' documents in the script's order, warnings, and the problems of runs that can't be imported."""
 
     documents: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -33,34 +33,34 @@ class Imported:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where code is found: below `folder`, unless `given` is the source that the user says."""
+    """Where to find code: below `folder`, unless the user names the source in `override`."""
 
     folder: Path
-    given: Mapping[str, JSON] | None
+    override: Mapping[str, JSON] | None
 
 
 Judge = Callable[[Job], None]
-"""Raises `InvalidResource` for a job of which no request can be made."""
+"""Raises `InvalidResource` for a job for which muster can't build a request."""
 
 
 def imported(recording: Recording, script: str, place: Place, sources: Sources, judge: Judge) -> Imported:
-    """The jobs of a script that was run. `script` is its file's name."""
+    """Convert the recorded runs of a script. `script` is its file name."""
     documents: list[str] = []
     warnings = [str(note) for note in recording.notes]
     problems: list[str] = []
     names: set[str] = set()
     for run in recording.runs:
-        found = Problems()
-        result = _translated(run, place, found)
+        run_problems = Problems()
+        result = _translated(run, place, run_problems)
         name = job_name(result.name or PurePath(script).stem, names)
         names.add(name)
-        spec = _with_source(result, sources, recording.files, found)
-        warn_of_secrets(spec, found)
-        # what the script says wrong comes first: a job that lacks it is wrong in more ways
-        if not found.found:
-            documents += _document(job_value(name, spec), run.place, judge, found)
-        warnings += [f"{run.place}: {warning}" for warning in found.warnings]
-        problems += [f"{run.place}: {problem}" for problem in found.found]
+        spec = _with_source(result, sources, recording.files, run_problems)
+        warn_of_secrets(spec, run_problems)
+        # report the script's mistakes first: the incomplete job would have more
+        if not run_problems.found:
+            documents += _document(job_value(name, spec), run.place, judge, run_problems)
+        warnings += [f"{run.place}: {warning}" for warning in run_problems.warnings]
+        problems += [f"{run.place}: {problem}" for problem in run_problems.found]
     return Imported(tuple(documents), tuple(warnings), tuple(problems))
 
 
@@ -79,12 +79,10 @@ def _document(value: JSON, origin: str, judge: Judge, problems: Problems) -> lis
     return [job_text(value, origin)]
 
 
-def _with_source(
-    result: Translated, sources: Sources, written: Mapping[str, str], problems: Problems
-) -> dict[str, JSON]:
+def _with_source(result: Translated, sources: Sources, files: Mapping[str, str], problems: Problems) -> dict[str, JSON]:
     spec = {**result.spec}
     try:
-        source = _source(result, sources, written, problems)
+        source = _source(result, sources, files, problems)
     except NotInline as problem:
         problems.add("its code", str(problem))
         return spec
@@ -92,13 +90,13 @@ def _with_source(
 
 
 def _source(
-    result: Translated, sources: Sources, written: Mapping[str, str], problems: Problems
+    result: Translated, sources: Sources, files: Mapping[str, str], problems: Problems
 ) -> Mapping[str, JSON] | None:
     if result.code is None or not isinstance(result.code, Folder):
         return result.code
-    if sources.given is not None:
-        return sources.given
-    code = inline(result.code, sources.folder, written)
+    if sources.override is not None:
+        return sources.override
+    code = inline(result.code, sources.folder, files)
     if code.left_out:
-        problems.warn("its code", f"{', '.join(code.left_out)} is left out, which the SDK would have packed, too")
+        problems.warn("its code", f"{', '.join(code.left_out)} is left out, although the SDK packs it, too")
     return {"inline": {"files": dict(code.files)}}

@@ -1,4 +1,4 @@
-"""A notebook's code cells as parts of a script. Pure."""
+"""Convert a notebook's code cells to parts of a script. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAGIC = re.compile(r"(?P<indent>\s*)%(?P<magic>\w+)(?P<line>.*)")
 _HELP = re.compile(r"\s*(\?{1,2}[\w.]+|[\w.]+\?{1,2})\s*")
 
 _AROUND = frozenset({"capture", "prun", "time", "timeit"})
-"""Cell magic that runs the cell's Python and looks at it."""
+"""Cell magic that runs the cell's Python and measures or captures it."""
 
 
 class NotANotebook(Exception):
@@ -23,14 +23,14 @@ class NotANotebook(Exception):
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of Python that is run as one. `name` stands for it in messages: `launch.ipynb[3]`."""
+    """A piece of Python that runs as a whole. `name` stands for it in messages: `launch.ipynb[3]`."""
 
     name: str
     text: str
 
 
 def parts(text: str, name: str) -> tuple[Part, ...]:
-    """The code cells in their order, numbered from 1 as they lie in the notebook. Raises `NotANotebook`.
+    """The code cells in their order, numbered from 1 by their position in the notebook. Raises `NotANotebook`.
 
     Magic becomes calls of `get_ipython()`, as when a notebook is saved as a script.
     """
@@ -57,7 +57,7 @@ def _python(cell: str) -> str:
 
 
 def _is_python(cell: str) -> bool:
-    """Whether the cell has no magic: then a line in a text may begin as it likes."""
+    """Whether the cell has no magic: then a line inside a string may begin with ! or %."""
     try:
         ast.parse(cell)
     except SyntaxError:
@@ -66,14 +66,14 @@ def _is_python(cell: str) -> bool:
 
 
 def _lines(cell: str) -> Iterator[str]:
-    """Lines one by one, so that numbers in messages stay the cell's own."""
+    """Convert line by line, so that messages have the cell's own line numbers."""
     for line in cell.splitlines():
-        if found := _SYSTEM.fullmatch(line):
-            yield f"{found['indent']}get_ipython().system({found['command'].strip()!r})\n"
-        elif found := _ASSIGNED.fullmatch(line):
-            yield f"{found['name']}get_ipython().getoutput({found['command'].strip()!r})\n"
-        elif found := _MAGIC.fullmatch(line):
-            yield f"{found['indent']}get_ipython().run_line_magic({found['magic']!r}, {found['line'].strip()!r})\n"
+        if match := _SYSTEM.fullmatch(line):
+            yield f"{match['indent']}get_ipython().system({match['command'].strip()!r})\n"
+        elif match := _ASSIGNED.fullmatch(line):
+            yield f"{match['name']}get_ipython().getoutput({match['command'].strip()!r})\n"
+        elif match := _MAGIC.fullmatch(line):
+            yield f"{match['indent']}get_ipython().run_line_magic({match['magic']!r}, {match['line'].strip()!r})\n"
         elif _HELP.fullmatch(line):
             yield "\n"
         else:

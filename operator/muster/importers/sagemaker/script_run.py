@@ -1,4 +1,4 @@
-"""Runs a launch script in a process of its own, with the stand-in, and listens to it."""
+"""Run a launch script in its own process, with the stand-in SDK, and read its reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 from muster.importers.sagemaker.notebook import Part
-from muster.importers.sagemaker.recording import (
+from muster.importers.sagemaker.translate.recording import (
     Done,
     EstimatorFit,
     Failure,
@@ -31,22 +31,22 @@ from muster.importers.sagemaker.recording import (
 _STAND_IN = Path(__file__).parent / "standin"
 
 _BEGIN = "import sys; sys.path[0] = {folder!r}; from muster_standin import launch; launch.main({out}, {answers})"
-"""The stand-in's folder is on the module path only until the script's own takes its place."""
+"""The stand-in's folder is on the module path only until the script's own folder replaces it."""
 
 
 class NoAnswer(Exception):
-    """What the script asked for isn't known; the message says why."""
+    """muster can't answer the script's question; the message says why."""
 
 
 Answer = Callable[[Mapping[str, str]], str]
-"""The address of a training image from the arguments of `image_uris.retrieve`. Raises `NoAnswer`."""
+"""Return the address of a training image for the arguments of `image_uris.retrieve`. Raises `NoAnswer`."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """What to run: the parts in their order, where, with which arguments, Python and environment; and what is known.
+    """What to run: the parts in order, where, with which arguments, Python and environment; and facts about AWS.
 
-    `script_folder` is where the script finds its own modules, `working_folder` what its relative paths start from.
+    The script imports its own modules from `script_folder`; relative paths start from `working_folder`.
     """
 
     parts: Sequence[Part]
@@ -62,48 +62,51 @@ class Order:
 
 
 def run_script(order: Order, answer: Answer) -> Recording:
-    """Run the script to its end and give back what it said. Raises `OSError` when its Python can't be started."""
-    with tempfile.TemporaryDirectory(prefix="muster-import-") as home, _process(order, home) as (process, said, told):
+    """Run the script to its end and return its reports. Raises `OSError` if its Python can't start."""
+    with (
+        tempfile.TemporaryDirectory(prefix="muster-import-") as home,
+        _process(order, home) as (process, reports, input_file),
+    ):
         end = threading.Thread(target=_end_in_time, args=(process, order.timeout_seconds))
         end.start()
         try:
-            told.write(_first_line(order))
-            told.flush()
-            heard = _listened(said, told, answer)
+            input_file.write(_first_line(order))
+            input_file.flush()
+            recording = _listened(reports, input_file, answer)
         except BrokenPipeError:
-            heard = Recording(failure=_SILENCE)
+            recording = Recording(failure=_SILENCE)
         except BaseException:
             _end(process)
             raise
         finally:
             code = process.wait()
             end.join()
-    if heard.failure is _SILENCE:
-        return Recording(heard.runs, heard.notes, heard.files, _ended_early(order, code))
-    return heard
+    if recording.failure is _SILENCE:
+        return Recording(recording.runs, recording.notes, recording.files, _ended_early(order, code))
+    return recording
 
 
 def _end_in_time(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """A script that waits for something that never happens is ended; its last record is missing then."""
+    """Kill a script that hangs; its last record is then missing."""
     with suppress(subprocess.TimeoutExpired):
         process.wait(seconds)
     _end(process)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """With what it has forked: that would hold the line on which the script's words come."""
+    """Kill the process with its children: they would keep the pipe for its reports open."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
-_SILENCE = Failure(Note("", "it ended without a word"))
+_SILENCE = Failure(Note("", "it ended without a report"))
 
 
 def _ended_early(order: Order, code: int) -> Failure:
     if code < 0:
         message = (
-            f"the script was still running after {order.timeout_seconds:g} s and was ended; if it needs longer, give "
-            "--timeout SECONDS, and if it waits for a job, know that none is started"
+            f"the script still ran after {order.timeout_seconds:g} s and muster killed it; if it needs longer, set "
+            "--timeout SECONDS; if it waits for a training job, note that `muster import` starts none"
         )
         return Failure(Note("", message))
     return Failure(Note("", f"the script's process ended with exit code {code}"))
@@ -123,13 +126,13 @@ def _first_line(order: Order) -> str:
 
 @contextmanager
 def _process(order: Order, home: str) -> Iterator[tuple[subprocess.Popen[bytes], TextIO, TextIO]]:
-    """The process, what it says, and what it is told. Its output goes where ours for people goes."""
-    said, out = os.pipe()
-    answers, told = os.pipe()
+    """The process, a file for reading its reports, and a file for its input. Its output goes to our stderr."""
+    reports_end, out = os.pipe()
+    answers, input_end = os.pipe()
     program = _BEGIN.format(folder=str(_STAND_IN), out=out, answers=answers)
     with (
-        os.fdopen(said, encoding="utf-8") as said_file,
-        os.fdopen(told, "w", encoding="utf-8") as told_file,
+        os.fdopen(reports_end, encoding="utf-8") as reports,
+        os.fdopen(input_end, "w", encoding="utf-8") as input_file,
         subprocess.Popen(
             [order.python, "-c", program],
             pass_fds=(out, answers),
@@ -137,20 +140,20 @@ def _process(order: Order, home: str) -> Iterator[tuple[subprocess.Popen[bytes],
             start_new_session=True,
             stdout=sys.stderr.fileno(),
             cwd=order.working_folder,
-            # no home: what lies there, credentials first of all, is none of the script's business here
+            # no home folder: the script must not read its content, above all credentials
             env={**order.environment, "HOME": home, "PYTHONDONTWRITEBYTECODE": "1"},
         ) as process,
     ):
         os.close(out)
         os.close(answers)
-        yield process, said_file, told_file
+        yield process, reports, input_file
 
 
-def _listened(said: TextIO, told: TextIO, answer: Answer) -> Recording:
+def _listened(reports: TextIO, input_file: TextIO, answer: Answer) -> Recording:
     runs: list[EstimatorFit | TrainerRun] = []
     notes: list[Note] = []
     files: dict[str, str] = {}
-    for line in said:
+    for line in reports:
         match record(line):
             case EstimatorFit() | TrainerRun() as run:
                 runs.append(run)
@@ -159,8 +162,8 @@ def _listened(said: TextIO, told: TextIO, answer: Answer) -> Recording:
             case WrittenFile(path, append, text):
                 files[path] = files.get(path, "") + text if append else text
             case Question(about):
-                told.write(_answered(about, answer))
-                told.flush()
+                input_file.write(_answered(about, answer))
+                input_file.flush()
             case Failure() as failure:
                 return Recording(runs, notes, files, failure)
             case Done():

@@ -1,4 +1,4 @@
-"""The script's own code, from the folder where it lies, as the job's source."""
+"""Convert the script's own code, from its folder, to the job's source."""
 
 from __future__ import annotations
 
@@ -9,58 +9,60 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from muster.api.document import JSON
-from muster.api.source_spec import MAX_FILE_CHARS, MAX_FILES
-from muster.importers.sagemaker.entry import Folder
+from muster.api.spec.source import MAX_FILE_CHARS, MAX_FILES
+from muster.importers.sagemaker.translate.entry import Folder
 
 MAX_INLINE_CHARS = 128 * 1024
-"""Half of what a whole spec may have (api/validate.py): the job's file stays one that people read."""
+"""Half of a whole spec's limit (api/validation/validate.py): people should still be able to read the job's file."""
 
 _LEFT_OUT = frozenset({".git", ".ipynb_checkpoints", "__pycache__", ".DS_Store"})
-"""What tools leave in folders: no training script reads it. Told when it is met."""
+"""Files of tools, which no training script reads. A warning names those that exist."""
 
 _REMEDY = (
-    "say where the code lies instead: --source https://host/owner/name.git@COMMIT for a repository, with //FOLDER "
-    "behind it for one of its folders, or --source s3://bucket/key.tar.gz for an archive"
+    "name the code's location instead: --source https://host/owner/name.git@COMMIT for a repository, with //FOLDER "
+    "after it for one of its folders, or --source s3://bucket/key.tar.gz for an archive"
 )
 
 
 class NotInline(Exception):
-    """The code can't be written into the job's file; the message says why, and what to do."""
+    """The job's file can't contain the code; the message says why, and what to do."""
 
 
 @dataclass(frozen=True)
 class InlineCode:
-    """The files' contents by their path in the archive, and what was left out."""
+    """The files' contents by their path in the archive, and the names of files that are left out."""
 
     files: Mapping[str, JSON]
     left_out: Sequence[str]
 
 
-def inline(code: Folder, working_folder: Path, written: Mapping[str, str]) -> InlineCode:
-    """The files, read from below `working_folder`; `written` are those that a notebook would write first.
+def inline(code: Folder, working_folder: Path, notebook_files: Mapping[str, str]) -> InlineCode:
+    """Read the files below `working_folder`; `notebook_files` are files that a notebook would write first.
 
     Raises `NotInline`.
     """
     left_out: list[str] = []
     files: dict[str, JSON] = {}
-    for name, path in _files(code, working_folder, written, left_out):
-        files[name] = _text(path, written, working_folder)
+    for name, path in _files(code, working_folder, notebook_files, left_out):
+        files[name] = _text(path, notebook_files, working_folder)
     if len(files) > MAX_FILES or sum(len(str(text)) for text in files.values()) > MAX_INLINE_CHARS:
         raise NotInline(f"{len(files)} files are more than a job's file can hold; {_REMEDY}")
     return InlineCode(dict(sorted(files.items())), sorted(set(left_out)))
 
 
 def _files(
-    code: Folder, working_folder: Path, written: Mapping[str, str], left_out: list[str]
+    code: Folder, working_folder: Path, files: Mapping[str, str], left_out: list[str]
 ) -> Iterator[tuple[str, Path]]:
     """Names in the archive and where their files are (sagemaker 2.257.7, fw_utils.tar_and_upload_dir)."""
-    made = {_absolute(working_folder, name) for name in written}
+    made = {_absolute(working_folder, name) for name in files}
     if code.folder is None:
         yield Path(code.script).name, _absolute(working_folder, code.script)
     else:
         folder = _absolute(working_folder, code.folder)
         if not folder.is_dir() and not any(path.is_relative_to(folder) for path in made):
-            raise NotInline(f"there is no folder {code.folder} here; import the script where it is run, or {_REMEDY}")
+            raise NotInline(
+                f"there is no folder {code.folder} here; run `muster import` where the script runs, or {_REMEDY}"
+            )
         yield from ((name, path) for name, path in _below(folder, left_out) if not _ignored(name, code.ignored))
         yield from ((str(path.relative_to(folder)), path) for path in made if path.is_relative_to(folder))
     for name in code.beside:
@@ -72,7 +74,7 @@ def _files(
 
 
 def _ignored(name: str, patterns: Sequence[str]) -> bool:
-    """As shutil.ignore_patterns, which SDK 3 uses: each part of the path may match."""
+    """Match as shutil.ignore_patterns, which SDK 3 uses: any part of the path may match."""
     return any(fnmatch(part, pattern) for part in name.split("/") for pattern in patterns)
 
 
@@ -85,8 +87,8 @@ def _below(folder: Path, left_out: list[str]) -> Iterator[tuple[str, Path]]:
             yield path.relative_to(folder).as_posix(), path
 
 
-def _text(path: Path, written: Mapping[str, str], working_folder: Path) -> str:
-    for name, text in written.items():
+def _text(path: Path, files: Mapping[str, str], working_folder: Path) -> str:
+    for name, text in files.items():
         if _absolute(working_folder, name) == path:
             return text
     try:
@@ -94,7 +96,9 @@ def _text(path: Path, written: Mapping[str, str], working_folder: Path) -> str:
     except UnicodeDecodeError:
         raise NotInline(f"{path.name} isn't text; {_REMEDY}") from None
     except OSError as problem:
-        raise NotInline(f"{path}: {problem.strerror}; import the script where it is run, or {_REMEDY}") from None
+        raise NotInline(
+            f"{path}: {problem.strerror}; run `muster import` where the script runs, or {_REMEDY}"
+        ) from None
     if len(text) > MAX_FILE_CHARS:
         raise NotInline(f"{path.name} has {len(text)} characters, more than a job's file can hold; {_REMEDY}")
     return text

@@ -11,26 +11,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from muster.api.spec import Job
+from muster.api.spec.job import Job
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses, AgentStart
 from muster.backends.local.stop_request import asked_to_stop
 from muster.backends.local.toolkit.host import TrainingPlaces, host_command
-from muster.plan import last_words
-from muster.plan.actions import Action, CreateNode, KillNode, RemoveLeftovers, RemoveNode, RemoveStray, SendCommand
-from muster.plan.facts import (
+from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveStray, SendCommand
+from muster.core.facts import (
     AgentFacts,
     JobFacts,
     MetricFacts,
     NodeFacts,
+    Problem,
     ProcessFacts,
     ProcessState,
     RankFacts,
     StopRequest,
-    Trouble,
 )
-from muster.plan.world import procs_per_node
-from muster_worker.contract import (
+from muster.core.failure import rank_output
+from muster.core.world import procs_per_node
+from muster_worker.contract.schema import (
     AgentPhase,
     Command,
     CommandKind,
@@ -38,7 +38,7 @@ from muster_worker.contract import (
     RankState,
     Report,
 )
-from muster_worker.sagemaker import MAX_FAILURE_CHARS
+from muster_worker.sagemaker.container import MAX_FAILURE_CHARS
 
 HEARTBEAT_SECONDS = 60.0
 """Ranks write a line every half minute. Before the first one the toolkit looks around and loads the framework."""
@@ -46,7 +46,7 @@ HEARTBEAT_SECONDS = 60.0
 FALL_SECONDS = 10.0
 """A rank failed: its peers find that out and end by themselves, with words of their own; SageMaker lets them, too."""
 
-_INCARNATION = 1
+_ATTEMPT = 1
 
 
 @dataclass
@@ -75,7 +75,7 @@ class ToolkitBackend:
         self._created_at = self.clock()
 
     def request_stop(self, by: str, grace_seconds: float) -> None:
-        """Somebody wants the job to end, or to end sooner."""
+        """Ask the job to end, or to end sooner."""
         self._stop = asked_to_stop(self._stop, self.clock(), by, grace_seconds)
 
     async def observe(self, job: Job) -> JobFacts:
@@ -94,7 +94,7 @@ class ToolkitBackend:
                     self._send(action)
                 case KillNode():
                     self.processes.kill(action.node)
-                case RemoveNode() | RemoveStray() | RemoveLeftovers():
+                case RemoveNode() | RemoveStray() | DeleteResource():
                     raise AssertionError("a local run is over before there is anything to remove")
                 case _:
                     assert_never(action)
@@ -105,29 +105,29 @@ class ToolkitBackend:
         if process.state is ProcessState.MISSING:
             return NodeFacts(node, self.hosts[node], process)
         if process.state is ProcessState.EXITED:
-            process = replace(process, trouble=self._trouble(process))
-        known = agent or self._silent(job, process, node)
-        known = replace(known, metrics=(*known.metrics, *self.read_metrics(node)))
-        return NodeFacts(node, self.hosts[node], process, known, command, at)
+            process = replace(process, problem=self._problem(process))
+        current = agent or self._silent(job, process, node)
+        current = replace(current, metrics=(*current.metrics, *self.read_metrics(node)))
+        return NodeFacts(node, self.hosts[node], process, current, command, at)
 
     def _silent(self, job: Job, process: ProcessFacts, node: int) -> AgentFacts:
         """A host whose ranks have said nothing."""
-        # Where some do, the others must: ranks that nobody heard may never have been.
+        # If some ranks reported, all must: a silent rank may never have run.
         is_good = process.exit_code == 0 and not self.agents()
-        # Whoever never speaks is seen by the host's process, and that is in sight now.
+        # The state of a rank that never reports follows from its host's process.
         ranks = _with_their_host(job, process, node) if is_good or not self.has_reports else ()
         heard_at = process.started_at if self.has_reports else self.clock()
         phase = AgentPhase.ENDED if is_good else AgentPhase.RUNNING
         reports = tuple(facts.report for facts in ranks)
-        report = Report(job.metadata.uid, node, process.generation, _INCARNATION, 0, phase, ranks=reports)
+        report = Report(job.metadata.uid, node, process.replacement, _ATTEMPT, 0, phase, ranks=reports)
         return AgentFacts(report, heard_at or 0.0, ranks)
 
-    def _trouble(self, process: ProcessFacts) -> Trouble | None:
+    def _problem(self, process: ProcessFacts) -> Problem | None:
         if process.exit_code == 0:
             return None
         how = f"exit code {process.exit_code}" if process.signal is None else f"signal {process.signal}"
-        why = last_words.clean(self._failure(), limit=MAX_FAILURE_CHARS)
-        return Trouble("LauncherFailed", f"SageMaker's toolkit ended with {how}{f': {why}' if why else ''}")
+        why = rank_output.clean(self._failure(), limit=MAX_FAILURE_CHARS)
+        return Problem("LauncherFailed", f"SageMaker's toolkit ended with {how}{f': {why}' if why else ''}")
 
     def _failure(self) -> str:
         """What would be the beginning of the training job's FailureReason: the first host's word that failed."""
@@ -141,7 +141,7 @@ class ToolkitBackend:
         await self.processes.start(
             AgentStart(
                 node=action.node,
-                generation=action.generation,
+                replacement=action.replacement,
                 arguments=host_command(TrainingPlaces(self.layout.private), self.python, action.node),
                 environment=self.environment,
                 log=self.layout.node(action.node).log,
@@ -154,12 +154,12 @@ class ToolkitBackend:
             if action.command.kind == CommandKind.KILL:
                 self.processes.kill(node)
             elif action.command.kind in (CommandKind.STOP, CommandKind.EXIT):
-                pause = FALL_SECONDS if self._stop is None else 0.0
-                asyncio.get_running_loop().call_later(pause, self.processes.terminate, node)
+                delay = FALL_SECONDS if self._stop is None else 0.0
+                asyncio.get_running_loop().call_later(delay, self.processes.terminate, node)
 
 
 def _with_their_host(job: Job, process: ProcessFacts, node: int) -> tuple[RankFacts, ...]:
-    """Ranks that nobody hears run as long as their host, and end well when it does: so SageMaker completes a job."""
+    """Ranks that do not report run as long as their host, and end well when it does: so SageMaker completes a job."""
     procs = procs_per_node(job)
     is_good = process.exit_code == 0
     state, code, ended_at = (RankState.EXITED, 0, process.ended_at) if is_good else (RankState.RUNNING, None, None)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from muster.backends.agent_archive import agent_archive
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.toolkit.main import KNOCK
+from muster.render.agent_archive import agent_archive
 
 INTERFACE = "lo"
 """All hosts of this machine meet there."""

@@ -24,7 +24,7 @@ KNOCK = "knock"  # DOORS: be the program called `ssh`
 
 _DESCRIPTORS = 3
 _MAX_COMMAND_BYTES = 1024 * 1024
-_PAUSE_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 """The toolkit waits 30 s here and there for what takes no time on one machine."""
 
 
@@ -54,7 +54,9 @@ def main(arguments: list[str]) -> int:
     # with PYTHONSAFEPATH this folder isn't the first of it, and the first is the user's
     users = [place for place in sys.path if place != str(Path(__file__).parent)]
     sys.path[:] = [host.archive, *users]
-    from muster_worker import guardian, hosts, processes  # noqa: PLC0415 - from there
+    from muster_worker.agent import guardian  # noqa: PLC0415 - from there
+    from muster_worker.machine import processes  # noqa: PLC0415 - from there
+    from muster_worker.network import hosts  # noqa: PLC0415 - from there
 
     sys.path[:] = users
     processes.end_with_parent(host.parent)
@@ -93,7 +95,7 @@ def stand_ins(doors: Path, name: str) -> dict[str, object]:
         # of a library that tells ranks what their host is called, which they know here
         "getfile": lambda _: "",
         "MPI_FINISHED_STATUS_FILE": str(doors / "done"),
-        "time": types.SimpleNamespace(time=time.time, sleep=lambda seconds: time.sleep(min(seconds, _PAUSE_SECONDS))),
+        "time": types.SimpleNamespace(time=time.time, sleep=lambda seconds: time.sleep(min(seconds, _POLL_SECONDS))),
     }
 
 
@@ -116,10 +118,10 @@ def wait_for_daemons() -> list[object]:
     while True:
         # they leave who let them in, for the guardian
         below = psutil.Process(os.getppid()).children(recursive=True)
-        found = [process for process in below if process.name() in {"orted", "prted"}]
-        if found:
-            return found
-        time.sleep(_PAUSE_SECONDS)
+        result = [process for process in below if process.name() in {"orted", "prted"}]
+        if result:
+            return result
+        time.sleep(_POLL_SECONDS)
 
 
 def _admit_all(listener: socket.socket) -> NoReturn:

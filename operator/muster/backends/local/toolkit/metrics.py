@@ -1,10 +1,10 @@
 """What SageMaker would read of a training job's output by its MetricDefinitions: each metric's last value."""
 
-from muster.api.spec import Job
-from muster.plan.facts import MetricFacts
-from muster.plan.world import procs_per_node
-from muster_worker.contract import Metric, MetricValue
-from muster_worker.metrics import MetricReader
+from muster.api.spec.job import Job
+from muster.core.facts import MetricFacts
+from muster.core.world import procs_per_node
+from muster_worker.contract.schema import Metric, MetricValue
+from muster_worker.rank_group.metrics import MetricReader
 
 
 class OutputMetrics:
@@ -19,8 +19,8 @@ class OutputMetrics:
         """Read a line that came at `at` (Unix seconds); whether it told a value."""
         values = self._reader.read(line.encode())
         rank = node * self._procs
-        known = self._found.setdefault(node, {})
-        known.update({name: MetricFacts(MetricValue(name, value, rank, 0.0), at) for name, value in values.items()})
+        entry = self._found.setdefault(node, {})
+        entry.update({name: MetricFacts(MetricValue(name, value, rank, 0.0), at) for name, value in values.items()})
         return bool(values)
 
     def of(self, node: int) -> tuple[MetricFacts, ...]:

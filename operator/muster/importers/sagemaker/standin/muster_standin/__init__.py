@@ -1,4 +1,4 @@
-"""Stands where the SageMaker SDK and boto3 would, in the process of a launch script: records, and sends nothing.
+"""A stand-in for the SageMaker SDK and boto3 in the process of a launch script: it records, and sends nothing.
 
-It runs in the script's own Python, 3.9 or newer: standard library only, and nothing of muster.
+It runs in the script's own Python, 3.9 or newer: standard library only, without the rest of muster.
 """

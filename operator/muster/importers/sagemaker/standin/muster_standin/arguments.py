@@ -1,4 +1,4 @@
-"""A call's arguments by their names, as the SDK's own signatures would take them."""
+"""Bind a call's arguments to their names, as the SDK's signatures would."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from .refused import Refused
 
 
-def bound(owner: str, names: Sequence[str], given: Sequence[object], named: Mapping[str, object]) -> dict[str, object]:
-    """What was given, by name; `names` are the known ones in their order. Raises `Refused`, which names the unknown."""
-    if len(given) > len(names):
-        raise Refused(f"{owner}(): found {len(given)} arguments without a name; there are {len(names)}")
-    arguments: dict[str, object] = dict(zip(names, given))
+def bound(owner: str, names: Sequence[str], values: Sequence[object], named: Mapping[str, object]) -> dict[str, object]:
+    """The arguments by name; `names` are the parameters in order. Raises `Refused` for an unknown name."""
+    if len(values) > len(names):
+        raise Refused(f"{owner}(): found {len(values)} positional arguments; at most {len(names)} are allowed")
+    arguments: dict[str, object] = dict(zip(names, values))
     for name, value in named.items():
         if name not in names:
             raise Refused(f"{owner}({name}=...): there is no such argument{_meant(name, names)}")
         if name in arguments:
-            raise Refused(f"{owner}({name}=...): given twice")
+            raise Refused(f"{owner}({name}=...): set twice")
         arguments[name] = value
     return arguments
 

@@ -1,4 +1,4 @@
-"""In boto3's place: who one is, and where. All else has no value, and nothing is asked."""
+"""The stand-in for boto3: it knows account, role and region. Everything else is an unknown value without a request."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _SESSION = (
 
 
 class BotoSession:
-    """boto3.Session: its region, and clients that ask nobody."""
+    """boto3.Session: its region, and clients that send no request."""
 
-    def __init__(self, *given: object, **named: object) -> None:
-        arguments = bound("boto3.Session", _SESSION, given, named)
+    def __init__(self, *positional: object, **named: object) -> None:
+        arguments = bound("boto3.Session", _SESSION, positional, named)
         region = arguments.get("region_name")
         self.given_region = str(region) if region is not None else None
 
@@ -45,7 +45,7 @@ class BotoSession:
 
 
 class Sts:
-    """The STS client: who one is."""
+    """The STS client: the caller's identity."""
 
     def get_caller_identity(self) -> dict[str, object]:
         asked = "sts.get_caller_identity()"
@@ -61,7 +61,7 @@ class Sts:
 
 
 class Iam:
-    """The IAM client: notebooks look a role's ARN up by its name."""
+    """The IAM client: notebooks look up a role's ARN by its name."""
 
     def get_role(self, *, RoleName: str) -> dict[str, dict[str, str]]:  # noqa: N803 - AWS spells it so
         return {"Role": {"RoleName": RoleName, "Arn": role_arn(RoleName)}}
@@ -87,27 +87,27 @@ def resource(service_name: str, *_: object, **__: object) -> Unknown:
 
 
 def role_arn(role: str) -> str:
-    """A role's ARN; of one that only has a name, the one that it has unless it was made with a path."""
+    """A role's ARN; a plain name counts as a role without a path."""
     if "/" in role:
         return role
     facts = world().facts
     account, region = facts.need_account(f"the role {role}"), facts.need_region(f"the role {role}")
     arn = f"arn:{partition(region)}:iam::{account}:role/{role}"
     if arn != facts.role:
-        world().recorder.warn(f"the role {role} is taken for {arn}; if it has a path, write its ARN into the script")
+        world().recorder.warn(f"muster assumes {arn} for the role {role}; if it has a path, write its ARN")
     return arn
 
 
 class ClientError(Exception):
-    """botocore's, so that `except ClientError` finds a class."""
+    """Stands for botocore's ClientError, so that `except ClientError` finds a class."""
 
 
 class NoCredentialsError(Exception):
-    """botocore's, as above."""
+    """Stands for botocore's NoCredentialsError."""
 
 
 def no_local_mode(*_: object, **__: object) -> object:
-    """The SDK's local mode has nothing to import."""
+    """Refuse the SDK's local mode: muster can't import it."""
     raise Refused(
-        "local mode runs containers on this machine: to try a job here, import it for SageMaker and `muster run` it"
+        "local mode runs containers on this machine: import the job for SageMaker and use `muster run` to run it here"
     )

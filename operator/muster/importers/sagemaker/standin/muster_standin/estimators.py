@@ -1,4 +1,4 @@
-"""In the place of SDK 2's estimators: they keep what they are given, and hand it over when `fit` is called."""
+"""The stand-ins for SDK 2's estimators: they keep their arguments and record them when the script calls `fit`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _RENAMED = {
     "image_name": "image_uri",
     "distributions": "distribution",
 }
-"""Names of SDK 1 that SDK 2 still takes."""
+"""Names of SDK 1 that SDK 2 still accepts."""
 
 _DEFAULTS: Mapping[str, object] = {
     "volume_size": 30,
@@ -64,7 +64,7 @@ _DEFAULTS: Mapping[str, object] = {
     "container_log_level": 20,
     "disable_output_compression": False,
 }
-"""What a script reads of an estimator that wasn't given it."""
+"""Values of arguments that the script does not set, for scripts that read them."""
 
 
 class Estimator:
@@ -78,12 +78,12 @@ class Estimator:
     _arguments: dict[str, object]
     _hyperparameters: dict[str, object]
 
-    def __init__(self, *given: object, **named: object) -> None:
+    def __init__(self, *positional: object, **named: object) -> None:
         names = self.parameters()
         current = {_RENAMED.get(name, name): value for name, value in named.items()}
         for old in named.keys() & _RENAMED.keys():
-            world().recorder.warn(f"{self.kind}({old}=...): SDK 2 calls it {_RENAMED[old]}")
-        arguments = bound(self.kind, names, given, current)
+            world().recorder.warn(f"{self.kind}({old}=...): SDK 2's name is {_RENAMED[old]}")
+        arguments = bound(self.kind, names, positional, current)
         check_session(self.kind, arguments.get("sagemaker_session"))
         hyperparameters = arguments.pop("hyperparameters", None)
         if hyperparameters is not None and not isinstance(hyperparameters, dict):
@@ -98,11 +98,11 @@ class Estimator:
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
-        """The names of all arguments, those that may come without one first."""
+        """The names of all parameters, positional ones first."""
         return (*cls.first, *(name for name in _BASE if name not in cls.first))
 
     def _kept(self, hyperparameters: dict[str, object]) -> dict[str, object]:
-        # as the SDK has it: of a generic estimator's dictionary a copy counts, of a framework's the dictionary itself
+        # as in the SDK: the generic estimator copies the dictionary, a framework's estimator keeps a reference
         return dict(hyperparameters)
 
     def __getattr__(self, name: str) -> object:
@@ -119,7 +119,7 @@ class Estimator:
             self._arguments[name] = value
             return
         if name not in vars(self):
-            world().recorder.warn(f"{self.kind}.{name} = ... changes nothing: SDK 2 knows no such attribute")
+            world().recorder.warn(f"{self.kind}.{name} = ... has no effect: SDK 2 has no such attribute")
         vars(self)[name] = value
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What `muster import` was told of the account that the script is for."""
+"""The account's facts from the options of `muster import`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from .refused import NotGiven
 
 @dataclass(frozen=True)
 class Facts:
-    """Region, account and role, each None when it wasn't given."""
+    """Region, account and role; None for each that the user did not set."""
 
     region: str | None
     account: str | None
     role: str | None
 
     def need_region(self, what: str) -> str:
-        """The region. Raises `NotGiven` that says what asks for it."""
+        """The region. Raises `NotGiven` with the name of the call that needs it."""
         return _needed(self.region, what, "the region", "--aws-region REGION")
 
     def need_account(self, what: str) -> str:
@@ -25,17 +25,17 @@ class Facts:
 
     def need_role(self, what: str) -> str:
         """The execution role's ARN. Raises `NotGiven`."""
-        return _needed(self.role, what, "the role that the job is to have", "--role ARN")
+        return _needed(self.role, what, "the job's role", "--role ARN")
 
 
 def _needed(value: str | None, what: str, name: str, option: str) -> str:
     if value is None:
-        raise NotGiven(f"{what} asks for {name}: give it with {option}")
+        raise NotGiven(f"{what} needs {name}: set {option}")
     return value
 
 
 def partition(region: str) -> str:
-    """The part of AWS that a region belongs to, as ARNs name it."""
+    """The AWS partition of a region, as in ARNs."""
     if region.startswith("cn-"):
         return "aws-cn"
     return "aws-us-gov" if region.startswith("us-gov-") else "aws"

@@ -1,4 +1,4 @@
-"""In the place of SDK 2's smaller classes: channels, instance groups, Debugger and profiler."""
+"""The stand-ins for SDK 2's smaller classes: channels, instance groups, Debugger and profiler."""
 
 from __future__ import annotations
 
@@ -62,33 +62,28 @@ CustomProfilerRule = shape("ProfilerRule", (*_RULE[:8], "rule_parameters"), posi
 
 
 class Rule:
-    """sagemaker.debugger.Rule: rules of one's own. The built-in ones are defined in a package of their own."""
+    """sagemaker.debugger.Rule: custom rules. The built-in ones are defined in another package."""
 
-    @staticmethod
-    def custom(*given: object, **named: object) -> Shape:
-        return CustomRule(*given, **named)
+    _custom = CustomRule
+    _field = "debugger"
 
-    @staticmethod
-    def sagemaker(*_: object, **__: object) -> Unknown:
+    @classmethod
+    def custom(cls, *positional: object, **named: object) -> Shape:
+        return cls._custom(*positional, **named)
+
+    @classmethod
+    def sagemaker(cls, *_: object, **__: object) -> Unknown:
         raise Refused(
-            "Rule.sagemaker(...): what a built-in rule asks for stands in the package smdebug_rulesconfig; write it "
-            "under spec.sagemaker.debugger.rules, with rule_to_invoke among its parameters"
+            f"{cls.__name__}.sagemaker(...): the package smdebug_rulesconfig defines the built-in rules; "
+            f"write it under spec.sagemaker.{cls._field}.rules, with rule_to_invoke among its parameters"
         )
 
 
-class ProfilerRule:
+class ProfilerRule(Rule):
     """sagemaker.debugger.ProfilerRule, as above."""
 
-    @staticmethod
-    def custom(*given: object, **named: object) -> Shape:
-        return CustomProfilerRule(*given, **named)
-
-    @staticmethod
-    def sagemaker(*_: object, **__: object) -> Unknown:
-        raise Refused(
-            "ProfilerRule.sagemaker(...): what a built-in rule asks for stands in the package smdebug_rulesconfig; "
-            "write it under spec.sagemaker.profiler.rules, with rule_to_invoke among its parameters"
-        )
+    _custom = CustomProfilerRule
+    _field = "profiler"
 
 
 RETRIEVE = (
@@ -100,9 +95,9 @@ RETRIEVE = (
 """image_uris.retrieve's parameters after framework and region, in their order (SDK 2.257.7)."""
 
 
-def retrieve(framework: str, region: str | None = None, *given: object, **named: object) -> str:
-    """sagemaker.image_uris.retrieve, of training images: muster knows them."""
-    arguments = bound("image_uris.retrieve", RETRIEVE, given, named)
+def retrieve(framework: str, region: str | None = None, *positional: object, **named: object) -> str:
+    """sagemaker.image_uris.retrieve, for training images: muster knows their addresses."""
+    arguments = bound("image_uris.retrieve", RETRIEVE, positional, named)
     scope = arguments.get("image_scope")
     if scope not in {None, "training"}:
         return str(world().unknown(f"image_uris.retrieve({framework!r}, image_scope={scope!r})"))

@@ -1,4 +1,4 @@
-"""The process of a launch script: runs it with the stand-in, behind the walls, and says how that ended."""
+"""The process of a launch script: run it with the stand-in, behind the guards, and report how it ended."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Part(TypedDict):
 
 
 class Order(TypedDict):
-    """What to run: the script's parts in their order, its folder and arguments, and what is known of AWS."""
+    """What to run: the script's parts in order, its folder and arguments, and the account's facts."""
 
     parts: list[Part]
     folder: str
@@ -39,10 +39,10 @@ class Order(TypedDict):
 
 def main(out: int, answers: int) -> None:
     """Read an order from the descriptor `answers`, run it, and write what happens to the descriptor `out`."""
-    with os.fdopen(out, "w", encoding="utf-8") as said, os.fdopen(answers, encoding="utf-8") as told:
-        order: Order = json.loads(told.readline())
+    with os.fdopen(out, "w", encoding="utf-8") as reports, os.fdopen(answers, encoding="utf-8") as answer_file:
+        order: Order = json.loads(answer_file.readline())
         names = [part["name"] for part in order["parts"]]
-        recorder = Recorder(said, told, names)
+        recorder = Recorder(reports, answer_file, names)
         world.begin(world.World(recorder, Facts(order["region"], order["account"], order["role"])))
         modules.install()
         walls.close()
@@ -54,13 +54,13 @@ def main(out: int, answers: int) -> None:
 
 
 def _run_to_its_end(order: Order) -> BaseException | None:
-    """What went wrong; None when nothing did."""
+    """Run the script; return the exception that ended it, or None."""
     try:
         _run(order)
         _await_threads()
     except SystemExit as leave:
         return RAISED[0] if RAISED else leave if leave.code not in {None, 0} else None
-    except BaseException as problem:  # noqa: BLE001 - whatever the script ends by is said
+    except BaseException as problem:  # noqa: BLE001 - report any exception of the script
         return problem
     return RAISED[0] if RAISED else None
 
@@ -76,11 +76,11 @@ def _run(order: Order) -> None:
         lines = part["text"].splitlines(keepends=True)
         linecache.cache[part["name"]] = (len(part["text"]), None, lines, part["name"])
         code = compile(part["text"], part["name"], "exec", dont_inherit=True)
-        exec(code, vars(main_module))  # noqa: S102 - running the user's script is what this is for
+        exec(code, vars(main_module))  # noqa: S102 - this module's purpose is to run the user's script
 
 
 def _await_threads() -> None:
-    """As Python does before it ends: a script may start its jobs in threads."""
+    """Wait as Python does at exit: a script may start its jobs in threads."""
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()
@@ -100,10 +100,10 @@ def _syntax_place(problem: BaseException) -> str:
 
 
 def _said(problem: BaseException) -> str:
-    said = "".join(traceback.format_exception_only(type(problem), problem)).strip()
+    text = "".join(traceback.format_exception_only(type(problem), problem)).strip()
     if isinstance(problem, KeyError) and _asked_environment(problem):
-        return f"{said}: the script gets no variable of yours but what --env names: give --env {problem.args[0]}"
-    return said
+        return f"{text}: the script gets only the variables that --env names: add --env {problem.args[0]}"
+    return text
 
 
 def _asked_environment(problem: BaseException) -> bool:
@@ -112,7 +112,7 @@ def _asked_environment(problem: BaseException) -> bool:
 
 
 class Notebook:
-    """What `get_ipython()` gives in scripts that were notebooks: files are noted, all other magic is left out."""
+    """The object that `get_ipython()` returns: it records files and skips all other magic."""
 
     def run_cell_magic(self, magic: str, line: str, cell: str) -> None:
         """`%%magic line`, and the cell below it."""
@@ -136,4 +136,4 @@ class Notebook:
         return world.world().unknown(f"!{command}")
 
     def _left_out(self, text: str) -> None:
-        world.world().recorder.warn(f"{text.strip()} is left out")
+        world.world().recorder.warn(f"{text.strip()} is skipped")

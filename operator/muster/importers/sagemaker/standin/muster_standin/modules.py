@@ -1,4 +1,4 @@
-"""Which module of the SDK's and of boto3's has what, and the finder that hands them out before Python looks on."""
+"""The stand-in's modules of the SDK and boto3, and the finder that serves them before installed ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OURS = ("boto3", "botocore", "sagemaker", "sagemaker_core")
 
 
 def _base_name(base: str, *_: object, **__: object) -> str:
-    # the SDK adds the time; a job's file says the same thing every day
+    # the SDK adds the time; a job's file should not change every day
     return base
 
 
@@ -76,11 +76,11 @@ _CONTENT: Mapping[str, Mapping[str, object]] = {
     "sagemaker.train.distributed": trainer.DISTRIBUTED,
     "sagemaker.train.model_trainer": _TRAINER,
 }
-"""The names that scripts of training jobs import, of SDK 2.257.7 and SDK 3.27.0. All others are unknown things."""
+"""The names that scripts for training jobs import, of SDK 2.257.7 and SDK 3.27.0. All others are unknown values."""
 
 
 class StandIn(ModuleType):
-    """A module of which each name that isn't about training is something unknown."""
+    """A module in which each name that isn't about training is an unknown value."""
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
@@ -92,7 +92,7 @@ class StandIn(ModuleType):
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the stand-in before what is installed."""
+    """Finds the stand-in before installed packages."""
 
     def find_spec(
         self,
@@ -114,5 +114,5 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install() -> None:
-    """Stand in for the SDK and boto3 from now on."""
+    """Replace the SDK and boto3 from now on."""
     sys.meta_path.insert(0, Finder())

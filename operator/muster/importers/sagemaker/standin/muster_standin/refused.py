@@ -1,13 +1,13 @@
-"""What a launch script can't do under `muster import`."""
+"""Errors for what a launch script can't do under `muster import`."""
 
 from __future__ import annotations
 
 RAISED: list[Refused] = []
-"""All refusals so far: a script that catches one has lost a job all the same."""
+"""All refusals so far: a script that catches one has still lost a job."""
 
 
 class Refused(Exception):
-    """The script asks for something that has no place in a job's file; the message says what, and what to do."""
+    """The script does something that a job's file can't express; the message says what, and what to do."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -15,14 +15,14 @@ class Refused(Exception):
 
 
 class NotGiven(ValueError):
-    """A fact of the account that nobody told muster.
+    """The user did not set a fact of the account.
 
-    The SDK raises ValueError where it finds no role, and scripts have something else to try then.
+    A ValueError, as the SDK's without a role: scripts catch it and try something else.
     """
 
 
 class NotAllowed(PermissionError):
-    """The script, or a library of its, wants to reach a network or to start a program.
+    """The script, or one of its libraries, wants to open a connection or start a program.
 
-    An OSError, as from a machine that lacks both: libraries that can do without go on.
+    An OSError, as on a machine without network: libraries with a fallback continue.
     """

@@ -1,4 +1,4 @@
-"""In the place of the SDK's Session: where things are, and uploads that are left to the user."""
+"""The stand-in for the SDK's Session: region and bucket. It leaves uploads to the user."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ PARAMETERS = (
 class Session:
     """sagemaker.Session: region, bucket, prefix."""
 
-    def __init__(self, *given: object, **named: object) -> None:
-        arguments = bound("sagemaker.Session", PARAMETERS, given, named)
+    def __init__(self, *positional: object, **named: object) -> None:
+        arguments = bound("sagemaker.Session", PARAMETERS, positional, named)
         boto = arguments.get("boto_session")
         if boto is not None and not isinstance(boto, BotoSession):
             raise Refused("sagemaker.Session(boto_session=...): a boto3.Session() is expected")
@@ -66,7 +66,7 @@ class Session:
         callback: object = None,  # noqa: ARG002 - the SDK's signature
         extra_args: object = None,  # noqa: ARG002 - the SDK's signature
     ) -> str:
-        """The URI that the upload would have; the files stay where they are."""
+        """Return the URI that the upload would have; the files stay in place."""
         path = str(path)
         if bucket is None:
             bucket, key_prefix = self.default_bucket(), "/".join(filter(None, (self.default_bucket_prefix, key_prefix)))
@@ -81,7 +81,7 @@ class Session:
     def upload_string_as_file_body(self, body: str, bucket: str, key: str, kms_key: str | None = None) -> str:  # noqa: ARG002 - the SDK's signature
         """The URI that the text would have."""
         uri = f"s3://{bucket}/{key}"
-        world().recorder.warn(f"{uri} is not written: put its text there before the job starts")
+        world().recorder.warn(f"{uri} is not written: upload its text before the job starts")
         return uri
 
     def __getattr__(self, name: str) -> Unknown:
@@ -110,7 +110,7 @@ class S3Uploader:
 
 
 def s3_path_join(*parts: str | None, with_end_slash: bool = False) -> str:
-    """sagemaker.s3.s3_path_join: one slash between two parts, however many they bring."""
+    """sagemaker.s3.s3_path_join: join the parts with single slashes."""
     joined = re.sub("/+", "/", "/".join(part for part in parts if part)).strip("/")
     joined = re.sub("^s3:/?", "s3://", joined)
     return f"{joined}/" if with_end_slash and joined and not joined.endswith("/") else joined
@@ -122,15 +122,15 @@ def _divided(uri: str) -> tuple[str, str]:
 
 
 def _is_folder(path: str) -> bool:
-    """Whether a folder would be uploaded, not a file; the notebook may have made it. Raises `Refused`."""
-    there, written = Path(path).resolve(), world().written
-    if there.is_dir() or any(there in file.parents for file in written):
+    """Whether the path is a folder, maybe one that the notebook writes; False for a file. Raises `Refused`."""
+    there, notebook_files = Path(path).resolve(), world().written
+    if there.is_dir() or any(there in file.parents for file in notebook_files):
         return True
-    if there.exists() or there in written:
+    if there.exists() or there in notebook_files:
         return False
     raise Refused(
         f"upload_data({path!r}): there is neither a file nor a folder of this name here, and the URI depends on which "
-        "it is: import the script where the data lies, or make an empty one"
+        "it is: run `muster import` in the folder with the data, or create an empty file or folder"
     )
 
 

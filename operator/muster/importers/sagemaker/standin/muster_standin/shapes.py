@@ -1,4 +1,4 @@
-"""Values that a launch script builds for estimators and trainers: classes with nothing but their arguments."""
+"""Configuration values that a launch script passes to estimators and trainers: classes that only keep arguments."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from .arguments import bound
 
 
 class Shape:
-    """A value whose attributes are its arguments; one that wasn't given is None."""
+    """A value whose attributes are its arguments; None for each that the script did not set."""
 
     names: tuple[str, ...] = ()
     positional = True
 
-    def __init__(self, *given: object, **named: object) -> None:
+    def __init__(self, *positional: object, **named: object) -> None:
         owner = type(self).__name__
-        if given and not self.positional:
-            bound(owner, (), given, {})
-        vars(self).update(_given=bound(owner, self.names, given, named))
+        if positional and not self.positional:
+            bound(owner, (), positional, {})
+        vars(self).update(_given=bound(owner, self.names, positional, named))
 
     def given(self) -> dict[str, object]:
-        """What was given, by name, as it is now."""
+        """The arguments by name, with their current values."""
         return dict(vars(self)["_given"])
 
     def __getattr__(self, name: str) -> object:

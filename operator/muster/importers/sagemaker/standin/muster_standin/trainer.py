@@ -1,4 +1,4 @@
-"""In the place of SDK 3's ModelTrainer: it keeps what it is given, and hands it over when `train` is called."""
+"""The stand-in for SDK 3's ModelTrainer: it keeps its arguments and records them when the script calls `train`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _DISTRIBUTED = {
         "random_seed",
     ),
 }  # fmt: skip
-"""Those of sagemaker.train.distributed."""
+"""The classes of sagemaker.train.distributed."""
 
 CONFIGS: dict[str, type[Shape]] = {name: shape(name, fields, positional=False) for name, fields in _CONFIGS.items()}
 DISTRIBUTED: dict[str, type[Shape]] = {
@@ -79,7 +79,7 @@ DISTRIBUTED: dict[str, type[Shape]] = {
 
 
 class Mode(Enum):
-    """Where SDK 3 runs a job."""
+    """Where SDK 3 runs a training job."""
 
     LOCAL_CONTAINER = "LOCAL_CONTAINER"
     SAGEMAKER_TRAINING_JOB = "SAGEMAKER_TRAINING_JOB"
@@ -88,9 +88,9 @@ class Mode(Enum):
 class ModelTrainer:
     """sagemaker.train.ModelTrainer."""
 
-    def __init__(self, *given: object, **named: object) -> None:
-        if given:
-            bound("ModelTrainer", (), given, {})
+    def __init__(self, *positional: object, **named: object) -> None:
+        if positional:
+            bound("ModelTrainer", (), positional, {})
         arguments = bound("ModelTrainer", NAMES, (), named)
         check_session("ModelTrainer", arguments.get("sagemaker_session"))
         vars(self).update(_arguments=arguments, _latest_training_job=None)
@@ -149,8 +149,8 @@ class ModelTrainer:
         arguments = dict(vars(self)["_arguments"])
         session = arguments.pop("sagemaker_session", None)
         if arguments.pop("training_mode", Mode.SAGEMAKER_TRAINING_JOB) not in {Mode.SAGEMAKER_TRAINING_JOB, None}:
-            raise Refused("ModelTrainer(training_mode=...): a job in local containers has nothing to import")
-        arguments.pop("local_container_root", None)  # where those would write
+            raise Refused("ModelTrainer(training_mode=...): muster can't import a job in local containers")
+        arguments.pop("local_container_root", None)  # only for local containers
         call = {} if input_data_config is None else {"input_data_config": input_data_config}
         record = {
             "arguments": {name: encoded(value, f"ModelTrainer({name}=...)") for name, value in arguments.items()},
@@ -164,11 +164,9 @@ class ModelTrainer:
     @classmethod
     def from_recipe(cls, *_: object, **__: object) -> Unknown:
         raise Refused(
-            "ModelTrainer.from_recipe(...): recipes are fetched when the script runs; muster has no field for them"
+            "ModelTrainer.from_recipe(...): the SDK downloads recipes at run time; muster has no field for them"
         )
 
     @classmethod
     def from_jumpstart_config(cls, *_: object, **__: object) -> Unknown:
-        raise Refused(
-            "ModelTrainer.from_jumpstart_config(...): what it trains is looked up in AWS when the script runs"
-        )
+        raise Refused("ModelTrainer.from_jumpstart_config(...): the SDK looks up the model in AWS at run time")

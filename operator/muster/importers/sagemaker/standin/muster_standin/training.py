@@ -1,4 +1,4 @@
-"""What a script sees of a training job that it believes to have started."""
+"""The training job that a script sees after `fit` or `train`; nothing runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .world import world
 
 
 class Training:
-    """estimator.latest_training_job: its name as far as the script gave one; it is complete at once."""
+    """estimator.latest_training_job: it has the script's name for it and is complete at once."""
 
     def __init__(self, origin: str, name: str) -> None:
         self._origin = origin
@@ -22,7 +22,7 @@ class Training:
     job_name = training_job_name = name
 
     def wait(self, *_: object, **__: object) -> None:
-        """Nothing runs."""
+        """Return at once: nothing runs."""
 
     def describe(self) -> Description:
         return Description(f"{self._origin}.latest_training_job.describe()")
@@ -34,7 +34,7 @@ class Training:
 
 
 class Description(dict[str, object]):
-    """DescribeTrainingJob's answer: a job that is over, so that no script waits for it; all else is unknown."""
+    """The response of DescribeTrainingJob: status Completed, so that no script waits; other fields are unknown."""
 
     def __init__(self, origin: str) -> None:
         super().__init__(TrainingJobStatus="Completed", SecondaryStatus="Completed")
@@ -45,14 +45,14 @@ class Description(dict[str, object]):
 
 
 def check_session(owner: str, session: object) -> None:
-    """Raises `Refused` for a session that isn't one of training jobs, such as a pipeline's."""
+    """Raise `Refused` for a session of another kind, such as a pipeline's."""
     if session is not None and not isinstance(session, Session):
-        found = session.origin if isinstance(session, Unknown) else type(session).__name__
-        raise Refused(f"{owner}(sagemaker_session=...): found {found}; a sagemaker.Session() is expected")
+        result = session.origin if isinstance(session, Unknown) else type(session).__name__
+        raise Refused(f"{owner}(sagemaker_session=...): found {result}; a sagemaker.Session() is expected")
 
 
 def session_facts(session: object) -> dict[str, object]:
-    """Region, bucket and prefix, as far as the script said them itself."""
+    """Region, bucket and prefix, as far as the script sets them."""
     if not isinstance(session, Session):
         return {}
     facts = {

@@ -1,4 +1,4 @@
-"""Values that only AWS could give: they may be passed around, and never end up in a job's file."""
+"""Values that only AWS knows: the script may pass them around, but a job's file can't contain them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _LAUNCHES = frozenset(
         "upsert",
     }
 )
-"""Methods that start training. Called on something unknown they would be jobs that nobody imports."""
+"""Methods that start training. On an unknown value, `muster import` would miss their jobs."""
 
 
 def unknown_origin(text: str) -> str | None:
-    """Where the unknown part of a text comes from."""
-    found = _MARK.search(text)
-    return found[1] if found else None
+    """The origin of an unknown value inside a text."""
+    match = _MARK.search(text)
+    return match[1] if match else None
 
 
 class Unknown:
-    """Something of the SDK's or of boto3's that isn't about training: takes any use, and has no value.
+    """An object of the SDK or boto3 that isn't about training: it accepts every operation, and has no value.
 
-    `origin` says in code how the script came by it.
+    `origin` is the expression from which the script got it.
     """
 
     def __init__(self, recorder: Recorder, origin: str) -> None:
@@ -48,24 +48,24 @@ class Unknown:
         return self._next(f".{name}")
 
     def __setattr__(self, name: str, value: object) -> None:
-        """A setting of something that isn't there."""
+        """Ignore attributes of an unknown value."""
 
     def __call__(self, *_: object, **__: object) -> Unknown:
         method = self.origin.rpartition(".")[2]
         if method in _LAUNCHES or self.origin.endswith("TrainingJob.create"):
             raise Refused(
-                f"{self.origin}() starts something that muster import doesn't know; it knows Estimator, PyTorch, "
-                "TensorFlow and HuggingFace of SDK 2, and ModelTrainer of SDK 3"
+                f"{self.origin}() starts something that `muster import` does not support; it supports Estimator, "
+                "PyTorch, TensorFlow and HuggingFace of SDK 2, and ModelTrainer of SDK 3"
             )
-        if method[:1].islower():  # what a class makes, only its methods would send
-            vars(self)["_recorder"].warn(f"{self.origin}() is left out: only training jobs are imported")
+        if method[:1].islower():  # creating an object sends nothing, only its methods would
+            vars(self)["_recorder"].warn(f"{self.origin}() is skipped: muster imports only training jobs")
         return self._next("()")
 
     def __getitem__(self, key: object) -> Unknown:
         return self._next(f"[{key!r}]")
 
     def __setitem__(self, key: object, value: object) -> None:
-        """An entry of something that isn't there."""
+        """Ignore entries of an unknown value."""
 
     def __iter__(self) -> Iterator[Unknown]:
         return iter(())

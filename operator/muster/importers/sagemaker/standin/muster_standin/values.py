@@ -1,4 +1,4 @@
-"""What estimators and trainers were given, as JSON that another process can read."""
+"""Encode the arguments of estimators and trainers as JSON for the parent process."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .shapes import Shape
 from .unknown import Unknown, unknown_origin
 
 SHAPE = "$shape"
-"""The key that tells a value that was built by a class from a dictionary of the script's."""
+"""The key that marks an object of an SDK class, as opposed to the script's own dictionaries."""
 
 
 def encoded(value: object, where: str) -> object:
-    """The value as JSON. Raises `Refused`, which names `where` it was found, for what has no place in a file."""
+    """Encode the value as JSON. Raises `Refused` with `where` for a value that a file can't contain."""
     if isinstance(value, Unknown):
         raise _unknown(where, value.origin)
     if isinstance(value, enum.Enum):
@@ -54,4 +54,4 @@ def _key(key: object, where: str) -> str:
 
 
 def _unknown(where: str, origin: str) -> Refused:
-    return Refused(f"{where}: its value comes from {origin}, which muster import doesn't ask; write the value itself")
+    return Refused(f"{where}: its value comes from {origin}, which `muster import` can't call; write the value itself")

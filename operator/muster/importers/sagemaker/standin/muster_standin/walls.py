@@ -1,4 +1,7 @@
-"""Nothing leaves this process: Python opens no connection and starts no program; where Linux lets it, no network."""
+"""Guards that keep a launch script from opening connections and starting programs.
+
+On Linux, a network namespace isolates libraries that open connections without Python, too.
+"""
 
 from __future__ import annotations
 
@@ -39,29 +42,32 @@ _CLONE_NEWNET = 0x40000000
 
 
 def close() -> None:
-    """Shut this process off, for as long as it lives."""
+    """Install the guards for the rest of the process."""
     _leave_network()
     sys.addaudithook(_refuse)
 
 
 def _refuse(event: str, arguments: tuple[object, ...]) -> None:
     if event in _NETWORK:
-        raise NotAllowed(f"muster import lets a launch script reach no network ({event}{_shown(arguments)})")
+        raise NotAllowed(f"`muster import` does not let a launch script use the network ({event}{_shown(arguments)})")
     if event in _PROGRAMS:
         raise NotAllowed(
-            f"muster import lets a launch script start no program ({event}{_shown(arguments)}); give it the value that "
-            "it wants from there, such as with --env NAME=VALUE"
+            f"`muster import` does not let a launch script start a program ({event}{_shown(arguments)}); pass in the "
+            "value that the script needs, such as with --env NAME=VALUE"
         )
 
 
 def _shown(arguments: tuple[object, ...]) -> str:
-    # the first is a socket object, or a program; of connections the address says more
+    # the first argument may be a socket or a program; for connections the address is the useful part
     texts = [str(argument) for argument in arguments if isinstance(argument, (str, int, tuple, list))]
     return f": {texts[0][:100]}" if texts else ""
 
 
 def _leave_network() -> None:
-    """For libraries that open connections without Python. Not everywhere allowed: then Python's own wall has to do."""
+    """Enter a new network namespace, for libraries that open connections without Python.
+
+    Some systems forbid it; then only the audit hook guards the process.
+    """
     if sys.platform != "linux":
         return
     user, group = os.getuid(), os.getgid()

@@ -1,4 +1,4 @@
-"""What every part of the stand-in shares while a script runs."""
+"""The shared state of the stand-in while a script runs."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from .unknown import Unknown
 
 @dataclass(frozen=True)
 class World:
-    """The line out, what is known of AWS, and the files that the notebook would have written by now."""
+    """The recorder, the account's facts, and the files that the notebook would have written so far."""
 
     recorder: Recorder
     facts: Facts
     written: set[Path] = field(default_factory=set)
 
     def unknown(self, origin: str) -> Unknown:
-        """Something that only AWS, or a part of the SDK that isn't about training, could give."""
+        """Return a value that only AWS, or a part of the SDK that isn't about training, could provide."""
         return Unknown(self.recorder, origin)
 
 
-_begun: list[World] = []
+_current: list[World] = []
 
 
 def begin(world: World) -> None:
-    """Make this the world of the process, before the script's first line."""
-    _begun[:] = [world]
+    """Set the world of the process, before the script's first line."""
+    _current[:] = [world]
 
 
 def world() -> World:
-    """The world of the process: the SDK's classes are made by the script, which can't hand it on."""
-    return _begun[0]
+    """The world of the process: the script creates the SDK's objects, so nothing could pass it to them."""
+    return _current[0]

@@ -1,0 +1,63 @@
+"""The field `tenancy` of the operator's configuration: what jobs of a namespace may use outside of it.
+
+Values are compared literally, without patterns: a pattern for one team's buckets may match others' names, too, and any
+AWS user can create a bucket of any name. `*` alone stands for all, and only for namespaces, buckets and hosts.
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from muster.api.spec.model import Model
+from muster.api.spec.sagemaker.spec import ROLE_PATTERN
+
+ALL = "*"
+MAX_TENANTS = 1000
+MAX_GRANTS = 500
+
+_NAMESPACE = r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?|[*])$"
+_BUCKET = r"^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9]|[*])$"
+_PREFIX = r"^([^/\x00-\x1f\\?#]+/)+$"
+_HOST = r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*(:[0-9]{1,5})?|[*])$"
+_AWS_RESOURCE = r"^(arn:aws[a-z-]*:|subnet-|sg-|fs-|alias/|(mrk-)?[0-9a-f]{8,})[A-Za-z0-9:/_.+=,@-]*$"
+"""An ARN, or an id of a subnet, security group, file system or KMS key."""
+
+Namespace = Annotated[str, Field(pattern=_NAMESPACE)]
+Prefix = Annotated[str, Field(pattern=_PREFIX, max_length=1024)]
+Role = Annotated[str, Field(pattern=ROLE_PATTERN, max_length=2048)]
+AwsResource = Annotated[str, Field(pattern=_AWS_RESOURCE, max_length=2048)]
+Host = Annotated[str, Field(pattern=_HOST, max_length=260)]
+
+
+class BucketGrant(Model):
+    """A bucket, or folders of it."""
+
+    name: str = Field(description="The bucket; * for all.", pattern=_BUCKET, max_length=63)
+    prefixes: Annotated[tuple[Prefix, ...], Field(max_length=MAX_GRANTS)] = Field(
+        default=(), description="Only keys that begin with one of these, each of which ends in /; unset: all keys."
+    )
+
+
+class Tenant(Model):
+    """What jobs of some namespaces may use. Several entries for one namespace add up."""
+
+    namespaces: Annotated[tuple[Namespace, ...], Field(min_length=1, max_length=MAX_GRANTS)] = Field(
+        description="The namespaces; * for all."
+    )
+    buckets: Annotated[tuple[BucketGrant, ...], Field(max_length=MAX_GRANTS)] = Field(
+        default=(), description="Buckets of Amazon S3 that jobs may read and write."
+    )
+    git_hosts: Annotated[tuple[Host, ...], Field(max_length=MAX_GRANTS)] = Field(
+        default=(), description="Git hosts for spec.source.git, with the port if it isn't 443; * for all."
+    )
+    roles: Annotated[tuple[Role, ...], Field(max_length=MAX_GRANTS)] = Field(
+        default=(), description="Roles of training jobs: spec.sagemaker.role."
+    )
+    assume_role_arns: Annotated[tuple[Role, ...], Field(max_length=MAX_GRANTS)] = Field(
+        default=(), description="Roles that muster may assume to create training jobs: spec.sagemaker.assumeRoleArn."
+    )
+    aws_resources: Annotated[tuple[AwsResource, ...], Field(max_length=MAX_GRANTS)] = Field(
+        default=(),
+        description="Other AWS resources that training jobs may name, in the form that jobs use: KMS keys, subnets, "
+        "security groups, file systems, training plans, and the AWS Lambda function of a registry.",
+    )

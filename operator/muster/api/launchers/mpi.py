@@ -1,0 +1,28 @@
+"""`spec.launcher.mpi`."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from muster.api.launchers.base import Launcher, LauncherArgument
+
+
+class Mpi(Launcher):
+    """Run mpirun on node 0; it starts the ranks of all nodes through muster's agents, without ssh."""
+
+    takes_mpirun: ClassVar[bool] = True
+    runs_on_first_node: ClassVar[bool] = True
+    has_program: ClassVar[bool] = True
+    is_for_sagemaker: ClassVar[bool] = True
+
+    implementation: Literal["Auto", "OpenMPI", "IntelMPI", "MPICH"] = Field(
+        default="Auto", description="The MPI implementation; Auto: node 0 runs `mpirun --version` to find out."
+    )
+    args: Annotated[tuple[LauncherArgument, ...], Field(max_length=64)] = Field(
+        default=(),
+        description="More arguments for mpirun. Options that muster sets itself are refused. If the command is itself "
+        "an mpirun, write its options there.",
+    )
+
+    def arguments(self) -> tuple[str, ...]:
+        return self.args

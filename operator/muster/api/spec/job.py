@@ -1,0 +1,247 @@
+"""The resource's spec as types. `make generate` writes the CRD in `crds/` from them, with their descriptions."""
+
+from functools import cached_property
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, WithJsonSchema
+
+from muster.api.backends import BACKENDS, BackendName, BackendTraits
+from muster.api.spec import node_ranges
+from muster.api.spec.agent import Agent
+from muster.api.spec.data import Checkpoint, Input, Output
+from muster.api.spec.failure_policy import FailurePolicy
+from muster.api.spec.launcher import LauncherSpec
+from muster.api.spec.model import FREE, KubernetesObject, Model
+from muster.api.spec.node_pool import NodePool
+from muster.api.spec.node_ranges import NodeRanges
+from muster.api.spec.queue import Queue
+from muster.api.spec.sagemaker.spec import SageMaker
+from muster.api.spec.source import Source
+
+MAX_HYPERPARAMETERS = 100
+MAX_QUANTITIES = 32
+
+Hyperparameters = Annotated[
+    dict[str, str | int | float | bool],
+    Field(max_length=MAX_HYPERPARAMETERS),
+    WithJsonSchema({"type": "object", "maxProperties": MAX_HYPERPARAMETERS, FREE: True}),
+]
+"""A CRD schema can't express "text, number or boolean": muster validates the values itself.
+
+CEL can still compare a map whose values have no schema.
+"""
+
+Quantities = Annotated[
+    dict[str, str | int | float],
+    Field(max_length=MAX_QUANTITIES),
+    WithJsonSchema({"type": "object", "maxProperties": MAX_QUANTITIES, FREE: True}),
+]
+"""As in a container. A schema's int-or-string would reject the 0.5 that a container accepts."""
+
+Argument = Annotated[str, Field(max_length=32768)]
+"""One argument. Linux allows 128 KiB; a longer script belongs in a file."""
+
+MAX_DEADLINE_SECONDS = 31_536_000
+"""A year: a longer time is probably a mistake."""
+
+MAX_METRICS = 40
+"""Metrics of one job: the status and `muster status` show a line for each."""
+
+MAX_WORLD = 100_000
+"""Ranks of one job. The rank store and the status are sized for this number."""
+
+
+class EnvVar(Model):
+    """An environment variable of every rank."""
+
+    name: str = Field(
+        description="The variable's name: letters, digits, _ . and -, not beginning with a digit.",
+        pattern=r"^[A-Za-z_.-][A-Za-z0-9_.-]*$",
+        max_length=256,
+    )
+    value: str = Field(default="", description="Its value. Secrets belong in valueFrom.", max_length=32768)
+    value_from: KubernetesObject | None = Field(
+        default=None,
+        description="The value's source, as in a container: secretKeyRef, configMapKeyRef, fieldRef or "
+        "resourceFieldRef. `muster run` reads the variable from your own environment.",
+    )
+
+
+class Metric(Model):
+    """A number read from the ranks' output."""
+
+    name: str = Field(description="The metric's name in status.progress.metrics.", min_length=1, max_length=63)
+    regex: str = Field(description="A regular expression; its first group is the number.", min_length=1, max_length=500)
+
+
+class Resources(Model):
+    """Resource requests and limits of the ranks' container on each node."""
+
+    limits: Quantities = Field(default_factory=dict, description="At most this, by resource: 8, 0.5, 500m, 64Gi.")
+    requests: Quantities = Field(default_factory=dict, description="At least this; unset: the limits.")
+    claims: tuple[KubernetesObject, ...] = Field(
+        default=(), description="Claims of dynamic resource allocation.", max_length=32
+    )
+
+
+class NodeOverride(Model):
+    """A partial pod template for some nodes."""
+
+    nodes: str = Field(
+        description="Node ranks as ranges: 0 or 0-3,7.",
+        pattern=r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$",
+        max_length=256,
+    )
+    template: KubernetesObject = Field(description="A partial pod template, merged after spec.template.")
+
+    @cached_property
+    def ranges(self) -> NodeRanges:
+        """`nodes`, parsed once: rendering each pod uses it."""
+        return node_ranges.parse(self.nodes)
+
+
+class Network(Model):
+    """The network between the ranks."""
+
+    interface: str = Field(
+        default="Auto",
+        description="The ranks' network interface: Auto (the route to the operator, or a better network that all nodes "
+        "share), names (eth1) and prefixes (ib*), of which the first that exists on a node is used, excluded prefixes "
+        "(^docker,lo), or an address range (10.0.0.0/16, fd00::/8).",
+        min_length=1,
+        max_length=256,
+    )
+    efa: Literal["Auto", "All", "None"] = Field(
+        default="Auto",
+        description="The EFA devices of a node. Auto: all, if the job has several nodes and each uses all GPUs or "
+        "Neuron chips of its Kubernetes node.",
+    )
+    check: bool = Field(
+        default=False,
+        description="Measure the network between the nodes before the ranks start, for some seconds. The status "
+        "and an event name a node that is 10 times slower than the median; the job continues.",
+    )
+
+
+class Spec(Model):
+    """What the job is and how it runs."""
+
+    backend: BackendName = Field(
+        default="Kubernetes",
+        description="What runs the applied job: the cluster's pods, or Amazon SageMaker. `muster run` runs it on your "
+        "machine.",
+    )
+    suspend: bool = Field(
+        default=False,
+        description="Stop the ranks and delete the pods; false starts the job from the beginning. Meanwhile the whole "
+        "spec may change.",
+    )
+    nodes: int = Field(default=1, description="How many nodes the job runs on.", ge=1, le=10000)
+    procs_per_node: Literal["Auto"] | Annotated[int, Field(ge=1, le=128)] = Field(
+        default="Auto", description="Ranks on each node; Auto: one for each of its GPUs or Neuron cores, else 1."
+    )
+    launcher: LauncherSpec = Field(description="How the ranks are started: exactly one of its fields.")
+    image: str | None = Field(
+        default=None,
+        description="The image of the ranks' container. Unset: the one of container `trainer` in template.",
+        min_length=1,
+        max_length=1024,
+    )
+    command: Annotated[tuple[Argument, ...], Field(min_length=1, max_length=256)] = Field(
+        description="The training command. The image's entry point is not used."
+    )
+    source: Source | None = Field(
+        default=None, description="Code that isn't in the image; unset: the image has all code."
+    )
+    env: Annotated[tuple[EnvVar, ...], Field(max_length=256)] = Field(
+        default=(), description="Environment of the ranks. Rendezvous variables are refused: muster sets them."
+    )
+    resources: Resources = Field(
+        default_factory=Resources, description="Resource requests and limits of the ranks' container on each node."
+    )
+    hyperparameters: Hyperparameters = Field(
+        default_factory=dict,
+        description="Text, numbers and booleans: muster appends them to the command as --name value, and sets SM_HPS "
+        "and SM_HP_<NAME>.",
+    )
+    metrics: Annotated[tuple[Metric, ...], Field(max_length=MAX_METRICS)] = Field(
+        default=(), description="Numbers read from the ranks' output."
+    )
+    inputs: Annotated[tuple[Input, ...], Field(max_length=20)] = Field(
+        default=(), description="Channels: the data that the ranks read."
+    )
+    output: Output | None = Field(default=None, description="Where muster keeps models and other results.")
+    checkpoint: Checkpoint | None = Field(default=None, description="Where muster keeps checkpoints.")
+    node_pool: NodePool | None = Field(
+        default=None, description="The Kubernetes nodes for the job; unset: any that fit the pods' requests."
+    )
+    queue: Queue | None = Field(
+        default=None,
+        description="Gang scheduling: who admits the job as a whole; unset: the default scheduler places pod by pod.",
+    )
+    network: Network = Field(default_factory=Network, description="The network between the ranks.")
+    agent: Agent = Field(default_factory=Agent, description="How muster's agent gets into the pods.")
+    startup_timeout_seconds: int = Field(
+        default=900,
+        description="How long the nodes may take to become ready once all pods are scheduled, and how long scheduled "
+        "pods may wait for the others to be scheduled.",
+        ge=1,
+        le=86400,
+    )
+    active_deadline_seconds: int | None = Field(
+        default=None,
+        description="How long the job may take, from its creation or last resume; unset: no limit.",
+        ge=1,
+        le=MAX_DEADLINE_SECONDS,
+    )
+    failure_policy: FailurePolicy | None = Field(
+        default=None, description="When muster restarts a failed job; unset: never."
+    )
+    clean_pod_policy: Literal["Running", "All", "None"] = Field(
+        default="Running",
+        description="Which pods muster deletes when the job has ended: those that still run, all, or none.",
+    )
+    ttl_seconds_after_finished: int | None = Field(
+        default=None,
+        description="How long after the job's end muster deletes the resource, with everything that it created for the "
+        "job. Unset: never. GitOps tools create a deleted resource again, and the job runs again.",
+        ge=0,
+        le=MAX_DEADLINE_SECONDS,
+    )
+    template: KubernetesObject = Field(
+        default_factory=dict,
+        description="A partial pod template: labels, service account, pull secrets, sidecars, volumes. The ranks run "
+        "in its container `trainer`. muster merges it with its own pod.",
+    )
+    node_overrides: Annotated[tuple[NodeOverride, ...], Field(max_length=64)] = Field(
+        default=(), description="Partial pod templates for some nodes: later ones take precedence."
+    )
+    sagemaker: SageMaker | None = Field(
+        default=None, description="Settings for Amazon SageMaker; used with backend: SageMaker."
+    )
+
+    @property
+    def traits(self) -> BackendTraits:
+        """What is true of all jobs of its backend."""
+        return BACKENDS[self.backend]
+
+
+class Metadata(Model):
+    """The fields of Kubernetes' metadata that muster reads; it ignores the others."""
+
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+    name: str = Field(description="A DNS label of at most 40 characters.", max_length=40)
+    namespace: str = Field(default="default", description="The namespace.")
+    uid: str = Field(default="", description="Set by the API server.")
+    generation: int = Field(default=1, description="Set by the API server.")
+    creation_timestamp: str = Field(
+        default="", alias="creationTimestamp", description="Set by the API server (RFC 3339)."
+    )
+
+
+class Job(Model):
+    """A valid DistributedTrainingJob with all defaults."""
+
+    metadata: Metadata
+    spec: Spec

@@ -1,0 +1,46 @@
+"""`spec.launcher` as a type: the registry of launchers, a field for each."""
+
+from collections.abc import Mapping
+from typing import get_args
+
+from pydantic import Field
+
+from muster.api.launchers.base import Launcher
+from muster.api.launchers.direct import Direct
+from muster.api.launchers.mpi import Mpi
+from muster.api.launchers.per_node import PerNode
+from muster.api.launchers.torchrun import Torchrun
+from muster.api.spec.model import Model
+
+
+class LauncherSpec(Model):
+    """How the ranks start: exactly one of these fields is set."""
+
+    torchrun: Torchrun | None = Field(default=None, description="Run torchrun around the command.")
+    mpi: Mpi | None = Field(
+        default=None,
+        description="Run mpirun on node 0: around the command, or the command itself when that is an mpirun.",
+    )
+    direct: Direct | None = Field(default=None, description="Start the ranks without a launcher.")
+    per_node: PerNode | None = Field(default=None, description="Run the command once a node; it starts the ranks.")
+
+    def fields_set(self) -> Mapping[str, Launcher]:
+        """The launchers that are set, by the names that the resource has for them: one, once the rules are kept."""
+        values = {str(field.alias): getattr(self, name) for name, field in type(self).model_fields.items()}
+        return {name: value for name, value in values.items() if value is not None}
+
+    @property
+    def name(self) -> str:
+        """The chosen launcher's name, which the agents know it by; "" for none."""
+        return next(iter(self.fields_set()), "")
+
+    @property
+    def chosen(self) -> Launcher:
+        """The chosen launcher; an empty one for none."""
+        return next(iter(self.fields_set().values()), Launcher())
+
+
+def launchers(spec: type[LauncherSpec] = LauncherSpec) -> Mapping[str, type[Launcher]]:
+    """Every launcher's type, by the name that the resource has for it."""
+    fields = spec.model_fields.values()
+    return {str(field.alias): kind for field in fields for kind in get_args(field.annotation)[:1]}

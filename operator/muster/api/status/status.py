@@ -1,0 +1,267 @@
+"""The resource's status as types (`status` subresource). muster writes it; people and programs read it."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from muster.api.spec.model import Model
+from muster.api.status.rules import MAX_CONDITIONS
+from muster.api.status.sagemaker import BackendStatus
+
+SUSPENDED = "Suspended"
+SUSPENDING = "Suspending"
+RESUMED = "Resumed"
+"""Reasons of the condition Suspended: it is so; it will be, once nothing is left; it was."""
+
+STOPPING = "Stopping"
+"""Reason of Complete and Failed: one of them will be True for another reason, and isn't yet for this one."""
+
+REFUSED = "Refused"
+"""The phase of a job that was not started, and will not be before its spec is corrected."""
+
+_FINAL = ("Complete", "Failed")
+_BEFORE_THE_START = ("Pending", "Queued", "Starting", REFUSED)
+
+
+class Condition(Model):
+    """A Kubernetes condition (metav1.Condition)."""
+
+    type: str = Field(
+        description="Accepted, Scheduled, Running, Stalled, Suspended, Complete or Failed.", max_length=64
+    )
+    status: str = Field(description="True, False or Unknown.", max_length=7)
+    reason: str = Field(description="Why, as one CamelCase word.")
+    message: str = Field(default="", description="Why, as a sentence.")
+    last_transition_time: str = Field(description="When the status last changed (RFC 3339).")
+    observed_generation: int = Field(default=0, description="The metadata.generation that this condition is about.")
+
+
+class NodeCounts(Model):
+    """The number of nodes."""
+
+    desired: int = Field(description="Nodes that the spec asks for.")
+    ready: int = Field(description="Nodes whose agent is ready or running.")
+
+
+class LinkGroup(Model):
+    """Nodes whose interface has the same name, speed and reason."""
+
+    interface: str = Field(description="The interface's name on these nodes.")
+    speed_mbps: int | None = Field(
+        default=None, description="Its speed in Mbit/s; unset if the driver doesn't report it."
+    )
+    why: str = Field(default="", description="Why the agents chose it.")
+    count: int = Field(description="The number of nodes.")
+    nodes: str = Field(description="Their ranks, as ranges: 0-12,14-31. At most 512 characters, then an ellipsis.")
+
+
+class NodeLink(Model):
+    """A node's network interface and address."""
+
+    node: int = Field(description="The node's rank.")
+    interface: str = Field(description="The interface that its ranks use.")
+    address: str = Field(description="The address at which the other nodes reach it.")
+    speed_mbps: int | None = Field(
+        default=None, description="Its speed in Mbit/s; unset if the driver doesn't report it."
+    )
+    bandwidth_mbps: float | None = Field(
+        default=None, description="What network.check measured, in Mbit/s: the lower of sending and receiving."
+    )
+    round_trip_microseconds: float | None = Field(
+        default=None, description="What network.check measured: the fastest answer from another node."
+    )
+
+
+class SlowNode(Model):
+    """A node whose network is much slower than that of the others."""
+
+    node: int = Field(description="The node's rank.")
+    name: str = Field(description="The node's pod.")
+    bandwidth_mbps: float = Field(description="The lower of sending and receiving, in Mbit/s.")
+    round_trip_microseconds: float = Field(description="The fastest answer from another node.")
+
+
+class NetworkCheck(Model):
+    """The result of network.check, from before the ranks start."""
+
+    measured: int = Field(description="How many nodes were measured.")
+    median_bandwidth_mbps: float | None = Field(default=None, description="Of these nodes, in Mbit/s.")
+    median_round_trip_microseconds: float | None = Field(default=None, description="Of these nodes.")
+    slow_count: int = Field(description="How many nodes are 10 times slower than the median.")
+    slow: tuple[SlowNode, ...] = Field(default=(), description="The slow nodes, slowest first; at most 16.")
+    message: str = Field(description="The result as a sentence, and what could not be measured.")
+
+
+class NetworkStatus(Model):
+    """The network between the ranks, as the agents chose it."""
+
+    groups: tuple[LinkGroup, ...] = Field(
+        default=(), description="Nodes that have reported their interface, largest group first; at most 16 groups."
+    )
+    nodes: tuple[NodeLink, ...] = Field(default=(), description="The address of each node; the first 32.")
+    check: NetworkCheck | None = Field(
+        default=None, description="The result of network.check; unset until all nodes have reported."
+    )
+
+
+class StateRange(Model):
+    """The ranks in one state."""
+
+    state: str = Field(description="Pending, Starting, Running, Succeeded, Failed, Stopped or Unknown.")
+    count: int = Field(description="The number of ranks.")
+    ranks: str = Field(description="Which ranks, as ranges: 0-12,14-31. At most 512 characters, then an ellipsis.")
+
+
+class RankDetail(Model):
+    """A rank with a problem or another notable state."""
+
+    rank: int = Field(description="The global rank.")
+    node: int = Field(description="The node's rank.")
+    pod: str | None = Field(default=None, description="The node's pod, on a cluster.")
+    node_name: str | None = Field(default=None, description="The Kubernetes node that the pod runs on.")
+    state: str = Field(description="The rank's state.")
+    pid: int | None = Field(default=None, description="The rank's process id on its node.")
+    exit_code: int | None = Field(default=None, description="The exit code; unset if a signal ended it.")
+    signal: int | None = Field(default=None, description="The number of the signal that ended it.")
+    reason: str = Field(description="Why it is in this state, as one CamelCase word.")
+    message: str = Field(default="", description="Its last line of output, or another detail.")
+    step: int | None = Field(default=None, description="Optimizer steps that it had completed.")
+    activity: str | None = Field(default=None, description="Its activity: all_reduce, backward, ...")
+    at: str | None = Field(default=None, description="When it ended (RFC 3339).")
+
+
+class StepRange(Model):
+    """Ranks that have completed the same number of optimizer steps."""
+
+    step: int = Field(description="Optimizer steps.")
+    ranks: str = Field(description="Which ranks, as ranges. At most 512 characters, then an ellipsis.")
+
+
+class RankStatus(Model):
+    """All ranks."""
+
+    world: int = Field(description="The number of the job's ranks.")
+    running: int = Field(description="The number of running ranks.")
+    ready: str = Field(
+        description="Running ranks/world, for the RANKS column: 0 of them before the start and after the end."
+    )
+    by_state: tuple[StateRange, ...] = Field(
+        default=(), description="Every rank, by state; the counts add up to world."
+    )
+    by_step: tuple[StepRange, ...] = Field(
+        default=(), description="The ranks' steps, least first: at most 16 groups, the slowest."
+    )
+    details: tuple[RankDetail, ...] = Field(
+        default=(), description="Ranks with a problem or another notable state, first failure first; at most 16."
+    )
+
+
+class Progress(Model):
+    """The job's progress."""
+
+    step: int | None = Field(
+        default=None,
+        description="Optimizer steps that every running rank has completed; unset until a rank has completed one.",
+    )
+    steps_per_second: float | None = Field(default=None, description="The speed over the last steps.")
+    slowest_rank: int | None = Field(default=None, description="The rank with the fewest steps.")
+    metrics: dict[str, float] = Field(
+        default_factory=dict,
+        description="The latest value of each metric: at most 64, those of spec.metrics first, then by name.",
+    )
+    metrics_left_out: int | None = Field(
+        default=None, description="How many more metrics there are; unset when all are shown."
+    )
+    at: str | None = Field(default=None, description="When the step was reached (RFC 3339).")
+
+
+class Placement(Model):
+    """How often muster deleted scheduled pods of the job because others found no place."""
+
+    releases: int = Field(description="How often muster deleted its pods.", ge=1, le=1_000_000)
+    replacement: int = Field(
+        description="muster has deleted the pods with lower replacement numbers.", ge=0, le=1_000_000
+    )
+    released_at: str = Field(description="When muster last deleted them (RFC 3339).")
+
+
+class Status(Model):
+    """The job's observed state."""
+
+    observed_generation: int = Field(default=0, description="The metadata.generation that this status is about.")
+    phase: str = Field(
+        default="Pending",
+        description="Pending, Queued, Starting, Running, Restarting, Suspended, Stopping, "
+        "Refused, Succeeded or Failed.",
+    )
+    message: str = Field(
+        default="", description="One sentence: what the job does now, or which rank failed first and how."
+    )
+    # bounded, because the CRD's rule about changes loops over them
+    conditions: Annotated[tuple[Condition, ...], Field(max_length=MAX_CONDITIONS)] = Field(
+        default=(), description="Accepted, Scheduled, Running, Stalled, Suspended, Complete, Failed."
+    )
+    nodes: NodeCounts | None = Field(default=None, description="The number of nodes.")
+    network: NetworkStatus | None = Field(default=None, description="The network between the ranks.")
+    ranks: RankStatus | None = Field(default=None, description="All ranks.")
+    progress: Progress | None = Field(default=None, description="The job's progress.")
+    placement: Placement | None = Field(
+        default=None, description="Set once muster deleted scheduled pods because not all could be scheduled."
+    )
+    backend: BackendStatus | None = Field(default=None, description="The status of the job in its backend.")
+    attempt: int = Field(default=0, description="How often muster has started the ranks.")
+    start_time: str | None = Field(
+        default=None, description="When muster started the ranks (RFC 3339); unset while the job is suspended."
+    )
+    completion_time: str | None = Field(default=None, description="When the job ended (RFC 3339).")
+
+    def condition(self, kind: str) -> Condition | None:
+        """The condition of this type; None while there is none."""
+        return next((entry for entry in self.conditions if entry.type == kind), None)
+
+    @property
+    def final_condition(self) -> Condition | None:
+        """The condition that says that the job is over: Complete or Failed; None while it isn't."""
+        return next((entry for entry in self.conditions if entry.type in _FINAL and entry.status == "True"), None)
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the job has to end as Failed, once what is left of it has stopped."""
+        return any(entry.type == "Failed" and entry.reason == STOPPING for entry in self.conditions)
+
+    @property
+    def suspension(self) -> Condition | None:
+        """The condition Suspended; None for a job that never was, and was never asked to be."""
+        return self.condition(SUSPENDED)
+
+    @property
+    def is_suspending(self) -> bool:
+        """Whether a suspension is under way: it has to come to its end, whatever the spec says by now."""
+        return self.suspension is not None and self.suspension.reason == SUSPENDING
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether the job is suspended."""
+        return self.suspension is not None and self.suspension.status == "True"
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether the job was suspended, and is no more."""
+        return self.suspension is not None and self.suspension.reason == RESUMED
+
+    @property
+    def was_started(self) -> bool:
+        """Whether the gang was told to start, and was not suspended since.
+
+        Starts are counted: who lost the time of the last one did not undo it. Only a suspension does.
+        """
+        if self.start_time is not None:
+            return True
+        if self.attempt == 0 or self.is_suspended:
+            return False
+        return not self.is_resumed or self.phase not in _BEFORE_THE_START
+
+    @property
+    def current_attempt(self) -> int:
+        """The number of the start that this tells of or, when the gang is to be started (again), the next one."""
+        return max(self.attempt, 1) if self.was_started else self.attempt + 1

@@ -1,0 +1,66 @@
+"""Rules about a resource that go beyond its fields' types: an ordered list, each with its reason.
+
+If CEL can express a rule, the CRD has it with the same message, so that the API server rejects what muster would
+reject. muster checks again: an old CRD may have let something through.
+"""
+
+from collections.abc import Iterator
+
+from muster.api.document import quoted
+from muster.api.spec.job import Spec
+from muster.api.validation.rule import Breach, Rule
+from muster.api.validation.rules.data import DATA_RULES
+from muster.api.validation.rules.environment import ENVIRONMENT_RULES
+from muster.api.validation.rules.failure_policy import FAILURE_POLICY_RULES
+from muster.api.validation.rules.launch import LAUNCH_RULES
+from muster.api.validation.rules.mpi.rules import MPI_RULES
+from muster.api.validation.rules.overrides import OVERRIDE_RULES
+from muster.api.validation.rules.placement import PLACEMENT_RULES
+from muster.api.validation.rules.pods.field_rules import POD_FIELD_RULES
+from muster.api.validation.rules.pods.template import TEMPLATE_RULES
+from muster.api.validation.rules.sagemaker.data import SAGEMAKER_DATA_RULES
+from muster.api.validation.rules.sagemaker.distribution import DISTRIBUTION_RULES
+from muster.api.validation.rules.sagemaker.rules import SAGEMAKER_RULES
+from muster.api.validation.rules.sagemaker.start import START_RULES
+from muster.api.validation.rules.sagemaker.support import SUPPORT_RULES
+from muster.api.validation.rules.source import SOURCE_RULES
+
+
+def _repeated_names(spec: Spec) -> Iterator[Breach]:
+    lists = {
+        "env": [variable.name for variable in spec.env],
+        "metrics": [metric.name for metric in spec.metrics],
+        "inputs": [channel.name for channel in spec.inputs],
+    }
+    for field, names in lists.items():
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                yield Breach((field, index, "name"), f"{quoted(name)} twice")
+
+
+LASTING_RULES: tuple[Rule, ...] = (
+    Rule(
+        places=("spec",),
+        why="One of the two would be lost.",  # the CRD has list maps for it
+        sentence="each name may occur only once; remove or rename one",
+        breaches=_repeated_names,
+    ),
+    *LAUNCH_RULES,
+    *MPI_RULES,
+    *ENVIRONMENT_RULES,
+    *DATA_RULES,
+    *SOURCE_RULES,
+    *TEMPLATE_RULES,
+    *OVERRIDE_RULES,
+    *PLACEMENT_RULES,
+    *SAGEMAKER_RULES,
+    *DISTRIBUTION_RULES,
+    *SUPPORT_RULES,
+    *START_RULES,
+    *SAGEMAKER_DATA_RULES,
+    *FAILURE_POLICY_RULES,
+)
+"""Rules that a job must meet as long as it exists: the rest of muster relies on them."""
+
+RULES: tuple[Rule, ...] = (*LASTING_RULES, *POD_FIELD_RULES)
+"""Rules that a job must meet before it starts."""

@@ -1,0 +1,76 @@
+"""The shape of a partial pod template, as far as muster needs it to merge several of them."""
+
+from collections.abc import Iterator
+
+from muster.api.document import JSON, Path
+from muster.api.json_fields import mapping
+from muster.api.spec.job import Spec
+
+CONTAINERS = ("containers", "initContainers")
+
+NAMED = (*CONTAINERS, "volumes", "env", "volumeMounts")
+"""Lists whose entries have names, by which muster merges templates."""
+
+_POD_LISTS = (*CONTAINERS, "ephemeralContainers", "volumes", "tolerations", "imagePullSecrets", "hostAliases",
+              "topologySpreadConstraints", "readinessGates", "schedulingGates", "resourceClaims")  # fmt: skip
+_POD_FIELDS = ("securityContext", "dnsConfig", "affinity", "nodeSelector", "overhead")
+_CONTAINER_LISTS = ("env", "envFrom", "volumeMounts", "volumeDevices", "ports", "resizePolicy")
+_CONTAINER_FIELDS = ("resources", "securityContext", "lifecycle")
+
+
+def templates(spec: Spec) -> Iterator[tuple[Path, dict[str, JSON]]]:
+    """Every partial template of the job, with its path below `spec`."""
+    yield ("template",), dict(spec.template)
+    for index, override in enumerate(spec.node_overrides):
+        yield ("nodeOverrides", index, "template"), dict(override.template)
+
+
+def pods(spec: Spec) -> Iterator[tuple[Path, dict[str, JSON]]]:
+    """The pod spec of every template."""
+    for path, template in templates(spec):
+        yield (*path, "spec"), mapping(template.get("spec"))
+
+
+def containers(spec: Spec) -> Iterator[tuple[Path, dict[str, JSON]]]:
+    """Every container of every template, init containers included."""
+    for path, pod in pods(spec):
+        for field in CONTAINERS:
+            for index, container in entries_of(pod.get(field)):
+                yield (*path, field, index), container
+
+
+def entries_of(value: JSON) -> list[tuple[int, dict[str, JSON]]]:
+    """The list's entries that are fields, each with its position."""
+    return [
+        (index, item) for index, item in enumerate(value if isinstance(value, list) else []) if isinstance(item, dict)
+    ]
+
+
+def misshapen(spec: Spec) -> Iterator[tuple[Path, JSON]]:
+    """Values that are not a list or not fields where a pod has them; null counts as absent."""
+    for path, template in templates(spec):
+        yield from _not_fields(path, template, ("metadata", "spec"))
+        metadata = mapping(template.get("metadata"))
+        yield from _not_fields((*path, "metadata"), metadata, ("labels", "annotations"))
+    for path, pod in pods(spec):
+        yield from _not_lists(path, pod, _POD_LISTS)
+        yield from _not_fields(path, pod, _POD_FIELDS)
+    for path, container in containers(spec):
+        yield from _not_lists(path, container, _CONTAINER_LISTS)
+        yield from _not_fields(path, container, _CONTAINER_FIELDS)
+
+
+def _not_fields(path: Path, around: dict[str, JSON], names: tuple[str, ...]) -> Iterator[tuple[Path, JSON]]:
+    for name in names:
+        value = around.get(name)
+        if value is not None and not isinstance(value, dict):
+            yield (*path, name), value
+
+
+def _not_lists(path: Path, around: dict[str, JSON], names: tuple[str, ...]) -> Iterator[tuple[Path, JSON]]:
+    for name in names:
+        value = around.get(name)
+        if isinstance(value, list):
+            yield from (((*path, name, index), item) for index, item in enumerate(value) if not isinstance(item, dict))
+        elif value is not None:
+            yield (*path, name), value

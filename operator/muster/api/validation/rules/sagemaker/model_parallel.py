@@ -1,0 +1,54 @@
+"""Allowed parameters of SageMaker's model parallel library, from fw_utils.py of sagemaker 2.257.7."""
+
+from collections.abc import Iterator, Mapping
+
+from muster.api.document import JSON, Path
+from muster.api.validation.rule import Breach
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "pipeline": ("simple", "interleaved", "_only_forward"),
+    "placement_strategy": ("spread", "cluster"),
+    "optimize": ("speed", "memory"),
+}
+_FROM_ONE = ("microbatches", "partitions", "active_microbatches")
+_TRUTHS = ("auto_partition", "contiguous", "load_partition", "horovod", "ddp", "deterministic_server")
+_NEED_DDP = ("ddp_port", "ddp_dist_backend")
+
+
+def parameter_breaches(at: Path, parameters: Mapping[str, JSON]) -> Iterator[Breach]:
+    """Find the parameters that the SageMaker SDK refuses (`validate_mp_config`)."""
+    for name, value in parameters.items():
+        allowed = _allowed(name, value, parameters)
+        if allowed is not None:
+            yield Breach((*at, name), f"{value!r}; allowed is {allowed}")
+    if parameters.get("auto_partition") is False and "default_partition" not in parameters:
+        yield Breach((*at, "auto_partition"), "false; allowed is that only with default_partition")
+    if parameters.get("horovod") and parameters.get("ddp"):
+        yield Breach((*at, "horovod"), "it beside ddp; allowed is one of them")
+
+
+def _allowed(name: str, value: JSON, parameters: Mapping[str, JSON]) -> str | None:
+    """Describe what is allowed; None if the value is allowed."""
+    if name in _CHOICES:
+        return None if value in _CHOICES[name] else " or ".join(_CHOICES[name])
+    if name in _FROM_ONE:
+        return None if isinstance(value, int) and value >= 1 else "a whole number from 1"
+    if name in _TRUTHS:
+        return None if value in (True, False) else "true or false"
+    if name in _NEED_DDP and "ddp" not in parameters:
+        return "it only beside ddp"
+    return _allowed_number(name, value, parameters)
+
+
+def _allowed_number(name: str, value: JSON, parameters: Mapping[str, JSON]) -> str | None:
+    if name == "partition_file":
+        return None if isinstance(value, str) else "a text"
+    if name == "ddp_port":
+        return None if isinstance(value, int) and value >= 0 else "a port's number"
+    if name == "memory_weight":
+        return None if isinstance(value, int | float) and 0 <= value <= 1 else "a number from 0 to 1"
+    if name == "default_partition":
+        partitions = parameters.get("partitions")
+        is_below = isinstance(value, int) and isinstance(partitions, int) and value < partitions
+        return None if is_below else "a number below partitions"
+    return None

@@ -1,0 +1,65 @@
+"""Write a job and its status as a readable resource: camelCase, in the order of the types, nothing unset."""
+
+import yaml
+from yaml.nodes import ScalarNode
+
+from muster.api.document import JSON
+from muster.api.names import API_VERSION, KIND
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.api.yaml.scalars import NotJSON, resolve
+
+
+def resource(job: Job, status: Status | None = None) -> dict[str, JSON]:
+    """Return the whole resource. Reading it back yields an equal job."""
+    metadata: dict[str, JSON] = {"name": job.metadata.name, "namespace": job.metadata.namespace}
+    if job.metadata.uid:
+        metadata.update(uid=job.metadata.uid, generation=job.metadata.generation)
+    result: dict[str, JSON] = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec_fields(job)}
+    if status is not None:
+        result["status"] = status_fields(status)
+    return result
+
+
+def spec_fields(job: Job) -> dict[str, JSON]:
+    """The spec with every default, without empty lists and maps."""
+    fields = job.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return {key: value for key, value in fields.items() if value not in ([], {})}
+
+
+def status_fields(status: Status) -> dict[str, JSON]:
+    """The status for a patch of the resource, without unknown values."""
+    fields = status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    # keep every field of conditions: Kubernetes requires a message, even an empty one
+    fields |= status.model_dump(mode="json", by_alias=True, exclude_defaults=True, include={"ranks", "progress"})
+    return {key: value for key, value in fields.items() if value not in ([], {}, "")}
+
+
+def to_yaml(value: JSON) -> str:
+    """Write a resource as YAML that kubectl reads back as the same value."""
+    return yaml.dump(value, Dumper=_ReadableDumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+class _ReadableDumper(yaml.SafeDumper):
+    """Write long texts as blocks, no anchors, and quote text that kubectl would read as another type."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML calls it so
+        return True
+
+    def text(self, text: str) -> ScalarNode:
+        """Quote text such as `y` and `3e-5`: PyYAML leaves it plain, and kubectl reads it as true or a number."""
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=_style(text))
+
+
+_ReadableDumper.add_representer(str, _ReadableDumper.text)
+
+
+def _style(text: str) -> str | None:
+    if not text.replace("\n", "").isprintable():
+        return '"'  # escapes keep characters that YAML would fold or read as a line break
+    if "\n" in text:
+        return "|"
+    try:
+        return None if isinstance(resolve(text), str) else "'"
+    except NotJSON:
+        return "'"

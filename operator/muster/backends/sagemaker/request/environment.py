@@ -1,9 +1,0 @@
-"""The containers' environment. Pure."""
-
-from muster.api.spec import Spec
-from muster.backends.sagemaker.request.training_request import Fields
-
-
-def environment(spec: Spec) -> Fields:
-    """Environment: the job's variables, of which none comes from elsewhere (a rule of the api)."""
-    return {variable.name: variable.value for variable in spec.env}

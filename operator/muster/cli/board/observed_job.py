@@ -1,0 +1,82 @@
+"""A job on a cluster as it was read, and its view. Pure.
+
+The spec is not validated: a job whose spec is invalid, or from a later version, still has a status.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from muster.api.json_fields import mapping, string, whole
+from muster.api.status.reader import status_of
+from muster.api.status.status import REFUSED, Status
+from muster.api.timestamps import from_text
+from muster.cli.board.view import View
+from muster.objects.kubernetes.kinds import Object
+
+NOT_RECONCILED = "muster's operator has not processed it yet"
+"""The message of a job without a status: the operator has not processed it, or none runs."""
+
+
+@dataclass(frozen=True)
+class ObservedJob:
+    """`created_at` is in Unix seconds, None if the resource lacks it; `generation` is metadata.generation."""
+
+    name: str
+    uid: str
+    generation: int
+    created_at: float | None
+    status: Status
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the job has ended."""
+        return self.status.final_condition is not None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the operator has refused the current spec, and waits for a change."""
+        return self.status.phase == REFUSED and self.status.observed_generation >= self.generation
+
+
+def read(resource: Object) -> ObservedJob:
+    """Read a resource from the API server."""
+    metadata = mapping(resource.get("metadata"))
+    status = status_of(resource)
+    if not status.conditions and not status.message:
+        status = status.model_copy(update={"message": NOT_RECONCILED})
+    return ObservedJob(
+        name=string(metadata.get("name")),
+        uid=string(metadata.get("uid")),
+        generation=whole(metadata.get("generation")) or 0,
+        created_at=_seconds(string(metadata.get("creationTimestamp"))),
+        status=status,
+    )
+
+
+def view_of(observed: ObservedJob, now: float) -> View:
+    """The board's view at `now` (Unix seconds)."""
+    return View(observed.name, procs_per_node(observed.status), observed.status, elapsed(observed, now))
+
+
+def procs_per_node(status: Status) -> int:
+    """Ranks on each node, as the operator resolved them; 1 before that."""
+    nodes = status.nodes.desired if status.nodes is not None else 0
+    world = status.ranks.world if status.ranks is not None else 0
+    return max(1, world // nodes) if nodes else 1
+
+
+def elapsed(observed: ObservedJob, now: float) -> float:
+    """Seconds from the start of the ranks, or else from the job's creation, to its end or now."""
+    began = _seconds(observed.status.start_time or "")
+    since = observed.created_at if began is None else began
+    ended = _seconds(observed.status.completion_time or "")
+    until = now if ended is None else ended
+    return 0.0 if since is None else max(0.0, until - since)
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        return from_text(text)
+    except ValueError:
+        return None

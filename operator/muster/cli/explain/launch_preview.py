@@ -1,0 +1,122 @@
+"""What a node's agent will start, computed with the agent's own pure modules. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from muster.api.spec.job import Job
+from muster.objects.kubernetes.names import ARCHIVE_KEY
+from muster.render.kubernetes.agent_container import FILES, RUN
+from muster.render.kubernetes.devices import gpus
+from muster.render.kubernetes.hardware import TYPE_VARIABLE
+from muster.render.kubernetes.machine_type import machine_type, sagemaker_name
+from muster.render.kubernetes.opt_ml import CODE, ROOT
+from muster.render.kubernetes.own_python import is_brought, program
+from muster.render.kubernetes.owner_patches import owner_patches
+from muster.render.kubernetes.pod_patch import entries, stacked, trainer_of
+from muster_worker.contract.schema import Peer, Plan
+from muster_worker.launchers.commands import user_command
+from muster_worker.launchers.environment import Place
+from muster_worker.launchers.registry import find_launcher
+from muster_worker.network.library_interfaces import Network
+from muster_worker.rank.hook_environment import HOOK, PYTHONPATH, with_hook
+from muster_worker.sagemaker import container
+
+HOOK_VARIABLES = (HOOK, PYTHONPATH)
+"""Variables with which a Python rank starts, and which it doesn't see."""
+
+UNKNOWN_TYPE = "local"
+"""The agent's name for an unknown instance type, as in SageMaker's local mode."""
+
+_PORT = 29500
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A node's command, and the environment of its first rank. `own` are the variables that the user set.
+
+    Values that are known only at run time (addresses, programs, cores) are in capitals; the port is an example.
+    """
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    own: Mapping[str, str]
+
+
+def preview(job: Job, plan: Plan, node: int) -> Preview:
+    """Compute what the agent of `node` starts."""
+    own = _own_variables(job, node)
+    place = _place(job, plan, node)
+    counted = {name: value for name, value in _of_machine(job, node).items() if name not in own}
+    start = find_launcher(plan.launcher).example(place, own)
+    return Preview(tuple(start.command), {**start.environment, **counted}, own)
+
+
+def added(job: Job, plan: Plan, node: int) -> Mapping[str, str]:
+    """The variables that the agent adds to an empty environment, its hook's included."""
+    place = _place(job, plan, node)
+    launcher = find_launcher(plan.launcher)
+    result = {**launcher.example(place, {}).environment, **_of_machine(job, node)}
+    return with_hook(result, place.archive, launcher.hook_scope(plan))
+
+
+def _of_machine(job: Job, node: int) -> Mapping[str, str]:
+    """Values that the agent counts at run time; the number of the container's GPUs is known before."""
+    return {"SM_NUM_CPUS": "CPUS", "OMP_NUM_THREADS": "CPUS_PER_RANK", "SM_NUM_GPUS": gpus(job, node)}
+
+
+def _own_variables(job: Job, node: int) -> dict[str, str]:
+    variables = entries(trainer_of(stacked(owner_patches(job, node))), "env")
+    return {str(variable["name"]): _value(variable.get("value"), variable.get("valueFrom")) for variable in variables}
+
+
+def _value(value: object, elsewhere: object) -> str:
+    if isinstance(elsewhere, dict):
+        return "".join(f"<{kind}>" for kind in elsewhere)
+    return str(value or "")
+
+
+def _place(job: Job, plan: Plan, node: int) -> Place:
+    peers = tuple(Peer(index, f"ADDRESS_{index}", _PORT) for index in range(plan.nodes))
+    return Place(
+        plan=plan,
+        node=node,
+        peers=peers,
+        network=Network("INTERFACE", "ADDRESS"),
+        host=container.Host(
+            cpus=1,
+            gpus=0,
+            instance_type=_instance_type(job, node),
+            interface="INTERFACE",
+            directory=CODE if plan.has_code else ".",
+            # As under a runtime that forbids it: elsewhere MPICH works without this variable.
+            memory_unreadable=True,
+        ),
+        root=ROOT,
+        run=RUN,
+        socket=f"{RUN}/agent.sock",
+        archive=f"{FILES}/{ARCHIVE_KEY}",
+        python=program(job) if is_brought(job) else "PYTHON",
+    )
+
+
+def _instance_type(job: Job, node: int) -> str:
+    own = _own_variables(job, node).get(TYPE_VARIABLE)
+    machine = machine_type(job, stacked(owner_patches(job, node)))
+    return own or (UNKNOWN_TYPE if machine is None else sagemaker_name(machine))
+
+
+def parts(plan: Plan, command: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """The parts of a node's command that muster adds: each option and its value."""
+    if not command:
+        return ()
+    owners = user_command(plan)
+    options, wrapper = find_launcher(plan.launcher).split(plan, command[: len(command) - len(owners)])
+    result = list(options)
+    if wrapper:
+        result.append(("wrapper", shlex.join(wrapper)))
+    if owners != plan.command:
+        result.append(("arguments", shlex.join(owners[len(plan.command) :])))
+    return tuple(result)

@@ -1,0 +1,101 @@
+"""Connect a command to a cluster, and turn its errors into messages."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from muster.api.names import (
+    GROUP,
+    KIND,
+    MAX_NAME_CHARS,
+    MAX_NAMESPACE_CHARS,
+    NAME_PATTERN,
+    NAME_SENTENCE,
+    NAMESPACE_PATTERN,
+    PLURAL,
+    SHORT_NAME,
+)
+from muster.cli.problem import BadInput
+from muster.clients.kubernetes.access import NoCluster
+from muster.clients.kubernetes.client import Client
+from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The job that the user named; `namespace` None: the namespace of the kubeconfig's context."""
+
+    name: str
+    namespace: str | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """A job on a cluster."""
+
+    client: Client
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+def ask_cluster(wanted: Wanted, work: Callable[[Target], Awaitable[int]]) -> int:
+    """Do `work` on the kubeconfig's cluster; return the exit code. Raises `BadInput` with the problem."""
+    check_names(wanted)
+    return asyncio.run(_ask(wanted, work))
+
+
+def check_names(wanted: Wanted) -> None:
+    """Refuse invalid names: the API server would only report an unknown path. Raises `BadInput`."""
+    if len(wanted.name) > MAX_NAME_CHARS or not re.fullmatch(NAME_PATTERN, wanted.name):
+        raise BadInput(f"{wanted.name!r} is not a job's name: {NAME_SENTENCE}")
+    namespace = wanted.namespace
+    if namespace is not None and (
+        len(namespace) > MAX_NAMESPACE_CHARS or not re.fullmatch(NAMESPACE_PATTERN, namespace)
+    ):
+        raise BadInput(
+            f"--namespace {namespace!r} is not a namespace's name: it has at most {MAX_NAMESPACE_CHARS} small letters, "
+            "digits and dashes, and begins and ends with a letter or digit"
+        )
+
+
+async def _ask(wanted: Wanted, work: Callable[[Target], Awaitable[int]]) -> int:
+    try:
+        client = await Client.connect()
+    except NoCluster as problem:
+        raise BadInput(str(problem)) from None
+    try:
+        target = Target(client, wanted.namespace or client.namespace, wanted.name)
+        return await work(target)
+    except ApiError as error:
+        raise BadInput(sentence(error, target.namespace, target.name)) from None
+    finally:
+        await client.close()
+
+
+def sentence(error: ApiError, namespace: str, name: str) -> str:
+    """Explain the API server's error about the job `name` to the user."""
+    if error.status == NO_ANSWER:
+        return f"the cluster doesn't answer: {error.message}"
+    # Find out whether the job or the CRD is missing: the API server's message names only a missing object.
+    if error.is_not_found and f'{PLURAL}.{GROUP} "{name}"' not in error.message:
+        return (
+            f"the cluster has no {KIND}s: muster isn't installed there, or the kubeconfig's context names another "
+            "cluster (`kubectl config current-context`)"
+        )
+    if error.is_not_found:
+        return (
+            f"there is no {KIND} {name} in the namespace {namespace}; "
+            f"`kubectl get {SHORT_NAME} --all-namespaces` lists all jobs"
+        )
+    if error.status == HTTPStatus.UNAUTHORIZED:
+        return f"the cluster doesn't accept your credentials: {error.message}; `kubectl auth whoami` uses the same ones"
+    if error.status == HTTPStatus.FORBIDDEN:
+        return f"the cluster denies the request: {error.message}"
+    return error.message

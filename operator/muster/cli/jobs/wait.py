@@ -1,0 +1,54 @@
+"""`muster wait JOB`: wait until a job on a cluster has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from contextlib import aclosing
+from typing import IO, cast
+
+from rich.console import Console
+
+from muster.cli.board.observed_job import view_of
+from muster.cli.display import LineDisplay
+from muster.cli.jobs.cluster import Target, Wanted, ask_cluster
+from muster.cli.jobs.watched_job import JobDeleted, watch_job
+from muster.cli.run.ending import is_complete
+from muster.cli.standard_error import StandardError
+
+FAILED = 1
+TIMED_OUT = 124
+"""The exit code of timeout(1)."""
+
+
+def wait_for_job(wanted: Wanted, timeout: float | None) -> int:
+    """Wait until the job has ended, at most `timeout` seconds.
+
+    Return 0: Complete. 1: failed, refused or deleted. 124: timed out.
+    """
+    console = Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False)
+
+    async def wait(target: Target) -> int:
+        try:
+            async with asyncio.timeout(timeout):
+                return await _wait(target, LineDisplay(console))
+        except TimeoutError:
+            console.print(f"{target} has not ended after {timeout:g} s", soft_wrap=True)
+            return TIMED_OUT
+
+    return ask_cluster(wanted, wait)
+
+
+async def _wait(target: Target, display: LineDisplay) -> int:
+    try:
+        async with aclosing(watch_job(target)) as jobs:
+            async for observed in jobs:
+                view = view_of(observed, time.time())
+                display.show(view)
+                if observed.is_over or observed.is_refused:
+                    display.close(view)
+                    return 0 if is_complete(observed.status) else FAILED
+    except JobDeleted:
+        display.note(f"{target} was deleted")
+    return FAILED

@@ -1,0 +1,101 @@
+"""`muster operator` and its options."""
+# ruff: noqa: PLC0415 - only this command imports these modules
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Namespaces = Annotated[
+    list[str] | None,
+    typer.Option("--namespace", metavar="NAMESPACE", help="Run this namespace's jobs. May be repeated. [all]"),
+]
+
+ConfigFile = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="The configuration file, read once: node pools, SageMaker, storage, tenancy."),
+]
+
+CollectorUrl = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="The URL for agents. [default: https://muster-collector.<ns>.svc:<port>]"),
+]
+
+CollectorAddress = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--collector-address",
+        metavar="ADDRESS[,ADDRESS]",
+        help="The pod's IP addresses; the leader's are in the Service <lease-name>-collector. [none]",
+    ),
+]
+
+AgentImage = Annotated[
+    str, typer.Option(metavar="IMAGE", help="Provides Python for agents in images without one: the operator's image.")
+]
+
+StorageImage = Annotated[str, typer.Option(metavar="IMAGE", help="Syncs jobs' files with S3: the operator's image.")]
+
+PullPolicy = Annotated[
+    str,
+    typer.Option(metavar="POLICY", help="Both images' imagePullPolicy: Always, IfNotPresent or Never. [Kubernetes']"),
+]
+
+
+WebhookPort = Annotated[
+    int | None,
+    typer.Option(min=1, max=65535, help="The port of the admission webhook. [default: none]"),
+]
+
+WebhookAddress = Annotated[
+    str | None,
+    typer.Option(metavar="HOST", help="The webhook's host name. [default: muster-webhook.<ns>.svc]"),
+]
+
+LeaseNamespace = Annotated[
+    str | None, typer.Option(metavar="NAMESPACE", help="The Lease's namespace. [default: the operator's]")
+]
+
+LeaseName = Annotated[str, typer.Option(metavar="NAME", help="The Lease's name, and the prefix of its Secret's.")]
+
+
+def operator(
+    *,
+    namespace: Namespaces = None,
+    host: Annotated[str, typer.Option(help="The address to listen on; :: for IPv6.")] = "0.0.0.0",  # noqa: S104 - from any pod
+    collector_port: Annotated[int, typer.Option(min=1, max=65535, help="The collector's port.")] = 8443,
+    collector_url: CollectorUrl = None,
+    collector_address: CollectorAddress = None,
+    health_port: Annotated[int, typer.Option(min=1, max=65535, help="The port of /healthz and /readyz.")] = 8080,
+    cluster_domain: Annotated[str, typer.Option(help="The cluster's DNS domain.")] = "cluster.local",
+    agent_image: AgentImage = "",
+    storage_image: StorageImage = "",
+    pull_policy: PullPolicy = "",
+    webhook_port: WebhookPort = None,
+    webhook_address: WebhookAddress = None,
+    lease_namespace: LeaseNamespace = None,
+    lease_name: LeaseName = "muster",
+    config: ConfigFile = None,
+    log_format: Annotated[str, typer.Option(metavar="plain|json", help="The format of log lines.")] = "plain",
+) -> None:
+    """Run the jobs of a cluster. muster's chart starts it in a pod; of several replicas, one is the leader."""
+    from muster.cli.operator import operator as reading
+    from muster.controller.replica import OperatorOptions, WebhookOptions
+
+    options = OperatorOptions(
+        namespaces=tuple(dict.fromkeys(namespace or ())),
+        host=host,
+        collector_port=collector_port,
+        collector_url=reading.read_collector_url(collector_url),
+        collector_addresses=reading.read_addresses(collector_address or ()),
+        health_port=health_port,
+        cluster_domain=cluster_domain,
+        agent_image=agent_image,
+        storage_image=storage_image,
+        pull_policy=reading.read_pull_policy(pull_policy),
+        lease_namespace=lease_namespace,
+        lease_name=lease_name,
+        webhook=None if webhook_port is None else WebhookOptions(webhook_port, webhook_address),
+    )
+    raise typer.Exit(reading.run_operator(reading.configured(options, config), reading.read_log_format(log_format)))

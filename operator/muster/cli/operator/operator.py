@@ -1,0 +1,91 @@
+"""`muster operator`: run the operator's process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from muster.cli.config_file import read_config_file
+from muster.cli.operator.log import LogFormat, start_log
+from muster.cli.problem import BadInput, system_problem
+from muster.clients.kubernetes.access import NoCluster
+from muster.controller.replica import OperatorOptions
+from muster.controller.serve import serve
+from muster.controller.startup import CannotStart
+from muster.controller.trust.trust import NoTrust
+from muster.objects.kubernetes.errors import ApiError
+
+FAILED = 1
+
+_log = logging.getLogger(__name__)
+
+
+def run_operator(options: OperatorOptions, log_format: LogFormat) -> int:
+    """Run until a signal stops it; return the exit code. Raises `BadInput` for invalid options."""
+    start_log(log_format)
+    try:
+        serve(options)
+    except NoCluster as problem:
+        raise BadInput(str(problem)) from None
+    except (CannotStart, NoTrust, ApiError) as problem:
+        _log.critical("muster operator can't run here: %s", problem)
+        return FAILED
+    except OSError as problem:
+        _log.critical("muster operator can't listen: %s", system_problem(problem))
+        return FAILED
+    except ExceptionGroup as ended:
+        # The kubelet restarts it, and it continues every job from its status.
+        _log.critical("muster operator failed", exc_info=ended)
+        return FAILED
+    return 0
+
+
+def configured(options: OperatorOptions, file: str | None) -> OperatorOptions:
+    """Add the configuration file to the options. Raises `BadInput`."""
+    config = read_config_file(file)
+    if config is None:
+        return options
+    return replace(options, config=config)
+
+
+def read_log_format(text: str) -> LogFormat:
+    """Parse the value of `--log-format`. Raises `BadInput`."""
+    match text:
+        case "plain" | "json":
+            return text
+    raise BadInput(f"--log-format {text}: expected plain or json")
+
+
+def read_pull_policy(text: str) -> str:
+    """Parse the value of `--pull-policy`. Raises `BadInput`."""
+    if text not in ("", "Always", "IfNotPresent", "Never"):
+        raise BadInput(f"--pull-policy {text}: expected Always, IfNotPresent or Never")
+    return text
+
+
+def read_addresses(texts: Sequence[str]) -> tuple[str, ...]:
+    """Parse the values of `--collector-address`: addresses, maybe several separated by commas. Raises `BadInput`."""
+    result = [part.strip() for text in texts for part in text.split(",")]
+    for address in result:
+        try:
+            ip_address(address)
+        except ValueError:
+            raise BadInput(f"--collector-address {address}: expected an IPv4 or IPv6 address") from None
+    return tuple(dict.fromkeys(result))
+
+
+def read_collector_url(text: str | None) -> str | None:
+    """Parse the value of `--collector-url`. Raises `BadInput`."""
+    if text is None:
+        return None
+    try:
+        parts = urlsplit(text)
+        is_good = parts.scheme == "https" and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_good = False
+    if not is_good or parts.path not in ("", "/") or parts.query:
+        raise BadInput(f"--collector-url {text}: expected https://<host>:<port>, as agents in the jobs' pods reach it")
+    return text.rstrip("/")

@@ -1,0 +1,111 @@
+"""`muster render`: show a job's objects and commands as text; needs no cluster and starts nothing. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+
+from muster.api.config.operator import OperatorConfig
+from muster.api.document import JSON
+from muster.api.field_problems import InvalidResource
+from muster.api.json_fields import mapping
+from muster.api.spec.job import Job
+from muster.api.yaml.serialise import resource, to_yaml
+from muster.cli.config_file import with_config
+from muster.cli.explain.launch_preview import preview
+from muster.core.status.ranges import ranges
+from muster.objects.kubernetes.kinds import Object
+from muster.objects.kubernetes.names import ARCHIVE_KEY
+from muster.render.agent_plan import render_plan
+from muster.render.kubernetes.devices import with_procs
+from muster.render.kubernetes.gang import pod_group
+from muster.render.kubernetes.merge import Fields
+from muster.render.kubernetes.not_renderable import NotRenderable
+from muster.render.kubernetes.owner_patches import kinds
+from muster.render.kubernetes.render import config_map, pod, service
+from muster.render.kubernetes.setting import Setting
+from muster_worker.contract.schema import Plan
+from muster_worker.launchers.registry import find_launcher
+
+SETTING = Setting("cluster.local", "https://COLLECTOR", agent_image="OPERATOR_IMAGE", storage_image="OPERATOR_IMAGE")
+"""Placeholders for a cluster's settings."""
+
+_UID = "UID"
+
+
+def as_applied(job: Job) -> Job:
+    """The job as the API server would return it."""
+    return job.model_copy(update={"metadata": job.metadata.model_copy(update={"uid": _UID})})
+
+
+def render_text(job: Job, archive: bytes, config: OperatorConfig | None = None) -> str:
+    """YAML documents: the job with its defaults, its Service, ConfigMap and PodGroup, and a pod for each kind of node.
+
+    A comment above each pod shows what its agent starts. Nodes that differ only in their number are shown once. Values
+    that are known only on the cluster are in capitals. `archive` is the agent's, `config` the operator's (None:
+    unknown).
+    """
+    head = to_yaml(resource(job))
+    try:
+        applied = with_procs(as_applied(with_config(job, config)))
+    except InvalidResource as invalid:
+        return f"{head}---\n" + "".join(f"# not for a cluster yet: {problem}\n" for problem in invalid.problems)
+    plan = render_plan(applied, SETTING.collector_url, "CERTIFICATE")
+    parts = [head, to_yaml(dict(service(applied))), _config_map_text(config_map(applied, plan, archive), archive)]
+    group = pod_group(applied)
+    if group is not None:
+        parts.append(to_yaml(dict(group.body)))
+    parts += [_nodes_text(applied, plan, nodes) for nodes in kinds(applied)]
+    return "---\n".join(parts)
+
+
+def _config_map_text(child: Object, archive: bytes) -> str:
+    data: Fields = {name: _indented(str(text)) for name, text in mapping(child["data"]).items()}
+    shown: Fields = {**child, "data": data}
+    shown["binaryData"] = {ARCHIVE_KEY: f"{len(archive)} bytes, sha256 {hashlib.sha256(archive).hexdigest()}"}
+    return to_yaml(shown)
+
+
+def _indented(text: str) -> str:
+    value: JSON = json.loads(text)
+    return json.dumps(value, indent=2) + "\n"
+
+
+def _nodes_text(job: Job, plan: Plan, nodes: tuple[int, ...]) -> str:
+    result = preview(job, plan, nodes[0])
+    command = f"$ {shlex.join(result.command)}" if result.command else "mpirun on node 0 starts its ranks"
+    lines = [*_titles(plan, nodes), command]
+    lines += [f"  {name}={value}" for name, value in sorted(result.environment.items())]
+    return "".join(f"# {one_line(line)}\n" for line in lines) + _pod_text(job, nodes[0])
+
+
+def _pod_text(job: Job, node: int) -> str:
+    try:
+        return to_yaml(dict(pod(job, node, 0, SETTING)))
+    except NotRenderable as error:
+        return f"# no pod: {one_line(str(error))}\n"
+
+
+def _titles(plan: Plan, nodes: tuple[int, ...]) -> list[str]:
+    first = nodes[0]
+    titles = [f"node {first}: algo-{first + 1}, {_ranks(plan, first)}"]
+    if len(nodes) > 1:
+        program = find_launcher(plan.launcher).program_of_first_node
+        difference = f" and in node 0's {program}" if program and first == 0 else ""
+        titles.insert(0, f"nodes {ranges(nodes)}, which differ only in their number{difference}; the first one:")
+    return titles
+
+
+def _ranks(plan: Plan, node: int) -> str:
+    first = node * plan.procs_per_node
+    if plan.procs_per_node == 1:
+        return f"rank {first}"
+    by_rank = find_launcher(plan.launcher).starts_each_rank
+    shown = " (rank by rank; the first one's environment is shown)" if by_rank else ""
+    return f"ranks {first} to {first + plan.procs_per_node - 1}{shown}"
+
+
+def one_line(text: str) -> str:
+    """Keep a text on one line: escape characters that would start another."""
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)

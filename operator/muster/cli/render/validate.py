@@ -1,0 +1,63 @@
+"""`muster validate`: report everything that is wrong with files of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+
+from muster.api.config.operator import OperatorConfig
+from muster.api.document import Document
+from muster.api.field_problems import InvalidResource
+from muster.api.validation.validate import is_job
+from muster.api.validation.validate import validate as validate_document
+from muster.api.yaml.load import NotReadable, load_bytes
+from muster.cli.backends import commands_of
+from muster.cli.config_file import checked_with_config
+from muster.cli.job_source import read_source, source_name
+
+_INVALID = 1
+_UNREADABLE = 2
+
+
+def check_files(names: Sequence[str], config: OperatorConfig | None = None) -> int:
+    """Check files, report problems, and return the worst exit code: 1: a job is not valid, 2: a file can't be read."""
+    return max([check_file(name, config) for name in names], default=0)
+
+
+def check_file(name: str, config: OperatorConfig | None = None) -> int:
+    """Check one file, report its problems, and return the exit code."""
+    source = source_name(name)
+    try:
+        documents = load_bytes(read_source(name), source)
+    except OSError as error:
+        typer.echo(f"{source}: {error.strerror}", err=True)
+        return _UNREADABLE
+    except NotReadable as error:
+        typer.echo(str(error), err=True)
+        return _UNREADABLE
+    if not any(is_job(document) for document in documents) and len(documents) != 1:
+        typer.echo(f"{source}: no DistributedTrainingJob in it", err=True)
+        return _INVALID
+    return max(_check(document, config, alone=len(documents) == 1) for document in documents)
+
+
+def _check(document: Document, config: OperatorConfig | None, *, alone: bool) -> int:
+    if not alone and not is_job(document):
+        line = document.line(())
+        place = document.source if line is None else f"{document.source}:{line}"
+        typer.echo(f"{place}: not a DistributedTrainingJob; skipped", err=True)
+        return 0
+    try:
+        job = validate_document(document)
+        checked_with_config(job, document, config)
+        commands_of(job).check(job, document, config)
+    except InvalidResource as error:
+        typer.echo(str(error), err=True)
+        return _INVALID
+    typer.echo(f"{document.source}: {job.metadata.name} is valid")
+    for objection in commands_of(job).objections(job, config):
+        typer.echo(f"{document.source}: not for a cluster yet: {objection}", err=True)
+    for note in commands_of(job).notes(job):
+        typer.echo(f"{document.source}: {note}", err=True)
+    return 0

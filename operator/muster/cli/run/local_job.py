@@ -1,0 +1,70 @@
+"""Prepare a job for a run on this machine: defaults, its folder, and the environment of its ranks."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import uuid
+from importlib.util import find_spec
+from pathlib import Path
+
+from muster.api.spec.job import Job
+from muster.backends.local.devices import with_procs
+from muster.backends.local.environment import PythonHome, inherit, with_python, with_variables
+from muster.backends.local.layout import run_folder
+from muster.backends.local.session import Machine
+from muster.cli.display import Display
+from muster.cli.options import RunOptions
+
+SCRATCH = Path("/tmp")  # noqa: S108 - socket paths must be short and without spaces (mpirun); mkdtemp is private
+
+
+def with_uid(job: Job) -> Job:
+    """The job with a uid, as the API server would set it."""
+    return job.model_copy(update={"metadata": job.metadata.model_copy(update={"uid": str(uuid.uuid4())})})
+
+
+def resolved_job(job: Job, gpus: int) -> Job:
+    """The job as it runs here, with all defaults. Raises `MissingVariable`."""
+    running = job.model_copy(update={"spec": job.spec.model_copy(update={"suspend": False})})
+    return with_variables(with_procs(running, gpus), os.environ)
+
+
+def kept_here(job: Job, options: RunOptions) -> Job:
+    """The job without remote locations of files that the user wants to keep on this machine."""
+    checkpoint, output = job.spec.checkpoint, job.spec.output
+    if options.keeps_here and checkpoint is not None:
+        checkpoint = checkpoint.model_copy(update={"s3": None})
+    if options.keeps_here and output is not None:
+        output = output.model_copy(update={"s3": None})
+    if options.checkpoint is not None:
+        checkpoint = None
+    places = {"checkpoint": checkpoint, "output": output}
+    return job.model_copy(update={"spec": job.spec.model_copy(update=places)})
+
+
+def folder_of(options: RunOptions, job: Job) -> Path:
+    """The run's folder."""
+    folder = options.folder or run_folder(Path.cwd(), job.metadata.name, job.metadata.uid)
+    return folder.expanduser().absolute()
+
+
+def machine_of(display: Display, gpus: tuple[str, ...]) -> Machine:
+    """The user's environment for the ranks; the display shows what muster changed in it."""
+    inherited = inherit(os.environ)
+    if inherited.dropped:
+        display.note(f"not passed on to the ranks, because they belong to another run: {', '.join(inherited.dropped)}")
+    home = PythonHome(sysconfig.get_path("scripts"), sys.prefix != sys.base_prefix, find_spec("torch") is not None)
+    environment = with_python(inherited.variables, home)
+    if environment is not None:
+        display.note(f"no virtual environment is active: python means {home.bin}/python")
+    cores = len(os.sched_getaffinity(0))
+    return Machine(environment or inherited.variables, gpus, cores, _machine_hosts())
+
+
+def _machine_hosts() -> str:
+    try:
+        return Path("/etc/hosts").read_text(encoding="utf-8", errors="surrogateescape")
+    except FileNotFoundError:
+        return ""

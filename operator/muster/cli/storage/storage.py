@@ -1,0 +1,77 @@
+"""`muster storage`: the containers beside the ranks that sync files with S3."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from muster.render.storage import storage_plan
+from muster.render.storage.errors import StorageError
+from muster.render.storage.git_token import VARIABLE
+from muster.render.storage.storage_plan import StoragePlan
+from muster.storage.dependencies import StorageDependencies
+from muster.storage.node_download import download_node
+from muster.storage.node_folders import below
+from muster.storage.node_sync import NodeSync
+from muster.storage.s3.bucket import s3_client
+from muster.storage.sync_server import serve
+
+FAILED = 1
+
+
+@dataclass(frozen=True)
+class StorageOptions:
+    """`plan` is the job's storage plan, `root` the node's folder."""
+
+    plan: Path
+    root: Path
+
+
+def download_files(options: StorageOptions, node: int, config_map: Path | None) -> int:
+    """Download what node `node` needs; return the exit code. The last line on standard error says why it failed."""
+    # files here belong to the pod, and its ranks may run as another user
+    os.umask(0)
+    # the root file system is read-only
+    tempfile.tempdir = str(options.root)
+    try:
+        download_node(_plan(options), node, below(options.root), config_map, _dependencies())
+    except StorageError as problem:
+        sys.stderr.write(f"{problem.reason}: {problem.message}\n")
+        return FAILED
+    return 0
+
+
+def upload_files(options: StorageOptions, socket: Path) -> int:
+    """Upload the ranks' files until SIGTERM; return the exit code."""
+    os.umask(0)
+    tempfile.tempdir = str(options.root)
+    socket.parent.mkdir(parents=True, exist_ok=True)
+    reader, writer = os.pipe()
+    for end in (reader, writer):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(writer)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)  # the wake-up descriptor reports it
+    serve(NodeSync(_plan(options), below(options.root), _dependencies()), socket, reader)
+    return 0
+
+
+def _plan(options: StorageOptions) -> StoragePlan:
+    return storage_plan.from_json(options.plan.read_bytes())
+
+
+def _dependencies() -> StorageDependencies:
+    return StorageDependencies(
+        client=cache(s3_client), sleep=time.sleep, clock=time.time, say=_say, git_token=os.environ.pop(VARIABLE, None)
+    )
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"[muster] {line}\n")
+    sys.stderr.flush()

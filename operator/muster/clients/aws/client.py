@@ -1,0 +1,117 @@
+"""muster's client of AWS: all regions and roles, with rate limits for each account."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from muster.api.config.sagemaker import AwsEndpoints
+from muster.api.role_arn import account_of
+from muster.clients.aws.connection import Answer, Connection, Service, always
+from muster.clients.aws.gate import Gate
+from muster.clients.aws.quotas import QUOTAS
+from muster.clients.aws.sweep import Sweep
+from muster.clients.aws.threads import Threads
+from muster.clients.aws.training_jobs import TrainingJobs
+from muster.objects.aws import decode
+from muster.objects.aws.errors import Unavailable
+from muster.objects.aws.place import Place
+
+
+@dataclass(frozen=True)
+class Identity:
+    """muster's identity in AWS."""
+
+    account: str
+    arn: str
+
+
+class Aws:
+    """Belongs to one event loop. Places in one account share its rate limits, whatever their role.
+
+    `chance` returns numbers from 0 to 1, for jitter. A request that changes something is sent only while
+    `may_change()`, which is called in threads, returns True.
+    """
+
+    def __init__(
+        self,
+        endpoints: AwsEndpoints | None = None,
+        chance: Callable[[], float] = random.random,
+        may_change: Callable[[], bool] = always,
+    ) -> None:
+        self._endpoints = endpoints or AwsEndpoints()
+        self._chance = chance
+        self._may_change = may_change
+        self._threads = Threads()
+        self._connections: dict[Place, Connection] = {}
+        self._gates: dict[tuple[str, str, str], Gate] = {}
+        self._identities: dict[Place, Identity] = {}
+        self._identifying: dict[Place, asyncio.Lock] = {}
+        self._sweeps: dict[Place, Sweep] = {}
+        self._tasks: dict[Place, asyncio.Task[None]] = {}
+
+    async def ask(self, place: Place, service: Service, operation: str, request: Mapping[str, object]) -> Answer:
+        """Send a request, within its rate limit. Raises AwsError. `operation` has the API's name: `GetLogEvents`."""
+        quota = QUOTAS.get(operation)
+        if quota is None:
+            return await self.connection(place).ask(service, operation, request)
+        key = (await self._account(place), place.region, operation)
+        if key not in self._gates:
+            self._gates[key] = Gate(quota)
+        async with self._gates[key].turn():
+            return await self.connection(place).ask(service, operation, request)
+
+    async def identity(self, place: Place) -> Identity:
+        """Return account and ARN. Raises AwsError."""
+        # All jobs call this when an operator becomes the leader.
+        async with self._identifying.setdefault(place, asyncio.Lock()):
+            if place not in self._identities:
+                answer = await self.connection(place).ask("sts", "GetCallerIdentity", {})
+                self._identities[place] = Identity(decode.text(answer, "Account"), decode.text(answer, "Arn"))
+            return self._identities[place]
+
+    def connection(self, place: Place) -> Connection:
+        """The connection for requests without a rate limit, such as S3's."""
+        if place not in self._connections:
+            self._connections[place] = Connection(place, self._endpoints, self._threads, self._may_change)
+        return self._connections[place]
+
+    def training_jobs(self, place: Place) -> TrainingJobs:
+        """SageMaker's training jobs in this place."""
+        return TrainingJobs(partial(self.ask, place, "sagemaker"))
+
+    def sweep(self, place: Place) -> Sweep:
+        """The sweep that follows training jobs there, until none is watched or `close` is called."""
+        if place not in self._sweeps:
+            sweep = self._sweeps[place] = Sweep(
+                self.training_jobs(place), place, partial(self._end_sweep, place), self._chance
+            )
+            self._tasks[place] = asyncio.create_task(sweep.run(), name=f"sweep {place}")
+        return self._sweeps[place]
+
+    async def close(self) -> None:
+        """End all sweeps, and start no more requests."""
+        tasks = tuple(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._threads.close()
+        for connection in self._connections.values():
+            connection.close()
+
+    def _end_sweep(self, place: Place) -> None:
+        # Jobs may name any place: do not poll it after its last job.
+        self._sweeps.pop(place)
+        self._tasks.pop(place).cancel()
+
+    async def _account(self, place: Place) -> str:
+        if place.assume_role_arn:
+            return account_of(place.assume_role_arn)
+        try:
+            return (await self.identity(place)).account
+        except Unavailable:
+            # STS may be unreachable although SageMaker is not, if the network has an endpoint for SageMaker only.
+            return ""

@@ -1,0 +1,132 @@
+"""Requests to AWS from one place: threads, timeouts, renewed credentials, and one kind of error."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from typing import Literal, TypeAlias
+
+from botocore import xform_name
+from botocore.client import BaseClient
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.session import Session
+
+from muster.api.config.sagemaker import AwsEndpoints
+from muster.clients.aws.credentials import new_session
+from muster.clients.aws.threads import MAX_THREADS, Threads
+from muster.diagnose.aws import classified
+from muster.objects.aws.errors import ExpiredCredentials, NoCredentials, Unavailable
+from muster.objects.aws.place import Place
+
+Service: TypeAlias = Literal["sagemaker", "s3", "sts", "logs"]
+
+Answer: TypeAlias = Mapping[str, object]
+"""botocore's form of a response: strings, numbers, lists, mappings, and datetimes with a time zone."""
+
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 20.0
+"""The timeout of a response; CreateTrainingJob takes a second or two."""
+
+RENEW_SECONDS = 5.0
+"""The shortest time between two new sets of clients: each reads its service's model, and files of credentials."""
+
+_READING = ("Assume", "Describe", "Get", "Head", "List")
+"""Prefixes of operations that change nothing."""
+
+_CONFIG = Config(
+    connect_timeout=CONNECT_SECONDS,
+    read_timeout=ANSWER_SECONDS,
+    # This package decides about retries: botocore's own would count against the same quotas.
+    retries={"mode": "standard", "total_max_attempts": 1},
+    max_pool_connections=MAX_THREADS,
+    user_agent_extra="muster",
+)
+
+
+def always() -> bool:
+    """The default of `may_change`."""
+    return True
+
+
+class _MayNotChange(Exception):
+    """This process doesn't hold the Lease: another operator may be making changes."""
+
+
+class Connection:
+    """Sends requests from one place. It creates clients when needed, and new ones after an error of their credentials.
+
+    A request that changes something is sent only while `may_change()`, which is called in threads, returns True.
+    """
+
+    def __init__(
+        self, place: Place, endpoints: AwsEndpoints, threads: Threads, may_change: Callable[[], bool] = always
+    ) -> None:
+        self.place = place
+        self._endpoints = endpoints
+        self._threads = threads
+        self._may_change = may_change
+        self._forgot_at = float("-inf")
+        # A slow upload to S3 must not delay requests about training jobs.
+        self._s3_threads = Threads()
+        # Threads must create each client once, and can't share a botocore session while they do.
+        self._making = threading.Lock()
+        self._session: Session | None = None
+        self._clients: dict[Service, BaseClient] = {}
+
+    async def ask(self, service: Service, operation: str, request: Mapping[str, object]) -> Answer:
+        """Send a request (`operation` as in the API: `ListTags`) once, without retries. Raises AwsError."""
+        threads = self._s3_threads if service == "s3" else self._threads
+        now = asyncio.get_running_loop().time()
+        return await threads.run(lambda: self._ask(service, operation, request, now))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._s3_threads.close()
+        with self._making:
+            for client in self._clients.values():
+                client.close()
+
+    def _ask(self, service: Service, operation: str, request: Mapping[str, object], now: float) -> Answer:
+        try:
+            client = self.client(service)
+            answer: Answer = getattr(client, xform_name(operation))(**request)
+        except _MayNotChange as error:
+            raise Unavailable(f"{operation} was not sent: this operator doesn't hold the Lease") from error
+        except (BotoCoreError, ClientError) as error:
+            value = classified(error, service, operation, self.place)
+            if isinstance(value, NoCredentials | ExpiredCredentials):
+                self._forget(now)
+            raise value from error
+        return answer
+
+    def client(self, service: Service) -> BaseClient:
+        """botocore's client, for transfers of several requests. Blocks: for threads only. Raises botocore's errors."""
+        with self._making:
+            if service not in self._clients:
+                self._clients[service] = self._new_client(service)
+            return self._clients[service]
+
+    def _new_client(self, service: Service) -> BaseClient:
+        if self._session is None:
+            self._session = new_session(self.place, self._endpoints.sts, _CONFIG)
+        url = getattr(self._endpoints, service)
+        client = self._session.create_client(service, endpoint_url=url, config=_CONFIG)
+        # The last moment before sending: earlier steps, such as loading credentials, may take long.
+        client.meta.events.register_first("before-send", self._before_send)
+        return client
+
+    def _before_send(self, event_name: str, **_: object) -> None:
+        operation = event_name.rpartition(".")[2]
+        if not operation.startswith(_READING) and not self._may_change():
+            raise _MayNotChange
+
+    def _forget(self, now: float) -> None:
+        # A client keeps the credentials with which it was created, or their absence.
+        with self._making:
+            if 0 <= now - self._forgot_at < RENEW_SECONDS:
+                return
+            self._forgot_at = now
+            self._session = None
+            self._clients.clear()

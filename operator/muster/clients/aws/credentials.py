@@ -1,0 +1,77 @@
+"""Credentials for requests. They stay inside botocore: this module never reads, stores or prints them."""
+
+from __future__ import annotations
+
+import logging
+from functools import cache, partial
+
+from botocore.config import Config
+from botocore.credentials import (
+    AssumeRoleCredentialFetcher,
+    CredentialProvider,
+    CredentialResolver,
+    Credentials,
+    DeferredRefreshableCredentials,
+)
+from botocore.exceptions import NoCredentialsError
+from botocore.loaders import Loader, create_loader
+from botocore.session import Session
+
+from muster.objects.aws.place import Place
+
+SESSION_NAME = "muster"
+"""CloudTrail shows this name for muster's use of a role."""
+
+# At DEBUG these libraries log whole requests, with credentials.
+_TALKATIVE = ("boto3", "botocore", "s3transfer", "urllib3")
+
+
+def new_session(place: Place, sts_url: str | None, config: Config) -> Session:
+    """Create a session with the rights of `place`.
+
+    The default chain is botocore's: environment, profile, IRSA, Pod Identity, instance role. botocore assumes a role
+    with the first request that needs it, and again before the credentials expire.
+    """
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    own = _session_in(place.region)
+    if not place.assume_role_arn:
+        return own
+    assumed = _session_in(place.region)
+    provider = _AssumedRole(own, place, sts_url, config)
+    assumed.register_component("credential_provider", CredentialResolver([provider]))
+    return assumed
+
+
+@cache
+def _loader() -> Loader:
+    """The services' models: SageMaker's takes almost a second to load, so all places share them."""
+    return create_loader()
+
+
+def _session_in(region: str) -> Session:
+    session = Session()
+    session.register_component("data_loader", _loader())
+    session.set_config_variable("region", region)
+    return session
+
+
+class _AssumedRole(CredentialProvider):
+    METHOD = "assume-role"
+
+    def __init__(self, own: Session, place: Place, sts_url: str | None, config: Config) -> None:
+        super().__init__()
+        self._own = own
+        self._role_arn = place.assume_role_arn
+        self._extra_args = {
+            "RoleSessionName": SESSION_NAME,
+            **({"ExternalId": place.external_id} if place.external_id else {}),
+        }
+        self._new_client = partial(own.create_client, region_name=place.region, endpoint_url=sts_url, config=config)
+
+    def load(self) -> Credentials:
+        source = self._own.get_credentials()
+        if source is None:
+            raise NoCredentialsError
+        fetcher = AssumeRoleCredentialFetcher(self._new_client, source, self._role_arn, extra_args=self._extra_args)
+        return DeferredRefreshableCredentials(refresh_using=fetcher.fetch_credentials, method=self.METHOD)

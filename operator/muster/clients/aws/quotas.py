@@ -1,0 +1,41 @@
+"""Request rates that AWS allows an account, by operation. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Quota:
+    """`per_second` limits requests of an account in a region, `at_once` concurrent ones.
+
+    With one at once, the interval starts at the previous response, so that a delayed request can't arrive right before
+    the next one.
+    """
+
+    per_second: float
+    at_once: int
+
+
+QUOTAS: Mapping[str, Quota] = MappingProxyType(
+    {
+        "CreateTrainingJob": Quota(0.9, 3),
+        "StopTrainingJob": Quota(0.9, 3),
+        "ListTrainingJobs": Quota(2.0, 1),
+        "DescribeTrainingJob": Quota(4.5, 4),
+        "ListTags": Quota(1.8, 2),
+        "DescribeLogStreams": Quota(22.5, 8),
+        "FilterLogEvents": Quota(4.5, 4),
+        "GetLogEvents": Quota(9.0, 8),
+    }
+)
+"""Rates of operations; all others are unlimited.
+
+SageMaker: the defaults in Service Quotas (service code `sagemaker`), none of them adjustable: "Rate of
+CreateTrainingJob requests" 1/s (L-21A1652A), StopTrainingJob 1/s (L-B57580F5), ListTrainingJobs 2/s (L-DE587792),
+DescribeTrainingJob 5/s (L-96E3A68C). ListTags has no published quota, so its rate is a cautious guess. CloudWatch Logs:
+the lowest of any region in "Amazon CloudWatch Logs endpoints and quotas" (AWS General Reference): GetLogEvents 10/s,
+FilterLogEvents 5/s, DescribeLogStreams 25/s. With several at once, the rate leaves a tenth for delayed requests.
+"""

@@ -1,0 +1,87 @@
+"""Run blocking calls of boto3 in a few daemon threads, which don't delay the end of the process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import ParamSpec, TypeVar
+
+MAX_THREADS = 16
+"""Concurrent requests to all places: more than quotas allow at usual response times."""
+
+_Result = TypeVar("_Result")
+_Arguments = ParamSpec("_Arguments")
+
+
+class Threads:
+    """Runs blocking functions. A cancelled one continues until its response or timeout."""
+
+    def __init__(self) -> None:
+        self._pool = _Daemons()
+
+    async def run(self, function: Callable[[], _Result]) -> _Result:
+        """Run the function; return or raise its result."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function)
+
+    def close(self) -> None:
+        """Start no more functions. Running ones continue, but the process need not wait for them."""
+        self._pool.shutdown()
+
+
+async def in_own_thread(function: Callable[[], _Result]) -> _Result:
+    """Run the function in a new thread: a slow one then delays no others."""
+    threads = Threads()
+    try:
+        return await threads.run(function)
+    finally:
+        threads.close()
+
+
+class _Daemons(Executor):
+    """Like ThreadPoolExecutor, but with daemon threads: Python would wait for others, maybe forever."""
+
+    def __init__(self) -> None:
+        self._work: SimpleQueue[Callable[[], Callable[[], None]] | None] = SimpleQueue()
+        self._idle = threading.Semaphore(0)
+        self._threads = 0
+
+    def submit(
+        self, fn: Callable[_Arguments, _Result], /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> Future[_Result]:
+        future: Future[_Result] = Future()
+        self._work.put(partial(_carry_out, future, partial(fn, *args, **kwargs)))
+        if not self._idle.acquire(blocking=False) and self._threads < MAX_THREADS:
+            self._threads += 1
+            threading.Thread(target=self._serve, name=f"muster-{self._threads}", daemon=True).start()
+        return future
+
+    def shutdown(self, wait: bool = False, *, cancel_futures: bool = True) -> None:  # noqa: ARG002, FBT001, FBT002
+        while cancel_futures:
+            try:
+                self._work.get_nowait()
+            except Empty:
+                break
+        for _ in range(self._threads):
+            self._work.put(None)
+
+    def _serve(self) -> None:
+        while (work := self._work.get()) is not None:
+            set_result = work()
+            # The caller may submit the next function at once, which can use this thread.
+            self._idle.release()
+            set_result()
+
+
+def _carry_out(future: Future[_Result], function: Callable[[], _Result]) -> Callable[[], None]:
+    """Run the function; return a callback that sets the future."""
+    if not future.set_running_or_notify_cancel():
+        return lambda: None
+    try:
+        result = function()
+    except BaseException as error:  # noqa: BLE001 - the caller that waits gets it
+        return partial(future.set_exception, error)
+    return partial(future.set_result, result)

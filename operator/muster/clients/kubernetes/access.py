@@ -1,0 +1,170 @@
+"""Find and connect to a cluster, with the official client's configuration and connections only.
+
+The only module that imports `kubernetes`, which the extra `cluster` installs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import yaml
+from kubernetes.aio.client import Configuration
+from kubernetes.aio.client.rest import RESTClientObject
+from kubernetes.aio.config.config_exception import ConfigException
+from kubernetes.aio.config.incluster_config import SERVICE_HOST_ENV_NAME, load_incluster_config
+from kubernetes.aio.config.kube_config import KubeConfigLoader, KubeConfigMerger
+
+from muster.api.document import JSON
+from muster.distribution import version
+
+USER_AGENT = f"muster/{version()}"
+
+_DEFAULT_KUBECONFIG = "~/.kube/config"
+_POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_DEFAULT_NAMESPACE = "default"
+# The official client's errors for a malformed kubeconfig.
+_BAD_CONFIGURATION = (ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, KeyError, AttributeError)
+
+
+class NoCluster(Exception):
+    """No cluster is configured, or its configuration is unusable. `message` and `remedy` are for people."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(f"{message} {remedy}")
+        self.message = message
+        self.remedy = remedy
+
+
+@dataclass(frozen=True)
+class Access:
+    """The connection to one API server, with the caller's credentials. `namespace` is the context's."""
+
+    namespace: str
+    configuration: Configuration
+    _connections: RESTClientObject
+
+    @property
+    def url(self) -> str:
+        """The API server's URL, without a trailing slash."""
+        return str(self.configuration.host).rstrip("/")
+
+    async def send(
+        self, method: str, path: str, headers: Mapping[str, str], body: JSON, limit: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        """Send a request; return the response before its body is read. Raises aiohttp's and the system's errors."""
+        # This reads a pod's token again, once a minute.
+        token = await self.configuration.get_api_key_with_prefix("BearerToken")
+        authorization = {"Authorization": token} if token else {}
+        answer = await self._connections.request(  # type: ignore[no-untyped-call]
+            method,
+            self.url + path,
+            headers={"User-Agent": USER_AGENT, **headers, **authorization},
+            body=body,
+            _request_timeout=limit,
+        )
+        response: aiohttp.ClientResponse = answer.response
+        return response
+
+    async def open_session(self, response_class: type[aiohttp.ClientResponse]) -> aiohttp.ClientSession:
+        """Open a new session with the caller's credentials and this response class. The caller closes it."""
+        token = await self.configuration.get_api_key_with_prefix("BearerToken")
+        user, password = self.configuration.username, self.configuration.password
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=self._connections.ssl_context),
+            headers={"User-Agent": USER_AGENT, **({"Authorization": token} if token else {})},
+            auth=aiohttp.BasicAuth(user, password or "") if user and not token else None,
+            response_class=response_class,
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._connections.close()
+        # The loop needs one more iteration to close a connection that was just being opened.
+        await asyncio.sleep(0)
+
+
+async def find(kubeconfig: str | None) -> Access:
+    """Find kubectl's cluster: `kubeconfig` or $KUBECONFIG, else ~/.kube/config, else the pod's own cluster.
+
+    Raises NoCluster.
+    """
+    named = kubeconfig if kubeconfig is not None else os.environ.get("KUBECONFIG", "")
+    if named:
+        return await _from_kubeconfig(named)
+    if _exists(_DEFAULT_KUBECONFIG):
+        return await _from_kubeconfig(_DEFAULT_KUBECONFIG)
+    if os.environ.get(SERVICE_HOST_ENV_NAME):
+        return _from_pod()
+    raise NoCluster(
+        f"No Kubernetes cluster is configured: $KUBECONFIG is not set, there is no {_DEFAULT_KUBECONFIG}, "
+        "and this is not a pod.",
+        "Set KUBECONFIG to your cluster's kubeconfig; `kubectl get nodes` should work.",
+    )
+
+
+async def _from_kubeconfig(paths: str) -> Access:
+    if not _exists(paths):
+        raise NoCluster(f"The kubeconfig {paths} does not exist.", "Set KUBECONFIG to your cluster's kubeconfig.")
+    try:
+        merged = KubeConfigMerger(paths).config  # type: ignore[no-untyped-call]
+        current = merged.safe_get("current-context")
+        items = [str(context["name"]) for context in merged.safe_get("contexts") or ()]
+    except _BAD_CONFIGURATION as problem:
+        raise _unusable(paths, problem) from problem
+    if current not in items:
+        raise NoCluster(
+            f'The kubeconfig {paths} has no context "{current}".'
+            if current
+            else f"{paths}: no current context is set.",
+            f"Choose one with `kubectl config use-context NAME`; there are: {', '.join(items) or 'none'}.",
+        )
+    configuration = _new_configuration()
+    try:
+        # Without a base path: each of several files has its own.
+        loader = KubeConfigLoader(merged, active_context=current, config_base_path=None)  # type: ignore[no-untyped-call]
+        await loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
+        context = loader.current_context["context"]
+        return _opened(context.get("namespace") or _DEFAULT_NAMESPACE, configuration)
+    except _BAD_CONFIGURATION as problem:
+        raise _unusable(paths, problem) from problem
+
+
+def _exists(paths: str) -> bool:
+    return any(Path(path).expanduser().exists() for path in paths.split(os.pathsep) if path)
+
+
+def _from_pod() -> Access:
+    configuration = _new_configuration()
+    try:
+        load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+        return _opened(_POD_NAMESPACE.read_text(encoding="utf-8").strip(), configuration)
+    except _BAD_CONFIGURATION as problem:
+        raise NoCluster(
+            f"This pod has no usable service account token: {problem}.",
+            "Enable automountServiceAccountToken, or set KUBECONFIG.",
+        ) from problem
+
+
+def _new_configuration() -> Configuration:
+    configuration = Configuration()
+    # Like kubectl: the CA certificates of many clusters lack an extension that Python 3.13 requires.
+    configuration.disable_strict_ssl_verification = True
+    # Concurrent requests are limited elsewhere; watches and logs must not wait for one another.
+    configuration.connection_pool_maxsize = 0
+    return configuration
+
+
+def _opened(namespace: str, configuration: Configuration) -> Access:
+    return Access(namespace, configuration, RESTClientObject(configuration))
+
+
+def _unusable(paths: str, problem: Exception) -> NoCluster:
+    # Other errors are Python's about an unexpected structure.
+    has_reason = isinstance(problem, ConfigException | yaml.YAMLError | OSError)
+    why = str(problem) if has_reason else "it does not have the structure of a kubeconfig"
+    return NoCluster(f"The kubeconfig {paths} is not usable: {why}.", "`kubectl config view` shows its content.")

@@ -1,0 +1,246 @@
+"""muster's client of the API server: JSON in, JSON out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Literal, Self, TypeAlias
+
+from muster.api.document import JSON
+from muster.clients.kubernetes.access import find
+from muster.clients.kubernetes.lines import Lines
+from muster.clients.kubernetes.session import MAX_ANSWER_BYTES, Request, Session, TooLong, always
+from muster.objects.kubernetes.answers import decoded, event_object, read_event, read_page, status_error
+from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
+from muster.objects.kubernetes.kinds import PODS, Kind, Object, Reading
+
+PAGE = 500
+"""Objects in one page of a list: more would need much memory in the API server, and block this process."""
+
+PAGE_BYTES = 6 * 1024 * 1024
+"""The size limit of a page: a longer one is requested again with fewer objects. 500 usual pods have five megabytes."""
+
+_FEWER = 8
+"""The factor by which a page shrinks after one that was too long."""
+
+LARGE_BYTES = 128 * 1024
+"""A longer object of a watch is parsed in a thread, so that the event loop continues meanwhile."""
+
+_METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1, application/json"
+"""The Accept header if only metadata is needed."""
+
+WATCH_SECONDS = 290
+"""The API server ends a watch after this time; the next one may reach another API server."""
+
+MANAGER = "muster"
+
+ChangeType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change and the object after it (DELETED: before it). The object of a BOOKMARK has only a version."""
+
+    type: ChangeType
+    object: Object
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Objects, and the resource version from which to watch for later changes."""
+
+    items: tuple[Object, ...]
+    resource_version: str
+
+
+@dataclass(frozen=True)
+class Some:
+    """A page of a list. `items` are parsed one by one, on demand, and only once."""
+
+    items: Iterable[Object]
+    resource_version: str
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """Which part of a container's log to read. `container` "": the only one; `since_time` is RFC 3339."""
+
+    container: str = ""
+    follow: bool = False
+    timestamps: bool = False
+    tail_lines: int | None = None
+    since_time: str | None = None
+
+
+class Client:
+    """Every method raises ApiError: the API server's, or one with status NO_ANSWER. There are no retries here.
+
+    A request that changes something is sent only while `may_change()` returns True.
+    """
+
+    def __init__(self, session: Session, may_change: Callable[[], bool] = always) -> None:
+        self._session = session
+        self._may_change = may_change
+
+    @classmethod
+    async def connect(cls, kubeconfig: str | None = None) -> Self:
+        """Connect to kubectl's cluster (None), or to a kubeconfig's. Raises NoCluster."""
+        return cls(Session(await find(kubeconfig), kubeconfig))
+
+    def changing_while(self, may_change: Callable[[], bool]) -> Client:
+        """The same connections; changes are sent only while `may_change()` returns True."""
+        return Client(self._session, may_change)
+
+    @property
+    def namespace(self) -> str:
+        """The context's namespace, which applies if the user names none."""
+        return self._session.namespace
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+    async def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
+        """Get an object. `namespace` None: for a cluster-scoped kind."""
+        return decoded(await self._session.text(Request("GET", kind.path(namespace, name))), kind.reading)
+
+    async def list(self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = "") -> Listing:
+        """All objects that the selectors match, in one namespace or (None) in all."""
+        items: list[Object] = []
+        version = ""
+        async for page in self.pages(kind, namespace, labels=labels, fields=fields):
+            items += page.items
+            version = page.resource_version
+        return Listing(tuple(items), version)
+
+    async def pages(
+        self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = ""
+    ) -> AsyncGenerator[Some, None]:
+        """The same page by page, in one consistent snapshot. 410: the snapshot has expired."""
+        query: dict[str, str | int] = {"labelSelector": labels, "fieldSelector": fields}
+        limit, more = PAGE, True
+        while more:
+            request = Request("GET", kind.path(namespace), {**query, "limit": limit}, accept=_accept(kind, "List"))
+            try:
+                text = await self._session.text(request, MAX_ANSWER_BYTES if limit == 1 else PAGE_BYTES)
+            except TooLong:
+                if limit == 1:
+                    raise
+                limit = max(1, limit // _FEWER)
+                continue
+            page = read_page(text)
+            yield Some((_with_type(kind, item) for item in page.objects(kind.reading)), page.resource_version)
+            query["continue"] = page.rest
+            more = bool(page.rest)
+
+    async def create(self, kind: Kind, namespace: str, body: Object) -> Object:
+        """Create an object; return it. The API server rejects unknown fields."""
+        return await self._create(kind, namespace, body, dry_run="")
+
+    async def rehearse(self, kind: Kind, namespace: str, body: Object) -> Object:
+        """Dry-run `create`, including quotas and admission."""
+        return await self._create(kind, namespace, body, dry_run="All")
+
+    async def merge(
+        self, kind: Kind, namespace: str, name: str, patch: Object, subresource: str | None = None
+    ) -> Object:
+        """Apply a JSON merge patch; return the object."""
+        path = kind.path(namespace, name, subresource)
+        query, how = {"fieldManager": MANAGER}, "application/merge-patch+json"
+        return decoded(await self._change("PATCH", path, query, patch, how), kind.reading)
+
+    async def replace(self, kind: Kind, namespace: str | None, name: str, body: Object) -> Object:
+        """Replace an object; return it. Conflict: it no longer has the body's resourceVersion."""
+        path = kind.path(namespace, name)
+        return decoded(await self._change("PUT", path, {"fieldManager": MANAGER}, body), kind.reading)
+
+    async def delete(
+        self, kind: Kind, namespace: str, name: str, *, uid: str | None = None, grace_seconds: int | None = None
+    ) -> None:
+        """Delete the object (with this uid) and its dependants. It's no error if it is already deleted, or replaced."""
+        options: dict[str, JSON] = {"propagationPolicy": "Background"}
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
+        try:
+            await self._change("DELETE", kind.path(namespace, name), {}, options)
+        except ApiError as error:
+            # Only the message distinguishes another uid from other conflicts.
+            is_another = uid is not None and error.is_conflict and "uid" in error.message.lower()
+            if not (error.is_not_found or is_another):
+                raise
+
+    async def watch(
+        self, kind: Kind, namespace: str | None = None, *, resource_version: str, labels: str = "", fields: str = ""
+    ) -> AsyncGenerator[Change, None]:
+        """Yield changes after `resource_version`, until the API server ends the watch. 410: the version is too old."""
+        query: dict[str, str | int] = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": WATCH_SECONDS,
+            "labelSelector": labels,
+            "fieldSelector": fields,
+        }
+        lines, request = Lines(), Request("GET", kind.path(namespace), query, accept=_accept(kind, ""))
+        async with aclosing(self._session.stream(request)) as chunks:
+            async for chunk in chunks:
+                for line in lines.feed(chunk):
+                    if len(line) > LARGE_BYTES:
+                        yield await asyncio.to_thread(_change, line, kind)
+                    else:
+                        yield _change(line, kind)
+
+    async def read(self, path: str) -> str:
+        """Read another path of the API server, such as its public keys."""
+        return (await self._session.text(Request("GET", path))).decode()
+
+    async def log(self, namespace: str, pod: str, options: LogOptions) -> AsyncGenerator[bytes, None]:
+        """Yield a container's output in chunks, which may split lines. 400: the container hasn't started yet."""
+        query: dict[str, str | int] = {
+            "container": options.container,
+            "follow": str(options.follow).lower(),
+            "timestamps": str(options.timestamps).lower(),
+            "tailLines": "" if options.tail_lines is None else options.tail_lines,
+            "sinceTime": options.since_time or "",
+        }
+        async with aclosing(self._session.stream(Request("GET", PODS.path(namespace, pod, "log"), query))) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    async def _create(self, kind: Kind, namespace: str, body: Object, dry_run: str) -> Object:
+        query = {"fieldManager": MANAGER, "fieldValidation": "Strict", "dryRun": dry_run}
+        return decoded(await self._change("POST", kind.path(namespace), query, body), kind.reading)
+
+    async def _change(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str | int],
+        body: Object,
+        content_type: str = "application/json",
+    ) -> bytes:
+        return await self._session.text(Request(method, path, query, dict(body), content_type, self._may_change))
+
+
+def _with_type(kind: Kind, item: Object) -> Object:
+    # In lists, the API server omits apiVersion and kind.
+    return {"apiVersion": kind.api_version, "kind": kind.name, **item}
+
+
+def _accept(kind: Kind, suffix: str) -> str:
+    return _METADATA.format(suffix) if kind.reading.is_of_metadata else Request.accept
+
+
+def _change(line: bytes, kind: Kind) -> Change:
+    event = read_event(line)
+    match event.type:
+        case "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" as known:
+            return Change(known, event_object(event, kind.reading))
+        case "ERROR":
+            raise status_error(event_object(event, Reading()), NO_ANSWER)
+        case other:
+            raise ApiError(NO_ANSWER, "Malformed", f"a watch sent a change of unknown type {other!r}")

@@ -1,0 +1,226 @@
+"""Leader election: of all processes that want to lead, the holder of a Lease does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import socket
+import time
+from collections.abc import Awaitable, Callable
+
+from muster.clients.kubernetes.client import Client
+from muster.clients.kubernetes.election import (
+    GIVE_UP_SECONDS,
+    LOOK_SECONDS,
+    RENEW_SECONDS,
+    Record,
+    Step,
+    next_leader_term,
+    next_step,
+    record,
+    released,
+    renewed,
+    taken,
+)
+from muster.clients.kubernetes.session import always
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import LEASES, Object
+
+REQUEST_SECONDS = 5.0
+"""The timeout of one read or renewal, so that there is time for another attempt."""
+
+RELEASE_SECONDS = 2.0
+"""The time for releasing the Lease: a restart waits for the process to end."""
+
+_log = logging.getLogger(__name__)
+
+
+def new_identity() -> str:
+    """A unique identity of this process: `<host>_<random>`."""
+    return f"{socket.gethostname()}_{secrets.token_hex(4)}"
+
+
+def nothing() -> None:
+    """A listener that does nothing."""
+
+
+class Leadership:
+    """Waits for a Lease, and leads while it holds it.
+
+    A term is the Lease's `leaseTransitions`. It rises with every acquisition, also by a process that replaces another
+    one on the same host, and after the Lease was deleted (`muster.clients.kubernetes.election.next_leader_term`).
+
+    `on_change` is called after each response of the API server. `is_fit` is called before the Lease is taken or
+    renewed: a process that can't do a leader's work lets it expire.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        name: str,
+        identity: str,
+        *,
+        clock: Callable[[], float] = time.time,
+        on_change: Callable[[], None] = nothing,
+        is_fit: Callable[[], bool] = always,
+    ) -> None:
+        self.held_until = float("-inf")
+        """Monotonic seconds: no other process takes the Lease before, whatever happens to this one."""
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+        self._identity = identity
+        self._clock = clock
+        self._on_change = on_change
+        self._is_fit = is_fit
+        self._known: Record | None = None
+        self._observed_at = 0.0
+        self._highest = 0
+
+    @property
+    def holder(self) -> str | None:
+        """The current leader, as far as known; None: there is none."""
+        current = self._known
+        if current is None or not current.holder or time.monotonic() >= self._observed_at + current.seconds:
+            return None
+        return current.holder
+
+    async def run(self, lead: Callable[[int], Awaitable[None]]) -> None:
+        """Run `lead(leader_term)` whenever this process holds the Lease; cancel and await it when the Lease is lost.
+
+        Returns or raises when `lead` ends by itself, else runs until cancelled; then releases the Lease.
+        """
+        while True:
+            leader_term, held_since = await self._acquire()
+            _log.info("%s is the leader, term %d", self._identity, leader_term)
+            self._is_held(held_since)
+            work = asyncio.ensure_future(lead(leader_term))
+            try:
+                await self._hold(leader_term, held_since, work)
+                if work.done():
+                    return work.result()
+            finally:
+                self._is_held(float("-inf"))
+                await stop_work(work)
+                await self._release(leader_term)
+            _log.warning("%s is no longer the leader", self._identity)
+
+    async def _acquire(self) -> tuple[int, float]:
+        """Acquire the Lease; return the term, and the time of the request."""
+        while True:
+            try:
+                async with asyncio.timeout(REQUEST_SECONDS):
+                    await self._look()
+                    self._on_change()
+                    asked_at = time.monotonic()
+                    step = next_step(self._known, self._observed_at, asked_at, self._identity)
+                    if step is not Step.WAIT and self._is_fit():
+                        return await self._take(step), asked_at
+            except (ApiError, TimeoutError) as error:
+                _log.warning("%s could not read or acquire the Lease: %s", self._identity, _why(error))
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _take(self, step: Step) -> int:
+        now = self._clock()
+        leader_term = next_leader_term(self._known, self._highest, now)
+        lease = taken(self._known, self._name, self._identity, leader_term, now)
+        if step is Step.CREATE:
+            self._observe(await self._client.create(LEASES, self._namespace, lease))
+        else:
+            await self._replace(lease)
+        return leader_term
+
+    async def _hold(self, leader_term: int, renewed_at: float, work: asyncio.Future[None]) -> None:
+        """Renew until the Lease is lost, or the work ends."""
+        wait = RENEW_SECONDS
+        while True:
+            await asyncio.wait([work], timeout=wait)
+            asked_at = time.monotonic()
+            left = renewed_at + GIVE_UP_SECONDS - asked_at
+            if work.done() or left <= 0:
+                return
+            if not self._is_fit():
+                wait = min(LOOK_SECONDS, left)
+                continue
+            try:
+                async with asyncio.timeout(min(REQUEST_SECONDS, left)):
+                    await self._change(leader_term, renewed)
+                renewed_at, wait = asked_at, RENEW_SECONDS
+                self._is_held(renewed_at)
+            except _Lost:
+                return
+            except (ApiError, TimeoutError) as error:
+                _log.warning("%s could not renew the Lease: %s", self._identity, _why(error))
+                wait = min(LOOK_SECONDS, left)
+
+    def _is_held(self, since: float) -> None:
+        """A request sent at `since` has acquired or renewed the Lease; -inf: it is no longer held."""
+        self.held_until = since + GIVE_UP_SECONDS
+        self._on_change()
+
+    async def _release(self, leader_term: int) -> None:
+        """Release the Lease, so that another process needn't wait for its end."""
+        try:
+            async with asyncio.timeout(RELEASE_SECONDS):
+                # This process may have been paused since its last renewal: don't touch a Lease of another holder.
+                await self._look()
+                await self._change(leader_term, released)
+        except _Lost:
+            return
+        except (ApiError, TimeoutError) as error:
+            _log.warning("%s could not release the Lease: %s", self._identity, _why(error))
+
+    async def _change(self, leader_term: int, change: Callable[[Record, float], Object]) -> None:
+        """Replace the Lease while it has this term. Raises `_Lost`, ApiError."""
+        try:
+            await self._replace(change(self._mine(leader_term), self._clock()))
+        except ApiError as error:
+            if not (error.is_conflict or error.is_not_found):
+                raise
+            # Another process holds it; or it's still ours, and a label or an unanswered request changed it.
+            await self._look()
+            await self._replace(change(self._mine(leader_term), self._clock()))
+
+    def _mine(self, leader_term: int) -> Record:
+        current = self._known
+        if current is None or (current.holder, current.transitions) != (self._identity, leader_term):
+            raise _Lost
+        return current
+
+    async def _look(self) -> None:
+        try:
+            self._observe(await self._client.get(LEASES, self._namespace, self._name))
+        except ApiError as error:
+            if not error.is_not_found:
+                raise
+            self._known = None
+
+    async def _replace(self, lease: Object) -> None:
+        self._observe(await self._client.replace(LEASES, self._namespace, self._name, lease))
+
+    def _observe(self, lease: Object) -> None:
+        before, self._known = self._known, record(lease)
+        # Other changes of a Lease, such as a label, don't show that its holder is alive.
+        if before is None or before.lease.get("spec") != lease.get("spec"):
+            self._observed_at = time.monotonic()
+        self._highest = max(self._highest, self._known.transitions or 0)
+
+
+class _Lost(Exception):
+    """Another holds the Lease, or it was deleted."""
+
+
+async def stop_work(work: asyncio.Future[None]) -> None:
+    """Cancel what leads, and wait for its end."""
+    if work.done():
+        return
+    work.cancel()
+    await asyncio.wait([work])
+    if not work.cancelled() and (error := work.exception()) is not None:
+        _log.error("the leader's work failed while it stopped", exc_info=error)
+
+
+def _why(error: Exception) -> str:
+    return str(error) or "timed out"

@@ -1,0 +1,209 @@
+"""The HTTPS server to which agents report."""
+
+import asyncio
+import contextlib
+import resource
+import socket
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+from aiohttp import web
+
+from muster.collector.directory import Directory
+from muster.collector.door.admission import Admission
+from muster.collector.door.connections import AcceptedConnection, ConnectionLimits, Connections
+from muster.collector.door.cpu_shares import CpuShares
+from muster.collector.door.refusal import Reason, Refused
+from muster.collector.door.refusals import Refusals
+from muster.collector.door.strict_http import StrictConnection
+from muster.collector.routes import Routes, refusal
+from muster.collector.store import RankStore
+from muster.collector.trust.certificate import ServingCertificate, server_context
+from muster.collector.trust.tokens import PodClaim, Verifier
+
+IDLE_SECONDS = 75.0
+"""How long a pod's connection stays open between requests: longer than two heartbeats."""
+
+LINGER_SECONDS = 2.0
+"""How long the collector drains a refused body, so that the sender reads the response."""
+
+SHUTDOWN_SECONDS = 1.0
+
+BACKLOG = 4096
+"""Connections in the kernel's queue; the system may allow fewer."""
+
+MAX_QUEUED_REQUESTS = 1
+"""Requests queued behind the current one. Agents wait for a response before the next request."""
+
+PARSED_BYTES = 2048
+"""The size of the chunks of input that are parsed at a time."""
+
+READ_BUFFER_BYTES = 16 * 1024
+"""How much of a body a connection buffers before the handler reads it."""
+
+MAX_FIELD_BYTES = 16 * 1024
+"""The limit for a header: it may be a token."""
+
+
+class Collector:
+    """Stores agents' reports and sends them commands, once `lead` has been called.
+
+    `clock` returns Unix seconds. `refusals` counts refused requests and connections.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: RankStore,
+        verifier: Verifier,
+        directory: Directory,
+        certificate: ServingCertificate,
+        clock: Callable[[], float],
+        limits: ConnectionLimits | None = None,
+    ) -> None:
+        self.refusals = Refusals()
+        self._context = server_context(certificate)
+        self._limits = _within_descriptors(limits or ConnectionLimits())
+        self._cpu = CpuShares(self._connected_pods)
+        self._routes = Routes(
+            store=store,
+            admission=Admission(verifier, directory, _trust),
+            clock=clock,
+            refusals=self.refusals,
+            cpu=self._cpu,
+            body_seconds=self._limits.body_seconds,
+        )
+        self._server: _Server | None = None
+        self._connections: Connections | None = None
+        self._accepting: asyncio.Task[None] | None = None
+
+    async def start(self, host: str, port: int = 0) -> str:
+        """Listen on `host`, on any free port if `port` is 0. Returns the URL. Raises `OSError`."""
+        listening = socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
+        )
+        listening.setblocking(False)
+        self._server = _Server(self._routes, self.refusals)
+        self._connections = Connections(
+            listening, self._context, self._server.connection, self._limits, self.refusals, self._cpu
+        )
+        self._accepting = asyncio.create_task(self._connections.run(), name="collector")
+        name = f"[{host}]" if ":" in host else host
+        return f"https://{name}:{listening.getsockname()[1]}"
+
+    @property
+    def refused(self) -> Counter[Reason]:
+        """The number of refused requests and connections, by reason."""
+        return self.refusals.counts
+
+    @property
+    def open_connections(self) -> int:
+        """The number of connections in any state."""
+        return 0 if self._connections is None else len(self._connections)
+
+    def lead(self, holds_lease: Callable[[], bool]) -> None:
+        """This operator is the leader: accept reports from now on, and send commands while `holds_lease()`."""
+        self._routes.lead(holds_lease)
+
+    def step_down(self, leader: str | None) -> None:
+        """`leader` is the leader (None: unknown): every agent gets 503, waiting ones at once."""
+        self._routes.step_down(leader)
+
+    def use(self, certificate: ServingCertificate) -> None:
+        """Use this certificate for new connections; open ones stay."""
+        self._context = server_context(certificate)
+        if self._connections is not None:
+            self._connections.context = self._context
+
+    def _connected_pods(self, namespace: str) -> float:
+        return 0.0 if self._connections is None else self._connections.pods_of(namespace)
+
+    async def close(self) -> None:
+        """Answer long polls, let current requests finish, close all connections."""
+        if self._server is None or self._connections is None or self._accepting is None:
+            return
+        self._accepting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._accepting
+        self._connections.listening.close()
+        self._routes.close()
+        self._server.pre_shutdown()
+        await self._server.shutdown(SHUTDOWN_SECONDS)
+        self._connections.close()
+        # the transports close their sockets in the loop's next iteration
+        await asyncio.sleep(0)
+
+
+class _Server(web.Server):
+    """aiohttp's server, whose connections know their `AcceptedConnection`."""
+
+    def __init__(self, routes: Routes, refusals: Refusals) -> None:
+        super().__init__(
+            routes.handle,
+            handler_cancellation=True,  # a poll ends with its connection
+        )
+        self.refusals = refusals
+
+    def connection(self, client: AcceptedConnection) -> "_Connection":
+        return _Connection(self, client)
+
+
+class _Connection(StrictConnection):
+    """A connection of an agent, or an unauthenticated one."""
+
+    __slots__ = ("_refusals", "_refuses_the_rest", "client")
+
+    def __init__(self, server: _Server, client: AcceptedConnection) -> None:
+        super().__init__(
+            server,
+            idle_seconds=IDLE_SECONDS,
+            linger_seconds=LINGER_SECONDS,
+            max_field_bytes=MAX_FIELD_BYTES,
+            read_buffer_bytes=READ_BUFFER_BYTES,
+        )
+        self.client = client
+        self._refuses_the_rest = False
+        self._refusals = server.refusals
+
+    def data_received(self, data: bytes) -> None:
+        """Parse in small chunks, and refuse chunked bodies: a chunk of one byte costs as much as one of 16 KiB."""
+        for begin in range(0, len(data), PARSED_BYTES):
+            if self._refuses_the_rest:
+                return
+            super().data_received(data[begin : begin + PARSED_BYTES])
+            if len(self._messages) > MAX_QUEUED_REQUESTS:
+                self._refuses_the_rest = True
+                self.client.refuse(Reason.BAD_HTTP)
+            elif self._messages and getattr(self._messages[-1][0], "chunked", True):
+                # respond to it, or to malformed HTTP, and close the connection without reading more
+                self._refuses_the_rest = True
+                self._lingering_time = 0.0
+
+    def answer_malformed(self, _status: int, /) -> web.StreamResponse:
+        """Count malformed HTTP, and refuse it like any other bad request."""
+        pod = self.client.pod
+        if pod is None:
+            self._refusals.count(Reason.BAD_HTTP, self.client.address)
+        else:
+            self._refusals.count(Reason.BAD_HTTP, pod.pod_name, pod.namespace)
+        return refusal(Refused(Reason.BAD_HTTP))
+
+
+def _trust(request: web.BaseRequest, pod: PodClaim) -> None:
+    connection = request.protocol
+    if isinstance(connection, _Connection):
+        connection.client.trust(pod)
+
+
+def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
+    # leave half of the descriptors to the rest of the process
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return limits
+    most = max(16, soft // 2)
+    return replace(
+        limits,
+        connections=min(limits.connections, most),
+        unauthenticated=min(limits.unauthenticated, max(8, most // 2)),
+    )

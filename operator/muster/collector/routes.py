@@ -1,0 +1,225 @@
+"""Handle the collector's requests: POST /v1/report and GET /v1/command, nothing else."""
+
+import json
+import math
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from http import HTTPStatus
+
+from aiohttp import web
+
+from muster.collector.answers import Answers
+from muster.collector.directory import Member
+from muster.collector.door.admission import UNKNOWN_POD_SECONDS, Admission, Admitted
+from muster.collector.door.bodies import Bodies
+from muster.collector.door.cpu_shares import CpuShares
+from muster.collector.door.decode_queue import DecodeQueue
+from muster.collector.door.refusal import ANSWERS, Reason, Refused
+from muster.collector.door.refusals import Refusals
+from muster.collector.pace import heartbeat_seconds
+from muster.collector.polls import Polls
+from muster.collector.store import RankStore, UnknownJob
+from muster.collector.trust.tokens import PodClaim
+from muster.core.reports.bounds import OutOfBounds, check_bounds
+from muster.core.reports.check import Implausible
+from muster_worker.contract import wire
+from muster_worker.contract.schema import CommandKind, Order, Report, ReportAnswer
+
+MAX_WAIT_SECONDS = 30
+"""The longest poll: below the idle timeouts of common proxies."""
+
+_HEADERS = {"Server": "muster", "Cache-Control": "no-store"}
+_CLOSING = frozenset(
+    {
+        Reason.NOT_LEADER,
+        Reason.TOO_LARGE,
+        Reason.TOO_SLOW,
+        Reason.CROWDED_OUT,
+        Reason.LENGTH_REQUIRED,
+        Reason.COMPRESSED,
+        Reason.BAD_HTTP,
+    }
+)
+_LEADER_UNKNOWN = "the leader is not known yet."
+_ORDER = re.compile(r"(\d{1,18})\.(\d{1,18})\.(\d)", re.ASCII)
+_WAIT = re.compile(r"\d{1,4}", re.ASCII)
+
+
+class Routes:
+    """Handles requests. `refusals` counts refused ones, `cpu` their processor time; `clock` returns Unix seconds.
+
+    `body_seconds` limits the time for a body. Every request is refused until `lead` is called.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: RankStore,
+        admission: Admission,
+        clock: Callable[[], float],
+        refusals: Refusals,
+        cpu: CpuShares,
+        body_seconds: float,
+    ) -> None:
+        self._store = store
+        self._admission = admission
+        self._clock = clock
+        self._body_seconds = body_seconds
+        self._refusals = refusals
+        self._cpu = cpu
+        self._bodies = Bodies()
+        self._decode_queue = DecodeQueue(lambda namespace: cpu.namespace_balance(namespace, time.monotonic()))
+        self._polls = Polls(store)
+        self._answers = Answers(_HEADERS)
+        self._leads = _never
+        self._leader = _LEADER_UNKNOWN
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Handle one request; the only entry point."""
+        try:
+            self._require_leading()
+            # a caller without a valid token learns nothing, not even which paths exist
+            admitted = self._admission.admit(request, self._clock())
+        except Refused as refused:
+            return self._refuse(refused, request.remote or "")
+        pod = admitted.pod
+        try:
+            return await self._answer(request, admitted)
+        except Refused as refused:
+            return self._refuse(refused, pod.pod_name, pod.namespace)
+        except UnknownJob:
+            return self._refuse(Refused(Reason.UNKNOWN_POD, UNKNOWN_POD_SECONDS), pod.pod_name, pod.namespace)
+
+    def lead(self, holds_lease: Callable[[], bool]) -> None:
+        """This operator is the leader: handle requests as long as it holds the Lease."""
+        self._leads = holds_lease
+
+    def step_down(self, leader: str | None) -> None:
+        """`leader` is the leader (None: unknown): refuse all requests, also waiting polls."""
+        self._leads = _never
+        self._leader = _LEADER_UNKNOWN if leader is None else f"{leader} is."
+        self._polls.close()
+
+    def close(self) -> None:
+        """End all long polls now."""
+        self._polls.close()
+
+    def _require_leading(self) -> None:
+        if not self._leads():
+            raise Refused(Reason.NOT_LEADER, detail=self._leader)
+
+    async def _answer(self, request: web.BaseRequest, admitted: Admitted) -> web.StreamResponse:
+        wait = self._cpu.wait(admitted.pod.namespace, admitted.pod.pod_uid, time.monotonic())
+        if wait > 0.0:
+            raise Refused(Reason.TOO_BUSY, wait)
+        match request.method, request.path:
+            case "POST", "/v1/report":
+                return await self._report(request, admitted)
+            case "GET", "/v1/command":
+                return await self._command(request, admitted)
+        raise Refused(Reason.NOT_FOUND)
+
+    async def _report(self, request: web.BaseRequest, admitted: Admitted) -> web.Response:
+        procs = self._store.shape(admitted.member.job_uid).procs_per_node
+        async with self._bodies.read(request, admitted.pod, wire.max_report_bytes(procs), self._body_seconds) as body:
+            # ages in the report are relative to the arrival of its last byte
+            at = self._clock()
+            async with self._decode_queue.turn(admitted.pod.namespace):
+                with self._charged(admitted.pod):
+                    self._require_leading()
+                    self._take(body, admitted.member, procs, at)
+        return _json(_encode_answer(heartbeat_seconds(self._store.agents())))
+
+    def _take(self, body: bytes, member: Member, procs: int, at: float) -> None:
+        try:
+            check_bounds(body, procs)
+            report = wire.decode(Report, body)
+        except (OutOfBounds, wire.Malformed):
+            raise Refused(Reason.MALFORMED) from None
+        if report.job_uid != member.job_uid:
+            raise Refused(Reason.OTHER_JOB)
+        if (report.node, report.replacement) != (member.node, member.replacement):
+            raise Refused(Reason.OTHER_POD)
+        try:
+            self._store.record(member, report, at)
+        except Implausible as error:
+            raise Refused(Reason.IMPLAUSIBLE, detail=str(error)) from None
+
+    @contextmanager
+    def _charged(self, pod: PodClaim) -> Iterator[None]:
+        began = time.thread_time()
+        try:
+            yield
+        finally:
+            self._cpu.charge_pod(pod.namespace, pod.pod_uid, time.thread_time() - began, time.monotonic())
+
+    async def _command(self, request: web.BaseRequest, admitted: Admitted) -> web.StreamResponse:
+        after, wait = _read_query(request)
+        member = admitted.member
+        command = await self._polls.wait(admitted.pod.pod_uid, member.job_uid, member.node, after, wait)
+        self._require_leading()
+        if command is None:
+            return web.Response(status=HTTPStatus.NO_CONTENT, headers=_HEADERS)
+        return await self._answers.send(request, admitted.pod.namespace, command)
+
+    def _refuse(self, refused: Refused, source: str, namespace: str = "") -> web.Response:
+        self._refusals.count(refused.reason, source, namespace)
+        return refusal(refused)
+
+
+def _never() -> bool:
+    return False
+
+
+def refusal(refused: Refused) -> web.Response:
+    """The response to a refused request: a status and one sentence as JSON."""
+    answer = ANSWERS[refused.reason]
+    headers = dict(_HEADERS)
+    if refused.retry_after is not None:
+        headers["Retry-After"] = str(max(1, math.ceil(refused.retry_after)))
+    if answer.status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    sentence = answer.sentence if refused.detail is None else f"{answer.sentence} {refused.detail}"
+    response = web.Response(
+        body=json.dumps({"error": sentence}).encode(),
+        status=answer.status,
+        headers=headers,
+        content_type="application/json",
+    )
+    # without a valid token there is no second request on the connection; behind a Service, the next connection may
+    # reach the leader
+    # the leader
+    if answer.status == HTTPStatus.UNAUTHORIZED or refused.reason in _CLOSING:
+        response.force_close()
+    return response
+
+
+def _read_query(request: web.BaseRequest) -> tuple[Order | None, int]:
+    query = request.query
+    if not set(query) <= {"after", "wait"} or len(query) != len(set(query)):
+        raise Refused(Reason.MALFORMED)
+    wait = query.get("wait", "0")
+    if not _WAIT.fullmatch(wait):
+        raise Refused(Reason.MALFORMED)
+    return _read_order(query.get("after")), min(int(wait), MAX_WAIT_SECONDS)
+
+
+def _read_order(text: str | None) -> Order | None:
+    if text is None:
+        return None
+    match = _ORDER.fullmatch(text)
+    if match is None or int(match[3]) >= len(CommandKind.ALL):
+        raise Refused(Reason.MALFORMED)
+    return (int(match[1]), int(match[2]), int(match[3]))
+
+
+def _json(body: bytes) -> web.Response:
+    return web.Response(body=body, headers=_HEADERS, content_type="application/json")
+
+
+@lru_cache(maxsize=16)
+def _encode_answer(heartbeat: float) -> bytes:
+    return wire.encode(ReportAnswer(heartbeat))

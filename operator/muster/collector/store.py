@@ -1,0 +1,187 @@
+"""Agents' reports and commands, for every job of this process. In memory: agents report everything again.
+
+Belongs to one event loop. The jobs' shapes and `check` bound its size; texts have limits for each namespace and in
+total.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from muster.collector.directory import Member
+from muster.collector.memory_shares import MemoryShares, Share
+from muster.core.facts import AgentFacts
+from muster.core.reports.check import Shape, check
+from muster.core.reports.merge import merge
+from muster.core.reports.texts import text_bytes, without_texts
+from muster_worker.contract.schema import Command, Order, Report
+
+_MIB = 1024 * 1024
+
+
+class UnknownJob(LookupError):
+    """The job, or this pod of it, is not registered, or has been removed."""
+
+
+@dataclass
+class _Node:
+    agent: AgentFacts | None = None
+    command: Command | None = None
+    waiting: set[asyncio.Future[None]] = field(default_factory=set)
+
+
+@dataclass
+class _Entry:
+    shape: Shape
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    nodes: dict[int, _Node] = field(default_factory=dict)
+
+    def node(self, number: int) -> _Node:
+        if not 0 <= number < self.shape.nodes:
+            raise ValueError(f"node {number}: the job has nodes 0 to {self.shape.nodes - 1}")
+        return self.nodes.setdefault(number, _Node())
+
+    def forget(self) -> None:
+        for number in list(self.nodes):
+            self.replace(number)
+
+    def replace(self, number: int) -> None:
+        node = self.nodes.pop(number, None)
+        if node is not None:
+            _wake(node)
+
+
+class RankStore:
+    """Jobs, the latest facts about their agents, and the latest command for each."""
+
+    def __init__(self, texts: MemoryShares | None = None) -> None:
+        self._texts = texts or MemoryShares(per_namespace=48 * _MIB, total=144 * _MIB, floor=_MIB)
+        self._jobs: dict[str, _Entry] = {}
+        # A counter, because every report needs the number.
+        self._agents = 0
+
+    def register(self, shape: Shape) -> None:
+        """Accept reports of this job. Registering the same shape twice changes nothing.
+
+        With another shape (the job was scaled while suspended), the reports are dropped; readers of `changed` continue
+        to wait.
+        """
+        entry = self._jobs.get(shape.job_uid)
+        if entry is None:
+            self._jobs[shape.job_uid] = _Entry(shape)
+            self._agents += shape.nodes
+        elif entry.shape != shape:
+            self._agents += shape.nodes - entry.shape.nodes
+            self._give_back(entry)
+            entry.shape = shape
+            entry.forget()
+
+    def forget(self, job_uid: str) -> None:
+        """Remove the job, and end its agents' waiting for commands."""
+        entry = self._jobs.pop(job_uid, None)
+        if entry is not None:
+            self._agents -= entry.shape.nodes
+            self._give_back(entry)
+            entry.forget()
+
+    def replace(self, job_uid: str, node: int) -> None:
+        """The node gets a new pod: drop the old pod's reports and command."""
+        entry = self._jobs.get(job_uid)
+        if entry is not None:
+            self._texts.give_back(_key(entry, node))
+            entry.replace(node)
+
+    def clear(self) -> None:
+        """Remove every job: another operator is the leader, and this one would start without knowledge."""
+        for job_uid in list(self._jobs):
+            self.forget(job_uid)
+
+    def shape(self, job_uid: str) -> Shape:
+        """The job's registered shape. Raises `UnknownJob`."""
+        return self._entry(job_uid).shape
+
+    def agents(self) -> int:
+        """The number of agents of registered jobs, which determines the heartbeat."""
+        return self._agents
+
+    def record(self, member: Member, report: Report, at: float) -> None:
+        """Record a report of `member`'s agent at `at` (Unix seconds).
+
+        Raises `UnknownJob`; `Implausible` if the report can't belong to this job. The report must be the member's.
+        """
+        entry = self._entry(member.job_uid)
+        if (report.job_uid, report.node, report.replacement) != (member.job_uid, member.node, member.replacement):
+            raise ValueError("the report does not belong to the pod that sent it")
+        check(report, entry.shape, at)
+        node = entry.node(member.node)
+        merged = merge(node.agent, report, at)
+        if not self._texts.take(_key(entry, member.node), Share(entry.shape.namespace, text_bytes(merged))):
+            merged = without_texts(merged)
+        if merged != node.agent:
+            node.agent = merged
+            entry.changed.set()
+
+    def agent(self, job_uid: str, node: int) -> AgentFacts | None:
+        """The facts about a node's agent; None until it has reported."""
+        entry = self._jobs.get(job_uid)
+        current = entry.nodes.get(node) if entry is not None else None
+        return current.agent if current is not None else None
+
+    def send(self, job_uid: str, node: int, command: Command) -> None:
+        """Make `command` the node's current one, unless that is a higher one. Raises `UnknownJob`."""
+        if command.job_uid != job_uid:
+            raise ValueError("the command belongs to another job")
+        current = self._entry(job_uid).node(node)
+        if current.command is None or command.order > current.command.order:
+            current.command = command
+            _wake(current)
+
+    def command(self, job_uid: str, node: int, after: Order | None) -> Command | None:
+        """The node's current command if it is above `after`. Raises `UnknownJob`."""
+        command = self._entry(job_uid).node(node).command
+        return command if command is not None and (after is None or command.order > after) else None
+
+    async def next_command(self, job_uid: str, node: int, after: Order | None) -> Command:
+        """Wait for a command above `after`.
+
+        Raises `UnknownJob`, also if the job is removed or the node's pod replaced meanwhile, and for a node that the
+        job doesn't have.
+        """
+        entry = self._entry(job_uid)
+        if node >= entry.shape.nodes:
+            raise UnknownJob("the job has no such node")
+        current = entry.node(node)
+        while (command := self.command(job_uid, node, after)) is None:
+            future = asyncio.get_running_loop().create_future()
+            current.waiting.add(future)
+            try:
+                await future
+            finally:
+                current.waiting.discard(future)
+            # a new pod's command is not for the old pod
+            if self._entry(job_uid).nodes.get(node) is not current:
+                raise UnknownJob("the node's pod was replaced")
+        return command
+
+    def changed(self, job_uid: str) -> asyncio.Event:
+        """Set by every report with news; its only reader clears it. Raises `UnknownJob`."""
+        return self._entry(job_uid).changed
+
+    def _give_back(self, entry: _Entry) -> None:
+        for node in entry.nodes:
+            self._texts.give_back(_key(entry, node))
+
+    def _entry(self, job_uid: str) -> _Entry:
+        entry = self._jobs.get(job_uid)
+        if entry is None:
+            raise UnknownJob("the job is not registered")
+        return entry
+
+
+def _key(entry: _Entry, node: int) -> str:
+    return f"{entry.shape.job_uid} {node}"
+
+
+def _wake(node: _Node) -> None:
+    for future in node.waiting:
+        if not future.done():
+            future.set_result(None)

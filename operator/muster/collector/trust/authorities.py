@@ -1,0 +1,97 @@
+"""Rotate the collector's certificate authorities: which exist, which one signs, which agents trust. Pure.
+
+Agents trust the authorities in their job's plan, and a changed plan reaches a running pod minutes later. So a new
+authority is announced before it signs, and an old one is trusted until it expires.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from muster.collector.trust.certificate import Authority, check_authority
+
+AUTHORITY_SECONDS = 360 * 24 * 3600.0
+"""An authority's lifetime. Its successor comes after two thirds of it, without interruption, so it may be short."""
+
+SERVING_SECONDS = 30 * 24 * 3600.0
+"""A serving certificate's lifetime."""
+
+RENEWAL_SHARE = 2.0 / 3.0
+"""The share of a certificate's lifetime after which its successor is issued: the rest leaves time for retries."""
+
+SPREAD_SECONDS = 24 * 3600.0
+"""The time between a new authority's announcement and its first signature."""
+
+_FIELDS = {"certificate": str, "key": str, "madeAt": float, "expiresAt": float}
+
+
+def rotate(
+    allowed: Sequence[Authority], now: float, make: Callable[[float, float], Authority]
+) -> tuple[Authority, ...]:
+    """Return the authorities for `now` (Unix seconds), oldest first.
+
+    `make` issues a new one, from a time on, for a lifetime; it's called when the newest nears its end.
+    """
+    current = sorted((one for one in allowed if now < one.expires_at), key=_age_order)
+    if not current or is_due(current[-1].made_at, current[-1].expires_at, now):
+        current.append(make(now, AUTHORITY_SECONDS))
+    return tuple(current)
+
+
+def is_due(made_at: float, expires_at: float, now: float) -> bool:
+    """Whether it's time for a certificate's successor."""
+    return now >= made_at + RENEWAL_SHARE * (expires_at - made_at)
+
+
+def signer(authorities: Sequence[Authority], now: float) -> Authority:
+    """The authority that signs at `now`: the newest that agents already trust. `authorities` come from `rotate`."""
+    announced = [one for one in authorities if now >= one.made_at + SPREAD_SECONDS]
+    # if none is old enough, no agent trusts any yet, and there is nothing to wait for
+    return announced[-1] if announced else authorities[0]
+
+
+def bundle(authorities: Sequence[Authority]) -> str:
+    """The certificates that agents trust, as PEM, newest last."""
+    return "".join(one.certificate for one in authorities)
+
+
+def to_text(authorities: Sequence[Authority]) -> str:
+    """Encode the authorities with their keys as JSON, for `from_text`. It is a secret."""
+    entries = [
+        {"certificate": one.certificate, "key": one.key, "madeAt": one.made_at, "expiresAt": one.expires_at}
+        for one in authorities
+    ]
+    return json.dumps({"authorities": entries})
+
+
+def from_text(text: str) -> tuple[Authority, ...]:
+    """Decode what `to_text` encoded. Raises `ValueError`, whose message contains no part of a key."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        # json's exception contains the text
+        raise ValueError("it is not JSON") from None
+    entries = document.get("authorities") if isinstance(document, dict) else None
+    if not isinstance(entries, list):
+        raise ValueError('it is not {"authorities": [...]}')
+    return tuple(sorted((_read(entry, index) for index, entry in enumerate(entries)), key=_age_order))
+
+
+def _read(entry: object, index: int) -> Authority:
+    if not isinstance(entry, dict) or set(entry) != set(_FIELDS):
+        raise ValueError(f"authorities[{index}]: expected {', '.join(_FIELDS)}")
+    for name, kind in _FIELDS.items():
+        if type(entry[name]) is not kind:
+            raise ValueError(f"authorities[{index}].{name}: expected {kind.__name__}")
+    authority = Authority(entry["certificate"], entry["key"], entry["madeAt"], entry["expiresAt"])
+    try:
+        check_authority(authority)
+    except (ValueError, TypeError):
+        raise ValueError(f"authorities[{index}]: certificate and key are not a pair in PEM") from None
+    return authority
+
+
+def _age_order(authority: Authority) -> tuple[float, str]:
+    # a fixed order even for equal times
+    return authority.made_at, authority.certificate

@@ -1,0 +1,211 @@
+"""Verify pods' tokens: who sent this request. Local runs use the same claims and the same code.
+
+A Kubernetes service account token, projected into the pod with muster's audience, names its pod. It is verified with
+the issuer's public keys, without a request to the API server.
+"""
+
+import hashlib
+import json
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from muster.collector.door.refusal import Reason, Refused
+from muster.collector.trust.keys import Keys
+
+MAX_TOKEN_CHARS = 8192
+"""Kubernetes' projected tokens have about 1,200 characters."""
+
+LEEWAY_SECONDS = 60.0
+"""The tolerated difference between the clocks of the issuer and this process."""
+
+MAX_REMEMBERED = 20_000
+"""Verified tokens that are cached: one for each pod, and those of the last rotation."""
+
+MAX_REMEMBERED_PER_POD = 2
+"""Cached tokens of one pod: a user may request any number of them."""
+
+_OPTIONS: Any = {
+    "require": ["exp", "aud", "iss"],
+    # checked below, with the caller's clock
+    "verify_exp": False,
+    "verify_nbf": False,
+    "verify_iat": False,
+}
+
+
+@dataclass(frozen=True)
+class PodClaim:
+    """The pod for which a token was issued."""
+
+    namespace: str
+    pod_name: str
+    pod_uid: str
+
+
+@dataclass(frozen=True)
+class _Verified:
+    claim: PodClaim
+    kid: str
+    not_before: float
+    expires: float
+
+
+class Verifier:
+    """Finds out a token's pod. Caches valid tokens, so that a heartbeat needs no signature check.
+
+    `on_unknown_key` is called for each token whose key is not in `keys`: the issuer may have a new one.
+    """
+
+    def __init__(
+        self, issuer: str, audience: str, keys: Keys, on_unknown_key: Callable[[], None] = lambda: None
+    ) -> None:
+        self._issuer = issuer
+        self._audience = audience
+        self._keys = keys
+        self._on_unknown_key = on_unknown_key
+        self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
+        self._of_pod: dict[str, list[bytes]] = {}
+
+    def replace_keys(self, keys: Keys) -> None:
+        """Use the issuer's new keys; tokens signed with other keys are no longer valid."""
+        kept = {kid for kid, key in keys.items() if kid in self._keys and self._keys[kid].key == key.key}
+        self._keys = keys
+        for token in [token for token, entry in self._verified.items() if entry.kid not in kept]:
+            self._forget(token)
+
+    def recall(self, token: str, now: float) -> PodClaim | None:
+        """The claim of a cached token that is still valid; cheap."""
+        fingerprint = _fingerprint(token)
+        verified = self._verified.get(fingerprint)
+        if verified is None or not verified.not_before <= now < verified.expires:
+            return None
+        self._verified.move_to_end(fingerprint)
+        return verified.claim
+
+    def verify(self, token: str, now: float) -> PodClaim:
+        """The claim of `token` at `now` (Unix seconds). Raises `Refused`: BadToken, Expired or WrongAudience."""
+        claim = self.recall(token, now)
+        if claim is not None:
+            return claim
+        verified = self._verify(token)
+        if not verified.not_before <= now < verified.expires:
+            raise Refused(Reason.EXPIRED)
+        self._remember(_fingerprint(token), verified)
+        return verified.claim
+
+    def _remember(self, token: bytes, verified: _Verified) -> None:
+        # an expired token may still be cached
+        if token in self._verified:
+            self._forget(token)
+        self._verified[token] = verified
+        of_pod = self._of_pod.setdefault(verified.claim.pod_uid, [])
+        of_pod.append(token)
+        if len(of_pod) > MAX_REMEMBERED_PER_POD:
+            self._forget(of_pod[0])
+        if len(self._verified) > MAX_REMEMBERED:
+            self._forget(next(iter(self._verified)))
+
+    def _forget(self, token: bytes) -> None:
+        pod_uid = self._verified.pop(token).claim.pod_uid
+        of_pod = self._of_pod[pod_uid]
+        of_pod.remove(token)
+        if not of_pod:
+            del self._of_pod[pod_uid]
+
+    def _verify(self, token: str) -> _Verified:
+        kid, algorithm = self._choose_key(token)
+        key = self._keys[kid]
+        try:
+            claims = jwt.decode(
+                token, key.key, algorithms=[algorithm], audience=self._audience, issuer=self._issuer, options=_OPTIONS
+            )
+        except (jwt.InvalidAudienceError, jwt.MissingRequiredClaimError) as error:
+            wrong = isinstance(error, jwt.InvalidAudienceError) or error.claim == "aud"
+            raise Refused(Reason.WRONG_AUDIENCE if wrong else Reason.BAD_TOKEN) from None
+        except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
+            raise Refused(Reason.BAD_TOKEN) from None
+        return _Verified(_read_claim(claims), kid, *_read_period(claims))
+
+    def _choose_key(self, token: str) -> tuple[str, str]:
+        # cheap checks first: size, then the header, and only then a signature
+        if len(token) > MAX_TOKEN_CHARS:
+            raise Refused(Reason.BAD_TOKEN)
+        try:
+            header = jwt.get_unverified_header(token)
+        except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
+            raise Refused(Reason.BAD_TOKEN) from None
+        kid, algorithm = header.get("kid"), header.get("alg")
+        if not isinstance(kid, str) or not isinstance(algorithm, str) or "crit" in header:
+            raise Refused(Reason.BAD_TOKEN)
+        key = self._keys.get(kid)
+        if key is None:
+            self._on_unknown_key()
+            raise Refused(Reason.BAD_TOKEN)
+        # the key determines its algorithms: no "none", no HMAC with a public key
+        if algorithm not in key.algorithms:
+            raise Refused(Reason.BAD_TOKEN)
+        return kid, algorithm
+
+
+class LocalIssuer:
+    """Issues a local run's tokens, with a key that exists only in this process."""
+
+    def __init__(self, issuer: str, audience: str) -> None:
+        self._issuer = issuer
+        self._audience = audience
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._kid = uuid.uuid4().hex
+
+    def jwks(self) -> str:
+        """The public key as a JWKS document, for `read_keys`."""
+        key = jwt.algorithms.ECAlgorithm.to_jwk(self._key.public_key(), as_dict=True)
+        return json.dumps({"keys": [{**key, "kid": self._kid, "use": "sig", "alg": "ES256"}]})
+
+    def issue(self, pod: PodClaim, now: float, lifetime_seconds: float) -> str:
+        """Issue a token for `pod`, from `now` (Unix seconds), with the claims of a Kubernetes projected token."""
+        claims = {
+            "iss": self._issuer,
+            "sub": f"system:serviceaccount:{pod.namespace}:default",
+            "aud": [self._audience],
+            "iat": int(now),
+            "nbf": int(now),
+            "exp": int(now + lifetime_seconds),
+            "kubernetes.io": {
+                "namespace": pod.namespace,
+                "pod": {"name": pod.pod_name, "uid": pod.pod_uid},
+                "serviceaccount": {"name": "default", "uid": self._kid},
+            },
+        }
+        return jwt.encode(claims, self._key, algorithm="ES256", headers={"kid": self._kid})
+
+
+def _fingerprint(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def _read_claim(claims: dict[str, Any]) -> PodClaim:
+    bound = claims.get("kubernetes.io")
+    pod = bound.get("pod") if isinstance(bound, dict) else None
+    # a token that is not bound to a pod doesn't identify the sender
+    if not isinstance(bound, dict) or not isinstance(pod, dict):
+        raise Refused(Reason.BAD_TOKEN)
+    namespace, name, uid = bound.get("namespace"), pod.get("name"), pod.get("uid")
+    if not (isinstance(namespace, str) and isinstance(name, str) and isinstance(uid, str) and uid):
+        raise Refused(Reason.BAD_TOKEN)
+    return PodClaim(namespace, name, uid)
+
+
+def _read_period(claims: dict[str, Any]) -> tuple[float, float]:
+    return _moment(claims.get("nbf", 0)) - LEEWAY_SECONDS, _moment(claims.get("exp")) + LEEWAY_SECONDS
+
+
+def _moment(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Refused(Reason.BAD_TOKEN)
+    return float(value)

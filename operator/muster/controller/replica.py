@@ -1,0 +1,254 @@
+"""One replica of the operator, put together. It watches and listens always, and decides when it leads."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from urllib.parse import urlsplit
+
+from muster.api.config.operator import OperatorConfig
+from muster.backends.kubernetes.pod_index import PodIndex
+from muster.clients.aws.client import Aws
+from muster.clients.kubernetes.client import Client
+from muster.clients.kubernetes.election import LOOK_SECONDS
+from muster.clients.kubernetes.informer import Informer
+from muster.clients.kubernetes.object_versions import Untracked
+from muster.collector.collector import Collector
+from muster.collector.store import RankStore
+from muster.collector.trust.certificate import ServingCertificate
+from muster.controller.acceptance import check
+from muster.controller.backends import OperatorServices, make_backends
+from muster.controller.health import Check
+from muster.controller.leader.election import LeaderElection
+from muster.controller.leading import LeaderDependencies, Leading
+from muster.controller.startup import check_cluster, with_retries
+from muster.controller.supervision import supervised
+from muster.controller.trust.ca_bundle import CaBundle
+from muster.controller.trust.collector_endpoints import CollectorEndpoints
+from muster.controller.trust.refusals_log import tell_refusals
+from muster.controller.trust.trust import Trust, TrustSetting
+from muster.controller.webhook.door import listen
+from muster.controller.webhook.server import WebhookServer
+from muster.controller.webhook.webhook import Webhook
+from muster.engine.steady_clock import steady_clock
+from muster.objects.kubernetes.names import JOB_UID_LABEL
+from muster.objects.kubernetes.pods import JOB_PODS
+from muster.objects.kubernetes.warnings import POD_WARNINGS
+from muster.render.kubernetes.setting import Setting
+
+DEFAULT_COLLECTOR = "https://muster-collector.{namespace}.svc:{port}"
+"""Where agents find the collector when the chart's Service is in front of it."""
+
+
+DEFAULT_WEBHOOK = "muster-webhook.{namespace}.svc"
+"""What the API server calls the chart's Service by."""
+
+
+@dataclass(frozen=True)
+class WebhookOptions:
+    """`address` is what the API server calls it by; None: the chart's Service."""
+
+    port: int
+    address: str | None
+
+
+@dataclass(frozen=True)
+class OperatorOptions:
+    """`namespaces` empty: all of the cluster's. None: what follows from the namespace that the operator runs in."""
+
+    namespaces: tuple[str, ...]
+    host: str
+    collector_port: int
+    collector_url: str | None
+    collector_addresses: tuple[str, ...]
+    health_port: int
+    cluster_domain: str
+    agent_image: str
+    pull_policy: str
+    lease_namespace: str | None
+    lease_name: str
+    storage_image: str = ""
+    webhook: WebhookOptions | None = None
+    config: OperatorConfig = field(default_factory=OperatorConfig)
+
+
+@dataclass
+class Replica:
+    """`run` goes on until it is cancelled, or until what only a new process can put right.
+
+    `identity` is the process' name, under which `election` has the Lease held.
+    """
+
+    client: Client
+    options: OperatorOptions
+    identity: str
+    election: LeaderElection
+    _leading: Leading | None = None
+    _is_ready: bool = False
+    _webhook: Webhook | None = None
+
+    def __post_init__(self) -> None:
+        self._clock = steady_clock(time.time(), time.monotonic)
+        self._store = RankStore()
+        self._pods = PodIndex(self._pod_changed, self._clock)
+        self._informers = self._make_informers()
+
+    async def run(self) -> None:
+        """Work. Raises `CannotStart`, and an `ExceptionGroup` with what ended it."""
+        async with AsyncExitStack() as stack:
+            self._open_health(stack)
+            await check_cluster(self.client, self.options.namespaces, random.random)
+            trust = Trust(self.client, self._trust_setting(), self._renewed, self._clock)
+            await with_retries("the collector's certificates and the cluster's keys", trust.start, random.random)
+            collector = await self._open_collector(stack, trust)
+            self._open_webhook(stack, trust)
+            dependencies = self._dependencies(trust, collector, self._open_aws(stack))
+            async with asyncio.TaskGroup() as tasks:
+                # A standby watches pods, too: it takes over at once, for the price of one more watch.
+                for name, informer in zip(("pods", "warnings"), self._informers, strict=True):
+                    self._begin(tasks, f"the watch of {name}", informer.run)
+                self._begin(tasks, "the renewal of certificates", trust.run)
+                self._begin(tasks, "the collector's word of who leads", lambda: self._name_leader(collector))
+                if self.options.webhook is not None:
+                    configuration = f"{self.options.lease_name}-{self._namespace}"
+                    bundle = CaBundle(self.client, configuration, trust.bundle)
+                    self._begin(tasks, "the API server's trust in the webhook", bundle.run)
+                self._begin(tasks, "the collector's word of refusals", lambda: tell_refusals(collector.refusals))
+                self._is_ready = True
+                await self.election.run(lambda leader_term: self._lead(dependencies, leader_term))
+
+    def _begin(self, tasks: asyncio.TaskGroup, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        tasks.create_task(supervised(name, work, random.random), name=name)
+
+    @property
+    def _namespace(self) -> str:
+        return self.options.lease_namespace or self.client.namespace
+
+    @property
+    def _collector_url(self) -> str:
+        default = DEFAULT_COLLECTOR.format(namespace=self._namespace, port=self.options.collector_port)
+        return self.options.collector_url or default
+
+    def _make_informers(self) -> tuple[Informer, ...]:
+        namespaces = self.options.namespaces
+        return (
+            Informer(self.client, JOB_PODS, namespaces, self._pods.take, labels=JOB_UID_LABEL),
+            Informer(
+                self.client,
+                POD_WARNINGS,
+                namespaces,
+                self._pods.warn,
+                fields="involvedObject.kind=Pod,type=Warning",
+                versions=Untracked,
+            ),
+        )
+
+    def _trust_setting(self) -> TrustSetting:
+        hosts = [urlsplit(self._collector_url).hostname or ""]
+        if self.options.webhook is not None:
+            hosts.append(self.options.webhook.address or DEFAULT_WEBHOOK.format(namespace=self._namespace))
+        return TrustSetting(self._namespace, f"{self.options.lease_name}-collector", tuple(hosts))
+
+    def _open_health(self, stack: AsyncExitStack) -> None:
+        alive = (Check("the watch of jobs has ended", lambda: self._leading is None or self._leading.works),)
+        ready = (
+            Check("it is still starting", lambda: self._is_ready),
+            Check("the pods are not all known yet", lambda: all(one.synced.is_set() for one in self._informers)),
+        )
+        self.election.start(alive, ready)
+        stack.callback(asyncio.create_task(self.election.pulse(), name="pulse").cancel)
+
+    async def _open_collector(self, stack: AsyncExitStack, trust: Trust) -> Collector:
+        self._collector = Collector(
+            store=self._store,
+            verifier=trust.verifier,
+            directory=self._pods,
+            certificate=trust.certificate(),
+            clock=self._clock,
+        )
+        await self._collector.start(self.options.host, self.options.collector_port)
+        stack.push_async_callback(self._collector.close)
+        return self._collector
+
+    def _open_webhook(self, stack: AsyncExitStack, trust: Trust) -> None:
+        options = self.options.webhook
+        if options is None:
+            return
+        listening = listen(self.options.host, options.port)
+        stack.callback(listening.close)
+        accept = partial(check, config=self.options.config)
+        self._webhook = Webhook(WebhookServer(listening, trust.certificate()), accept, random.random)
+        self._webhook.start()
+        stack.callback(self._webhook.stop)
+
+    def _open_aws(self, stack: AsyncExitStack) -> Aws:
+        # One for all times as leader: what was asked before counts against the same quotas.
+        aws = Aws(self.options.config.sagemaker.endpoints, may_change=self.election.holds_lease)
+        stack.push_async_callback(aws.close)
+        return aws
+
+    def _dependencies(self, trust: Trust, collector: Collector, aws: Aws) -> LeaderDependencies:
+        options, config = self.options, self.options.config
+        client = self.client.changing_while(self.election.holds_lease)
+        setting = Setting(
+            cluster_domain=options.cluster_domain,
+            collector_url=self._collector_url,
+            agent_image=options.agent_image,
+            pull_policy=options.pull_policy,
+            storage_image=options.storage_image,
+            s3_endpoint=config.storage.s3_endpoint or "",
+        )
+        services = OperatorServices(
+            client, config, self._pods, self._store, setting, trust.bundle, trust.seed, aws, self._clock
+        )
+        return LeaderDependencies(
+            client=client,
+            namespaces=self.options.namespaces,
+            informers=self._informers,
+            store=self._store,
+            collector=collector,
+            endpoints=self._endpoints(),
+            backends=partial(make_backends, services),
+            identity=self.identity,
+            holds_lease=self.election.holds_lease,
+            clock=self._clock,
+            config=config,
+        )
+
+    def _endpoints(self) -> CollectorEndpoints | None:
+        options = self.options
+        if not options.collector_addresses:
+            return None
+        service = f"{options.lease_name}-collector"
+        return CollectorEndpoints(self._namespace, service, options.collector_addresses, options.collector_port)
+
+    async def _lead(self, dependencies: LeaderDependencies, leader_term: int) -> None:
+        self._leading = Leading(dependencies, leader_term)
+        try:
+            await self._leading.run()
+        finally:
+            self._leading = None
+
+    async def _name_leader(self, collector: Collector) -> None:
+        """Let a standby's collector say who leads."""
+        named: str | None = ""
+        while True:
+            holder = self.election.holder
+            if self._leading is None and holder != named:
+                collector.step_down(holder)
+            named = holder if self._leading is None else ""
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _renewed(self, certificate: ServingCertificate) -> None:
+        self._collector.use(certificate)
+        if self._webhook is not None:
+            self._webhook.server.use(certificate)
+
+    def _pod_changed(self, job_uid: str) -> None:
+        if self._leading is not None:
+            self._leading.wake(job_uid)

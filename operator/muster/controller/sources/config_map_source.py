@@ -1,0 +1,34 @@
+"""A job's code from a ConfigMap of its namespace."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+
+from muster.api.json_fields import mapping, string
+from muster.clients.kubernetes.client import Client
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import CONFIG_MAPS
+from muster.render.storage.errors import SOURCE_REFUSED, StorageError
+from muster.render.storage.source_files import SourceFile, SourceFiles
+
+
+@dataclass(frozen=True)
+class ConfigMapSource:
+    """Called with a namespace and a name."""
+
+    client: Client
+
+    async def __call__(self, namespace: str, name: str) -> SourceFiles:
+        """Its entries as files. Raises `StorageError` when there is none, and `ApiError`."""
+        try:
+            stored = await self.client.get(CONFIG_MAPS, namespace, name)
+        except ApiError as error:
+            if not error.is_not_found:
+                raise
+            raise StorageError(
+                SOURCE_REFUSED, f"spec.source.configMap: namespace {namespace} has no ConfigMap {name}", may_pass=True
+            ) from error
+        texts = {path: SourceFile(string(text).encode()) for path, text in mapping(stored.get("data")).items()}
+        binary = mapping(stored.get("binaryData")).items()
+        return {**texts, **{path: SourceFile(base64.b64decode(string(text))) for path, text in binary}}

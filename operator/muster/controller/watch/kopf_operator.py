@@ -1,0 +1,81 @@
+"""What muster's two kopf operators share: their settings, and a run that another thread stops."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import kopf
+
+REQUEST_SECONDS = 20.0
+
+CLOSE_SECONDS = 0.1
+
+ERROR_BACKOFFS = (0.2, 0.5, 1.0, 2.0, 5.0)
+"""Seconds between kopf's own attempts. After the last one kopf ends, and its thread starts it again."""
+
+
+@dataclass
+class StoppableRun:
+    """Runs kopf in the calling thread's event loop until `stop`, which any thread may call."""
+
+    stopping: threading.Event = field(default_factory=threading.Event)
+    _cancel: Callable[[], None] = lambda: None
+
+    def stop(self) -> None:
+        """End the run under way, and each later one at once."""
+        self.stopping.set()
+        self._cancel()
+
+    async def run(self, registry: kopf.OperatorRegistry, settings: kopf.OperatorSettings, *namespaces: str) -> None:
+        """Run kopf for these namespaces; with none, for the cluster. Raises what kopf's failed task raised."""
+        # Cancel kopf to stop it: with a stop flag kopf waits five seconds for the flag's task when it ends by itself.
+        work = asyncio.create_task(
+            kopf.operator(
+                registry=registry,
+                settings=settings,
+                standalone=True,
+                clusterwide=not namespaces,
+                namespaces=namespaces,
+            )
+        )
+        loop = asyncio.get_running_loop()
+
+        def cancel() -> None:
+            # The loop is closed once kopf has ended.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(work.cancel)
+
+        self._cancel = cancel
+        if self.stopping.is_set():
+            work.cancel()
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                await work
+        finally:
+            # kopf's TLS connections send their close message in the loop's next iterations, which end with this call.
+            await asyncio.sleep(CLOSE_SECONDS)
+
+
+def new_registry(login: Callable[..., Awaitable[object]]) -> kopf.OperatorRegistry:
+    """A registry with no handler but `login`."""
+    registry = kopf.OperatorRegistry()
+    # By default kopf waits a minute before it tries to log in again.
+    kopf.on.login(registry=registry, errors=kopf.ErrorsMode.PERMANENT)(login)
+    return registry
+
+
+def new_settings() -> kopf.OperatorSettings:
+    """The settings of every kopf operator of muster."""
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    # Scanning needs the right to list all namespaces and all CRDs, which muster does not ask for.
+    settings.scanning.disabled = True
+    settings.networking.request_timeout = REQUEST_SECONDS
+    settings.networking.error_backoffs = ERROR_BACKOFFS
+    # muster ends the process itself.
+    settings.process.ultimate_exiting_timeout = None
+    return settings

@@ -1,0 +1,122 @@
+"""The validating webhook: kopf's admission, on a thread of its own, in every replica whether it leads or not.
+
+It says before a job is stored what the operator would say of it afterwards. It changes nothing and sends no request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import kopf
+
+from muster.api.field_problems import FieldProblem
+from muster.api.names import GROUP, PLURAL, VERSION
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.clients.kubernetes.access import find
+from muster.clients.kubernetes.backoff import backoff_seconds
+from muster.controller.backends import notes_of
+from muster.controller.watch.kopf_operator import StoppableRun, new_registry, new_settings
+from muster.controller.webhook.review import denial, objections_to
+from muster.controller.webhook.server import BUSY, WebhookServer, object_to
+
+Accept = Callable[[Job, Status], None]
+"""Raises `InvalidResource` for a job that this operator's configuration doesn't allow or know."""
+
+UNPROCESSABLE = 422
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Webhook:
+    """Answers on `server` for as long as it isn't stopped. `chance` gives numbers from 0 to 1."""
+
+    server: WebhookServer
+    accept: Accept
+    chance: Callable[[], float]
+    _run: StoppableRun = field(default_factory=StoppableRun)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        # A thread that does not end must not keep the process from ending.
+        self._thread = threading.Thread(target=self._work, name="webhook", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Let the thread end when it has tidied up."""
+        self._run.stop()
+
+    def _work(self) -> None:
+        failures = 0
+        while not self._run.stopping.is_set():
+            try:
+                asyncio.run(self._run.run(_registry(self.accept), _settings(self.server)))
+            except Exception as problem:  # noqa: BLE001 - kopf ends with whatever one of its tasks ended with
+                _log.warning("the webhook ended, and is started again: %s: %s", type(problem).__name__, problem)
+            failures += 1
+            self._run.stopping.wait(backoff_seconds(failures, None, self.chance()))
+
+
+def _registry(accept: Accept) -> kopf.OperatorRegistry:
+    registry = new_registry(_login)
+
+    async def judge(*, warnings: list[str], **review: Any) -> None:
+        problems = _problems(review["new"], review["old"], accept, warnings)
+        if problems:
+            object_to(problems)
+            raise kopf.AdmissionError(denial(problems), UNPROCESSABLE)
+
+    kopf.on.validate(GROUP, VERSION, PLURAL, id="jobs", operations=("CREATE", "UPDATE"), registry=registry)(judge)
+    return registry
+
+
+def _problems(
+    new: Mapping[str, Any], old: Mapping[str, Any] | None, accept: Accept, warnings: list[str]
+) -> tuple[FieldProblem, ...]:
+    def accept_with_notes(job: Job, status: Status) -> None:
+        accept(job, status)
+        warnings.extend(notes_of(job))
+
+    try:
+        return objections_to(dict(new), None if old is None else dict(old), accept_with_notes)
+    except Exception:  # noqa: BLE001 - a mistake in muster must not keep a job out: the operator looks at it again
+        _log.exception("a job could not be judged before it was stored")
+        warnings.append(BUSY)
+        return ()
+
+
+def _settings(server: WebhookServer) -> kopf.OperatorSettings:
+    settings = new_settings()
+    # kopf's own management would write one configuration for the cluster, from every replica, and empty it at the end.
+    settings.admission.managed = None
+    settings.admission.server = server
+    return settings
+
+
+async def _login(**_: Any) -> kopf.ConnectionInfo:
+    """The same way to the same cluster as `muster.clients.kubernetes.client` goes."""
+    access = await find(None)
+    try:
+        configuration = access.configuration
+        header = await configuration.get_api_key_with_prefix("BearerToken")
+        scheme, _blank, token = (header or "").rpartition(" ")
+        return kopf.ConnectionInfo(
+            server=access.url,
+            ca_path=configuration.ssl_ca_cert,
+            insecure=not configuration.verify_ssl,
+            username=configuration.username or None,
+            password=configuration.password or None,
+            scheme=scheme or None,
+            token=token or None,
+            certificate_path=configuration.cert_file,
+            private_key_path=configuration.key_file,
+        )
+    finally:
+        await access.close()

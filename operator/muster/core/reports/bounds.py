@@ -1,0 +1,52 @@
+"""Check a report's bytes before decoding: count how many objects they would become. Pure.
+
+C code counts the bytes in linear time: a mebibyte takes a few milliseconds.
+"""
+
+from muster_worker.contract.schema import MAX_METRICS
+from muster_worker.contract.wire import max_report_bytes
+
+ITEMS_PER_RANK = 40
+"""A rank's report has 17 fields and 8 lines."""
+
+ITEMS_PER_METRIC = 8
+
+OTHER_ITEMS = 512
+"""The report's own fields, 16 links, the launcher's end."""
+
+MAX_STRING_BYTES = 32 * 1024
+"""The longest string is a problem's message, whose characters may take six bytes each."""
+
+MAX_DEPTH = 6
+"""Report, ranks, rank, lines: 4 levels, and a reserve."""
+
+_ALL_BUT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+
+
+class OutOfBounds(ValueError):
+    """No report of this job has such a size; the message says which limit it exceeds."""
+
+
+def check_bounds(body: bytes, procs_per_node: int) -> None:
+    """Raise `OutOfBounds` if the report of a node with `procs_per_node` ranks can't be as large as `body`.
+
+    It may still be invalid JSON: then the objects that a parser creates before it fails are bounded, too.
+    """
+    if len(body) > max_report_bytes(procs_per_node):
+        raise OutOfBounds(f"more than {max_report_bytes(procs_per_node)} bytes")
+    most = ITEMS_PER_RANK * procs_per_node + ITEMS_PER_METRIC * MAX_METRICS + OTHER_ITEMS
+    # an escaped quotation mark doesn't end a string, and neither does one after an escaped backslash
+    plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    if plain.count(b'"') > 2 * most:
+        raise OutOfBounds("too many strings")
+    parts = plain.split(b'"')
+    if max(map(len, parts[1::2]), default=0) > MAX_STRING_BYTES:
+        raise OutOfBounds("a string is too long")
+    outline = b"".join(parts[::2])
+    if outline.count(b",") + outline.count(b"[") + outline.count(b"{") > most:
+        raise OutOfBounds("too many values")
+    brackets = outline.translate(None, _ALL_BUT_BRACKETS)
+    for _ in range(MAX_DEPTH):
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+    if brackets:
+        raise OutOfBounds("nested too deeply")

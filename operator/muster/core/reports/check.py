@@ -1,0 +1,275 @@
+"""Validate a report: an ordered list of checks; the first that fails names the field. Pure.
+
+The sender is a pod with a user's code. A report can only lie about its own node: these checks bound its ranks, times
+and sizes, and ensure that values passed on to other pods are harmless.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_interface
+
+from muster_worker.contract.schema import (
+    MAX_LAST_LINES,
+    MAX_LINE_CHARS,
+    MAX_LINKS,
+    MAX_METRICS,
+    AgentPhase,
+    RankReport,
+    RankState,
+    Report,
+)
+
+CLOCK_SLACK = 300.0
+"""Seconds that an event may seem to precede the job's creation, because the API server's clock may differ."""
+
+MAX_WORD_CHARS = 256
+"""The limit for names, reasons and activities."""
+
+MAX_PROBLEM_CHARS = 4096
+
+MAX_INTERFACE_CHARS = 64
+"""Linux allows 15 characters. Start contains every node's interface name, for up to 10,000 nodes."""
+
+MAX_FIGURE = 1e9
+"""Limit for the network check's figures: a petabit a second, or a quarter of an hour."""
+
+MAX_EXIT_CODE = 255
+MAX_SIGNAL = 64
+MAX_PORT = 65535
+
+
+class Implausible(ValueError):
+    """A report that can't be true for this job; the message names the field."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Properties of a job that are known without reports.
+
+    `created_at` is in Unix seconds, `namespace` "" without a cluster.
+    """
+
+    job_uid: str
+    nodes: int
+    procs_per_node: int
+    created_at: float
+    namespace: str = ""
+
+    def ranks_of(self, node: int) -> range:
+        """The global ranks of a node."""
+        return range(node * self.procs_per_node, (node + 1) * self.procs_per_node)
+
+
+def check(report: Report, shape: Shape, at: float) -> None:
+    """Raise `Implausible` if `report`, received at `at` (Unix seconds), can't belong to a job of this shape."""
+    for problem in (look(report, shape, at) for look in _CHECKS):
+        if problem is not None:
+            raise Implausible(problem)
+
+
+def _check_node(report: Report, shape: Shape, _: float) -> str | None:
+    if not 0 <= report.node < shape.nodes:
+        return f"node: the job has nodes 0 to {shape.nodes - 1}"
+    return None
+
+
+def _check_counters(report: Report, _: Shape, __: float) -> str | None:
+    for name in ("replacement", "attempt", "sequence", "dropped_lines"):
+        if getattr(report, name) < 0:
+            return f"{name}: below 0"
+    return None
+
+
+def _check_phase(report: Report, _: Shape, __: float) -> str | None:
+    return None if report.phase in AgentPhase.ALL else f"phase: expected one of {', '.join(AgentPhase.ALL)}"
+
+
+def _check_address(report: Report, _: Shape, __: float) -> str | None:
+    # other pods use it in their environment and command lines, so it must be an address and nothing else
+    if report.address is not None:
+        try:
+            address = ip_address(report.address)
+        except ValueError:
+            return "address: not an IP address"
+        if "%" in report.address or address.is_multicast or address.is_unspecified:
+            return "address: peers can't connect to it"
+    if report.port is not None and not 0 < report.port <= MAX_PORT:
+        return f"port: expected 1 to {MAX_PORT}"
+    return None
+
+
+def _check_links(report: Report, _: Shape, __: float) -> str | None:
+    if len(report.links) > MAX_LINKS:
+        return f"links: more than {MAX_LINKS}"
+    if report.speed_mbps < 0:
+        return "speed_mbps: below 0"
+    for index, link in enumerate(report.links):
+        try:
+            address = ip_interface(link.address)
+        except ValueError:
+            return f"links[{index}].address: not an IP address with its prefix length"
+        # other nodes connect to it, as to the report's own address
+        if "%" in link.address or address.is_multicast or address.is_unspecified:
+            return f"links[{index}].address: peers can't connect to it"
+        if len(link.interface) > MAX_INTERFACE_CHARS or _is_long(link.address) or link.speed_mbps < 0:
+            return f"links[{index}]: a name too long, or a speed below 0"
+    return None
+
+
+def _check_figures(report: Report, _: Shape, __: float) -> str | None:
+    if report.check_port is not None and not 0 < report.check_port <= MAX_PORT:
+        return f"check_port: expected 1 to {MAX_PORT}"
+    result = report.figures
+    if result is None:
+        return None
+    values = (result.sent_mbps, result.received_mbps, result.round_trip_us)
+    if any(value is not None and not 0 <= value <= MAX_FIGURE for value in values):
+        return f"figures: expected 0 to {MAX_FIGURE:.0f}"
+    return "figures.problem: too long" if _is_long(result.problem) else None
+
+
+def _check_words(report: Report, _: Shape, __: float) -> str | None:
+    if _is_long(report.interface_why) or len(report.interface or "") > MAX_INTERFACE_CHARS:
+        return "interface: too long"
+    if report.problem is not None and len(report.problem.message) > MAX_PROBLEM_CHARS:
+        return f"problem.message: longer than {MAX_PROBLEM_CHARS} characters"
+    if report.problem is not None and _is_long(report.problem.reason):
+        return "problem.reason: too long"
+    return None
+
+
+def _check_rank_numbers(report: Report, shape: Shape, _: float) -> str | None:
+    if len(report.ranks) > shape.procs_per_node:
+        return f"ranks: a node of this job has {shape.procs_per_node}"
+    own = shape.ranks_of(report.node)
+    for index, rank in enumerate(report.ranks):
+        # another node's rank would overwrite that node's own report
+        if rank.rank not in own:
+            return f"ranks[{index}].rank: this node has ranks {own.start} to {own.stop - 1}"
+        if not 0 <= rank.local_rank < shape.procs_per_node:
+            return f"ranks[{index}].local_rank: expected 0 to {shape.procs_per_node - 1}"
+    if len({rank.rank for rank in report.ranks}) != len(report.ranks):
+        return "ranks: the same rank twice"
+    return None
+
+
+def _check_rank_states(report: Report, _: Shape, __: float) -> str | None:
+    return _first(report.ranks, _rank_state_problem)
+
+
+def _rank_state_problem(rank: RankReport) -> str | None:
+    if rank.state not in RankState.ALL:
+        return f"state: expected one of {', '.join(RankState.ALL)}"
+    ended = rank.state == RankState.EXITED
+    if ended and rank.ended_age is None:
+        return "ended_age: missing, though the rank exited"
+    if not ended and any(value is not None for value in (rank.ended_age, rank.exit_code, rank.signal)):
+        return "state: not Exited, though the rank has an end"
+    return _end_problem(rank.exit_code, rank.signal)
+
+
+def _check_launcher(report: Report, _: Shape, __: float) -> str | None:
+    end = report.launcher
+    if end is None:
+        return None
+    if _is_long(end.name) or _is_long(end.reason):
+        return "launcher: a word too long"
+    problem = _end_problem(end.exit_code, end.signal) or _lines_problem(end.last_lines)
+    return None if problem is None else f"launcher.{problem}"
+
+
+def _check_rank_values(report: Report, _: Shape, __: float) -> str | None:
+    return _first(report.ranks, _rank_value_problem)
+
+
+def _rank_value_problem(rank: RankReport) -> str | None:
+    if rank.pid is not None and rank.pid <= 0:
+        return "pid: below 1"
+    if rank.step is not None and rank.step < 0:
+        return "step: below 0"
+    if rank.rss_bytes is not None and rank.rss_bytes < 0:
+        return "rss_bytes: below 0"
+    for name in ("reason", "no_step_reason", "activity"):
+        if _is_long(getattr(rank, name)):
+            return f"{name}: longer than {MAX_WORD_CHARS} characters"
+    return _lines_problem(rank.last_lines)
+
+
+def _check_metrics(report: Report, shape: Shape, _: float) -> str | None:
+    if len(report.metrics) > MAX_METRICS:
+        return f"metrics: more than {MAX_METRICS}"
+    own = shape.ranks_of(report.node)
+    for index, metric in enumerate(report.metrics):
+        if metric.rank not in own:
+            return f"metrics[{index}].rank: not of this node"
+        if _is_long(metric.name):
+            return f"metrics[{index}].name: longer than {MAX_WORD_CHARS} characters"
+    return None
+
+
+def _check_ages(report: Report, shape: Shape, at: float) -> str | None:
+    # the earliest end is the root cause of a job's failure: an event must not be in the future or before the job
+    oldest = max(0.0, at - shape.created_at) + CLOCK_SLACK
+    for index, rank in enumerate(report.ranks):
+        for name in ("started_age", "ended_age", "step_age"):
+            age = getattr(rank, name)
+            if age is not None and not 0.0 <= age <= oldest:
+                return f"ranks[{index}].{name}: {_NOT_OF_THE_JOB}"
+    for index, metric in enumerate(report.metrics):
+        if not 0.0 <= metric.age <= oldest:
+            return f"metrics[{index}].age: {_NOT_OF_THE_JOB}"
+    if report.terminated_age is not None and not 0.0 <= report.terminated_age <= oldest:
+        return f"terminated_age: {_NOT_OF_THE_JOB}"
+    if report.launcher is not None and not 0.0 <= report.launcher.age <= oldest:
+        return f"launcher.age: {_NOT_OF_THE_JOB}"
+    return None
+
+
+_NOT_OF_THE_JOB = "not between now and the job's creation"
+
+
+def _first(ranks: Iterable[RankReport], look: Callable[[RankReport], str | None]) -> str | None:
+    for index, rank in enumerate(ranks):
+        problem = look(rank)
+        if problem is not None:
+            return f"ranks[{index}].{problem}"
+    return None
+
+
+def _end_problem(exit_code: int | None, signal: int | None) -> str | None:
+    if exit_code is not None and signal is not None:
+        return "exit_code: set beside a signal"
+    if exit_code is not None and not 0 <= exit_code <= MAX_EXIT_CODE:
+        return f"exit_code: expected 0 to {MAX_EXIT_CODE}"
+    if signal is not None and not 1 <= signal <= MAX_SIGNAL:
+        return f"signal: expected 1 to {MAX_SIGNAL}"
+    return None
+
+
+def _lines_problem(lines: tuple[str, ...]) -> str | None:
+    if len(lines) > MAX_LAST_LINES:
+        return f"last_lines: more than {MAX_LAST_LINES}"
+    if any(len(line) > MAX_LINE_CHARS for line in lines):
+        return f"last_lines: a line longer than {MAX_LINE_CHARS} characters"
+    return None
+
+
+def _is_long(word: str | None) -> bool:
+    return word is not None and len(word) > MAX_WORD_CHARS
+
+
+_CHECKS: tuple[Callable[[Report, Shape, float], str | None], ...] = (
+    _check_node,
+    _check_counters,
+    _check_phase,
+    _check_address,
+    _check_links,
+    _check_figures,
+    _check_words,
+    _check_rank_numbers,
+    _check_rank_states,
+    _check_rank_values,
+    _check_metrics,
+    _check_launcher,
+    _check_ages,
+)

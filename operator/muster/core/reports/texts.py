@@ -1,0 +1,64 @@
+"""Measure the texts in agents' facts, and drop them. Pure.
+
+States, codes and times take a few bytes a rank. Eight lines of 512 characters take 16 KiB, and a pod may report any
+number of ranks.
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+from muster.core.facts import AgentFacts
+from muster_worker.contract.schema import RankReport
+
+MAX_WORD_CHARS = 64
+"""The kept length of a reason or an activity when other texts are dropped."""
+
+
+def text_bytes(agent: AgentFacts) -> int:
+    """The memory that the texts of an agent's facts take."""
+    return sum(map(sys.getsizeof, _texts(agent)))
+
+
+def without_texts(agent: AgentFacts) -> AgentFacts:
+    """The facts without the ranks' last lines and metrics, which are for people."""
+    launcher = agent.launcher
+    if launcher is not None:
+        launcher = replace(launcher, end=replace(launcher.end, last_lines=()))
+    return replace(
+        agent,
+        report=replace(
+            agent.report,
+            ranks=tuple(map(_bare, agent.report.ranks)),
+            metrics=(),
+            launcher=None if launcher is None else launcher.end,
+        ),
+        ranks=tuple(replace(facts, report=_bare(facts.report)) for facts in agent.ranks),
+        metrics=(),
+        launcher=launcher,
+    )
+
+
+def _texts(agent: AgentFacts) -> Iterator[str]:
+    # The facts usually share most rank reports with the latest report.
+    for rank in {id(one): one for one in (*agent.report.ranks, *(facts.report for facts in agent.ranks))}.values():
+        yield from rank.last_lines
+        yield from filter(None, (rank.reason, rank.no_step_reason, rank.activity))
+    for metric in agent.metrics:
+        yield metric.value.name
+    if agent.launcher is not None:
+        yield from agent.launcher.end.last_lines
+
+
+def _bare(rank: RankReport) -> RankReport:
+    return replace(
+        rank,
+        last_lines=(),
+        reason=_cut(rank.reason),
+        no_step_reason=_cut(rank.no_step_reason),
+        activity=_cut(rank.activity),
+    )
+
+
+def _cut(word: str | None) -> str | None:
+    return word if word is None else word[:MAX_WORD_CHARS]

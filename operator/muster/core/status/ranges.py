@@ -1,0 +1,28 @@
+"""Write sets of ranks as ranges: 0-12,14-31."""
+
+from collections.abc import Iterable
+
+MAX_CHARS = 512
+"""The longest text of ranges in a status: 100,000 ranks in a few states take a few lines."""
+
+ELLIPSIS = ",…"
+
+
+def ranges(ranks: Iterable[int], limit: int = MAX_CHARS) -> str:
+    """Write the ranks in order, as ranges; at most `limit` characters, truncated between ranges with an ellipsis."""
+    parts = [f"{first}" if first == last else f"{first}-{last}" for first, last in _runs(ranks)]
+    text = ",".join(parts)
+    if len(text) <= limit:
+        return text
+    kept = text[: limit - len(ELLIPSIS) + 1]
+    return kept[: kept.rfind(",")] + ELLIPSIS
+
+
+def _runs(ranks: Iterable[int]) -> list[tuple[int, int]]:
+    runs: list[tuple[int, int]] = []
+    for rank in sorted(set(ranks)):
+        if runs and runs[-1][1] == rank - 1:
+            runs[-1] = (runs[-1][0], rank)
+        else:
+            runs.append((rank, rank))
+    return runs

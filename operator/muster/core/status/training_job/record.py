@@ -1,0 +1,131 @@
+"""`status.backend.sagemaker`: the job's training jobs, as SageMaker describes them."""
+
+from muster.api.status.sagemaker import (
+    MAX_EARLIER,
+    MAX_HISTORY,
+    BackendStatus,
+    EarlierTrainingJob,
+    Retry,
+    SageMakerStatus,
+    SecondaryStatus,
+)
+from muster.api.timestamps import to_seconds
+from muster.core.failure.rank_output import clean
+from muster.core.status.sentences import fit
+from muster.core.status.views import Picture
+from muster.core.training_job.course import Waiting, sagemaker_status_of
+from muster.core.training_job.ends import bad_end
+from muster.core.training_job.facts import COMPLETED, Location, TrainingJob
+from muster.core.training_job.name import training_job_name
+from muster.core.training_job.state import TrainingState
+
+MAX_MESSAGE_CHARS = 256
+"""The limit of SageMaker's message about a secondary status; its own messages are shorter."""
+
+_CONSOLES = {"cn": "console.amazonaws.cn", "us-gov": "console.amazonaws-us-gov.com"}
+"""The consoles of the other AWS partitions, by the prefix of their regions."""
+
+
+def console_url(region: str, name: str) -> str:
+    """The training job's page in the AWS console."""
+    own = next((host for prefix, host in _CONSOLES.items() if region.startswith(f"{prefix}-")), None)
+    host = f"{region}.console.aws.amazon.com" if own is None else f"{region}.{own}" if region[:2] != "cn" else own
+    return f"https://{host}/sagemaker/home?region={region}#/jobs/{name}"
+
+
+def training_record(picture: Picture, state: TrainingState, tried_at: float | None) -> BackendStatus | None:
+    """The record of the current training job and its predecessors.
+
+    `tried_at` is set when muster is about to request one (Unix seconds).
+    """
+    record = sagemaker_status_of(picture.previous)
+    if tried_at is not None:
+        return BackendStatus(sagemaker=_asked_for(picture, state, tried_at))
+    if state.observed.training is None or not picture.previous.was_started:
+        record = None if record is None else record.model_copy(update={"retry": _retry(state.course.waiting)})
+        return None if record is None else BackendStatus(sagemaker=record)
+    if record is None:
+        record = _begun(picture, state, state.observed.training.created_at)
+    # The region and role with which it was observed take precedence over the status.
+    where = state.observed.seen_at or Location(record.region, record.assume_role_arn)
+    here = {"region": where.region, "assume_role_arn": where.assume_role_arn, "retry": _retry(state.course.waiting)}
+    return BackendStatus(
+        sagemaker=record.model_copy(update={**_described(state.observed.training, where.region), **here})
+    )
+
+
+def _asked_for(picture: Picture, state: TrainingState, tried_at: float) -> SageMakerStatus:
+    previous = sagemaker_status_of(picture.previous)
+    earlier = () if previous is None else previous.earlier
+    if previous is not None and previous.attempt < state.course.attempt:
+        last = state.observed.training if picture.previous.was_started else None
+        current = previous if last is None else previous.model_copy(update=_described(last, previous.region))
+        earlier = (*earlier, _earlier(current, last))
+    record = _begun(picture, state, tried_at)
+    return record.model_copy(update={"earlier": earlier[-MAX_EARLIER:], "retry": _retry(state.course.waiting)})
+
+
+def _begun(picture: Picture, state: TrainingState, tried_at: float) -> SageMakerStatus:
+    metadata, attempt = picture.job.metadata, state.course.attempt
+    return SageMakerStatus(
+        training_job_name=training_job_name(metadata, attempt),
+        attempt=attempt,
+        restarts=state.course.restarts,
+        region=state.observed.location.region,
+        assume_role_arn=state.observed.location.assume_role_arn,
+        tried_at=to_seconds(tried_at),
+    )
+
+
+def _earlier(record: SageMakerStatus, training: TrainingJob | None) -> EarlierTrainingJob:
+    if training is None or training.status == COMPLETED:
+        reason, message = "Suspended", ""
+    else:
+        end = bad_end(training)
+        reason, message = end.reason, fit(end.message)
+    return EarlierTrainingJob(
+        attempt=record.attempt,
+        training_job_name=record.training_job_name,
+        status=record.status or "",
+        reason=reason,
+        message=message,
+        billable_seconds=record.billable_seconds,
+    )
+
+
+def _retry(waiting: Waiting | None) -> Retry | None:
+    if waiting is None:
+        return None
+    return Retry(
+        attempt=waiting.attempt,
+        reason=waiting.reason,
+        message=fit(waiting.message),
+        tries=waiting.tries,
+        until=to_seconds(waiting.until),
+    )
+
+
+def _described(training: TrainingJob, region: str) -> dict[str, object]:
+    spans = training.history[-MAX_HISTORY:]
+    return {
+        "arn": training.arn,
+        "status": training.status,
+        "secondary_status": training.secondary_status,
+        "status_message": clean(spans[-1].message, limit=MAX_MESSAGE_CHARS) or None if spans else None,
+        "failure_reason": fit(training.failure_reason) if training.failure_reason else None,
+        "history": tuple(
+            SecondaryStatus(
+                status=span.status,
+                started_at=to_seconds(span.started_at),
+                ended_at=None if span.ended_at is None else to_seconds(span.ended_at),
+                message=clean(span.message, limit=MAX_MESSAGE_CHARS),
+            )
+            for span in spans
+        ),
+        "billable_seconds": training.billable_seconds,
+        "training_seconds": training.training_seconds,
+        "image": training.image,
+        "instance_type": training.instance_type,
+        "instance_count": training.instance_count,
+        "console_url": console_url(region, training.name),
+    }

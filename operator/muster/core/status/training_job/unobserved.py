@@ -1,0 +1,31 @@
+"""The status of a job that muster can't observe at the moment: unchanged, with the reason."""
+
+from muster.api.status.status import Condition, Status
+from muster.api.timestamps import to_seconds
+from muster.core.facts import Problem
+from muster.core.status.conditions import since
+from muster.core.status.problems import PASSING
+from muster.core.status.sentences import fit
+
+
+def without_observation(previous: Status, problem: Problem | None, generation: int, now: float) -> Status:
+    """Add the reason why AWS can't be reached to `previous`: to the message, and to Stalled if a user has to act.
+
+    `problem` None: the failure is too recent to report. `now` is in Unix seconds.
+    """
+    kept = previous.model_copy(update={"observed_generation": generation})
+    if problem is None:
+        return kept
+    message = fit(problem.message)
+    if problem.reason in PASSING:
+        return kept.model_copy(update={"message": message})
+    stalled = Condition(
+        type="Stalled",
+        status="True",
+        reason=problem.reason,
+        message=message,
+        last_transition_time=since(previous, "Stalled", "True") or to_seconds(now),
+        observed_generation=generation,
+    )
+    others = tuple(entry for entry in previous.conditions if entry.type != "Stalled")
+    return kept.model_copy(update={"message": message, "conditions": (*others, stalled)})

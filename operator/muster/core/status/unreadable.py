@@ -1,0 +1,48 @@
+"""The status of a job with an invalid status: unchanged, with a message. Nothing in it is lost."""
+
+from collections.abc import Mapping, Sequence
+
+from muster.api.document import JSON
+from muster.api.field_problems import FieldProblem
+from muster.api.status.rules import MAX_CONDITIONS
+from muster.api.timestamps import to_seconds
+from muster.core.status.sentences import fit
+
+REASON = "StatusUnreadable"
+
+_REPAIR = "muster ignores the job until it is corrected: kubectl edit --subresource=status"
+
+
+def unreadable(
+    status_fields: Mapping[str, JSON], problems: Sequence[FieldProblem], generation: int, now: float
+) -> dict[str, JSON]:
+    """The fields of the status `status_fields`, with a message about its problems; `now` is in Unix seconds.
+
+    The condition Stalled has the message, too, if the list of conditions is valid and not full.
+    """
+    message = fit(f"The status can't be read, and {_REPAIR}: {'; '.join(map(str, problems))}")
+    # Do not overwrite parts that were not read.
+    if any(problem.path == "status" for problem in problems):
+        return {"message": message}
+    fields: dict[str, JSON] = {**status_fields, "message": message}
+    conditions = status_fields.get("conditions", [])
+    if not isinstance(conditions, list):
+        return fields
+    former = next((entry for entry in conditions if _is_stalled(entry)), None)
+    others = [entry for entry in conditions if not _is_stalled(entry)]
+    if len(others) >= MAX_CONDITIONS:
+        return fields
+    since = former.get("lastTransitionTime") if isinstance(former, dict) and former.get("status") == "True" else None
+    stalled: JSON = {
+        "type": "Stalled",
+        "status": "True",
+        "reason": REASON,
+        "message": message,
+        "lastTransitionTime": since if isinstance(since, str) else to_seconds(now),
+        "observedGeneration": generation,
+    }
+    return {**fields, "conditions": [*others, stalled]}
+
+
+def _is_stalled(entry: JSON) -> bool:
+    return isinstance(entry, dict) and entry.get("type") == "Stalled"

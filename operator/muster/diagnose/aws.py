@@ -1,0 +1,279 @@
+"""Translate botocore's errors to `AwsError`s with messages. Pure.
+
+Messages quote AWS's text, except for errors that quote the request: it contains the caller's credentials.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from botocore.exceptions import (
+    ClientError,
+    CredentialRetrievalError,
+    InvalidRegionError,
+    LoginError,
+    NoCredentialsError,
+    ParamValidationError,
+    PartialCredentialsError,
+    ProfileNotFound,
+    SSOError,
+    TokenRetrievalError,
+    UnknownEndpointError,
+)
+
+from muster.objects.aws.errors import (
+    AccessDenied,
+    AlreadyExists,
+    AwsError,
+    ExpiredCredentials,
+    Invalid,
+    NoCapacity,
+    NoCredentials,
+    NotFound,
+    Throttled,
+    Unavailable,
+)
+from muster.objects.aws.place import Place
+
+MAX_TEXT_CHARS = 600
+
+_THROTTLED = frozenset(
+    {
+        "BandwidthLimitExceeded",
+        "EC2ThrottledException",
+        "PriorRequestNotComplete",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "SlowDown",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+"""As in botocore (retries/standard.py), without codes of services that muster doesn't use."""
+
+_EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
+
+_UNKNOWN_CALLER = frozenset(
+    {
+        "AuthFailure",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidIdentityToken",
+        "InvalidSignatureException",
+        "InvalidToken",
+        "MissingAuthenticationToken",
+        "MissingAuthenticationTokenException",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+"""Messages about signatures quote the request."""
+
+_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "403", "Forbidden", "UnauthorizedOperation"})
+_MISSING = frozenset(
+    {
+        "404",
+        "NoSuchBucket",
+        "NoSuchKey",
+        "NoSuchUpload",
+        "NotFound",
+        "ResourceNotFound",
+        "ResourceNotFoundException",
+    }
+)
+_MISSING_TEXTS = ("Requested resource not found", "Could not find")
+"""SageMaker sends these texts in a ValidationException, whatever its model says (aws/aws-sdk#165)."""
+
+_LONG_VALUE = re.compile(r"(?<=Value )'(.{40}).+?'(?= at ')")
+"""SageMaker quotes the whole refused value, and a hyperparameter has up to 2,500 characters."""
+
+_UNKNOWN_DENIAL = "IAM's policies of that identity, of the organisation or of the resource forbid it."
+
+_SILENT = "Received error when attempting to retrieve container metadata"
+"""botocore's message if the EKS Pod Identity agent does not answer: the credentials may still be valid."""
+
+_DENIAL = re.compile(r"User: (?P<who>\S+) is not authorized to perform: (?P<action>[\w-]+:\w+)(?P<rest>.*)", re.DOTALL)
+_ON = re.compile(r"\s*on resource: (?P<resource>\S+)(?P<why>.*)", re.DOTALL)
+_ACTIONS: Mapping[tuple[str, str], str] = MappingProxyType(
+    {
+        ("s3", "HeadObject"): "s3:GetObject",
+        ("s3", "HeadBucket"): "s3:ListBucket",
+        ("s3", "ListObjectsV2"): "s3:ListBucket",
+        ("s3", "CreateMultipartUpload"): "s3:PutObject",
+        ("s3", "UploadPart"): "s3:PutObject",
+        ("s3", "CompleteMultipartUpload"): "s3:PutObject",
+    }
+)
+"""Actions whose name differs from the operation's (Service Authorization Reference, Amazon S3)."""
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """AWS's error response to `operation`."""
+
+    service: str
+    operation: str
+    place: Place
+    code: str
+    text: str
+    status: int
+
+    @property
+    def action(self) -> str:
+        """The IAM action."""
+        return iam_action(self.service, self.operation)
+
+    @property
+    def asked(self) -> str:
+        return f"{self.action} in {self.place}"
+
+
+def iam_action(service: str, operation: str) -> str:
+    """The IAM action for an operation."""
+    return _ACTIONS.get((service, operation), f"{service}:{operation}")
+
+
+def classified(error: Exception, service: str, operation: str, place: Place) -> AwsError:
+    """Translate an exception of botocore; `operation` is the requested operation."""
+    if not isinstance(error, ClientError):
+        return _unasked(error, iam_action(service, operation), place)
+    answer = error.response.get("Error", {})
+    # The failed operation may be AssumeRole, on the way to the requested one.
+    asked = error.operation_name
+    refusal = _Refusal(
+        service="sts" if asked in {"AssumeRole", "AssumeRoleWithWebIdentity", "GetCallerIdentity"} else service,
+        operation=asked,
+        place=place,
+        code=str(answer.get("Code", "")),
+        text=_shown(str(answer.get("Message", ""))),
+        status=int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)),
+    )
+    return next(result for check in _CHECKS if (result := check(refusal)) is not None)
+
+
+def _throttled(refusal: _Refusal) -> AwsError | None:
+    if refusal.code not in _THROTTLED:
+        return None
+    return Throttled(f"AWS throttles {refusal.asked}: the account sends too many requests.")
+
+
+def _expired(refusal: _Refusal) -> AwsError | None:
+    if refusal.code not in _EXPIRED:
+        return None
+    return ExpiredCredentials(
+        f"The operator's AWS credentials have expired: {refusal.asked} was refused with {refusal.code}. "
+        "Check that their source (IRSA, Pod Identity, profile) still provides new ones."
+    )
+
+
+def _unknown_caller(refusal: _Refusal) -> AwsError | None:
+    if refusal.code not in _UNKNOWN_CALLER:
+        return None
+    return NoCredentials(
+        f"AWS doesn't accept the operator's credentials: {refusal.asked} was refused with {refusal.code}. "
+        "They are wrong, deleted or for another partition, or this machine's clock is off by minutes."
+    )
+
+
+def _denied(refusal: _Refusal) -> AwsError | None:
+    match = _DENIAL.search(refusal.text)
+    if match is None and refusal.code not in _DENIED:
+        return None
+    if match is None:
+        why = f" AWS says: {refusal.text}" if refusal.text else ""
+        return AccessDenied(f"{refusal.asked} is not allowed.{why or ' ' + _UNKNOWN_DENIAL}", refusal.action, "")
+    # The caller may create training jobs but not pass their role: then the action is iam:PassRole.
+    where = _ON.match(match["rest"])
+    resource = where["resource"].rstrip(".,") if where else ""
+    why = (where["why"] if where else match["rest"]).strip().rstrip(".").removeprefix("because ")
+    return AccessDenied(
+        f"{match['who']} is not allowed to do {match['action']}{f' on {resource}' if resource else ''}"
+        f"{f': {why}' if why else ''}. Allow it with IAM{_and_in_trust(match['action'], refusal.place)}.",
+        match["action"],
+        resource,
+    )
+
+
+def _and_in_trust(action: str, place: Place) -> str:
+    # STS sends the same message for a wrong principal and for a missing external id.
+    is_of_trust = action == "sts:AssumeRole" and place.external_id
+    return f", and in the role's trust policy for the external id {place.external_id}" if is_of_trust else ""
+
+
+def _no_capacity(refusal: _Refusal) -> AwsError | None:
+    if refusal.code == "ResourceLimitExceeded" or refusal.code.startswith("Insufficient"):
+        return NoCapacity(f"SageMaker has no capacity for the training job in {refusal.place}: {refusal.text}")
+    return None
+
+
+def _exists(refusal: _Refusal) -> AwsError | None:
+    if refusal.code != "ResourceInUse":
+        return None
+    return AlreadyExists(f"SageMaker refuses {refusal.operation} in {refusal.place}: {refusal.text}")
+
+
+def _missing(refusal: _Refusal) -> AwsError | None:
+    is_said = refusal.code == "ValidationException" and refusal.text.startswith(_MISSING_TEXTS)
+    if not is_said and refusal.code not in _MISSING:
+        return None
+    return NotFound(f"{refusal.asked}: the resource does not exist ({refusal.code}{_colon(refusal.text)}).")
+
+
+def _failed(refusal: _Refusal) -> AwsError | None:
+    if refusal.status < 500:  # noqa: PLR2004  (HTTP's server errors)
+        return None
+    return Unavailable(f"AWS failed on {refusal.asked}: {refusal.status} {refusal.code}{_colon(refusal.text)}.")
+
+
+def _invalid(refusal: _Refusal) -> AwsError:
+    return Invalid(f"AWS refuses {refusal.asked}: {refusal.code}{_colon(refusal.text)}")
+
+
+_CHECKS: tuple[Callable[[_Refusal], AwsError | None], ...] = (
+    # First errors about the caller: the message of a refusal may resemble any other.
+    _unknown_caller,
+    _expired,
+    _throttled,
+    # Before invalid requests: SageMaker refuses a role that may not be passed with a ValidationException.
+    _denied,
+    _no_capacity,
+    _exists,
+    _missing,
+    _failed,
+    _invalid,
+)
+
+
+def _unasked(error: Exception, action: str, place: Place) -> AwsError:
+    """Errors before a request, or without a response."""
+    words = _shown(str(error))
+    if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound):
+        return NoCredentials(
+            f"There are no AWS credentials for {action} in {place} ({words}). Give the operator's service account a "
+            "role (IRSA or Pod Identity), or set AWS_PROFILE or AWS_ACCESS_KEY_ID."
+        )
+    if isinstance(error, SSOError | LoginError | TokenRetrievalError):
+        return ExpiredCredentials(f"The AWS sign-in has expired: {words} Sign in again with `aws sso login`.")
+    if isinstance(error, CredentialRetrievalError) and _SILENT in words:
+        return Unavailable(f"The provider of AWS credentials does not answer for {action} in {place}: {words}")
+    if isinstance(error, CredentialRetrievalError):
+        return ExpiredCredentials(f"The provider of AWS credentials refuses them for {action} in {place}: {words}")
+    if isinstance(error, ParamValidationError | InvalidRegionError | UnknownEndpointError):
+        return Invalid(f"{action} can't be requested in {place}: {words}")
+    # Unreachable, interrupted, or timed out.
+    return Unavailable(f"AWS does not answer {action} in {place}: {words}")
+
+
+def _shown(text: str) -> str:
+    line = _LONG_VALUE.sub(r"'\1…'", " ".join(text.split()))
+    return line if len(line) <= MAX_TEXT_CHARS else line[: MAX_TEXT_CHARS - 1] + "…"
+
+
+def _colon(text: str) -> str:
+    return f": {text}" if text else ""

@@ -1,0 +1,50 @@
+"""What SageMaker tells of a training job, as the plan's facts. Pure."""
+
+import math
+
+from muster.core.training_job.facts import FinalMetric, Span, TrainingJob
+from muster.objects.aws.training_job import Description
+
+
+def training_job_of(described: Description) -> TrainingJob:
+    """The training job that SageMaker describes."""
+    groups = described.instance_groups
+    types = {kind for _, kind, _ in groups}
+    count = sum(each for _, _, each in groups) if groups else described.instance_count
+    return TrainingJob(
+        name=described.name,
+        arn=described.arn,
+        status=described.status,
+        secondary_status=described.secondary_status,
+        created_at=described.created_at.timestamp(),
+        started_at=None if described.started_at is None else described.started_at.timestamp(),
+        ended_at=_ended_at(described),
+        history=tuple(
+            Span(
+                one.status,
+                one.started_at.timestamp(),
+                None if one.ended_at is None else one.ended_at.timestamp(),
+                one.message,
+            )
+            for one in described.transitions
+        ),
+        failure_reason=described.failure_reason or None,
+        billable_seconds=described.billable_seconds,
+        training_seconds=described.training_seconds,
+        image=described.image or None,
+        instance_type=(types.pop() if len(types) == 1 else None) if groups else described.instance_type or None,
+        instance_count=count,
+        metrics=tuple(
+            FinalMetric(one.name, one.value, one.at.timestamp())
+            for one in described.metrics
+            if math.isfinite(one.value)
+        ),
+    )
+
+
+def _ended_at(described: Description) -> float | None:
+    if not described.has_ended:
+        return None
+    # A job that never trained has no end of its training.
+    at = described.modified_at if described.ended_at is None else described.ended_at
+    return at.timestamp()

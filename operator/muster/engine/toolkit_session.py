@@ -1,0 +1,169 @@
+"""A training job of SageMaker on this machine: its request, carried out by the container toolkit; its ranks' lines."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from muster.api.document import JSON
+from muster.api.spec.job import Job
+from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.launch import rank_instance_type
+from muster.api.timestamps import from_text
+from muster.backends.local.folders import Folders, link_channels
+from muster.backends.local.hosts import hosts_file
+from muster.backends.local.layout import RunLayout, make_folders
+from muster.backends.local.processes import AgentProcesses, OnLine
+from muster.backends.local.session import Machine
+from muster.backends.local.toolkit.backend import ToolkitBackend
+from muster.backends.local.toolkit.host import (
+    CodeFile,
+    Training,
+    TrainingPlaces,
+    host_environment,
+    make_hosts,
+)
+from muster.backends.local.toolkit.metrics import OutputMetrics
+from muster.backends.local.tree import kill_marked
+from muster.core.facts import AgentFacts
+from muster.core.training_job.hosts import host_names
+from muster.core.world import procs_per_node
+from muster.diagnose.sagemaker.rank_log import LogLine, RankGroup, RankLog
+from muster.render.sagemaker.rank_reports import may_report
+from muster.render.sagemaker.request.training_request import TrainingRequest
+from muster_worker.contract.log_line import MARK
+
+ATTEMPT = 1
+HOMOGENEOUS = "homogeneousCluster"
+"""The group of instances that are of no named one: sagemaker-training 5.1.4, environment.py."""
+
+PYTORCH_MODULE = "sagemaker_pytorch_container.training:main"
+"""What PyTorch's and Hugging Face's images have in SAGEMAKER_TRAINING_MODULE."""
+
+
+@dataclass(frozen=True)
+class ToolkitSession:
+    """An open run: its backend, and the event that is set whenever something of it changed."""
+
+    backend: ToolkitBackend
+    changed: asyncio.Event
+
+
+@dataclass(frozen=True)
+class ToolkitRun:
+    """What is run, where, and by which Python, which has the toolkit."""
+
+    job: Job
+    training: Training
+    layout: RunLayout
+    machine: Machine
+    folders: Folders
+    python: str
+
+
+def training_of(job: Job, request: TrainingRequest, code: Mapping[str, CodeFile]) -> Training:
+    """What the containers of a request get. `code` is the job's own; the request may add to it."""
+    block = block_of(job.spec)
+    added = {} if request.archive is None else request.archive.files
+    variables = request.body.get("Environment")
+    return Training(
+        hosts=host_names(job.spec.nodes),
+        group=next((group.name for group in block.instance_groups), HOMOGENEOUS),
+        instance_type=rank_instance_type(block) or "local",
+        hyperparameters=request.hyperparameters,
+        channels=_channels(request.body.get("InputDataConfig")),
+        environment={name: str(value) for name, value in variables.items()} if isinstance(variables, dict) else {},
+        code={**code, **{path: CodeFile(content) for path, content in added.items()}},
+        module=framework_module(job),
+    )
+
+
+def framework_module(job: Job) -> str:
+    """The framework's part of the toolkit, as MODULE:FUNCTION; "" for none."""
+    framework = job.spec.sagemaker.framework if job.spec.sagemaker is not None else None
+    return PYTORCH_MODULE if framework is not None and framework.name != "TensorFlow" else ""
+
+
+@asynccontextmanager
+async def open_toolkit(
+    run: ToolkitRun, *, on_line: OnLine, clock: Callable[[], float]
+) -> AsyncIterator[ToolkitSession]:
+    """Make the run's folders; on leaving, end every process that is left.
+
+    `clock` gives Unix seconds. Raises `OSError` where folders or files can't be made.
+    """
+    job, layout = run.job, run.layout
+    _make_places(run)
+    changed, log, metrics = asyncio.Event(), RankLog(_rank_group(job)), OutputMetrics(job)
+
+    def hear(node: int, text: str) -> None:
+        now = clock()
+        is_rank_s = log.feed([LogLine(run.training.hosts[node], now, text)])
+        if metrics.feed(node, now, text) or is_rank_s:
+            changed.set()
+        # what ranks tell muster is on the board
+        if MARK not in text:
+            on_line(node, text)
+
+    processes = AgentProcesses(clock, hear, changed.set)
+    backend = ToolkitBackend(
+        job=job,
+        layout=layout,
+        hosts=run.training.hosts,
+        python=run.python,
+        environment=host_environment(run.training, TrainingPlaces(layout.private), run.machine.environment),
+        processes=processes,
+        agents=lambda: _by_node(log.agents()),
+        read_metrics=metrics.of,
+        has_reports=may_report(job),
+        clock=clock,
+    )
+    try:
+        yield ToolkitSession(backend, changed)
+    finally:
+        await processes.close()
+        kill_marked(f"MUSTER_RUN_DIR={layout.private}/".encode())
+
+
+def _make_places(run: ToolkitRun) -> None:
+    metadata, nodes, layout = run.job.metadata, run.job.spec.nodes, run.layout
+    make_folders(layout, nodes, run.folders.checkpoints)
+    link_channels(layout, nodes, run.folders)
+    make_hosts(run.training, layout, hosts_file(metadata.uid, metadata.name, nodes, run.machine.hosts), run.python)
+
+
+def _rank_group(job: Job) -> RankGroup:
+    return RankGroup(
+        job_uid=job.metadata.uid,
+        attempt=ATTEMPT,
+        nodes=job.spec.nodes,
+        procs_per_node=procs_per_node(job),
+        created_at=from_text(job.metadata.creation_timestamp),
+        has_launcher=True,
+    )
+
+
+def _by_node(agents: tuple[AgentFacts, ...]) -> Mapping[int, AgentFacts]:
+    return {agent.report.node: agent for agent in agents}
+
+
+def _channels(config: JSON) -> dict[str, dict[str, str]]:
+    """inputdataconfig.json's entries (SageMaker developer guide, "How SageMaker AI Provides Training Information")."""
+    result = {}
+    for channel in config if isinstance(config, list) else []:
+        if not isinstance(channel, dict):
+            continue
+        source = channel.get("DataSource")
+        s3 = source.get("S3DataSource") if isinstance(source, dict) else None
+        spread = s3.get("S3DataDistributionType") if isinstance(s3, dict) else None
+        entry = {
+            "TrainingInputMode": str(channel.get("InputMode", "File")),
+            "S3DistributionType": str(spread or "FullyReplicated"),
+            "RecordWrapperType": "None",
+        }
+        if "ContentType" in channel:
+            entry["ContentType"] = str(channel["ContentType"])
+        result[str(channel["ChannelName"])] = entry
+    return result

@@ -1,0 +1,23 @@
+"""Names that suggest secrets: every reader of the job could read their values. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from muster.api.document import JSON
+from muster.importers.sagemaker.translate.reading import Problems
+
+_SECRET = re.compile(r"(?i)(^|[_-])(token|secret|password|passwd|credentials?|api[_-]?key|access[_-]?key)($|[_-])")
+
+
+def warn_of_secrets(spec: Mapping[str, JSON], problems: Problems) -> None:
+    """Warn about variables and hyperparameters that look like secrets."""
+    env, hyperparameters = spec.get("env"), spec.get("hyperparameters")
+    variables = [item.get("name") for item in env if isinstance(item, dict)] if isinstance(env, list) else []
+    names = [*variables, *(hyperparameters if isinstance(hyperparameters, dict) else ())]
+    for name in names:
+        if isinstance(name, str) and _SECRET.search(name):
+            problems.warn(
+                name, "looks like a secret, and the file contains its value; let the ranks fetch it with their role"
+            )

@@ -1,0 +1,53 @@
+"""The result of converting a script's run, and the account's facts that the conversion needs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from muster.api.document import JSON
+from muster.importers.sagemaker.translate.entry import Folder
+from muster.importers.sagemaker.translate.reading import Arguments
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A job's spec, without code that is still on this machine; `name` is the job's name in the script, or ""."""
+
+    name: str
+    spec: Mapping[str, JSON]
+    code: Mapping[str, JSON] | Folder | None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the job is to run, as far as the options of `muster import` say."""
+
+    region: str | None
+    account: str | None
+    role: str | None
+
+    def role_arn(self, arguments: Arguments) -> str | None:
+        """The ARN of the script's role; a plain name counts as a role without a path."""
+        role = arguments.text("role") or self.role
+        if role is None:
+            arguments.problems.add(arguments.where("role"), "is missing: set --role ARN")
+            return None
+        if "/" in role:
+            return role
+        if self.account is None:
+            arguments.problems.add(
+                arguments.where("role"), f"found the name {role}: set --aws-account NUMBER, or write its ARN"
+            )
+            return None
+        arn = f"arn:{_partition(self.region or '')}:iam::{self.account}:role/{role}"
+        arguments.problems.warn(
+            arguments.where("role"), f"muster assumes {arn} for {role}; if it has a path, write its ARN"
+        )
+        return arn
+
+
+def _partition(region: str) -> str:
+    if region.startswith("cn-"):
+        return "aws-cn"
+    return "aws-us-gov" if region.startswith("us-gov-") else "aws"

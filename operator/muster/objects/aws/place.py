@@ -1,0 +1,24 @@
+"""The region of a SageMaker job, and the role with which muster accesses it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """A region, accessed with a role. `assume_role_arn` "": the operator's own role.
+
+    `external_id` identifies the party for which muster assumes the role. Places with different ids share no
+    credentials.
+    """
+
+    region: str
+    assume_role_arn: str = ""
+    external_id: str = ""
+
+    def __str__(self) -> str:
+        if not self.assume_role_arn:
+            return self.region
+        on_behalf = f" (external id {self.external_id})" if self.external_id else ""
+        return f"{self.region} as {self.assume_role_arn}{on_behalf}"

@@ -1,0 +1,73 @@
+"""The kinds of objects that muster reads and writes, and their paths in the API."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from muster.api.document import JSON
+from muster.api.names import GROUP, PLURAL, VERSION
+
+Object = Mapping[str, JSON]
+"""An object as the API server sends and accepts it."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How much of an object to parse and keep.
+
+    `metadata` and `parts` name the fields to keep (None: all; managedFields never), `as_text` those kept as JSON text.
+    `max_bytes` limits the text of fields, by path. If an object's text lacks the word `marker`, only its identity is
+    kept.
+    """
+
+    metadata: frozenset[str] | None = None
+    parts: frozenset[str] | None = None
+    as_text: frozenset[str] = frozenset()
+    max_bytes: Mapping[str, int] = field(default_factory=dict)
+    marker: bytes = b""
+
+    @property
+    def is_of_metadata(self) -> bool:
+        """Whether the metadata is enough."""
+        return self.parts is not None and not self.parts
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A namespaced kind. `group` is "" for the core group."""
+
+    group: str
+    version: str
+    plural: str
+    name: str
+    reading: Reading = field(default_factory=Reading, compare=False)
+
+    @property
+    def api_version(self) -> str:
+        """The object's `apiVersion`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
+        """The URL's path of one object, or of all (`namespace` None: in all namespaces)."""
+        parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
+        if namespace is not None:
+            parts += ["namespaces", quote(namespace, safe="")]
+        parts.append(self.plural)
+        parts += [quote(part, safe="") for part in (name, subresource) if part is not None]
+        return "/".join(parts)
+
+
+PODS = Kind("", "v1", "pods", "Pod")
+SERVICES = Kind("", "v1", "services", "Service")
+CONFIG_MAPS = Kind("", "v1", "configmaps", "ConfigMap")
+SECRETS = Kind("", "v1", "secrets", "Secret")
+EVENTS = Kind("", "v1", "events", "Event")
+ENDPOINT_SLICES = Kind("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
+LEASES = Kind("coordination.k8s.io", "v1", "leases", "Lease")
+JOBS = Kind(GROUP, VERSION, PLURAL, "DistributedTrainingJob")
+VOLCANO_POD_GROUPS = Kind("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
+COSCHEDULING_POD_GROUPS = Kind("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+VALIDATING_WEBHOOKS = Kind(
+    "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration"
+)
+"""The only cluster-scoped kind here."""

@@ -1,0 +1,47 @@
+"""The agent as one file: a zipapp of `muster_worker` that any Python >= 3.8 can run, the same bytes every time.
+
+It is deflated, as each job's ConfigMap holds a copy: 84 KB instead of 211 KB. Starting does not suffer. Medians of 20
+starts in turn on Python 3.11, deflated against stored: `node --help` 251 ms against 249, `rank -- true` 102.5 against
+101.1, where runs of one kind differ by 10 ms.
+"""
+
+import io
+import zipfile
+from functools import lru_cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+_MAIN = "archive_main.py"
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_FILE_MODE = 0o644
+_LEVEL = 9
+
+
+@lru_cache(maxsize=1)
+def agent_archive() -> bytes:
+    """`agent.pyz`. Deterministic: on one machine its hash changes only when the agent does."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        _add(archive, "__main__.py", files("muster_worker").joinpath(_MAIN).read_bytes())
+        for name, content in _sources(files("muster_worker"), "muster_worker"):
+            _add(archive, name, content)
+    return buffer.getvalue()
+
+
+def _sources(folder: Traversable, path: str) -> list[tuple[str, bytes]]:
+    result: list[tuple[str, bytes]] = []
+    for entry in sorted(folder.iterdir(), key=lambda item: item.name):
+        name = f"{path}/{entry.name}"
+        if entry.is_dir() and entry.name != "__pycache__":
+            result += _sources(entry, name)
+        elif entry.name.endswith(".py") and entry.name != _MAIN:
+            result.append((name, entry.read_bytes()))
+    return result
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    entry = zipfile.ZipInfo(name, _EPOCH)
+    entry.external_attr = _FILE_MODE << 16
+    entry.create_system = 3  # Unix, whatever made it
+    # releases of zlib differ in what they make of it; an operator's replicas share an image, and so the bytes
+    archive.writestr(entry, content, zipfile.ZIP_DEFLATED, _LEVEL)

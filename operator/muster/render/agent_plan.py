@@ -1,0 +1,43 @@
+"""The plan that every agent of a job gets, from the job's spec."""
+
+from muster.api.spec.job import Job
+from muster.core.world import procs_per_node
+from muster_worker.contract import schema
+
+
+def resolve_procs(job: Job, devices: int) -> int:
+    """Ranks on each node when it has `devices` accelerators: as asked for, or with Auto one a device, at least one."""
+    procs = job.spec.procs_per_node
+    return max(devices, 1) if isinstance(procs, str) else procs
+
+
+def render_plan(job: Job, collector_url: str, collector_ca: str) -> schema.Plan:
+    """The job's plan. `collector_ca` is PEM. Raises `ValueError` while `procsPerNode` is still Auto."""
+    spec = job.spec
+    return schema.Plan(
+        version=schema.VERSION,
+        namespace=job.metadata.namespace,
+        job=job.metadata.name,
+        job_uid=job.metadata.uid,
+        nodes=spec.nodes,
+        procs_per_node=procs_per_node(job),
+        launcher=spec.launcher.name,
+        launcher_args=spec.launcher.chosen.arguments(),
+        command=spec.command,
+        hyperparameters=dict(spec.hyperparameters),
+        channels=tuple(
+            schema.Channel(
+                channel.name,
+                channel.content_type,
+                is_sharded=channel.s3 is not None and channel.s3.distribution == "ShardedByS3Key",
+            )
+            for channel in spec.inputs
+        ),
+        metrics=tuple(schema.Metric(metric.name, metric.regex) for metric in spec.metrics),
+        interface=spec.network.interface,
+        collector_url=collector_url,
+        collector_ca=collector_ca,
+        mpi=spec.launcher.mpi.implementation if spec.launcher.mpi is not None else schema.Mpi.AUTO,
+        network_check=spec.network.check,
+        has_code=spec.source is not None,
+    )

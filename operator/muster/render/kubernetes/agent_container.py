@@ -1,0 +1,114 @@
+"""The agent in the ranks' container: its command, and the folders that it reads and writes."""
+
+from muster.api.document import JSON
+from muster.api.spec.job import Job
+from muster.core.world import uploads_to_s3
+from muster.objects.kubernetes.names import ARCHIVE_KEY, PLAN_KEY, children_name
+from muster.render.kubernetes.merge import Fields
+from muster.render.kubernetes.opt_ml import ROOT
+from muster.render.kubernetes.own_python import is_brought, mounted, program
+from muster.render.kubernetes.pod_patch import MUSTER, PodPatch, in_spec, in_trainer, spec_of, trainer_of
+from muster.render.kubernetes.storage import SYNC_SOCKET
+from muster_worker.contract.schema import TOKEN_AUDIENCE
+
+FILES = "/muster"
+"""What the agent is started with: itself, its plan, its token."""
+
+RUN = "/muster-run"
+"""The agent's sockets, and what it shares with the ranks."""
+
+DEFAULT_GRACE_SECONDS = 30
+"""What Kubernetes gives a pod from SIGTERM to SIGKILL by default."""
+
+LAST_WORD_SECONDS = 5
+"""How long before its own SIGKILL an agent kills its ranks: it still has to say how they ended."""
+
+_TERMINATION_LOG = "/dev/termination-log"
+_TOKEN_SECONDS = 3600
+
+
+def agent(job: Job, node: int, replacement: int, user: Fields) -> tuple[PodPatch, ...]:
+    """What makes the agent of a node run in the pod that its owner wrote as `user`."""
+    command: list[JSON] = list(agent_command(program(job), node, replacement, user))
+    if uploads_to_s3(job):
+        command += ["--sync", SYNC_SOCKET]
+    needs = "has a Python of its own" if is_brought(job) else "needs any Python 3.8 or newer"
+    return (
+        PodPatch(
+            in_trainer({"command": command}),
+            MUSTER,
+            f"the agent starts your command, says what becomes of each rank, and {needs}",
+        ),
+        *_files(job),
+        *_run(),
+        *mounted(job),
+    )
+
+
+def agent_command(python: str, node: int, replacement: int, user: Fields) -> tuple[str, ...]:
+    """The command line of a node's agent."""
+    return (
+        # -I: nothing of the image's environment or working folder changes what the agent is
+        *(python, "-I", f"{FILES}/{ARCHIVE_KEY}", "node"),
+        *("--plan", f"{FILES}/{PLAN_KEY}"),
+        *("--node", str(node)),
+        *("--replacement", str(replacement)),
+        *("--token", f"{FILES}/token"),
+        *("--root", ROOT),
+        *("--run", RUN),
+        *("--termination-log", _termination_log(user)),
+        *("--grace-seconds", str(_grace_seconds(user))),
+    )
+
+
+def _termination_log(user: Fields) -> str:
+    path = trainer_of(user).get("terminationMessagePath")
+    return path if isinstance(path, str) and path else _TERMINATION_LOG
+
+
+def _grace_seconds(user: Fields) -> int:
+    seconds = spec_of(user).get("terminationGracePeriodSeconds")
+    if isinstance(seconds, bool) or not isinstance(seconds, int):
+        seconds = DEFAULT_GRACE_SECONDS
+    return rank_grace_seconds(seconds)
+
+
+def rank_grace_seconds(pod_seconds: int) -> int:
+    """What ranks get from SIGTERM to SIGKILL of the time that their pod gets."""
+    return max(0, pod_seconds - LAST_WORD_SECONDS)
+
+
+def _files(job: Job) -> tuple[PodPatch, ...]:
+    items: list[JSON] = [{"key": key, "path": key} for key in (PLAN_KEY, ARCHIVE_KEY)]
+    token: Fields = {"audience": TOKEN_AUDIENCE, "expirationSeconds": _TOKEN_SECONDS, "path": "token"}
+    sources: list[JSON] = [
+        {"configMap": {"name": children_name(job.metadata.name), "items": items}},
+        {"serviceAccountToken": token},
+    ]
+    return (
+        PodPatch(
+            in_spec({"volumes": [{"name": "muster", "projected": {"sources": sources}}]}),
+            MUSTER,
+            "the agent, its plan, and the token by which the operator knows the pod; it opens nothing else",
+        ),
+        PodPatch(
+            in_trainer({"volumeMounts": [{"name": "muster", "mountPath": FILES, "readOnly": True}]}),
+            MUSTER,
+            "where the agent's command finds them",
+        ),
+    )
+
+
+def _run() -> tuple[PodPatch, ...]:
+    return (
+        PodPatch(
+            in_spec({"volumes": [{"name": "muster-run", "emptyDir": {"medium": "Memory"}}]}),
+            MUSTER,
+            "the agent's sockets and the ranks' step counts; in memory, as they are written at every step",
+        ),
+        PodPatch(
+            in_trainer({"volumeMounts": [{"name": "muster-run", "mountPath": RUN}]}),
+            MUSTER,
+            "writable, also with a read-only root file system",
+        ),
+    )

@@ -1,0 +1,110 @@
+"""A job as one group of pods for the queue that admits it as a whole. Pure.
+
+Kueue: its labels and annotations of pods (Kueue documentation, "Run plain pods", groups of pods; 0.12). Volcano:
+PodGroup scheduling.volcano.sh/v1beta1 and the annotation scheduling.k8s.io/group-name (Volcano 1.12). Coscheduling:
+PodGroup scheduling.x-k8s.io/v1alpha1 and the label scheduling.x-k8s.io/pod-group (scheduler-plugins 0.27).
+"""
+
+from dataclasses import dataclass
+
+from muster.api.document import JSON
+from muster.api.spec.job import Job
+from muster.objects.kubernetes.kinds import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS, Kind, Object
+from muster.objects.kubernetes.names import children_name
+from muster.render.kubernetes.frame import job_labels, owner_reference
+from muster.render.kubernetes.merge import Fields
+from muster.render.kubernetes.pod_patch import PodPatch, in_spec
+
+KUEUE_GATE = "kueue.x-k8s.io/admission"
+
+_UID_CHARS = 8
+
+
+@dataclass(frozen=True)
+class PodGroup:
+    """The object that tells a scheduler of the gang."""
+
+    kind: Kind
+    body: Object
+
+
+def membership(job: Job) -> tuple[PodPatch, ...]:
+    """What makes a pod one of the group."""
+    queue = job.spec.queue
+    if queue is None:
+        return ()
+    if queue.kueue is not None:
+        return _kueue(job, queue.kueue)
+    if queue.volcano is not None:
+        return (
+            PodPatch(
+                in_spec({"schedulerName": "volcano"}), "spec.queue.volcano", "Volcano places the gang, all or none"
+            ),
+            _annotation("scheduling.k8s.io/group-name", children_name(job.metadata.name), "spec.queue.volcano"),
+        )
+    if queue.coscheduling is not None:
+        source, name = "spec.queue.coscheduling", children_name(job.metadata.name)
+        return (
+            PodPatch(
+                in_spec({"schedulerName": queue.coscheduling.scheduler_name}), source, "it places the gang, all or none"
+            ),
+            PodPatch({"metadata": {"labels": {"scheduling.x-k8s.io/pod-group": name}}}, source, "the pod's PodGroup"),
+        )
+    return ()
+
+
+def pod_group(job: Job) -> PodGroup | None:
+    """The job's PodGroup, where its queue needs one."""
+    queue = job.spec.queue
+    if queue is None:
+        return None
+    if queue.volcano is not None:
+        spec: Fields = {"minMember": job.spec.nodes, "queue": queue.volcano}
+        return PodGroup(VOLCANO_POD_GROUPS, _body(job, VOLCANO_POD_GROUPS, spec))
+    if queue.coscheduling is not None:
+        return PodGroup(COSCHEDULING_POD_GROUPS, _body(job, COSCHEDULING_POD_GROUPS, {"minMember": job.spec.nodes}))
+    return None
+
+
+def _kueue(job: Job, queue: str) -> tuple[PodPatch, ...]:
+    source = "spec.queue.kueue"
+    # Another job of this name, before or after it, is another group.
+    group = f"{job.metadata.name}-{job.metadata.uid[:_UID_CHARS]}"
+    gates: list[JSON] = [{"name": KUEUE_GATE}]
+    return (
+        _label("kueue.x-k8s.io/queue-name", queue, "the LocalQueue"),
+        _label("kueue.x-k8s.io/pod-group-name", group, "Kueue admits the job's pods together"),
+        _annotation("kueue.x-k8s.io/pod-group-total-count", str(job.spec.nodes), source),
+        PodPatch(
+            {"metadata": {"annotations": {"kueue.x-k8s.io/retriable-in-group": "false"}}},
+            source,
+            "a job that failed gives its quota back; else Kueue would wait for pods in place of those that failed",
+        ),
+        PodPatch(
+            in_spec({"schedulingGates": gates}),
+            source,
+            "Kueue lifts it when it admits the job; set here, so that no pod starts past a Kueue that isn't at work",
+        ),
+    )
+
+
+def _label(name: str, value: str, why: str) -> PodPatch:
+    return PodPatch({"metadata": {"labels": {name: value}}}, "spec.queue.kueue", why)
+
+
+def _annotation(name: str, value: str, source: str) -> PodPatch:
+    return PodPatch({"metadata": {"annotations": {name: value}}}, source, "the pod's group, which starts as a whole")
+
+
+def _body(job: Job, kind: Kind, spec: Fields) -> Object:
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "metadata": {
+            "name": children_name(job.metadata.name),
+            "namespace": job.metadata.namespace,
+            "labels": job_labels(job),
+            "ownerReferences": [owner_reference(job)],
+        },
+        "spec": spec,
+    }

@@ -1,0 +1,45 @@
+"""What the job's owner wrote about the pods, in the order in which it counts."""
+
+from muster.api.document import JSON
+from muster.api.spec.job import EnvVar, Job
+from muster.api.spec.node_ranges import alike
+from muster.render.kubernetes.merge import Fields
+from muster.render.kubernetes.pod_patch import PodPatch, in_trainer
+
+
+def owner_patches(job: Job, node: int) -> tuple[PodPatch, ...]:
+    """The pod patches that the job's owner wrote; later ones win."""
+    return (*_short_fields(job), *_templates(job, node))
+
+
+def _short_fields(job: Job) -> list[PodPatch]:
+    spec = job.spec
+    patches: list[PodPatch] = []
+    if spec.image is not None:
+        patches.append(PodPatch(in_trainer({"image": spec.image}), "spec.image", "yours"))
+    resources: Fields = spec.resources.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    if resources:
+        patches.append(PodPatch(in_trainer({"resources": resources}), "spec.resources", "yours"))
+    if spec.env:
+        variables: list[JSON] = [_variable(variable) for variable in spec.env]
+        patches.append(PodPatch(in_trainer({"env": variables}), "spec.env", "yours"))
+    return patches
+
+
+def _variable(variable: EnvVar) -> Fields:
+    if variable.value_from is not None:
+        return {"name": variable.name, "valueFrom": dict(variable.value_from)}
+    return {"name": variable.name, "value": variable.value}
+
+
+def _templates(job: Job, node: int) -> list[PodPatch]:
+    patches = [PodPatch(dict(job.spec.template), "spec.template", "yours")] if job.spec.template else []
+    for index, override in enumerate(job.spec.node_overrides):
+        if node in override.ranges:
+            patches.append(PodPatch(dict(override.template), f"spec.nodeOverrides[{index}]", "yours"))
+    return patches
+
+
+def kinds(job: Job) -> tuple[tuple[int, ...], ...]:
+    """The nodes whose pods differ in nothing but the node: those that the same overrides speak of."""
+    return alike(job.spec.nodes, [override.ranges for override in job.spec.node_overrides])

@@ -1,0 +1,64 @@
+"""A job's children as objects for the API server. Pure: the same job gives the same objects."""
+
+import base64
+
+from muster.api.json_fields import mapping
+from muster.api.spec.job import Job
+from muster.objects.kubernetes.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object
+from muster.objects.kubernetes.names import ARCHIVE_KEY, JOB_UID_LABEL, PLAN_KEY, STORAGE_KEY, children_name
+from muster.render.kubernetes.frame import job_labels, owner_reference
+from muster.render.kubernetes.merge import Fields
+from muster.render.kubernetes.pod_patch import stacked
+from muster.render.kubernetes.pod_patches import pod_patches
+from muster.render.kubernetes.setting import Setting
+from muster.render.storage.storage_plan import storage_plan, to_json
+from muster_worker.contract import wire
+from muster_worker.contract.schema import Plan
+
+
+def pod(job: Job, node: int, replacement: int, setting: Setting) -> Object:
+    """A node's pod. Raises `NotRenderable` for a job that can't become pods."""
+    fields = stacked(pod_patches(job, node, replacement, setting).all)
+    metadata = mapping(fields["metadata"])
+    # in the order in which people read objects
+    head = {name: metadata[name] for name in ("name", "namespace", "labels", "annotations", "ownerReferences")}
+    return {**_type(PODS), "metadata": head, "spec": fields["spec"]}
+
+
+def service(job: Job) -> Object:
+    """The headless Service that gives the nodes their names, also before they are ready."""
+    spec: Fields = {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": {JOB_UID_LABEL: job.metadata.uid},
+    }
+    return {**_head(SERVICES, job), "spec": spec}
+
+
+def config_map(job: Job, plan: Plan, archive: bytes) -> Object:
+    """The ConfigMap with the plan and the agent, which every pod of the job mounts."""
+    data: Fields = {PLAN_KEY: wire.encode(plan).decode("utf-8")}
+    files = storage_plan(job)
+    if files is not None:
+        data[STORAGE_KEY] = to_json(files)
+    return {
+        **_head(CONFIG_MAPS, job),
+        "data": data,
+        "binaryData": {ARCHIVE_KEY: base64.b64encode(archive).decode("ascii")},
+    }
+
+
+def _head(kind: Kind, job: Job) -> Fields:
+    return {
+        **_type(kind),
+        "metadata": {
+            "name": children_name(job.metadata.name),
+            "namespace": job.metadata.namespace,
+            "labels": job_labels(job),
+            "ownerReferences": [owner_reference(job)],
+        },
+    }
+
+
+def _type(kind: Kind) -> Fields:
+    return {"apiVersion": kind.api_version, "kind": kind.name}

@@ -1,0 +1,229 @@
+"""What brings a job's code, data and snapshots into a pod before its ranks start, and keeps what they leave. Pure.
+
+Both are containers of the operator's image. They ask S3 as the pod's service account: EKS gives its role to every
+container of the pod (IRSA, Pod Identity), and nothing of it stands in the pod's spec.
+"""
+
+from dataclasses import dataclass
+
+from muster.api.document import JSON
+from muster.api.json_fields import mapping
+from muster.api.spec.job import Job
+from muster.core.facts import Problem
+from muster.objects.kubernetes.names import STORAGE_KEY, children_name
+from muster.render.kubernetes.merge import Fields
+from muster.render.kubernetes.not_renderable import STORAGE_IMAGE_NOT_SET, NotRenderable
+from muster.render.kubernetes.opt_ml import CHECKPOINTS, CODE, RESULTS, ROOT, channel_folder
+from muster.render.kubernetes.own_containers import AS_TRAINER, as_trainer, restricted
+from muster.render.kubernetes.pod_patch import PodPatch, entries, in_spec, in_trainer, spec_of, trainer_of
+from muster.render.kubernetes.setting import Setting
+from muster.render.storage.git_token import VARIABLE
+from muster.render.storage.storage_plan import StoragePlan, storage_plan
+
+DOWNLOAD = "muster-download"
+UPLOAD = "muster-upload"
+CONTAINERS = (DOWNLOAD, UPLOAD)
+
+_DATA = "muster-data"
+_DATA_FOLDER = "/muster-data"
+_PLAN = "muster-storage"
+_PLAN_FOLDER = "/muster-storage"
+_CONFIG_MAP = "muster-source"
+_CONFIG_MAP_FOLDER = "/muster-source"
+_ENDPOINT = "AWS_ENDPOINT_URL_S3"
+_SYNC = "sync"
+_SYNC_FOLDER = "/muster-sync"
+
+SYNC_SOCKET = f"{_SYNC_FOLDER}/socket"
+"""Where the agent asks for what is to be kept."""
+
+_KEEP_REQUESTS: Fields = {"cpu": "100m", "memory": "512Mi"}
+_KEEP_LIMITS: Fields = {"cpu": "1", "memory": "1Gi"}
+"""Beside the ranks, all the time: uploads of some parts of 16 MiB at once."""
+
+
+def folders(job: Job) -> tuple[PodPatch, ...]:
+    """The folders that the ranks find filled, and the working folder of the command."""
+    plan = storage_plan(job)
+    if plan is None:
+        return ()
+    data: Fields = {"volumes": [{"name": _DATA, "emptyDir": {}}]}
+    patches = [PodPatch(in_spec(data), _source(plan), "holds what is brought to this pod, and what its ranks leave")]
+    for channel in plan.channels:
+        mount = _mounted(channel_folder(channel.name), f"input/{channel.name}", read_only=True)
+        patches.append(PodPatch(mount, f"spec.inputs[{channel.index}].s3", "the ranks read it here"))
+    if plan.checkpoint is not None:
+        mount = _mounted(CHECKPOINTS, "checkpoints")
+        patches.append(PodPatch(mount, "spec.checkpoint.s3", "snapshots are fetched from S3 and kept there"))
+    if plan.output is not None:
+        for name in RESULTS:
+            mount = _mounted(f"{ROOT}/{name}", name)
+            patches.append(PodPatch(mount, "spec.output.s3", "brought to S3 when the ranks have ended"))
+    if plan.code is not None:
+        patches.append(PodPatch(_mounted(CODE, "code"), "spec.source", "the code, writable as on SageMaker"))
+        patches.append(PodPatch(in_trainer({"workingDir": CODE}), "spec.source", "the command runs where the code is"))
+    return tuple(patches)
+
+
+def _mounted(path: str, folder: str, *, read_only: bool = False) -> Fields:
+    mount: Fields = {"name": _DATA, "mountPath": path, "subPath": folder}
+    return in_trainer({"volumeMounts": [{**mount, "readOnly": True} if read_only else mount]})
+
+
+def carriers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[PodPatch, ...]:
+    """The containers that download and upload, for `pod` as it is without them.
+
+    They stand before the owner's own init containers, as those may want to look at the data. Raises `NotRenderable`
+    when nobody knows the operator's image.
+    """
+    plan = storage_plan(job)
+    if plan is None:
+        return ()
+    if not setting.storage_image:
+        words = (
+            f"{_source(plan)} is brought by a container of the operator's image, and the operator wasn't told its name"
+        )
+        raise NotRenderable(Problem(STORAGE_IMAGE_NOT_SET, f"{words}: start it with --storage-image (the chart does)"))
+    around = _Around(plan, pod, setting)
+    download = _command("download", "--node", str(node))
+    if plan.code is not None and plan.code.config_map is not None:
+        download += ["--config-map", _CONFIG_MAP_FOLDER]
+    patches = _container(DOWNLOAD, download, around, "fetches code, data and snapshots before the ranks start")
+    patches += _git_token(job)
+    same = as_trainer(pod)
+    if same:
+        patches.append(around.init(DOWNLOAD, {"resources": same}, AS_TRAINER))
+    if plan.uploads:
+        upload = _command("upload", "--socket", f"{_DATA_FOLDER}/{_SYNC}/socket")
+        patches += _container(
+            UPLOAD, upload, around, "keeps snapshots in S3 while the ranks run, and results after them"
+        )
+        patches.append(around.init(UPLOAD, {"restartPolicy": "Always"}, "runs beside the ranks, and ends after them"))
+        patches.append(around.init(UPLOAD, {"resources": _beside_trainer(pod)}, "for some uploads at once"))
+    return tuple(patches)
+
+
+def fixed(job: Job) -> tuple[PodPatch, ...]:
+    """The arguments of these containers, and where the agent finds the one that uploads."""
+    plan = storage_plan(job)
+    if plan is None:
+        return ()
+    fields: Fields = {"name": children_name(job.metadata.name), "items": [{"key": STORAGE_KEY, "path": STORAGE_KEY}]}
+    volumes: list[JSON] = [{"name": _PLAN, "configMap": fields}]
+    if plan.code is not None and plan.code.config_map is not None:
+        volumes.append({"name": _CONFIG_MAP, "configMap": {"name": plan.code.config_map}})
+    patches = [PodPatch(in_spec({"volumes": volumes}), _source(plan), "says what is brought and kept")]
+    if plan.uploads:
+        why = "where the agent asks for what is to be kept"
+        patches.append(PodPatch(_mounted(_SYNC_FOLDER, _SYNC), _kept(plan), why))
+    return tuple(patches)
+
+
+def _command(verb: str, *more: str) -> list[JSON]:
+    return ["muster", "storage", verb, "--plan", f"{_PLAN_FOLDER}/{STORAGE_KEY}", "--root", _DATA_FOLDER, *more]
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What these containers are made for: the job's plan, and the pod as it is without them."""
+
+    plan: StoragePlan
+    pod: Fields
+    setting: Setting
+
+    def init(self, name: str, fields: Fields, why: str) -> PodPatch:
+        """A piece of one of them."""
+        source = _kept(self.plan) if name == UPLOAD else _source(self.plan)
+        return PodPatch(in_spec({"initContainers": [{"name": name, **fields}]}), source, why)
+
+
+def _container(name: str, command: list[JSON], around: _Around, why: str) -> list[PodPatch]:
+    container: Fields = {
+        "image": around.setting.storage_image,
+        "command": command,
+        "volumeMounts": _mounts(name, around.plan),
+        # what it says last when it fails becomes the job's message
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    if around.setting.pull_policy:
+        container["imagePullPolicy"] = around.setting.pull_policy
+    security: Fields = {"securityContext": _security(around.pod)}
+    patches = [
+        around.init(name, container, why),
+        around.init(name, security, "may read what the ranks write, and is as restricted as they are"),
+    ]
+    own = [variable for variable in entries(trainer_of(around.pod), "env") if _is_of_aws(variable)]
+    # The job's own endpoint replaces the operator's.
+    if around.setting.s3_endpoint and all(variable.get("name") != _ENDPOINT for variable in own):
+        endpoint: list[JSON] = [{"name": _ENDPOINT, "value": around.setting.s3_endpoint}]
+        patches.append(around.init(name, {"env": endpoint}, "which S3 is meant, by the operator's configuration"))
+    if own:
+        variables: list[JSON] = [*own]
+        patches.append(around.init(name, {"env": variables}, "how S3 is asked, as container trainer has it"))
+    return patches
+
+
+def _is_of_aws(variable: Fields) -> bool:
+    return str(variable.get("name")).startswith("AWS_")
+
+
+def _git_token(job: Job) -> list[PodPatch]:
+    """The token for the one container that fetches the code: no other gets it, and no object holds it."""
+    git = None if job.spec.source is None else job.spec.source.git
+    if git is None or git.secret_key_ref is None:
+        return []
+    ref: Fields = {"name": git.secret_key_ref.name, "key": git.secret_key_ref.key}
+    variable: Fields = {"name": VARIABLE, "valueFrom": {"secretKeyRef": ref}}
+    return [
+        PodPatch(
+            in_spec({"initContainers": [{"name": DOWNLOAD, "env": [variable]}]}),
+            "spec.source.git.secretKeyRef",
+            "the git host is shown it, and no other container has it",
+        )
+    ]
+
+
+def _mounts(name: str, plan: StoragePlan) -> list[JSON]:
+    mounts: list[JSON] = [
+        {"name": _DATA, "mountPath": _DATA_FOLDER},
+        {"name": _PLAN, "mountPath": _PLAN_FOLDER, "readOnly": True},
+    ]
+    if name == DOWNLOAD and plan.code is not None and plan.code.config_map is not None:
+        mounts.append({"name": _CONFIG_MAP, "mountPath": _CONFIG_MAP_FOLDER, "readOnly": True})
+    return mounts
+
+
+def _security(pod: Fields) -> Fields:
+    """As restricted Pod Security wants it where the ranks' container is so, else able to read any user's files."""
+    context = restricted()
+    around, trainer = mapping(spec_of(pod).get("securityContext")), mapping(trainer_of(pod).get("securityContext"))
+    whole = {**around, **trainer}
+    if "runAsUser" in whole:
+        # the ranks' user: what one of them writes the other may read
+        context.update({name: whole[name] for name in ("runAsUser", "runAsGroup") if name in whole})
+    elif whole.get("runAsNonRoot") is True:
+        context["runAsNonRoot"] = True
+    else:
+        # the image's user is not known, and libraries write snapshots that only their own user may read
+        context.update({"runAsUser": 0, "capabilities": {"drop": ["ALL"], "add": ["DAC_OVERRIDE"]}})
+    return context
+
+
+def _beside_trainer(pod: Fields) -> Fields:
+    """A pod whose containers all have limits stays one that is Guaranteed."""
+    limits = mapping(mapping(trainer_of(pod).get("resources")).get("limits"))
+    same: Fields = {name: value for name, value in _KEEP_LIMITS.items() if name in limits}
+    requests: Fields = {**_KEEP_REQUESTS, **same}
+    return {"requests": requests, **({"limits": same} if same else {})}
+
+
+def _source(plan: StoragePlan) -> str:
+    """The first field that makes them needed."""
+    if plan.channels:
+        return f"spec.inputs[{plan.channels[0].index}].s3"
+    return _kept(plan) if plan.uploads else "spec.source"
+
+
+def _kept(plan: StoragePlan) -> str:
+    """The field for which something is kept."""
+    return "spec.checkpoint.s3" if plan.checkpoint is not None else "spec.output.s3"

@@ -1,0 +1,78 @@
+"""The part of the request that says which image runs, and how. Pure."""
+
+from muster.api.spec.job import Job, Spec
+from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.framework import Framework
+from muster.api.spec.sagemaker.launch import SERVICE_COMMAND, Launch
+from muster.api.spec.sagemaker.spec import SageMaker
+from muster.api.spec.sagemaker.support import numbers
+from muster.render.sagemaker.image_catalogue import ImageFacts
+from muster.render.sagemaker.request.code import Code, bootstrap, script_command
+from muster.render.sagemaker.request.drivers import START_PROGRAM
+from muster.render.sagemaker.request.image import image
+from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.training_request import Fields
+from muster_worker.sagemaker.arguments import to_arguments
+
+_FIRST_WITH_TIME_SERIES = {"PyTorch": (1, 3), "TensorFlow": (1, 15)}
+"""pytorch/estimator.py and tensorflow/estimator.py, enable_sagemaker_metrics; HuggingFace has them always."""
+
+
+def algorithm(job: Job, how: Launch, source: Code, setting: Setting, facts: ImageFacts) -> Fields:
+    """AlgorithmSpecification. Raises `InvalidResource` when AWS has no such image."""
+    spec, block = job.spec, block_of(job.spec)
+    fields: Fields = {"TrainingImage": image(spec, setting.region, facts), "TrainingInputMode": block.input_mode}
+    entrypoint, arguments = container_command(spec, how, source)
+    if entrypoint:
+        fields["ContainerEntrypoint"] = list(entrypoint)
+    if arguments:
+        fields["ContainerArguments"] = list(arguments)
+    if spec.metrics:
+        fields["MetricDefinitions"] = [{"Name": metric.name, "Regex": metric.regex} for metric in spec.metrics]
+    series = _time_series(block, how)
+    if series is not None:
+        fields["EnableSageMakerMetricsTimeSeries"] = series
+    if block.image_repository is not None:
+        fields["TrainingImageConfig"] = _repository(block)
+    return fields
+
+
+def container_command(spec: Spec, how: Launch, source: Code) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The container's entry point and its arguments; empty where the image's own counts."""
+    block = block_of(spec)
+    if block.container_entrypoint or block.container_arguments:
+        return block.container_entrypoint, block.container_arguments
+    if how.start == "Channels":
+        return ("/bin/bash",), ("-c", f"chmod +x {START_PROGRAM} && {START_PROGRAM}")
+    if how.start == "Toolkit" or (spec.command == SERVICE_COMMAND and not source.channel):
+        return (), ()
+    own = script_command() if how.by_script else spec.command
+    words = (*own, *to_arguments(spec.hyperparameters))
+    words = bootstrap(words) if source.channel else words
+    return words[:1], words[1:]
+
+
+def _time_series(block: SageMaker, how: Launch) -> bool | None:
+    if block.metrics_time_series is not None:
+        return block.metrics_time_series == "Enabled"
+    if block.framework is None or how.start != "Toolkit":
+        return None
+    return True if _has_time_series(block.framework) else None
+
+
+def _has_time_series(framework: Framework) -> bool:
+    if framework.name == "HuggingFace":
+        return True
+    return framework.version is not None and numbers(framework.version) >= _FIRST_WITH_TIME_SERIES[framework.name]
+
+
+def _repository(block: SageMaker) -> Fields:
+    repository = block.image_repository
+    if repository is None:
+        return {}
+    fields: Fields = {"TrainingRepositoryAccessMode": repository.access}
+    if repository.credentials_provider_arn is not None:
+        fields["TrainingRepositoryAuthConfig"] = {
+            "TrainingRepositoryCredentialsProviderArn": repository.credentials_provider_arn
+        }
+    return fields

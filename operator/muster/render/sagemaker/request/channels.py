@@ -1,0 +1,89 @@
+"""The job's data: its channels, and its code where that comes as one. Pure."""
+
+from muster.api.document import JSON
+from muster.api.spec.data import Input
+from muster.api.spec.job import Spec
+from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.channels import ChannelOptions, FileSystem
+from muster.api.spec.sagemaker.launch import uses_toolkit
+from muster.render.sagemaker.request.code import CODE_CHANNEL, Code
+from muster.render.sagemaker.request.drivers import DRIVERS_CHANNEL
+from muster.render.sagemaker.request.training_request import Fields
+
+_ACCESS = {"ReadOnly": "ro", "ReadWrite": "rw"}
+
+
+def channels(spec: Spec, source: Code) -> list[JSON]:
+    """InputDataConfig."""
+    result: list[JSON] = [_channel(channel) for channel in spec.inputs]
+    if source.drivers:
+        return [*result, *_own_channels(spec, source)]
+    if source.channel:
+        result.append(_code_channel(spec, source))
+    return result
+
+
+def _code_channel(spec: Spec, source: Code) -> Fields:
+    block = block_of(spec)
+    fields: Fields = {"ChannelName": CODE_CHANNEL, "DataSource": _s3(source.channel, "FullyReplicated")}
+    if block.input_mode == "File" or uses_toolkit(block):
+        return fields
+    # What unpacks it in a container without a toolkit reads a file.
+    return {**fields, "InputMode": "File"}
+
+
+def _own_channels(spec: Spec, source: Code) -> list[JSON]:
+    """Code and start script; for all groups where a channel names its own: SageMaker wants it of all or of none."""
+    block = block_of(spec)
+    named = any(channel.sagemaker is not None and channel.sagemaker.instance_groups for channel in spec.inputs)
+    groups = tuple(group.name for group in block.instance_groups) if named else ()
+    places = {CODE_CHANNEL: source.channel, DRIVERS_CHANNEL: source.drivers}
+    return [
+        {
+            "ChannelName": name,
+            "DataSource": _s3(uri, "FullyReplicated", ChannelOptions(instance_groups=groups)),
+            "InputMode": "File",
+        }
+        for name, uri in places.items()
+        if uri
+    ]
+
+
+def _channel(channel: Input) -> Fields:
+    options = channel.sagemaker or ChannelOptions()
+    fields: Fields = {"ChannelName": channel.name, "DataSource": _data_source(channel, options)}
+    optional: dict[str, JSON] = {
+        "ContentType": channel.content_type,
+        "CompressionType": options.compression,
+        "RecordWrapperType": options.record_wrapper,
+        "InputMode": options.input_mode,
+        "ShuffleConfig": None if options.shuffle_seed is None else {"Seed": options.shuffle_seed},
+    }
+    return {**fields, **{name: value for name, value in optional.items() if value is not None}}
+
+
+def _data_source(channel: Input, options: ChannelOptions) -> Fields:
+    if options.file_system is not None:
+        return {"FileSystemDataSource": _file_system(options.file_system)}
+    if channel.s3 is None:
+        return {}
+    return _s3(channel.s3.uri, channel.s3.distribution, options)
+
+
+def _s3(uri: str, distribution: str, options: ChannelOptions | None = None) -> Fields:
+    chosen = options or ChannelOptions()
+    fields: Fields = {"S3DataType": chosen.data_type, "S3Uri": uri, "S3DataDistributionType": distribution}
+    if chosen.attribute_names:
+        fields["AttributeNames"] = list(chosen.attribute_names)
+    if chosen.instance_groups:
+        fields["InstanceGroupNames"] = list(chosen.instance_groups)
+    return {"S3DataSource": fields}
+
+
+def _file_system(place: FileSystem) -> Fields:
+    return {
+        "FileSystemId": place.id,
+        "FileSystemType": place.type,
+        "DirectoryPath": place.path,
+        "FileSystemAccessMode": _ACCESS[place.access],
+    }

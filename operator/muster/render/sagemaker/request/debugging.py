@@ -1,0 +1,119 @@
+"""SageMaker Debugger, its profiler and TensorBoard, with the SageMaker SDK's defaults. Pure.
+
+Source of the defaults: sagemaker 2.257.7, estimator.py, `_prepare_debugger_for_training`,
+`_validate_and_set_debugger_configs` and `_prepare_profiler_for_training`.
+"""
+
+from collections.abc import Sequence
+
+from muster.api.document import JSON
+from muster.api.field_problems import FieldProblem, InvalidResource
+from muster.api.spec.job import Spec
+from muster.api.spec.sagemaker.block import block_of, obstacle_to_debugger
+from muster.api.spec.sagemaker.debug import Collection, Debugger, DebugRule, Profiler
+from muster.api.spec.sagemaker.spec import SageMaker
+from muster.api.spec.sagemaker.support import WITHOUT_DEBUGGER, is_trainium
+from muster.render.sagemaker.image_catalogue import ImageFacts
+from muster.render.sagemaker.images import NoSuchImage, rule_image
+from muster.render.sagemaker.request.places import output_uri
+from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.training_request import Fields
+
+
+def debugging(spec: Spec, setting: Setting, facts: ImageFacts) -> Fields:
+    """All of the request that has to do with it. Raises `InvalidResource` where the region hasn't what is asked for."""
+    block = block_of(spec)
+    kept = output_uri(spec, setting)
+    fields: Fields = {**_hook(spec, block, setting.region, kept), **_profiler(block, setting.region, kept)}
+    if block.debugger.rules and obstacle_to_debugger(spec) != "parameterServer":
+        fields["DebugRuleConfigurations"] = _rules("debugger", block.debugger.rules, setting.region, facts)
+    if block.profiler.rules:
+        fields["ProfilerRuleConfigurations"] = _rules("profiler", block.profiler.rules, setting.region, facts)
+    if block.tensor_board is not None:
+        path = block.tensor_board.local_path
+        local: Fields = {} if path is None else {"LocalPath": path}
+        fields["TensorBoardOutputConfig"] = {"S3OutputPath": block.tensor_board.s3, **local}
+    return fields
+
+
+def _hook(spec: Spec, block: SageMaker, region: str, kept: str) -> Fields:
+    debugger = block.debugger
+    if debugger.hook == "Disabled":
+        return {}
+    if region in WITHOUT_DEBUGGER:
+        _refuse_region("spec.sagemaker.debugger", region, asked=debugger != Debugger())
+        return {}
+    if debugger.hook == "Auto" and obstacle_to_debugger(spec) is not None:
+        return {}
+    fields: Fields = {
+        "S3OutputPath": debugger.s3 or kept,
+        "CollectionConfigurations": [_collection(collection) for collection in debugger.collections],
+    }
+    if debugger.local_path is not None:
+        fields["LocalPath"] = debugger.local_path
+    if debugger.parameters:
+        fields["HookParameters"] = dict(debugger.parameters)
+    return {"DebugHookConfig": fields}
+
+
+def _profiler(block: SageMaker, region: str, kept: str) -> Fields:
+    profiler = block.profiler
+    if profiler.mode == "Unset":
+        return {}
+    cannot = region in WITHOUT_DEBUGGER or is_trainium(block.instance_type or "")
+    if profiler.mode == "Disabled" or cannot:
+        asked = profiler.mode == "Enabled" or profiler != Profiler(mode=profiler.mode)
+        if cannot and asked:
+            _refuse_profiler(block, region)
+        return {"ProfilerConfig": {"DisableProfiler": True}}
+    fields: Fields = {"DisableProfiler": False, "S3OutputPath": profiler.s3 or kept}
+    if profiler.interval_milliseconds is not None:
+        fields["ProfilingIntervalInMilliseconds"] = profiler.interval_milliseconds
+    if profiler.parameters:
+        fields["ProfilingParameters"] = dict(profiler.parameters)
+    return {"ProfilerConfig": fields}
+
+
+def _refuse_profiler(block: SageMaker, region: str) -> None:
+    path = "spec.sagemaker.profiler"
+    _refuse_region(path, region, asked=region in WITHOUT_DEBUGGER)
+    message = (
+        f"found settings for {block.instance_type}, which SageMaker can't profile; remove them, or set mode: Disabled"
+    )
+    raise InvalidResource((FieldProblem(path, message),))
+
+
+def _refuse_region(path: str, region: str, *, asked: bool) -> None:
+    if asked:
+        raise InvalidResource((FieldProblem(path, f"found settings for {region}, which has no Debugger; remove them"),))
+
+
+def _collection(collection: Collection) -> Fields:
+    fields: Fields = {"CollectionName": collection.name}
+    return {**fields, "CollectionParameters": dict(collection.parameters)} if collection.parameters else fields
+
+
+def _rules(field: str, rules: Sequence[DebugRule], region: str, facts: ImageFacts) -> list[JSON]:
+    result: list[JSON] = []
+    for index, rule in enumerate(rules):
+        try:
+            result.append(_rule(rule, rule.image or rule_image(rule.name, region, facts)))
+        except NoSuchImage as problem:
+            words = f"not set, and SageMaker has none for {rule.name} in {region}: found {problem}"
+            raise InvalidResource((FieldProblem(f"spec.sagemaker.{field}.rules[{index}].image", words),)) from None
+    return result
+
+
+def _rule(rule: DebugRule, image: str) -> Fields:
+    optional: dict[str, JSON] = {
+        "InstanceType": rule.instance_type,
+        "VolumeSizeInGB": rule.volume_size_gb,
+        "LocalPath": rule.local_path,
+        "S3OutputPath": rule.s3,
+        "RuleParameters": dict(rule.parameters) or None,
+    }
+    return {
+        "RuleConfigurationName": rule.name,
+        "RuleEvaluatorImage": image,
+        **{name: value for name, value in optional.items() if value is not None},
+    }

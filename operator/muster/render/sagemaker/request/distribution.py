@@ -1,0 +1,132 @@
+"""What SageMaker's toolkit is told about the ranks, as hyperparameters of their own. Pure.
+
+The rules are the SageMaker SDK's (sagemaker 2.257.7): `_distribution_configuration` of estimator.py,
+`_pytorch_distribution_configuration` of pytorch/estimator.py and `_huggingface_distribution_configuration` of
+huggingface/estimator.py.
+"""
+
+from muster.api.document import JSON
+from muster.api.spec.job import Spec
+from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.distribution import DataParallel, Distribution
+from muster.api.spec.sagemaker.framework import Framework
+from muster.api.spec.sagemaker.launch import distribution_of, is_on_some_instances, rank_groups, said_procs
+from muster.api.spec.sagemaker.spec import SageMaker
+
+PROCESSES = "sagemaker_mpi_num_of_processes_per_host"
+"""The ranks on each instance, with any launcher: sagemaker-training 5.1.4, runner.py."""
+
+MPI_ENABLED = "sagemaker_mpi_enabled"
+_MPI_OPTIONS = "sagemaker_mpi_custom_mpi_options"
+_TORCH_DISTRIBUTED = "sagemaker_torch_distributed_enabled"
+_PYTORCH_DDP = "sagemaker_pytorch_ddp_enabled"
+_DATA_PARALLEL = "sagemaker_distributed_dataparallel_enabled"
+_DATA_PARALLEL_OPTIONS = "sagemaker_distributed_dataparallel_custom_mpi_options"
+_MODEL_PARALLEL = "mp_parameters"
+_PARAMETER_SERVER = "sagemaker_parameter_server_enabled"
+_MIRRORED = "sagemaker_multi_worker_mirrored_strategy_enabled"
+_INSTANCE_TYPE = "sagemaker_instance_type"
+_GROUPS = "sagemaker_distribution_instance_groups"
+
+
+def distribution_parameters(
+    spec: Spec, block: SageMaker, framework: Framework, distribution: Distribution
+) -> dict[str, JSON]:
+    """The toolkit's hyperparameters by name, not yet encoded."""
+    if framework.name == "TensorFlow":
+        value = _general(block, distribution)
+    elif framework.name == "PyTorch":
+        value = _pytorch(block, _rewritten(distribution))
+    else:
+        value = _hugging_face(block, distribution)
+    return {**value, **_processes(spec, distribution)}
+
+
+def groups_are_apart(spec: Spec) -> bool:
+    """Whether ranks are started in each of several instance groups, as worlds of their own.
+
+    With torchDistributed (of HuggingFace also pytorchDdp) the SDK doesn't say which group was named, and the toolkit
+    then takes each host's own: sagemaker-training 5.1.4, environment.py, get_distribution_instance_groups.
+    """
+    block = block_of(spec)
+    distribution, framework = distribution_of(spec), block.framework
+    if distribution is None or framework is None or not is_on_some_instances(block):
+        return False
+    return _GROUPS not in distribution_parameters(spec, block, framework, distribution)
+
+
+def _rewritten(distribution: Distribution) -> Distribution:
+    # The SDK's PyTorch estimator rewrites pytorchddp to smdistributed since 2.221; Hugging Face's never did.
+    ddp = distribution.pytorch_ddp
+    if ddp is None:
+        return distribution
+    instead = DataParallel(enabled=ddp.enabled, custom_mpi_options=ddp.custom_mpi_options)
+    return distribution.model_copy(update={"pytorch_ddp": None, "data_parallel": instead})
+
+
+def _pytorch(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
+    if not _torch(distribution):
+        return _general(block, distribution)
+    value = _general(block, distribution) if _is_parallel(distribution) else {}
+    return {**value, _TORCH_DISTRIBUTED: True, **_instance_type(block)}
+
+
+def _hugging_face(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
+    ddp = distribution.pytorch_ddp
+    if ddp is not None and ddp.enabled:
+        return {_PYTORCH_DDP: True, **_instance_type(block)}
+    if ddp is None and _torch(distribution):
+        return {_TORCH_DISTRIBUTED: True, **_instance_type(block)}
+    return _general(block, distribution)
+
+
+def _general(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
+    fields: dict[str, JSON] = {}
+    groups = rank_groups(block)
+    if groups:
+        fields[_GROUPS] = [group.name for group in groups]
+    if distribution.parameter_server is not None:
+        fields[_PARAMETER_SERVER] = distribution.parameter_server.enabled
+    if distribution.mpi is not None:
+        fields[MPI_ENABLED] = distribution.mpi.enabled
+        fields[_MPI_OPTIONS] = distribution.mpi.custom_mpi_options
+    if _is_parallel(distribution):
+        fields.update(_parallel(block, distribution))
+    if distribution.multi_worker_mirrored is not None:
+        fields[_MIRRORED] = distribution.multi_worker_mirrored.enabled
+    return fields
+
+
+def _parallel(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
+    """What the SDK says with smdistributed."""
+    model, data = distribution.model_parallel, distribution.data_parallel
+    # Of a job of several groups the SDK gives the type as null.
+    fields: dict[str, JSON] = {_DATA_PARALLEL: data is not None and data.enabled, _INSTANCE_TYPE: block.instance_type}
+    if data is not None and data.enabled:
+        fields[_DATA_PARALLEL_OPTIONS] = data.custom_mpi_options
+    if model is not None and model.enabled and model.parameters:
+        fields[_MODEL_PARALLEL] = model.parameters
+    return fields
+
+
+def _processes(spec: Spec, distribution: Distribution) -> dict[str, JSON]:
+    """The ranks on each instance, where the job says it and the toolkit starts them; else it counts for itself."""
+    mpi, data, ddp = distribution.mpi, distribution.data_parallel, distribution.pytorch_ddp
+    said = mpi.processes_per_host if mpi is not None else None
+    if said is not None:
+        return {PROCESSES: said}
+    starts = any(switch is not None and switch.enabled for switch in (mpi, data, ddp, distribution.torch_distributed))
+    procs = said_procs(spec)
+    return {PROCESSES: procs} if starts and procs is not None else {}
+
+
+def _torch(distribution: Distribution) -> bool:
+    return distribution.torch_distributed is not None and distribution.torch_distributed.enabled
+
+
+def _is_parallel(distribution: Distribution) -> bool:
+    return distribution.data_parallel is not None or distribution.model_parallel is not None
+
+
+def _instance_type(block: SageMaker) -> dict[str, JSON]:
+    return {} if block.instance_type is None else {_INSTANCE_TYPE: block.instance_type}

@@ -1,0 +1,37 @@
+"""The start script as a channel of its own: what a container of SDK 3's kind runs. Pure."""
+
+import shlex
+
+from muster.api.spec.job import Job
+from muster.api.spec.sagemaker.launch import START_SCRIPT, Launch
+from muster.render.sagemaker.request.start_script import start_files
+from muster_worker.sagemaker.arguments import to_arguments
+
+DRIVERS_CHANNEL = "sm_drivers"
+"""The channel of SDK 3's start script (sagemaker/train/constants.py, SDK 3.27.0)."""
+
+_PROGRAM = "sm_train.sh"
+_FOLDER = f"/opt/ml/input/data/{DRIVERS_CHANNEL}"
+
+START_PROGRAM = f"{_FOLDER}/{_PROGRAM}"
+"""What the container starts, as SDK 3 has it."""
+
+_STEPS = """\
+#!/bin/bash
+set -e
+mkdir -p /opt/ml/code
+cd /opt/ml/code
+for archive in /opt/ml/input/data/code/*.tar.gz; do
+  if [ -f "$archive" ]; then tar -xzf "$archive"; fi
+done
+if [ -f requirements.txt ]; then python3 -m pip install -r requirements.txt; fi
+exec python3 {script} {arguments}
+"""
+"""requirements.txt is installed as SageMaker's toolkit does it."""
+
+
+def driver_files(job: Job, how: Launch) -> dict[str, bytes]:
+    """The channel's files by their names."""
+    arguments = shlex.join(to_arguments(job.spec.hyperparameters))
+    program = _STEPS.format(script=f"{_FOLDER}/{START_SCRIPT}", arguments=arguments)
+    return {_PROGRAM: program.encode(), **start_files(job, how)}

@@ -1,0 +1,55 @@
+"""Which image runs the job: the one that it names, or that of its framework. Pure."""
+
+from muster.api.field_problems import FieldProblem, InvalidResource
+from muster.api.spec.job import Spec
+from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.distribution import Distribution
+from muster.api.spec.sagemaker.framework import Framework
+from muster.api.spec.sagemaker.launch import distribution_of
+from muster.api.spec.sagemaker.spec import SageMaker
+from muster.render.sagemaker.image_catalogue import ImageFacts
+from muster.render.sagemaker.images import Library, NoSuchImage, Wanted, deciding_type, training_image
+
+
+def image(spec: Spec, region: str, facts: ImageFacts) -> str:
+    """The image's address. Raises `InvalidResource` when AWS has none such."""
+    block = block_of(spec)
+    if spec.image is not None or block.framework is None:
+        return spec.image or ""
+    try:
+        return training_image(_wanted(spec, block, block.framework, region), facts)
+    except NoSuchImage as problem:
+        path = _path(problem, block)
+        raise InvalidResource((FieldProblem(path, f"found {problem}"),)) from None
+
+
+def _wanted(spec: Spec, block: SageMaker, framework: Framework, region: str) -> Wanted:
+    types = [group.instance_type for group in block.instance_groups]
+    return Wanted(
+        framework=framework.name,
+        version=framework.version or "",
+        region=region,
+        instance_type=block.instance_type or deciding_type(types),
+        python=framework.python_version or "",
+        library=_library(framework, distribution_of(spec)),
+        pytorch=framework.pytorch_version or "",
+        tensorflow=framework.tensorflow_version or "",
+    )
+
+
+def _library(framework: Framework, distribution: Distribution | None) -> Library:
+    """Which of SageMaker's libraries decides the image (image_uris.py, get_training_image_uri)."""
+    if distribution is None:
+        return "None"
+    parallel = distribution.model_parallel
+    if parallel is not None and parallel.enabled and distribution.torch_distributed is not None:
+        return "ModelParallelV2"
+    by_ddp = distribution.pytorch_ddp is not None and framework.name == "PyTorch"
+    return "SMDistributed" if parallel is not None or distribution.data_parallel is not None or by_ddp else "None"
+
+
+def _path(problem: NoSuchImage, block: SageMaker) -> str:
+    if problem.part == "instanceType" and block.instance_type is None:
+        return "spec.sagemaker.instanceGroups"
+    whole = problem.part in ("instanceType", "region")
+    return f"spec.sagemaker.{problem.part}" if whole else f"spec.sagemaker.framework.{problem.part}"

@@ -1,0 +1,90 @@
+"""What a request can hold at most, as far as it shows only in the request itself. Pure.
+
+Source: botocore's service model of 2017-07-24, CreateTrainingJob.
+"""
+
+from collections.abc import Iterator
+
+from muster.api.document import quoted
+from muster.api.field_problems import FieldProblem, InvalidResource
+from muster.render.sagemaker.request.training_request import Fields
+
+MAX_HYPERPARAMETERS = 100
+MAX_HYPERPARAMETER_NAME = 256
+MAX_HYPERPARAMETER_VALUE = 2500
+MAX_CHANNELS = 20
+MAX_TAGS = 50
+MAX_WORDS = 100
+MAX_WORD = 256
+MAX_IMAGE = 255
+
+
+def refuse_what_is_too_much(body: Fields) -> None:
+    """Raise `InvalidResource` with every field that SageMaker would refuse for its size."""
+    problems = (*_hyperparameters(body), *_channels(body), *_tags(body), *_container(body))
+    if problems:
+        raise InvalidResource(problems)
+
+
+def _hyperparameters(body: Fields) -> Iterator[FieldProblem]:
+    result = body.get("HyperParameters")
+    values = result if isinstance(result, dict) else {}
+    if len(values) > MAX_HYPERPARAMETERS:
+        own = sum(name.startswith("sagemaker_") for name in values)
+        yield FieldProblem(
+            "spec.hyperparameters",
+            f"found {len(values)}, {own} of them for SageMaker's toolkit; SageMaker takes {MAX_HYPERPARAMETERS}",
+        )
+    for name, value in values.items():
+        chars = len(str(value))
+        if chars > MAX_HYPERPARAMETER_VALUE:
+            yield FieldProblem(
+                f"spec.hyperparameters[{quoted(name)}]",
+                f"found {chars} characters as SageMaker gets it; it takes {MAX_HYPERPARAMETER_VALUE}: put it in a file",
+            )
+        if len(name) > MAX_HYPERPARAMETER_NAME:
+            yield FieldProblem(
+                f"spec.hyperparameters[{quoted(name)}]",
+                f"found a name of {len(name)} characters; SageMaker takes {MAX_HYPERPARAMETER_NAME}",
+            )
+
+
+def _channels(body: Fields) -> Iterator[FieldProblem]:
+    result = body.get("InputDataConfig")
+    names = (
+        [str(channel.get("ChannelName")) for channel in result or () if isinstance(channel, dict)]
+        if isinstance(result, list)
+        else []
+    )
+    if len(names) > MAX_CHANNELS:
+        yield FieldProblem("spec.inputs", f"found {len(names)} with the code's own; SageMaker takes {MAX_CHANNELS}")
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield FieldProblem("spec.inputs", f"found {quoted(name)}, which the job's code needs; give it another name")
+
+
+def _tags(body: Fields) -> Iterator[FieldProblem]:
+    result = body.get("Tags")
+    tags = [tag for tag in result if isinstance(tag, dict)] if isinstance(result, list) else []
+    names = [str(tag["Key"]) for tag in tags]
+    if len(names) > MAX_TAGS:
+        yield FieldProblem("spec.sagemaker.tags", f"found {len(names)} with muster's own; SageMaker takes {MAX_TAGS}")
+
+
+def _container(body: Fields) -> Iterator[FieldProblem]:
+    algorithm = body["AlgorithmSpecification"]
+    fields = algorithm if isinstance(algorithm, dict) else {}
+    for field, path in (("ContainerEntrypoint", "spec.command"), ("ContainerArguments", "spec.command")):
+        result = fields.get(field)
+        words = [str(word) for word in result] if isinstance(result, list) else []
+        if len(words) > MAX_WORDS:
+            yield FieldProblem(path, f"found {len(words)} words with the hyperparameters; SageMaker takes {MAX_WORDS}")
+        for word in words:
+            if len(word) > MAX_WORD:
+                yield FieldProblem(
+                    path,
+                    f"found {quoted(word)} of {len(word)} characters; SageMaker takes {MAX_WORD}: put it in a file",
+                )
+    image = str(fields.get("TrainingImage"))
+    if len(image) > MAX_IMAGE:
+        yield FieldProblem("spec.image", f"found {len(image)} characters; SageMaker takes {MAX_IMAGE}")

@@ -1,0 +1,76 @@
+"""On what a training job runs, for how long, and in which network. Pure."""
+
+from muster.api.document import JSON
+from muster.api.spec.job import Spec
+from muster.api.spec.sagemaker.resources import InstanceGroup, Placement
+from muster.api.spec.sagemaker.spec import SageMaker
+from muster.render.sagemaker.request.training_request import Fields
+
+
+def resources(spec: Spec, block: SageMaker) -> Fields:
+    """ResourceConfig."""
+    optional: dict[str, JSON] = {
+        "VolumeKmsKeyId": block.volume_kms_key,
+        "KeepAlivePeriodInSeconds": block.keep_alive_seconds,
+        "TrainingPlanArn": block.training_plan_arn,
+        "InstancePlacementConfig": None if block.placement is None else _placement(block.placement),
+    }
+    return {
+        "VolumeSizeInGB": block.volume_size_gb,
+        **_instances(spec, block),
+        **{name: value for name, value in optional.items() if value is not None},
+    }
+
+
+def stopping(block: SageMaker) -> Fields:
+    """StoppingCondition."""
+    fields: Fields = {"MaxRuntimeInSeconds": block.max_run_seconds}
+    if block.spot is not None and block.spot.max_wait_seconds is not None:
+        fields["MaxWaitTimeInSeconds"] = block.spot.max_wait_seconds
+    if block.max_pending_seconds is not None:
+        fields["MaxPendingTimeInSeconds"] = block.max_pending_seconds
+    return fields
+
+
+def networking(block: SageMaker) -> Fields:
+    """VpcConfig and what is done to the traffic."""
+    fields: Fields = {}
+    if block.vpc is not None:
+        fields["VpcConfig"] = {
+            "Subnets": list(block.vpc.subnets),
+            "SecurityGroupIds": list(block.vpc.security_group_ids),
+        }
+    if block.encrypt_inter_container_traffic:
+        fields["EnableInterContainerTrafficEncryption"] = True
+    if block.network_isolation:
+        fields["EnableNetworkIsolation"] = True
+    return fields
+
+
+def _instances(spec: Spec, block: SageMaker) -> Fields:
+    if block.instance_groups:
+        return {"InstanceGroups": [_group(group) for group in block.instance_groups]}
+    return {"InstanceCount": spec.nodes, "InstanceType": block.instance_type}
+
+
+def _group(group: InstanceGroup) -> Fields:
+    return {
+        "InstanceGroupName": group.name,
+        "InstanceType": group.instance_type,
+        "InstanceCount": group.instance_count,
+    }
+
+
+def _placement(placement: Placement) -> Fields:
+    fields: Fields = {}
+    if placement.multiple_jobs is not None:
+        fields["EnableMultipleJobs"] = placement.multiple_jobs
+    if placement.ultra_servers:
+        fields["PlacementSpecifications"] = [
+            {
+                **({} if server.ultra_server_id is None else {"UltraServerId": server.ultra_server_id}),
+                "InstanceCount": server.instance_count,
+            }
+            for server in placement.ultra_servers
+        ]
+    return fields

@@ -1,0 +1,36 @@
+"""Errors of downloads and uploads."""
+
+from __future__ import annotations
+
+
+class StorageError(Exception):
+    """`reason` is one CamelCase word, `message` a sentence for the job's owner without a full stop.
+
+    `may_pass`: a later attempt may succeed although nothing was changed.
+    """
+
+    def __init__(self, reason: str, message: str, *, may_pass: bool = False) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.may_pass = may_pass
+
+
+SOURCE_REFUSED = "SourceRefused"
+"""muster rejects the code because of its content or size."""
+
+GIT_UNREACHABLE = "GitUnreachable"
+GIT_TOO_SLOW = "GitTooSlow"
+GIT_TOKEN_MISSING = "GitTokenMissing"  # noqa: S105
+GIT_ACCESS_DENIED = "GitAccessDenied"
+GIT_COMMIT_NOT_FOUND = "GitCommitNotFound"
+
+S3_ACCESS_DENIED = "S3AccessDenied"
+S3_CREDENTIALS_MISSING = "S3CredentialsMissing"
+S3_CREDENTIALS_EXPIRED = "S3CredentialsExpired"
+S3_NOT_FOUND = "S3NotFound"
+S3_UNREACHABLE = "S3Unreachable"
+S3_REFUSED = "S3Refused"
+S3_CHANGED = "S3Changed"
+S3_KEYS_UNUSABLE = "S3KeysUnusable"
+FOLDER_UNUSABLE = "FolderUnusable"

@@ -1,0 +1,109 @@
+"""A job's code as `sourcedir.tar.gz`: the same files always produce the same bytes."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import tarfile
+from base64 import b64encode
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol, cast
+
+from muster.api.s3_uri import S3Uri
+from muster.render.storage.source_files import SourceFiles
+
+NAME = "sourcedir.tar.gz"
+"""The SageMaker SDK's name for it."""
+
+_LEVEL = 6
+"""Fixed, because another level produces other bytes."""
+
+
+@dataclass(frozen=True)
+class SourceArchive:
+    """An archive in a file: its size in bytes, and two hashes.
+
+    `sha256` is the hash of the uncompressed archive, as hexadecimal digits: builds of zlib compress the same data
+    differently, so the content names the archive. `checksum` is the file's own SHA-256 as Amazon S3 writes it, in
+    Base64.
+    """
+
+    size: int
+    sha256: str
+    checksum: str
+
+    def place(self, folder: S3Uri) -> S3Uri:
+        """The archive's URI below `folder`: it depends on the content, so that each content is uploaded once."""
+        return folder.below("source", self.sha256, NAME)
+
+
+class Content(Protocol):
+    """A readable file."""
+
+    def read(self, size: int, /) -> bytes:
+        """Read at most `size` bytes."""
+        ...
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file of an archive. `content` opens its content, which has `size` bytes."""
+
+    path: str
+    size: int
+    executable: bool
+    content: Callable[[], Content]
+
+
+def members_of(files: SourceFiles) -> list[Member]:
+    """Convert files in memory to members."""
+    return [
+        Member(path, len(file.content), file.executable, lambda content=file.content: io.BytesIO(content))  # type: ignore[misc]
+        for path, file in files.items()
+    ]
+
+
+def pack(members: Iterable[Member], into: BinaryIO) -> SourceArchive:
+    """Write the archive of `members`, whose paths have been checked, to `into`. Reads them in chunks."""
+    outer = _Hashed(into)
+    # no mtime and no name in gzip's header
+    with gzip.GzipFile(
+        filename="", mode="wb", compresslevel=_LEVEL, fileobj=cast("BinaryIO", outer), mtime=0
+    ) as compressed:
+        inner = _Hashed(compressed)
+        # PAX only where USTAR can't represent a value: no time, no user, nothing about this machine
+        with tarfile.open(fileobj=cast("BinaryIO", inner), mode="w|", format=tarfile.PAX_FORMAT) as archive:
+            for member in sorted(members, key=lambda member: member.path.encode("utf-8")):
+                archive.addfile(_described(member), cast("BinaryIO", member.content()))
+    return SourceArchive(outer.size, inner.hash.hexdigest(), b64encode(outer.hash.digest()).decode("ascii"))
+
+
+def _described(member: Member) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(member.path)
+    info.size = member.size
+    info.mode = 0o755 if member.executable else 0o644
+    info.mtime = 0
+    return info
+
+
+class _Writable(Protocol):
+    def write(self, data: bytes, /) -> int: ...
+
+
+class _Hashed:
+    """Passes writes on to `to` and hashes them."""
+
+    def __init__(self, to: _Writable) -> None:
+        self.hash = hashlib.sha256()
+        self.size = 0
+        self._to = to
+
+    def write(self, data: bytes) -> int:
+        self.hash.update(data)
+        self.size += len(data)
+        return self._to.write(data)
+
+    def flush(self) -> None:
+        """Do nothing: there is no buffer."""

@@ -1,0 +1,106 @@
+"""Which files a job's nodes download and upload, from the job's spec. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pydantic import TypeAdapter
+
+from muster.api.spec.job import Job
+from muster.api.spec.source import DEFAULT_USERNAME, GitSource
+from muster.render.storage.git_place import GitPlace
+
+
+@dataclass(frozen=True)
+class S3Channel:
+    """A channel whose data is in S3. `index` is its position in spec.inputs."""
+
+    index: int
+    name: str
+    uri: str
+    is_sharded: bool
+
+
+@dataclass(frozen=True)
+class CodePlan:
+    """The code's source: one field is set. `config_map` is the name of a ConfigMap in the job's namespace."""
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    config_map: str | None = None
+    git: GitPlace | None = None
+    archive: str | None = None
+
+
+@dataclass(frozen=True)
+class StoragePlan:
+    """The plan, equal for all nodes of a job. Locations in S3 are URIs; None or empty means nothing to do."""
+
+    job: str
+    nodes: int
+    channels: tuple[S3Channel, ...] = ()
+    code: CodePlan | None = None
+    checkpoint: str | None = None
+    output: str | None = None
+
+    @property
+    def uploads(self) -> bool:
+        """Whether the node uploads to S3, while the ranks run or after them."""
+        return self.checkpoint is not None or self.output is not None
+
+    @property
+    def uses_s3(self) -> bool:
+        """Whether the node uses S3 at all."""
+        archive = self.code is not None and self.code.archive is not None
+        return self.uploads or bool(self.channels) or archive
+
+
+def storage_plan(job: Job) -> StoragePlan | None:
+    """The job's plan; None for a job without files to download or upload."""
+    spec = job.spec
+    channels = tuple(
+        S3Channel(index, channel.name, channel.s3.uri, channel.s3.distribution == "ShardedByS3Key")
+        for index, channel in enumerate(spec.inputs)
+        if channel.s3 is not None
+    )
+    plan = StoragePlan(
+        job=job.metadata.name,
+        nodes=spec.nodes,
+        channels=channels,
+        code=_code(job),
+        checkpoint=spec.checkpoint.s3 if spec.checkpoint is not None else None,
+        output=spec.output.s3 if spec.output is not None else None,
+    )
+    return plan if plan.uses_s3 or plan.code is not None else None
+
+
+def _code(job: Job) -> CodePlan | None:
+    source = job.spec.source
+    if source is None:
+        return None
+    if source.inline is not None:
+        return CodePlan(files=source.inline.files)
+    if source.config_map is not None:
+        return CodePlan(config_map=source.config_map.name)
+    if source.git is not None:
+        return CodePlan(git=git_place(source.git))
+    return CodePlan(archive=source.s3.uri if source.s3 is not None else None)
+
+
+def git_place(git: GitSource) -> GitPlace:
+    """Which commit to fetch; the user name is set only with a token."""
+    username = None if git.secret_key_ref is None else git.username or DEFAULT_USERNAME
+    return GitPlace(git.url, git.commit, git.path, username)
+
+
+_JSON = TypeAdapter(StoragePlan)
+
+
+def to_json(plan: StoragePlan) -> str:
+    """Encode the plan; equal plans have equal texts."""
+    return _JSON.dump_json(plan, exclude_defaults=True).decode("utf-8")
+
+
+def from_json(text: bytes) -> StoragePlan:
+    """Decode what `to_json` encoded. Raises `ValueError`."""
+    return _JSON.validate_json(text)

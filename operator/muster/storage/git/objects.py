@@ -1,0 +1,136 @@
+"""Keep the objects of a commit in a file, so that memory stays small however large they are."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from tempfile import TemporaryFile
+from typing import BinaryIO, Self
+
+from dulwich.objects import Commit, ObjectID, Tree
+
+from muster.render.storage.git_place import ORIGIN
+from muster.render.storage.source_files import refused
+
+PIECE = 2**18
+"""Bytes in memory at a time."""
+
+MAX_PARSED_BYTES = 8 * 2**20
+"""Limit of a parsed tree or commit: ten thousand entries with long names have 3 MiB."""
+
+COMMIT, TREE, BLOB, TAG = 1, 2, 3, 4
+_NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob", TAG: b"tag"}
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPlace:
+    """The position of an object's content in the file. `kind` is the object type's number in a pack."""
+
+    kind: int
+    offset: int
+    size: int
+
+
+class GitObjects:
+    """Objects by name, which is the hash of their content."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        """Write to `file`, a real file, from its beginning."""
+        self._file = file
+        self._fd = file.fileno()
+        self._end = 0
+        self._places: dict[ObjectID, ObjectPlace] = {}
+
+    @classmethod
+    def in_temporary_file(cls) -> Self:
+        """Objects in a temporary file, which `close` removes."""
+        return cls(TemporaryFile())
+
+    def close(self) -> None:
+        """Remove all objects."""
+        self._file.close()
+
+    def add(self, kind: int, size: int, content: Iterable[bytes]) -> ObjectID:
+        """Add an object; return its name. Raises `ValueError` if the content does not have the given size."""
+        hashed = hashlib.sha1(b"%s %d\0" % (_NAMES[kind], size), usedforsecurity=False)
+        offset = self._end
+        for piece in content:
+            hashed.update(piece)
+            self._append(piece)
+            if self._end - offset > size:
+                break
+        if self._end - offset != size:
+            raise ValueError("an object has another size than the pack says")
+        name = ObjectID(hashed.hexdigest().encode("ascii"))
+        self._places[name] = ObjectPlace(kind, offset, size)
+        return name
+
+    def keep(self, content: Iterable[bytes]) -> tuple[int, int]:
+        """Store data that is not an object; return offset and size."""
+        offset = self._end
+        for piece in content:
+            self._append(piece)
+        return offset, self._end - offset
+
+    def find(self, name: ObjectID) -> ObjectPlace | None:
+        """The position of the object of this name; None if it is missing."""
+        return self._places.get(name)
+
+    def pieces(self, offset: int, size: int) -> Iterator[bytes]:
+        """Read `size` bytes at `offset`, in chunks."""
+        while size > 0:
+            piece = os.pread(self._fd, min(size, PIECE), offset)
+            if not piece:
+                raise EOFError("the objects end too early")
+            yield piece
+            offset, size = offset + len(piece), size - len(piece)
+
+    def opened(self, place: ObjectPlace) -> ObjectContent:
+        """Open an object's content for reading in chunks."""
+        return ObjectContent(self._fd, place)
+
+    def content(self, place: ObjectPlace) -> bytes:
+        """Read an object's content into memory."""
+        return b"".join(self.pieces(place.offset, place.size))
+
+    def commit(self, name: ObjectID) -> Commit | None:
+        """The commit of this name; None if it is missing. Raises `StorageError`, and the errors of dulwich's parser."""
+        content = self._parsed(name, COMMIT)
+        return None if content is None else Commit.from_string(content)
+
+    def tree(self, name: ObjectID) -> Tree | None:
+        """The tree of this name; None if it is missing. Raises `StorageError`, and the errors of dulwich's parser."""
+        content = self._parsed(name, TREE)
+        return None if content is None else Tree.from_string(content)
+
+    def _parsed(self, name: ObjectID, kind: int) -> bytes | None:
+        place = self._places.get(name)
+        if place is None or place.kind != kind:
+            return None
+        if place.size > MAX_PARSED_BYTES:
+            raise refused(ORIGIN, f"the list of a folder has more than {MAX_PARSED_BYTES // 2**20} MiB")
+        return self.content(place)
+
+    def _append(self, piece: bytes) -> None:
+        view = memoryview(piece)
+        while view:
+            count = os.pwrite(self._fd, view, self._end)
+            self._end += count
+            view = view[count:]
+
+
+class ObjectContent:
+    """An object's content as a readable file."""
+
+    def __init__(self, fd: int, place: ObjectPlace) -> None:
+        self._fd = fd
+        self._at = place.offset
+        self._end = place.offset + place.size
+
+    def read(self, size: int, /) -> bytes:
+        """Read at most `size` bytes; none at the end."""
+        piece = os.pread(self._fd, min(size, self._end - self._at), self._at)
+        self._at += len(piece)
+        return piece

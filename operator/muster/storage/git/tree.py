@@ -1,0 +1,91 @@
+"""The files of a git tree; reject entries that need a checkout."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dulwich.objects import ObjectID, Tree, TreeEntry
+
+from muster.api.document import quoted
+from muster.render.storage.source_files import MAX_FILES, refused
+from muster.storage.git.objects import BLOB, GitObjects, ObjectPlace
+
+_MAX_DEPTH = 64
+
+_MAX_FOLDERS = 3 * MAX_FILES
+"""Folders of one tree, counted as often as they occur: with the files, all objects that `source.py` accepts."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeFile:
+    """A file of a tree, and the position of its content."""
+
+    place: ObjectPlace
+    executable: bool
+
+
+def tree_below(objects: GitObjects, tree: ObjectID, path: str, origin: str) -> ObjectID:
+    """Return the tree of folder `path` in `tree`. Raises `StorageError` if there is none."""
+    for part in path.split("/") if path else ():
+        entries = {entry.path: entry for entry in _tree(objects, tree, origin).iteritems()}
+        entry = entries.get(part.encode("utf-8"))
+        if entry is None or not stat.S_ISDIR(entry.mode):
+            raise refused(f"{origin}.path", f"the commit has no folder {quoted(path)}")
+        tree = entry.sha
+    return tree
+
+
+def files_of(objects: GitObjects, tree: ObjectID, origin: str) -> Iterator[tuple[str, TreeFile]]:
+    """Yield every file of `tree` with its path. Raises `StorageError` for entries other than files and folders."""
+    return _Walk(objects, origin).below(tree, "", _MAX_DEPTH)
+
+
+@dataclass
+class _Walk:
+    """A walk through a tree, with the number of visited folders."""
+
+    objects: GitObjects
+    origin: str
+    folders: int = 0
+
+    def below(self, tree: ObjectID, folder: str, depth: int) -> Iterator[tuple[str, TreeFile]]:
+        origin = self.origin
+        if depth == 0:
+            raise refused(origin, f"it has more than {_MAX_DEPTH} folders within one another")
+        # a folder may occur many times in another, and that one in the next: sixty levels would never end
+        self.folders += 1
+        if self.folders > _MAX_FOLDERS:
+            raise refused(origin, f"it has more than {_MAX_FOLDERS} folders")
+        for entry in _tree(self.objects, tree, origin).iteritems(name_order=True):
+            path = folder + _text(entry.path, origin)
+            if stat.S_ISDIR(entry.mode):
+                yield from self.below(entry.sha, f"{path}/", depth - 1)
+            else:
+                yield path, self._file(entry, path)
+
+    def _file(self, entry: TreeEntry, path: str) -> TreeFile:
+        if stat.S_ISLNK(entry.mode):
+            # it could lead out of the folder, and archives for SageMaker's containers need none
+            raise refused(self.origin, f"{quoted(path)} is a symbolic link; put the file itself there")
+        if not stat.S_ISREG(entry.mode):
+            raise refused(self.origin, f"{quoted(path)} is a submodule, and the commit does not contain its files")
+        place = self.objects.find(entry.sha)
+        if place is None or place.kind != BLOB:
+            raise refused(self.origin, f"{quoted(path)} is missing in the server's response")
+        return TreeFile(place, executable=bool(entry.mode & stat.S_IXUSR))
+
+
+def _tree(objects: GitObjects, name: ObjectID, origin: str) -> Tree:
+    tree = objects.tree(name)
+    if tree is None:
+        raise refused(origin, "a folder of the commit is missing in the server's response")
+    return tree
+
+
+def _text(name: bytes, origin: str) -> str:
+    try:
+        return name.decode("utf-8")
+    except UnicodeDecodeError:
+        raise refused(origin, f"{quoted(repr(name))} is not valid UTF-8") from None

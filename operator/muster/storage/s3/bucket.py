@@ -1,0 +1,105 @@
+"""Requests to one bucket of S3: each returns a value or raises a `StorageError`. Blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import boto3
+from boto3.exceptions import S3UploadFailedError
+from boto3.s3.transfer import TransferConfig
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from muster.render.storage.objects import StoredObject
+from muster.storage.s3.errors import explained
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+CONNECTIONS = 16
+"""Concurrent requests: enough to fill a fast network, few enough for small machines."""
+
+_ATTEMPTS = 8
+"""botocore's attempts for each request, with a backoff of up to 20 s."""
+
+_TRANSFER = TransferConfig(max_concurrency=8, multipart_chunksize=16 * 2**20, multipart_threshold=64 * 2**20)
+
+_PIECE_BYTES = 2**20
+
+
+def s3_client() -> S3Client:
+    """Create a client with boto3's credentials: variables, profile, IRSA, Pod Identity, instance role.
+
+    `AWS_ENDPOINT_URL_S3` replaces Amazon's endpoint.
+    """
+    config = Config(
+        max_pool_connections=CONNECTIONS,
+        retries={"mode": "standard", "max_attempts": _ATTEMPTS},
+        connect_timeout=10,
+        read_timeout=60,
+    )
+    return boto3.session.Session().client("s3", config=config)
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A bucket that the job's field `field` names."""
+
+    client: S3Client
+    name: str
+    field: str
+
+    def objects(self, prefix: str) -> Iterator[StoredObject]:
+        """List every object whose key has this prefix."""
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
+        with self._asking("s3:ListBucket", prefix):
+            for page in pages:
+                for entry in page.get("Contents", ()):
+                    yield StoredObject(entry["Key"], entry["Size"], entry["ETag"])
+
+    def read(self, stored: StoredObject, start: int, end: int, sink: Callable[[bytes], object]) -> None:
+        """Pass the bytes from `start` to `end` of an object to `sink`; fail if it has changed since it was listed."""
+        with self._asking("s3:GetObject", stored.key):
+            # with a range, S3 sends no checksum
+            if (start, end) == (0, stored.size):
+                answer = self.client.get_object(Bucket=self.name, Key=stored.key, IfMatch=stored.etag)
+            else:
+                answer = self.client.get_object(
+                    Bucket=self.name, Key=stored.key, IfMatch=stored.etag, Range=f"bytes={start}-{end - 1}"
+                )
+            with closing(answer["Body"]) as body:
+                for piece in body.iter_chunks(_PIECE_BYTES):
+                    sink(piece)
+
+    def upload(self, key: str, file: Path) -> None:
+        """Upload a file, in parts if it is large."""
+        with self._asking("s3:PutObject", key):
+            self.client.upload_file(str(file), self.name, key, Config=_TRANSFER)
+
+    def head(self, key: str) -> StoredObject:
+        """Describe the object with this key."""
+        with self._asking("s3:GetObject", key):
+            head = self.client.head_object(Bucket=self.name, Key=key)
+            return StoredObject(key, head["ContentLength"], head["ETag"])
+
+    def try_write(self, key: str) -> None:
+        """Check the permission to write objects, without leaving one: begin an upload and abort it."""
+        with self._asking("s3:PutObject", key):
+            begun = self.client.create_multipart_upload(Bucket=self.name, Key=key)
+        with self._asking("s3:AbortMultipartUpload", key):
+            self.client.abort_multipart_upload(Bucket=self.name, Key=key, UploadId=begun["UploadId"])
+
+    @contextmanager
+    def _asking(self, action: str, key: str) -> Iterator[None]:
+        try:
+            yield
+        except (BotoCoreError, ClientError) as error:
+            raise explained(error, self.field, action, f"s3://{self.name}/{key}") from None
+        except S3UploadFailedError as error:
+            # its message only repeats the cause
+            cause = error.__context__ if isinstance(error.__context__, ClientError) else error
+            raise explained(cause, self.field, action, f"s3://{self.name}/{key}") from None

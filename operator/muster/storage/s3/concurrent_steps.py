@@ -1,0 +1,32 @@
+"""Run many blocking steps concurrently in a few threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+from muster.storage.s3.bucket import CONNECTIONS
+
+
+def run_concurrently(steps: Iterable[Callable[[], None]]) -> None:
+    """Run all steps. After an exception, start no more, wait for those that run, and raise it."""
+    with ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="s3") as pool:
+        under_way: set[Future[None]] = set()
+        try:
+            for step in steps:
+                under_way.add(pool.submit(step))
+                # submit step by step: there may be millions
+                if len(under_way) >= 2 * CONNECTIONS:
+                    under_way = _settled(under_way)
+            while under_way:
+                under_way = _settled(under_way)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _settled(under_way: set[Future[None]]) -> set[Future[None]]:
+    done, rest = wait(under_way, return_when=FIRST_COMPLETED)
+    for future in done:
+        future.result()
+    return rest

@@ -1,0 +1,68 @@
+"""Open files in a folder of another user without following links that this user may create at any time.
+
+Ranks write to folders that these containers read and write with more rights.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# O_NONBLOCK: do not wait for a pipe that another user creates
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@contextmanager
+def held(folder: Path, path: str) -> Iterator[Path]:
+    """A path that keeps naming the regular file that is now at `path` below `folder`. Raises `OSError`.
+
+    Links within `folder` are resolved first; if one of them changes meanwhile, the file counts as missing.
+    """
+    root = folder.resolve()
+    real = Path(os.path.realpath(root / path, strict=True))
+    if not real.is_relative_to(root):
+        raise FileNotFoundError(errno.ENOENT, "it leads out of the folder", path)
+    with _opened(root, real.relative_to(root).parts[:-1], makes=False) as parent:
+        file = os.open(real.name, _FILE, dir_fd=parent)
+        try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise FileNotFoundError(errno.ENOENT, "it is no regular file", path)
+            # elsewhere the ranks are processes of this very user, and could read the files themselves
+            yield Path(f"/proc/self/fd/{file}") if sys.platform == "linux" else real
+        finally:
+            os.close(file)
+
+
+def place_file(file: Path, folder: Path, path: str) -> None:
+    """Move `file` to `path` below `folder`, on the same file system, and create parent folders. Raises `OSError`."""
+    parts = Path(path).parts
+    with _opened(folder, parts[:-1], makes=True) as parent:
+        os.replace(file, parts[-1], dst_dir_fd=parent)
+
+
+@contextmanager
+def _opened(folder: Path, parts: tuple[str, ...], *, makes: bool) -> Iterator[int]:
+    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in parts:
+            if makes:
+                _make(part, here)
+            there = os.open(part, _FOLDER, dir_fd=here)
+            os.close(here)
+            here = there
+        yield here
+    finally:
+        os.close(here)
+
+
+def _make(name: str, parent: int) -> None:
+    try:
+        os.mkdir(name, dir_fd=parent)
+    except FileExistsError:
+        return

@@ -1,0 +1,96 @@
+"""Sync a node's files with S3 when its agent asks for it over a Unix socket. Blocks.
+
+A single thread does one sync at a time: concurrent uploads of one checkpoint would be useless.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from muster.render.storage.errors import StorageError
+from muster.storage.node_sync import NodeSync
+
+KEEP_SECONDS = 30.0
+"""The time between two uploads: a lost node can lose this much training, besides its unfinished checkpoint."""
+
+_REQUEST_SECONDS = 5.0
+_MAX_REQUEST_BYTES = 1024
+
+
+def serve(node_sync: NodeSync, path: Path, stop: int) -> None:
+    """Answer requests at `path` until descriptor `stop` is readable; then upload the rest. Raises `OSError`."""
+    path.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(path))
+        # the agent, in the same pod, may run as another user
+        path.chmod(0o777)
+        listener.listen(8)
+        sync_server = _SyncServer(node_sync)
+        while True:
+            ready, _, _ = select.select([listener.fileno(), stop], [], [], KEEP_SECONDS)
+            if stop in ready:
+                break
+            if listener.fileno() in ready:
+                sync_server.answer(listener.accept()[0])
+            else:
+                sync_server.go_along()
+    sync_server.end()
+
+
+class _SyncServer:
+    def __init__(self, node_sync: NodeSync) -> None:
+        self._node_sync = node_sync
+        self._finished = False
+
+    def answer(self, asker: socket.socket) -> None:
+        """Handle a request of the agent, and send the result."""
+        with asker, suppress(OSError):
+            asker.settimeout(_REQUEST_SECONDS)
+            work = self._work(_line(asker))
+            if work is None:
+                return
+            problem = self._tried(work)
+            fields = {} if problem is None else {"reason": problem.reason, "message": problem.message}
+            asker.sendall(json.dumps(fields).encode("ascii") + b"\n")
+
+    def go_along(self) -> None:
+        """Upload without a request. Failures are retried, and reported only after the ranks have ended."""
+        self._tried(self._node_sync.go_along)
+
+    def end(self) -> None:
+        """Upload the rest, unless the agent has already asked for it."""
+        if not self._finished:
+            self._tried(self._node_sync.finish)
+
+    def _work(self, line: bytes) -> Callable[[], None] | None:
+        try:
+            request = json.loads(line)
+        except ValueError:
+            return None
+        ask = request.get("ask") if isinstance(request, dict) else None
+        # ranks that restart will write new files
+        self._finished = ask == "finish"
+        return {"refresh": self._node_sync.refresh, "finish": self._node_sync.finish}.get(str(ask))
+
+    def _tried(self, work: Callable[[], None]) -> StorageError | None:
+        try:
+            work()
+        except StorageError as problem:
+            self._node_sync.dependencies.say(f"{problem.reason}: {problem.message}")
+            return problem
+        return None
+
+
+def _line(asker: socket.socket) -> bytes:
+    received = b""
+    while b"\n" not in received and len(received) < _MAX_REQUEST_BYTES:
+        piece = asker.recv(_MAX_REQUEST_BYTES)
+        if not piece:
+            break
+        received += piece
+    return received

@@ -1,0 +1,34 @@
+"""Debian's packages, unpacked into a folder. Nothing is installed on the machine."""
+
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def can_unpack() -> bool:
+    """Whether this machine fetches and unpacks Debian's packages."""
+    return shutil.which("apt-get") is not None and shutil.which("dpkg") is not None
+
+
+def digest(packages: Sequence[str]) -> str:
+    """Changes with the packages and with the machine's release."""
+    release = Path("/etc/os-release")
+    return hashlib.sha256(repr(packages).encode() + (release.read_bytes() if release.exists() else b"")).hexdigest()[
+        :12
+    ]
+
+
+def unpack(packages: Sequence[str], folder: Path) -> None:
+    """Fetch the packages and unpack them into `folder`. Raises CalledProcessError with what apt or dpkg wrote."""
+    with tempfile.TemporaryDirectory(dir=folder.parent) as archives:
+        # As root, apt would fetch as a user of its own, who may not write here.
+        _run(["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", *packages], archives)
+        for archive in sorted(Path(archives).glob("*.deb")):
+            _run(["dpkg", "-x", str(archive), str(folder)], archives)
+
+
+def _run(command: list[str], folder: str) -> None:
+    subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=folder)

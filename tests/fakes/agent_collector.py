@@ -1,0 +1,205 @@
+"""A collector for tests of the agent: HTTPS with a certificate of its own, in a thread."""
+
+import datetime as dt
+import ipaddress
+import ssl
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from muster_worker.contract import wire
+from muster_worker.contract.schema import Command, CommandKind, Report, ReportAnswer
+
+HEARTBEAT_SECONDS = 0.5
+
+
+class FakeCollector:
+    """Keeps all reports by node and hands out each node's current command. It listens on `address`."""
+
+    def __init__(self, address: str = "127.0.0.1") -> None:
+        self.reports: dict[int, list[tuple[float, Report]]] = {}
+        self.tokens: set[str] = set()
+        self.heartbeat_seconds = HEARTBEAT_SECONDS
+        self.refuse_with: int | None = None
+        self._refused = 0
+        self._commands: dict[int, Command] = {}
+        self._changed = threading.Condition()
+        self._address = address
+        self.authority, key = _certificate(address)
+        self._server = _Server((address, 0), _handler(self))
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        _load(self._context, self.authority, key)
+        self.keeps_connections = True
+        self._server.socket = self._context.wrap_socket(
+            self._server.socket, server_side=True, do_handshake_on_connect=False
+        )
+        self.url = f"https://{address}:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
+        self._closed = False
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def renew(self) -> str:
+        """Show a certificate of another authority from now on; that authority. Connections end with their answer."""
+        authority, key = _certificate(self._address)
+        _load(self._context, authority, key)
+        self.keeps_connections = False
+        with self._changed:
+            self._changed.notify_all()
+        return authority
+
+    def command(self, node: int, command: Command) -> None:
+        """Make this the node's command."""
+        with self._changed:
+            self._commands[node] = command
+            self._changed.notify_all()
+
+    def take(self, body: bytes) -> bytes:
+        """A report came in."""
+        report = wire.decode(Report, body)
+        with self._changed:
+            self.reports.setdefault(report.node, []).append((time.monotonic(), report))
+            self._changed.notify_all()
+        return wire.encode(ReportAnswer(self.heartbeat_seconds))
+
+    def refuse(self) -> None:
+        """A request was refused."""
+        with self._changed:
+            self._refused += 1
+            self._changed.notify_all()
+
+    def wait_refused(self, more: int) -> None:
+        """Wait for so many more refusals."""
+        with self._changed:
+            goal = self._refused + more
+            assert self._changed.wait_for(lambda: self._refused >= goal, 30), "nobody asked"
+
+    def next_command(self, node: int, after: str | None, seconds: float) -> bytes | None:
+        """The node's command once it is above `after`."""
+
+        def newer() -> Command | None:
+            command = self._commands.get(node)
+            if command is None:
+                return None
+            order = (command.leader_term, command.attempt, CommandKind.ALL.index(command.kind))
+            return command if after is None or order > tuple(map(int, after.split("."))) else None
+
+        with self._changed:
+            kept = self.keeps_connections
+            self._changed.wait_for(
+                lambda: self._closed or self.keeps_connections != kept or newer() is not None, seconds
+            )
+            command = newer()
+        return None if command is None else wire.encode(command)
+
+    def wait(
+        self, node: int, condition: Callable[[Report], bool], patience: float, explain: Callable[[], str]
+    ) -> Report:
+        """The newest report of the node once it meets the condition."""
+
+        def newest() -> Report | None:
+            result = self.reports.get(node, [])
+            return result[-1][1] if result and condition(result[-1][1]) else None
+
+        with self._changed:
+            self._changed.wait_for(lambda: newest() is not None, patience)
+            report = newest()
+            last = self.reports.get(node, [(0.0, None)])[-1]
+        assert report is not None, f"waited in vain; the last report: {last}\n{explain()}"
+        return report
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """A killed agent breaks its connections: nothing to tell."""
+
+
+def _handler(collector: FakeCollector) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if not self._refused():
+                self._answer(200, collector.take(body))
+
+        def do_GET(self) -> None:
+            if self._refused():
+                return
+            query = parse_qs(urlsplit(self.path).query)
+            node = int(self.headers["Authorization"].rsplit("-", 1)[1])
+            after = query["after"][0] if "after" in query else None
+            command = collector.next_command(node, after, float(query["wait"][0]))
+            self._answer(204 if command is None else 200, command or b"")
+
+        def _refused(self) -> bool:
+            collector.tokens.add(self.headers["Authorization"])
+            if collector.refuse_with is not None:
+                self._answer(collector.refuse_with, b"go away")
+                collector.refuse()
+            return collector.refuse_with is not None
+
+        def _answer(self, status: int, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            if not collector.keeps_connections:
+                self.send_header("Connection", "close")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Tests read reports, not access logs."""
+
+    return Handler
+
+
+def _load(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "serving.pem")
+        path.write_text(certificate + key)
+        context.load_cert_chain(path)
+
+
+def _certificate(listening: str) -> tuple[str, str]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"muster test {uuid.uuid4()}")])
+    now = dt.datetime.now(dt.UTC)
+    address = x509.IPAddress(ipaddress.ip_address(listening))
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(minutes=5))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return certificate.public_bytes(serialization.Encoding.PEM).decode(), private.decode()

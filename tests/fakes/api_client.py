@@ -1,0 +1,36 @@
+"""The operator's client of a made-up API server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from muster.clients.kubernetes.client import Client
+
+
+@asynccontextmanager
+async def api_client(app: web.Application, folder: Path) -> AsyncIterator[Client]:
+    """A client of `app`, for as long as that is served; its kubeconfig is written to `folder`."""
+    http = TestServer(app)
+    await http.start_server()
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "test",
+        "clusters": [{"name": "test", "cluster": {"server": str(http.make_url("/"))}}],
+        "users": [{"name": "test", "user": {}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+    }
+    path = folder / "kubeconfig"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    client = await Client.connect(str(path))
+    try:
+        yield client
+    finally:
+        await client.close()
+        await http.close()

@@ -1,0 +1,113 @@
+"""An S3 whose objects are generated on reading: small ones by the thousand, and one of gigabytes.
+
+moto keeps what it has in memory, and can't put an upload of 2 GB together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from fakes.http_site import http_site
+
+_PAGE = 1000
+_BLOCK = b"".join(hashlib.sha256(bytes([number % 256, number // 256])).digest() for number in range(2**15))
+"""1 MiB that doesn't repeat itself."""
+
+
+class MadeUpS3:
+    """`small` objects train/<n>, each of which holds its number, and train/weights of `large` bytes.
+
+    `read_bytes` are the objects that were read, in their order, and how much of each.
+    """
+
+    def __init__(self, small: int, large: int) -> None:
+        self.url = ""
+        self.large = large
+        self.read_bytes: list[tuple[str, int]] = []
+        self.sizes = {f"train/{number}": len(str(number)) for number in range(small)} | {"train/weights": large}
+        self.keys = sorted(self.sizes)
+
+    def read(self, key: str, start: int, end: int) -> Iterator[bytes]:
+        """The bytes of an object from `start` up to `end`."""
+        if key != "train/weights":
+            yield key.partition("/")[2].encode()[start:end]
+            return
+        while start < end:
+            offset = start % len(_BLOCK)
+            piece = _BLOCK[offset : offset + end - start]
+            start += len(piece)
+            yield piece
+
+    def digest(self) -> bytes:
+        """The SHA-256 of the large one."""
+        result = hashlib.sha256()
+        for piece in self.read("train/weights", 0, self.large):
+            result.update(piece)
+        return result.digest()
+
+    def page(self, after: str) -> str:
+        """A page of the listing, as ListObjectsV2 answers."""
+        keys = [key for key in self.keys if key > after][: _PAGE + 1]
+        shown, more = keys[:_PAGE], len(keys) > _PAGE
+        entries = "".join(
+            f'<Contents><Key>{key}</Key><Size>{self.sizes[key]}</Size><ETag>"{_etag(key)}"</ETag></Contents>'
+            for key in shown
+        )
+        token = f"<NextContinuationToken>{shown[-1]}</NextContinuationToken>" if more else ""
+        return f"<ListBucketResult><IsTruncated>{str(more).lower()}</IsTruncated>{token}{entries}</ListBucketResult>"
+
+
+def _etag(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+@contextmanager
+def made_up_s3(small: int, large: int) -> Iterator[MadeUpS3]:
+    """Serve it on a port of this machine, as any bucket."""
+    site = MadeUpS3(small, large)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            address = urlsplit(self.path)
+            key = unquote(address.path).lstrip("/").partition("/")[2]
+            if not key:
+                after = parse_qs(address.query).get("continuation-token", [""])[0]
+                body = site.page(after).encode()
+                self._answer(200, len(body), "")
+                self.wfile.write(body)
+                return
+            asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range") or "")
+            start, end = (int(asked[1]), int(asked[2]) + 1) if asked else (0, site.sizes[key])
+            site.read_bytes.append((key, end - start))
+            self._answer(206 if asked else 200, end - start, _etag(key))
+            try:
+                for piece in site.read(key, start, end):
+                    self.wfile.write(piece)
+            except OSError:
+                self.close_connection = True  # who asked was killed
+
+        def _answer(self, status: int, size: int, etag: str) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(size))
+            if etag:
+                self.send_header("ETag", f'"{etag}"')
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def handle(self) -> None:
+            try:
+                super().handle()
+            except OSError:
+                return  # as above
+
+    with http_site(Handler) as site.url:
+        yield site

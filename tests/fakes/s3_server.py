@@ -1,0 +1,75 @@
+"""An S3 on this machine: moto's, and what breaks connections to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+
+
+@contextmanager
+def s3_server() -> Iterator[str]:
+    """The URL of an S3 without buckets."""
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    try:
+        yield f"http://{host}:{port}"
+    finally:
+        server.stop()
+
+
+def client(url: str) -> S3Client:
+    """Credentials with all permissions there."""
+    return boto3.client(
+        "s3",
+        endpoint_url=url,
+        region_name="us-east-1",
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",
+    )
+
+
+@contextmanager
+def default_s3(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Client]:
+    """A client of the S3, to which AWS' default chain leads meanwhile, with one empty bucket, `data`."""
+    for name, value in {**ENVIRONMENT, "AWS_ENDPOINT_URL_S3": url}.items():
+        monkeypatch.setenv(name, value)
+    result = client(url)
+    result.create_bucket(Bucket="data")
+    yield result
+    empty(result, "data")
+    result.close()
+
+
+def empty(client: S3Client, bucket: str) -> None:
+    """Remove a bucket and all that is in it."""
+    for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+        for entry in page.get("Contents", ()):
+            client.delete_object(Bucket=bucket, Key=entry["Key"])
+    for upload in client.list_multipart_uploads(Bucket=bucket).get("Uploads", ()):
+        client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+    client.delete_bucket(Bucket=bucket)
+
+
+def contents(client: S3Client, bucket: str, prefix: str = "") -> dict[str, bytes]:
+    """All objects below a prefix, by key."""
+    result: dict[str, bytes] = {}
+    for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        for entry in page.get("Contents", ()):
+            result[entry["Key"]] = client.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read()
+    return result

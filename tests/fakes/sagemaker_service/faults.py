@@ -1,0 +1,68 @@
+"""What goes wrong on the way to the service and back, when a test says so."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from fakes.sagemaker_service import refusal
+from fakes.sagemaker_service.callers import OWN_ARN
+from fakes.sagemaker_service.refusal import Refusal
+
+
+class Fault(Enum):
+    """BEFORE: nothing was done; AFTER: what was asked for was done, and only the answer is lost."""
+
+    FAIL = "500"
+    FAIL_AFTER = "500, done"
+    DROP = "connection closed"
+    DROP_AFTER = "connection closed, done"
+    SILENCE = "no answer"
+    SILENCE_AFTER = "no answer, done"
+    THROTTLE = "throttled"
+    EXPIRED = "expired credentials"
+    UNKNOWN_CALLER = "unknown credentials"
+    DENY = "not allowed"
+
+    @property
+    def is_done(self) -> bool:
+        return self.name.endswith("_AFTER")
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """What is answered; None: nothing is."""
+        words = {
+            Fault.FAIL: refusal.failed(),
+            Fault.FAIL_AFTER: refusal.failed(),
+            Fault.THROTTLE: refusal.throttled(),
+            Fault.EXPIRED: refusal.expired(),
+            Fault.UNKNOWN_CALLER: refusal.unknown_caller(),
+            Fault.DENY: refusal.denied(OWN_ARN, "sagemaker:Any", "*"),
+        }
+        return words.get(self)
+
+
+@dataclass
+class Faults:
+    """`plan`: what happens to the next calls of an operation. `chance`: what happens to any call."""
+
+    plan: list[tuple[str, Fault]] = field(default_factory=list)
+    chance: Callable[[str], Fault | None] = lambda _operation: None
+
+    def add(self, operation: str, fault: Fault, times: int = 1) -> None:
+        self.plan += [(operation, fault)] * times
+
+    def next(self, operation: str) -> Fault | None:
+        for index, (wanted, fault) in enumerate(self.plan):
+            if wanted == operation:
+                del self.plan[index]
+                return fault
+        return self.chance(operation)
+
+
+def share(part: float, seed: int, *kinds: Fault) -> Callable[[str], Fault | None]:
+    """So many of all answers go wrong, the same ones in each run."""
+    draw = random.Random(seed)  # noqa: S311
+    return lambda _operation: draw.choice(kinds) if draw.random() < part else None

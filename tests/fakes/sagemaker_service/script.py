@@ -1,0 +1,110 @@
+"""What happens to a training job, and when: planned in advance, by the clock of the service."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+FOREVER = float("inf")
+CAPACITY_ERROR = (
+    "CapacityError: Unable to provision requested ML compute capacity. "
+    "Please retry using a different ML instance type or after some time."
+)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A state, and for how many seconds."""
+
+    secondary: str
+    seconds: float = FOREVER
+    status: str = "InProgress"
+    message: str = ""
+    failure_reason: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+Script = tuple[Stage, ...]
+
+STOPPING = Stage("Stopping", 30.0, status="Stopping", message="Stopping the training job")
+STOPPED = Stage("Stopped", status="Stopped", message="Training job stopped")
+
+
+def until_training(seconds: float = 10.0) -> Script:
+    """The stages before the training begins, each so long."""
+    return (
+        Stage("Starting", seconds, message="Starting the training job"),
+        Stage("Downloading", seconds, message="Downloading input data"),
+        Stage("Training", message="Training image download completed. Training in progress."),
+    )
+
+
+def completing(training_seconds: float = 60.0, *, stage_seconds: float = 10.0, loss: float = 0.25) -> Script:
+    starting, downloading, training = until_training(stage_seconds)
+    return (
+        starting,
+        downloading,
+        replace(training, seconds=training_seconds),
+        Stage("Uploading", stage_seconds, message="Uploading generated training model"),
+        Stage("Completed", status="Completed", message="Training job completed", metrics={"loss": loss}),
+    )
+
+
+def failing(reason: str, training_seconds: float = 60.0, *, stage_seconds: float = 10.0) -> Script:
+    starting, downloading, training = until_training(stage_seconds)
+    return (
+        starting,
+        downloading,
+        replace(training, seconds=training_seconds),
+        Stage("Failed", status="Failed", message="Training job failed", failure_reason=reason),
+    )
+
+
+def any_training(draw: random.Random) -> Script:
+    """A training that succeeds, as long as chance has it: some stages are shorter than a sweep, as in life."""
+    return (
+        Stage("Starting", draw.uniform(20, 120)),
+        Stage("Downloading", draw.uniform(1, 30)),
+        Stage("Training", draw.uniform(30, 240)),
+        Stage("Uploading", draw.uniform(1, 15)),
+        Stage("Completed", status="Completed", metrics={"loss": 0.1}),
+    )
+
+
+def no_capacity(seconds: float = 30.0) -> Script:
+    return (
+        Stage("Starting", seconds, message="Starting the training job"),
+        Stage("Failed", status="Failed", message="Training job failed", failure_reason=CAPACITY_ERROR),
+    )
+
+
+@dataclass
+class Course:
+    """The states of one job, past and to come, with the times at which each begins."""
+
+    stages: list[tuple[datetime, Stage]]
+
+    @classmethod
+    def starting(cls, script: Script, at: datetime) -> Course:
+        course = cls([])
+        course.turn(script, at)
+        return course
+
+    def turn(self, script: Script, at: datetime) -> None:
+        """What was to come is replaced by this."""
+        self.stages = [entry for entry in self.stages if entry[0] < at]
+        for stage in script:
+            self.stages.append((at, stage))
+            if stage.seconds == FOREVER:
+                break
+            at += timedelta(seconds=stage.seconds)
+
+    def until(self, now: datetime) -> list[tuple[datetime, Stage]]:
+        """What has been."""
+        return [entry for entry in self.stages if entry[0] <= now]
+
+    def at(self, now: datetime) -> tuple[datetime, Stage]:
+        """The present state, and since when."""
+        return self.until(now)[-1]

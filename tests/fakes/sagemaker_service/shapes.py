@@ -1,0 +1,78 @@
+"""Whether a request is as SageMaker's own model says, with the constraints that botocore leaves to the service."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from botocore.model import ListShape, MapShape, OperationModel, ServiceModel, Shape, StructureShape
+from botocore.session import Session
+from botocore.validate import ParamValidator
+
+from fakes.sagemaker_service.refusal import invalid
+
+
+@cache
+def model() -> ServiceModel:
+    return Session().get_service_model("sagemaker")
+
+
+@cache
+def operation(name: str) -> OperationModel:
+    return model().operation_model(name)
+
+
+def check(name: str, request: Mapping[str, object]) -> None:
+    """Raises Refusal, worded as the service does."""
+    shape = operation(name).input_shape
+    assert shape is not None
+    report = ParamValidator().validate(request, shape)
+    if report.has_errors():
+        raise invalid(report.generate_report())
+    problems = list(_problems(request, shape, ""))
+    if problems:
+        count = f"{len(problems)} validation error{'s' if len(problems) > 1 else ''} detected: "
+        raise invalid(count + "; ".join(problems))
+
+
+def _problems(value: object, shape: Shape, path: str) -> Iterator[str]:
+    if isinstance(shape, StructureShape):
+        assert isinstance(value, Mapping)
+        for key, member in value.items():
+            yield from _problems(member, shape.members[key], f"{path}.{_small(key)}" if path else _small(key))
+        return
+    yield from (f"Value '{value}' at '{path}' failed to satisfy constraint: {rule}" for rule in _broken(value, shape))
+    if isinstance(shape, ListShape):
+        assert isinstance(value, list)
+        for index, member in enumerate(value, 1):
+            yield from _problems(member, shape.member, f"{path}.{index}.member")
+    elif isinstance(shape, MapShape):
+        assert isinstance(value, Mapping)
+        for key, member in value.items():
+            yield from _problems(key, shape.key, f"{path}.key")
+            yield from _problems(member, shape.value, f"{path}.{key}.member")
+
+
+def _broken(value: object, shape: Shape) -> Iterator[str]:
+    limits = shape.metadata
+    size = len(value) if isinstance(value, str | list | Mapping) else value
+    word = "length " if isinstance(value, str | list | Mapping) else "value "
+    # Times have no limits.
+    if isinstance(size, int):
+        if "max" in limits and size > limits["max"]:
+            yield f"Member must have {word}less than or equal to {limits['max']}"
+        if "min" in limits and size < limits["min"]:
+            yield f"Member must have {word}greater than or equal to {limits['min']}"
+    if not isinstance(value, str):
+        return
+    if "enum" in limits and value not in limits["enum"]:
+        yield f"Member must satisfy enum value set: [{', '.join(limits['enum'])}]"
+    pattern = limits.get("pattern")
+    # Classes of Unicode are beyond Python's `re`.
+    if pattern is not None and "\\p{" not in pattern and not re.fullmatch(pattern, value, re.DOTALL):
+        yield f"Member must satisfy regular expression pattern: {pattern}"
+
+
+def _small(name: str) -> str:
+    return name[:1].lower() + name[1:]

@@ -1,0 +1,55 @@
+"""The service at the end of botocore's own wire, without a socket: for tests in virtual time."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.client import BaseClient
+from botocore.compat import HTTPHeaders
+from botocore.exceptions import ConnectionClosedError
+
+from fakes.sagemaker_service.service import NoReply, Service
+from muster.clients.aws.client import Aws
+from muster.clients.aws.connection import Service as AwsService
+from muster.objects.aws.place import Place
+
+ASKED: tuple[AwsService, ...] = ("sagemaker", "sts", "logs")
+
+
+def join(aws: Aws, place: Place, service: Service) -> None:
+    """Have `service` answer what `aws` asks SageMaker, STS and CloudWatch Logs from a place."""
+
+    def answer(request: AWSPreparedRequest, **_: object) -> AWSResponse:
+        body = request.body if isinstance(request.body, bytes) else str(request.body).encode()
+        reply = service.handle(_texts(dict(request.headers.items())), body)
+        if isinstance(reply, NoReply):
+            raise ConnectionClosedError(endpoint_url=request.url)
+        headers = HTTPHeaders.from_dict({key.lower(): value for key, value in reply.headers.items()})
+        return AWSResponse(request.url, reply.status, headers, _Body(reply.body.encode()))
+
+    connection = aws.connection(place)
+    new_client = connection._new_client
+
+    def joined(name: AwsService) -> BaseClient:
+        client = new_client(name)
+        client.meta.events.register(f"before-send.{name}", answer)  # type: ignore[arg-type]
+        return client
+
+    # Clients are made anew once their credentials are no good.
+    connection._new_client = joined  # type: ignore[method-assign, assignment]
+    for name in ASKED:
+        connection.client(name)
+
+
+class _Body(io.BytesIO):
+    """As much of urllib3's response as botocore reads."""
+
+    def stream(self) -> list[bytes]:
+        return [self.read()]
+
+
+def _texts(headers: Mapping[str, object]) -> dict[str, str]:
+    # botocore has some of them as bytes by now.
+    return {key: value.decode() if isinstance(value, bytes) else str(value) for key, value in headers.items()}

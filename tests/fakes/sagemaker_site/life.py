@@ -1,0 +1,33 @@
+"""Jobs' lives with one operator, from its beginning to its end, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from fakes.sagemaker_site.site import Site, Wire
+from support import virtual_time
+
+ANSWER_SECONDS = 0.05
+"""How long a service takes to respond."""
+
+Life = Callable[[Site], Awaitable[None]]
+
+
+def lived(wire: Wire, life: Life) -> None:
+    """Live a life with an operator that lets jobs use everything."""
+    lived_on(partial(Site, wire), life)
+
+
+def lived_on(site_of: Callable[[], Site], life: Life) -> None:
+    """Live a life on a site, which is made when time has begun."""
+
+    async def run() -> None:
+        site = site_of()
+        site.begin()
+        try:
+            await life(site)
+        finally:
+            await site.close()
+
+    virtual_time.run(run(), lambda: ANSWER_SECONDS)

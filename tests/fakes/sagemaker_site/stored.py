@@ -1,0 +1,137 @@
+"""An API server that keeps jobs in memory: versions, preconditions, merge patches, finalizers. For virtual time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from fakes.api_server import merged
+from muster.api.timestamps import to_seconds
+from muster.clients.kubernetes.client import Change
+from muster.clients.kubernetes.session import MAX_ANSWER_BYTES, Request
+from muster.objects.kubernetes.errors import ApiError
+
+Type = Literal["ADDED", "MODIFIED", "DELETED"]
+
+
+@dataclass
+class Stored:
+    """`now` gives Unix seconds; `tell` hears of each change, as a watch would.
+
+    `statuses` has those of each uid, one after the other, `written` all of them with the times and the jobs' names.
+    """
+
+    now: Callable[[], float]
+    tell: Callable[[Change], None]
+    kept: dict[str, dict[str, Any]] = field(default_factory=dict)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    statuses: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    written: list[tuple[float, str, dict[str, Any]]] = field(default_factory=list)
+    _version: int = 100
+    _uids: int = 0
+
+    def create(self, name: str, spec: dict[str, Any]) -> None:
+        """A user applies a job."""
+        self._uids += 1
+        metadata = {
+            "name": name,
+            "namespace": "team",
+            "uid": f"uid-{self._uids}",
+            "generation": 1,
+            "creationTimestamp": to_seconds(self.now()),
+        }
+        kind = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob"}
+        self.kept[name] = {**kind, "metadata": metadata, "spec": spec}
+        self._changed(name, "ADDED")
+
+    def change(self, name: str, **spec: Any) -> None:
+        """A user changes a job's spec."""
+        resource = self.kept[name]
+        resource["spec"] = merged(resource["spec"], spec)
+        resource["metadata"]["generation"] += 1
+        self._changed(name, "MODIFIED")
+
+    def forge(self, name: str, finalizers: list[str], **status: Any) -> None:
+        """A user writes what only muster should."""
+        resource = self.kept[name]
+        resource["metadata"]["finalizers"] = finalizers
+        resource["status"] = merged(resource.get("status", {}), status)
+        self._changed(name, "MODIFIED")
+
+    def wipe(self, name: str) -> None:
+        """A user removes the whole status."""
+        del self.kept[name]["status"]
+        self._changed(name, "MODIFIED")
+
+    def delete(self, name: str) -> None:
+        """A user deletes a job."""
+        metadata = self.kept[name]["metadata"]
+        metadata.setdefault("deletionTimestamp", to_seconds(self.now()))
+        self._changed(name, "MODIFIED")
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """A job as it is stored."""
+        return deepcopy(self.kept.get(name))
+
+    def answer(self, request: Request) -> dict[str, Any]:
+        """What the API server does. Raises ApiError."""
+        body: Any = request.body
+        if request.method == "POST":
+            return self._event(body)
+        name = next((part for part in request.path.split("/") if part in self.kept), "")
+        if not name:
+            raise ApiError(404, "NotFound", "there is none")
+        resource = self.kept[name]
+        if request.method == "PATCH":
+            self._patch(name, body, is_status=request.path.endswith("/status"))
+        if request.method == "DELETE":
+            self.delete(name)
+        return deepcopy(resource)
+
+    def _patch(self, name: str, body: Any, *, is_status: bool) -> None:
+        resource = self.kept[name]
+        current, asked = resource["metadata"], dict(body["metadata"])
+        if (asked.pop("uid"), asked.pop("resourceVersion")) != (current["uid"], current["resourceVersion"]):
+            raise ApiError(409, "Conflict", "the object has been modified")
+        if is_status:
+            resource["status"] = merged(resource.get("status", {}), body["status"])
+            self.statuses.setdefault(current["uid"], []).append(deepcopy(resource["status"]))
+            self.written.append((self.now(), name, deepcopy(resource["status"])))
+        else:
+            resource["metadata"] = merged(current, asked)
+        self._changed(name, "MODIFIED")
+
+    def _changed(self, name: str, kind: Type) -> None:
+        self._version += 1
+        resource = self.kept[name]
+        metadata = resource["metadata"]
+        metadata["resourceVersion"] = str(self._version)
+        is_gone = "deletionTimestamp" in metadata and not metadata.get("finalizers")
+        if is_gone:
+            del self.kept[name]
+        self.tell(Change("DELETED" if is_gone else kind, deepcopy(resource)))
+
+    def _event(self, body: Any) -> dict[str, Any]:
+        if any(one["metadata"]["name"] == body["metadata"]["name"] for one in self.events):
+            raise ApiError(409, "AlreadyExists", "it is there")
+        self.events.append(body)
+        return dict(body)
+
+
+Ask = Callable[[Request], Awaitable[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Session:
+    """As much of a session as a client uses: `ask` answers each request."""
+
+    ask: Ask
+
+    async def text(self, request: Request, most: int = MAX_ANSWER_BYTES) -> bytes:
+        """The answer as the API server writes it."""
+        text = json.dumps(await self.ask(request)).encode()
+        assert len(text) <= most
+        return text

@@ -1,0 +1,92 @@
+"""A main process that leads, and does what its standard input says: `burn 5`, `hold 5`, `act`.
+
+It says what it does, a line each: `leads`, `stopped`, `burnt`, `done`, `refused`.
+"""
+
+import asyncio
+import logging
+import re
+import sys
+import time
+
+from muster.clients.kubernetes.client import Client
+from muster.controller.health import Check, listen
+from muster.controller.leader.election import LeaderElection
+from muster.controller.leader.elector import ElectorOptions
+from muster.controller.leader.process import elector_process
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import PODS
+
+
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def burn(seconds: float) -> None:
+    """Compute in Python."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(index * index for index in range(10_000))
+
+
+def hold(seconds: float) -> None:
+    """Compute in C, with the interpreter's lock held for long at a time."""
+    pattern, length, end = re.compile("(a+)+$"), 20, time.monotonic() + seconds
+    while time.monotonic() < end:
+        began = time.monotonic()
+        pattern.match("a" * length + "b")
+        length += time.monotonic() - began < 1.0
+
+
+async def act(client: Client) -> None:
+    """Do what others would notice."""
+    try:
+        await client.create(PODS, "default", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}})
+    except ApiError as error:
+        say(f"refused {error.reason}")
+    else:
+        say("done")
+
+
+async def lead(leader_term: int) -> None:
+    say(f"leads {leader_term}")
+    try:
+        await asyncio.Event().wait()
+    finally:
+        say(f"stopped {leader_term}")
+
+
+async def obey(client: Client) -> None:
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    async for line in reader:
+        match line.decode().split():
+            case ["burn", seconds]:
+                burn(float(seconds))
+                say("burnt")
+            case ["hold", seconds]:
+                hold(float(seconds))
+                say("burnt")
+            case ["act"]:
+                await act(client)
+
+
+async def main(election: LeaderElection) -> None:
+    connected = await Client.connect()
+    election.start((Check("it is told to be ill", lambda: True),), ())
+    pulse = asyncio.create_task(election.pulse())
+    obeying = asyncio.create_task(obey(connected.changing_while(election.holds_lease)))
+    try:
+        await election.run(lead)
+    finally:
+        pulse.cancel()
+        obeying.cancel()
+        await connected.close()
+
+
+if __name__ == "__main__":
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO)
+    options = ElectorOptions("default", "muster", sys.argv[1])
+    with elector_process(listen("127.0.0.1", int(sys.argv[2])), options) as begun:
+        asyncio.run(main(begun))

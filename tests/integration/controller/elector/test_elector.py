@@ -1,0 +1,180 @@
+"""The Lease and the health endpoints while the main process is busy, stopped or dead."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from fakes.api_client import api_client
+from integration.controller.elector.lease_server import LeaseServer
+from muster.clients.kubernetes.election import GIVE_UP_SECONDS, RENEW_SECONDS
+
+PROGRAM = Path(__file__).with_name("leading_program.py")
+BUSY_SECONDS = GIVE_UP_SECONDS + 2.0
+SLACK_SECONDS = 2.0
+"""For a machine that has other things to do."""
+
+
+@dataclass
+class Program:
+    """A main process and its elector, whose Lease is `server`'s."""
+
+    server: LeaseServer
+    port: int
+    process: asyncio.subprocess.Process
+    answers: list[tuple[float, str]] = field(default_factory=list)
+
+    async def says(self, pattern: str) -> str:
+        """Wait for a line."""
+        assert self.process.stdout is not None
+        async with asyncio.timeout(60):
+            async for line in self.process.stdout:
+                if re.fullmatch(pattern, line.decode().strip()):
+                    return line.decode().strip()
+        raise AssertionError(f"it ended before it said {pattern}")
+
+    def tell(self, line: str) -> None:
+        """Have it do something."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n".encode())
+
+    async def ask(self) -> tuple[float, str]:
+        """How long /healthz takes to answer, and what it says."""
+        began = time.monotonic()
+        async with aiohttp.ClientSession() as asker, asker.get(f"http://127.0.0.1:{self.port}/healthz") as answer:
+            return time.monotonic() - began, await answer.text()
+
+    async def watch_health(self) -> None:
+        """Ask again and again."""
+        while True:
+            self.answers.append(await self.ask())
+            await asyncio.sleep(0.2)
+
+
+def child_of(pid: int) -> int:
+    """Its only one."""
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii"))
+
+
+@asynccontextmanager
+async def program(folder: Path) -> AsyncIterator[Program]:
+    server = LeaseServer()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    async with api_client(server.app, folder):
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            str(PROGRAM),
+            "ours",
+            str(port),
+            env={**os.environ, "KUBECONFIG": str(folder / "kubeconfig")},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            yield Program(server, port, process)
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+
+
+@pytest.mark.parametrize("work", ["burn", "hold"])
+async def test_a_busy_main_process_delays_neither_the_lease_nor_the_kubelet(tmp_path: Path, work: str) -> None:
+    async with program(tmp_path) as ours:
+        await ours.says(r"leads \d+")
+        before = len(ours.server.renewals)
+        watching = asyncio.create_task(ours.watch_health())
+        ours.tell(f"{work} {BUSY_SECONDS}")
+        await ours.says("burnt")
+        watching.cancel()
+        times = ours.server.renewals[before - 1 :]
+        gaps = [after - at for at, after in pairwise(times)]
+        assert len(gaps) >= BUSY_SECONDS / (RENEW_SECONDS + SLACK_SECONDS) - 1
+        assert max(gaps) < RENEW_SECONDS + SLACK_SECONDS
+        assert max(seconds for seconds, _ in ours.answers) < 1.0
+        assert {text for _, text in ours.answers} == {"ok\n"}
+        sys.stdout.write(f"{work}: renewals at most {max(gaps):.3f} s apart, /healthz {max(ours.answers)[0]:.3f} s\n")
+        ours.tell("act")
+        await ours.says("done")
+
+
+@pytest.mark.parametrize("whole", [True, False])
+async def test_a_stopped_process_does_nothing_before_it_has_heard_of_the_lease(tmp_path: Path, *, whole: bool) -> None:
+    async with program(tmp_path) as ours:
+        await ours.says(r"leads \d+")
+        ours.tell("act")
+        await ours.says("done")
+        stop = os.killpg if whole else os.kill
+        stop(ours.process.pid, signal.SIGSTOP)
+        # A renewal that was under way may still come.
+        await asyncio.sleep(1.0)
+        renewals = len(ours.server.renewals)
+        await asyncio.sleep(GIVE_UP_SECONDS)
+        assert len(ours.server.renewals) == renewals
+        ours.server.take("another")
+        ours.server.changes.clear()
+        ours.tell("act")
+        stop(ours.process.pid, signal.SIGCONT)
+        # In either order.
+        assert {(await ours.says("refused NotLeading|stopped .*")).split()[0] for _ in range(2)} == {
+            "refused",
+            "stopped",
+        }
+        ours.tell("act")
+        await ours.says("refused NotLeading")
+        assert ours.server.changes == []
+        assert ours.server.holder == "another"
+
+
+async def test_a_lease_taken_away_ends_what_leads_and_it_leads_again_later(tmp_path: Path) -> None:
+    async with program(tmp_path) as ours:
+        first = int((await ours.says(r"leads \d+")).split()[1])
+        ours.server.take("another")
+        await ours.says(f"stopped {first}")
+        # The other one lets it run out.
+        second = int((await ours.says(r"leads \d+")).split()[1])
+        assert second > first + 1
+
+
+async def test_the_elector_ends_with_a_main_process_that_was_killed(tmp_path: Path) -> None:
+    async with program(tmp_path) as ours:
+        await ours.says(r"leads \d+")
+        ours.process.kill()
+        await ours.process.wait()
+        holder, renewals = ours.server.holder, len(ours.server.renewals)
+        async with asyncio.timeout(10):
+            while True:
+                try:
+                    await ours.ask()
+                except aiohttp.ClientConnectionError:
+                    break
+                await asyncio.sleep(0.05)
+        assert len(ours.server.renewals) <= renewals + 1
+        # Its last requests may still be executed: no other process leads before the Lease has expired.
+        assert (holder, ours.server.holder) == ("ours", "ours")
+
+
+async def test_the_end_of_the_elector_is_the_end_of_the_process(tmp_path: Path) -> None:
+    async with program(tmp_path) as ours:
+        leader_term = (await ours.says(r"leads \d+")).split()[1]
+        os.kill(child_of(ours.process.pid), signal.SIGKILL)
+        await ours.says(f"stopped {leader_term}")
+        async with asyncio.timeout(10):
+            assert await ours.process.wait() == 1

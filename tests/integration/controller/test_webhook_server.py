@@ -1,0 +1,191 @@
+"""The webhook's server and its clients: API servers, and any pod of the cluster."""
+
+import asyncio
+import io
+import json
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import pytest
+
+from muster.api.field_problems import FieldProblem
+from muster.collector.trust.certificate import ServingCertificate, issue
+from muster.controller.webhook.door import MAX_CONNECTIONS, listen
+from muster.controller.webhook.review import MAX_REVIEW_BYTES
+from muster.controller.webhook.server import BUSY, PATH, WebhookServer, object_to
+from muster.controller.webhook.shares import NAMESPACE, TOTAL, WebhookShares
+
+API_SERVER = "127.0.0.1"
+POD = "127.0.0.2"
+REVIEW = {
+    "kind": "AdmissionReview",
+    "request": {
+        "uid": "u",
+        "namespace": "team",
+        "name": "digits",
+        "operation": "CREATE",
+        "resource": {"group": "muster.dev", "version": "v1alpha1", "resource": "distributedtrainingjobs"},
+        "object": {"metadata": {"name": "digits"}, "spec": {}},
+        "oldObject": None,
+    },
+}
+
+
+@dataclass
+class Site:
+    """A server that answers as kopf does, and a way to it."""
+
+    certificate: ServingCertificate
+    now: float = 0.0
+    refuses: bool = False
+    asked: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.listening = listen("0.0.0.0", 0)  # noqa: S104 - the loopback has many addresses
+        self.port = self.listening.getsockname()[1]
+        self.shares = WebhookShares(lambda: self.now)
+        self.server = WebhookServer(self.listening, self.certificate, self.shares)
+
+    async def ask(self, request: Any) -> Any:
+        self.asked.append(request)
+        if self.refuses:
+            object_to((FieldProblem("spec.nodes", "found 0"), FieldProblem("spec.image", "missing")))
+        return {"response": {"uid": request["request"]["uid"], "allowed": not self.refuses}}
+
+    async def serve(self) -> None:
+        async for _ in self.server(self.ask):
+            pass
+
+    def session(self) -> aiohttp.ClientSession:
+        """As an API server comes: from its address, trusting the authority alone."""
+        trust = ssl.create_default_context(cadata=self.certificate.authority)
+        return aiohttp.ClientSession(
+            f"https://{API_SERVER}:{self.port}",
+            connector=aiohttp.TCPConnector(ssl=trust, local_addr=(API_SERVER, 0)),
+            timeout=aiohttp.ClientTimeout(total=20),
+        )
+
+    def knock(self) -> socket.socket:
+        """A connection of a pod's that says nothing."""
+        return socket.create_connection((API_SERVER, self.port), source_address=(POD, 0), timeout=20)
+
+    async def knock_with_tls(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """One whose TLS is set up."""
+        trust = ssl.create_default_context(cadata=self.certificate.authority)
+        return await asyncio.open_connection(API_SERVER, self.port, ssl=trust, local_addr=(POD, 0))
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    made = Site(issue([API_SERVER], time.time(), 3600.0))
+    serving = asyncio.create_task(made.serve())
+    yield made
+    serving.cancel()
+    await asyncio.gather(serving, return_exceptions=True)
+    made.listening.close()
+
+
+async def test_a_review_gets_its_answer(site: Site) -> None:
+    async with site.session() as session:
+        async with session.post(PATH, json=REVIEW) as answer:
+            assert await answer.json() == {"response": {"uid": "u", "allowed": True}}
+        site.refuses = True
+        async with session.post(PATH, json=REVIEW) as answer:
+            response = (await answer.json())["response"]
+    assert site.asked[0]["request"]["userInfo"] == {}
+    assert response["allowed"] is False
+    assert response["status"]["message"] == "spec.nodes: found 0; spec.image: missing"
+    assert [cause["field"] for cause in response["status"]["details"]["causes"]] == ["spec.nodes", "spec.image"]
+
+
+async def test_what_is_no_review_is_not_judged(site: Site) -> None:
+    async with site.session() as session:
+        tries = {
+            "another path": (await session.post("/", json=REVIEW), 404),
+            "another method": (await session.get(PATH), 405),
+            "no review": (await session.post(PATH, data=b"{}"), 400),
+            "a deep one": (await session.post(PATH, data=b"[" * 1_000_000), 400),
+            "too long": (await session.post(PATH, data=io.BytesIO(b" " * (MAX_REVIEW_BYTES + 1))), 413),
+        }
+        for what, (answer, status) in tries.items():
+            assert answer.status == status, what
+        async with session.post(PATH, json=REVIEW) as answer:
+            assert answer.status == 200
+    assert len(site.asked) == 1
+
+
+async def test_no_length_and_no_known_encoding_is_not_read(site: Site) -> None:
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"{}"
+
+    async with site.session() as session:
+        async with session.post(PATH, data=parts()) as answer:
+            assert answer.status == 411
+        async with session.post(PATH, data=b"{}", headers={"Content-Encoding": "gzip"}) as answer:
+            assert answer.status == 411
+
+
+async def test_connections_that_are_held_open_keep_no_api_server_out(site: Site) -> None:
+    silent = [await asyncio.to_thread(site.knock) for _ in range(3 * MAX_CONNECTIONS)]
+    open_ones = [await site.knock_with_tls() for _ in range(MAX_CONNECTIONS)]
+    try:
+        async with site.session() as session:
+            for _ in range(3):
+                async with session.post(PATH, json=REVIEW) as answer:
+                    assert answer.status == 200
+                silent += [await asyncio.to_thread(site.knock) for _ in range(MAX_CONNECTIONS)]
+    finally:
+        for connection in silent:
+            connection.close()
+        for _, writer in open_ones:
+            writer.transport.abort()
+
+
+async def test_bodies_that_never_come_hold_no_room_for_long(site: Site) -> None:
+    head = f"POST {PATH} HTTP/1.1\r\nHost: a\r\nContent-Length: {MAX_REVIEW_BYTES}\r\n\r\n".encode()
+    connections = [await site.knock_with_tls() for _ in range(4)]
+    for _, writer in connections:
+        writer.write(head)
+    first = [(await reader.readline()).split()[1] for reader, _ in connections]
+    # The address has room for two; these were waited for as long as any body.
+    assert sorted(first) == [b"408", b"408", b"503", b"503"]
+    async with site.session() as session, session.post(PATH, json=REVIEW) as answer:
+        assert answer.status == 200
+    for _, writer in connections:
+        writer.transport.abort()
+
+
+async def test_who_used_up_the_processor_time_is_not_looked_at(site: Site) -> None:
+    site.shares.charge(POD, "team", NAMESPACE.saved)
+    async with site.session() as session:
+        async with session.post(PATH, json=REVIEW) as answer:
+            response = (await answer.json())["response"]
+        assert response == {"uid": "u", "allowed": True, "warnings": [BUSY]}
+        assert site.asked == []
+        other = json.loads(json.dumps(REVIEW).replace("team", "other"))
+        async with session.post(PATH, json=other) as answer:
+            assert answer.status == 200
+        assert len(site.asked) == 1
+        site.shares.charge(POD, "", TOTAL.saved)
+        async with session.post(PATH, json=REVIEW) as answer:
+            assert answer.status == 503
+        site.now += 60.0
+        async with session.post(PATH, json=REVIEW) as answer:
+            assert "warnings" not in (await answer.json())["response"]
+
+
+async def test_a_new_certificate_is_shown_to_new_connections(site: Site) -> None:
+    async with site.session() as before:
+        async with before.post(PATH, json=REVIEW) as answer:
+            assert answer.status == 200
+        site.certificate = issue([API_SERVER], time.time(), 3600.0)
+        site.server.use(site.certificate)
+        async with site.session() as after, after.post(PATH, json=REVIEW) as answer:
+            assert answer.status == 200
+        async with before.post(PATH, json=REVIEW) as answer:
+            assert answer.status == 200

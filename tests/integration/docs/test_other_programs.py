@@ -1,0 +1,50 @@
+"""Commands of other programs on the pages: those of AWS are compared with its API, the rest are known by name."""
+
+import re
+import shlex
+
+import botocore.session
+import pytest
+from botocore import xform_name
+
+from integration.docs.pages import PAGES, blocks
+
+COMMANDS = [command for block in blocks() if block.language == "sh" for command in block.commands]
+RUN = {"make", "muster", ".", "export", "pip", "sed", ".venv/bin/pytest"}
+"""What test_docs.py and this folder's other tests run or look at."""
+ON_A_CLUSTER = {"kubectl", "helm"}
+"""What tests/cluster/test_page_commands.py looks at."""
+NOT_RUN = {"docker push", "docker buildx", "kind create", "kind load", "kind delete"}
+"""What no test can run: these forms, and no others, are on the pages."""
+CLI_ONLY = {("eks", "update-kubeconfig"), ("ecr", "get-login-password")}
+"""Commands of `aws` that are none of an API's operations."""
+GENERAL = {"--region", "--query", "--output", "--force"}
+"""Options of `aws` itself; --force is a Boolean of delete-repository."""
+
+
+def aws_commands() -> list[str]:
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    shown = re.findall(r"^(aws [^|]*?)(?: \| .*)?$", re.sub(r"\\\n\s*", "", text), re.MULTILINE)
+    return sorted({command for command in shown if "'{" not in command})
+
+
+def test_every_program_is_looked_at() -> None:
+    first = {command.split()[0]: command for command in COMMANDS}
+    forms = {" ".join(command.split()[:2]) for command in COMMANDS if command.split()[0] in {"docker", "kind"}}
+    assert set(first) - RUN - ON_A_CLUSTER - {"aws", "docker", "kind"} == set(), first
+    assert forms == NOT_RUN
+    assert aws_commands()
+
+
+@pytest.mark.parametrize("command", aws_commands())
+def test_a_command_of_aws_is_an_operation_with_these_parameters(command: str) -> None:
+    _, service, operation, *words = shlex.split(command)
+    options = {word for word in words if word.startswith("--")} - GENERAL
+    if (service, operation) in CLI_ONLY:
+        assert options <= {"--name"}
+        return
+    model = botocore.session.Session().get_service_model(service)
+    (name,) = (each for each in model.operation_names if xform_name(each, "-") == operation)
+    shape = model.operation_model(name).input_shape
+    assert shape is not None
+    assert options <= {f"--{xform_name(member, '-')}" for member in shape.members}

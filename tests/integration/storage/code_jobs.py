@@ -1,0 +1,39 @@
+"""Jobs of SageMaker with code of their own, and what must not be asked for while their requests are prepared."""
+
+from muster.api.document import JSON, Document
+from muster.api.spec.job import Job
+from muster.api.spec.source import SecretKeyRef
+from muster.api.validation.validate import validate
+from muster.objects.aws.place import Place
+from muster.render.storage.source_files import SourceFiles
+
+HERE = Place("us-east-1")
+
+
+def code_job(namespace: str = "team", code: str = "print(1)\n", **block: JSON) -> Job:
+    """A job of that namespace, which runs `code`; `block` is more of its `sagemaker`."""
+    spec: JSON = {
+        "backend": "SageMaker",
+        "launcher": {"torchrun": {}},
+        "command": ["python", "train.py"],
+        "source": {"inline": {"files": {"train.py": code}}},
+        "output": {"s3": "s3://data/out"},
+        "sagemaker": {
+            "role": "arn:aws:iam::111122223333:role/training",
+            "region": HERE.region,
+            "instanceType": "ml.p4d.24xlarge",
+            "framework": {"name": "PyTorch", "version": "2.2.0", "pythonVersion": "py310"},
+            **block,
+        },
+    }
+    metadata: JSON = {"name": "vit", "namespace": namespace, "uid": namespace}
+    document: dict[str, JSON] = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob"}
+    return validate(Document({**document, "metadata": metadata, "spec": spec}))
+
+
+async def no_config_map(namespace: str, name: str) -> SourceFiles:
+    raise AssertionError(f"{namespace}/{name} is not asked for")
+
+
+async def no_token(namespace: str, ref: SecretKeyRef) -> str:
+    raise AssertionError(f"{namespace}/{ref.name} is not asked for")

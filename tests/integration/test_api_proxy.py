@@ -1,0 +1,92 @@
+"""The proxy that tests put before the API server leaves no connection to it open."""
+
+import asyncio
+import base64
+import contextlib
+import datetime as dt
+import gc
+import json
+import socket
+import threading
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cluster.api_proxy import ApiProxy, serving
+from cluster.authority import Authority
+from muster.clients.kubernetes.client import Client
+from muster.objects.kubernetes.kinds import PODS
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+EVENT = b'{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7"}}}\n'
+CHUNK = b"%x\r\n%s\r\n" % (len(EVENT), EVENT)
+
+
+@dataclass
+class BusyServer:
+    """An API server that begins one watch, goes on with it once, and then neither says nor hears anything."""
+
+    kubeconfig: Path
+    go_on: threading.Event = field(default_factory=threading.Event)
+    end: threading.Event = field(default_factory=threading.Event)
+
+
+@contextlib.contextmanager
+def busy_server(folder: Path) -> Iterator[BusyServer]:
+    authority = Authority(dt.datetime.now(dt.UTC))
+    server = BusyServer(folder / "kubeconfig")
+    context = serving(folder, authority, "127.0.0.1")
+
+    def answer() -> None:
+        with context.wrap_socket(listener.accept()[0], server_side=True) as connection:
+            connection.recv(2**16)
+            connection.sendall(HEAD + CHUNK)
+            server.go_on.wait()
+            connection.sendall(CHUNK)
+            server.end.wait()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=answer)
+        thread.start()
+        server.kubeconfig.write_text(config(f"https://127.0.0.1:{listener.getsockname()[1]}", authority))
+        try:
+            yield server
+        finally:
+            server.go_on.set()
+            server.end.set()
+            thread.join()
+
+
+def config(server: str, authority: Authority) -> str:
+    """With a client's certificate, as an administrator has."""
+
+    def encoded(data: bytes) -> str:
+        return base64.b64encode(data).decode()
+
+    pair = authority.issue("administrator")
+    user = {"client-certificate-data": encoded(pair.certificate), "client-key-data": encoded(pair.key)}
+    cluster = {"server": server, "certificate-authority-data": encoded(authority.pair.certificate)}
+    return json.dumps({"clusters": [{"cluster": cluster}], "users": [{"user": user}]})
+
+
+async def watch_and_leave(folder: Path, server: BusyServer) -> None:
+    async with ApiProxy.serve(folder, server.kubeconfig) as proxy:
+        client = await Client.connect(str(proxy.kubeconfig))
+        changes = client.watch(PODS, "team", resource_version="1")
+        assert (await anext(changes)).type == "BOOKMARK"
+        await changes.aclose()
+        await client.close()
+        # What comes next finds no watcher, and the proxy leaves the watch.
+        handlers = asyncio.all_tasks() - {asyncio.current_task()}
+        server.go_on.set()
+        await asyncio.wait(handlers)
+
+
+def test_a_watch_that_the_proxy_leaves_is_closed_at_once(tmp_path: Path) -> None:
+    gc.collect()
+    with busy_server(tmp_path) as server, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        asyncio.run(watch_and_leave(tmp_path, server))
+        gc.collect()
+    assert [str(each.message) for each in warned] == []

@@ -1,0 +1,34 @@
+"""A network namespace for a test: its ports and its sockets' names are nobody else's."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_NEW_NETWORK = 0x40000000  # CLONE_NEWNET, sched.h
+
+
+def may_have_own_network() -> bool:
+    """Whether this process may make one."""
+    return os.geteuid() == 0 and shutil.which("ip") is not None
+
+
+@contextmanager
+def own_network() -> Iterator[None]:
+    """Have this thread, and what it starts, in a network of its own that has the loopback interface and no other."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with Path("/proc/thread-self/ns/net").open("rb") as before:
+        _check(libc.unshare(_NEW_NETWORK))
+        try:
+            subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+            yield
+        finally:
+            _check(libc.setns(before.fileno(), _NEW_NETWORK))
+
+
+def _check(result: int) -> None:
+    if result != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

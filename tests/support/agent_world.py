@@ -1,0 +1,235 @@
+"""A job's agents as real processes and the collector that they report to, for tests."""
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from fakes.agent_collector import FakeCollector
+from muster.backends.local.hosts import hosts_file
+from muster.collector.trust.rank_group_credentials import SEED_BYTES, derive
+from muster.core.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
+from muster.core.meeting import meet
+from muster.render.agent_archive import agent_archive
+from muster_worker.contract import schema, wire
+from muster_worker.contract.schema import (
+    AgentPhase,
+    Channel,
+    Command,
+    CommandKind,
+    Launcher,
+    Metric,
+    Mpi,
+    Peer,
+    Plan,
+    Report,
+    Scalar,
+)
+
+JOB = "7a1f0000-0000-4000-8000-000000000001"
+PATIENCE = 60.0
+
+
+class AgentWorld:
+    """One job. Folders are below `folder`, but for the run folders: a unix socket's path is short.
+
+    `address` is where the collector listens; `within` holds, by node, the words that run a command somewhere else.
+    """
+
+    def __init__(self, folder: Path, address: str = "127.0.0.1") -> None:
+        self.folder = folder
+        self.short = Path(tempfile.mkdtemp(prefix="muster-test-"))
+        self.collector = FakeCollector(address)
+        self.within: dict[int, tuple[str, ...]] = {}
+        self.archive = self.short / "agent.pyz"
+        self.archive.write_bytes(agent_archive())
+        self.agents: dict[int, subprocess.Popen[bytes]] = {}
+        self.python = sys.executable
+        self.plan: Plan | None = None
+        self.seed = secrets.token_bytes(SEED_BYTES)
+
+    def __enter__(self) -> Self:
+        self.collector.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for agent in self.agents.values():
+            if agent.poll() is None:
+                agent.kill()
+            agent.wait()
+        self.collector.close()
+        shutil.rmtree(self.short, ignore_errors=True)
+
+    def make_plan(
+        self,
+        *command: str,
+        launcher: str = schema.Launcher.DIRECT,
+        nodes: int = 1,
+        procs: int = 1,
+        hyperparameters: Mapping[str, Scalar] | None = None,
+        metrics: tuple[Metric, ...] = (),
+        channels: tuple[Channel, ...] = (),
+        launcher_args: tuple[str, ...] = (),
+        mpi: str = Mpi.AUTO,
+        interface: str = "Auto",
+        network_check: bool = False,
+    ) -> Plan:
+        """The job that `start` starts agents for."""
+        self.plan = Plan(
+            version=schema.VERSION,
+            namespace="default",
+            job="digits",
+            job_uid=JOB,
+            nodes=nodes,
+            procs_per_node=procs,
+            launcher=launcher,
+            launcher_args=launcher_args,
+            command=command,
+            hyperparameters=hyperparameters or {},
+            channels=channels,
+            metrics=metrics,
+            interface=interface,
+            collector_url=self.collector.url,
+            collector_ca=self.collector.authority,
+            mpi=mpi,
+            network_check=network_check,
+        )
+        return self.plan
+
+    def script(self, text: str, name: str = "train.py") -> str:
+        """Write a script; its path."""
+        path = self.folder / name
+        path.write_text(text)
+        return str(path)
+
+    def start_agent(
+        self,
+        node: int = 0,
+        environment: Mapping[str, str] | None = None,
+        lifeline: int | None = None,
+        hosts: Path | None = None,
+        options: tuple[str, ...] = (),
+    ) -> subprocess.Popen[bytes]:
+        """Start a node's agent."""
+        assert self.plan is not None
+        home = self.short / str(node)
+        home.mkdir(mode=0o700, exist_ok=True)
+        self.write_plan(node, self.plan)
+        (home / "token").write_text(f"token-{node}\n")
+        command = [
+            *self.within.get(node, ()),
+            self.python,
+            "-I",
+            str(self.archive),
+            "node",
+            "--plan",
+            str(home / "plan.json"),
+        ]
+        command += ["--node", str(node), "--replacement", "1", "--token", str(home / "token")]
+        command += [
+            "--root",
+            str(self.root(node)),
+            "--run",
+            str(home),
+            "--termination-log",
+            str(self.termination(node)),
+        ]
+        command += options
+        if lifeline is not None:
+            command += ["--lifeline", str(lifeline)]
+        if hosts is not None:
+            command += ["--hosts", str(hosts)]
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        with self.log_path(node).open("wb") as log:
+            self.agents[node] = subprocess.Popen(
+                command,
+                env={**os.environ, "PATH": path, **(environment or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                start_new_session=True,
+                pass_fds=() if lifeline is None else (lifeline,),
+            )
+        return self.agents[node]
+
+    def write_plan(self, node: int, plan: Plan) -> None:
+        """Put a plan where the node's agent reads it."""
+        path = self.short / str(node) / "plan.json"
+        path.with_suffix(".new").write_bytes(wire.encode(plan))
+        path.with_suffix(".new").replace(path)
+
+    def launch(self, attempt: int = 1, environment: Mapping[str, str] | None = None) -> None:
+        """Start all agents and, once all are ready, their ranks. Those of an MPI job are nodes of their own name."""
+        assert self.plan is not None
+        hosts = self._hosts() if self.plan.launcher == Launcher.MPI else None
+        for node in range(self.plan.nodes):
+            self.start_agent(node, environment, hosts=hosts)
+        for node in range(self.plan.nodes):
+            self.wait(node, lambda report: report.phase == AgentPhase.READY)
+        self.send(CommandKind.START, attempt)
+
+    def send(self, kind: str, attempt: int = 1, grace: float = 0.0, leader_term: int = 1) -> None:
+        """Give all agents a command."""
+        assert self.plan is not None
+        peers: tuple[Peer, ...] = ()
+        if kind == CommandKind.START:
+            reports = [self.wait(node, lambda report: report.port is not None) for node in range(self.plan.nodes)]
+            peers = meet(facts_of(reports))
+        is_called = kind == CommandKind.START and self.plan.launcher == Launcher.MPI
+        credentials = derive(self.seed, JOB, attempt) if is_called else None
+        for node in range(self.plan.nodes):
+            self.collector.command(node, Command(leader_term, JOB, attempt, kind, peers, grace, credentials))
+
+    def wait(self, node: int, condition: Callable[[Report], bool], patience: float = PATIENCE) -> Report:
+        """The first report of a node, from the newest one so far on, for which `condition` holds."""
+        return self.collector.wait(node, condition, patience, lambda: self.log(node))
+
+    def wait_said(self, node: int, text: str, times: int) -> None:
+        """Wait until a node's ranks have written something so many times."""
+        self.wait(node, lambda _: self.log(node).count(text) >= times)
+
+    def wait_ended(self, node: int = 0, patience: float = PATIENCE) -> Report:
+        """The report that nothing of the attempt is left on a node."""
+        return self.wait(node, lambda report: report.phase == AgentPhase.ENDED, patience)
+
+    def leave(self, node: int = 0) -> int:
+        """Tell all agents to leave; one's exit code."""
+        self.send(CommandKind.EXIT, 99)
+        return self.agents[node].wait(timeout=PATIENCE)
+
+    def log(self, node: int = 0) -> str:
+        """What an agent wrote so far."""
+        return self.log_path(node).read_text()
+
+    def _hosts(self) -> Path:
+        assert self.plan is not None
+        path = self.short / "hosts"
+        path.write_text(hosts_file(JOB, self.plan.job, self.plan.nodes, "127.0.0.1 localhost\n"))
+        return path
+
+    def log_path(self, node: int) -> Path:
+        return self.folder / f"node-{node}.log"
+
+    def root(self, node: int) -> Path:
+        return self.folder / f"root-{node}"
+
+    def termination(self, node: int) -> Path:
+        return self.folder / f"termination-{node}.json"
+
+
+def facts_of(reports: Sequence[Report]) -> tuple[NodeFacts, ...]:
+    """What the operator knows of nodes that said this."""
+    process = ProcessFacts(ProcessState.RUNNING)
+    return tuple(NodeFacts(one.node, f"digits-{one.node}", process, AgentFacts(one, 0.0)) for one in reports)
+
+
+def terminate(agent: subprocess.Popen[bytes]) -> None:
+    """What Kubernetes does to a pod."""
+    agent.send_signal(signal.SIGTERM)

@@ -1,0 +1,57 @@
+"""Runs the scripts of training/examples as their users do."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "training" / "examples"
+BIN = Path(sys.executable).parent
+
+RUN_SECONDS = 240
+"""A machine that is busy with other tests needs many times what an idle one does."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A command's end."""
+
+    exit_code: int
+    output: str  # standard output
+    messages: str  # standard error
+
+    def losses(self) -> list[float]:
+        """The losses that were printed, in their order."""
+        words = self.output.split()
+        return [float(word.removeprefix("loss=")) for word in words if word.startswith("loss=")]
+
+
+def clean_environment() -> dict[str, str]:
+    """This process' environment without anything that a script could take for its rank or its data."""
+    foreign = ("SM_", "PET_", "MUSTER_", "RANK", "LOCAL_", "WORLD_SIZE", "MASTER_", "GLOO_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    # Tests share the machine's cores, and these models are too small for threads.
+    return environment | {"OMP_NUM_THREADS": "1"}
+
+
+def start(command: list[str], variables: dict[str, str], directory: Path = ROOT) -> subprocess.Popen[str]:
+    environment = clean_environment() | variables
+    return subprocess.Popen(
+        command, cwd=directory, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> Finished:
+    try:
+        output, messages = process.communicate(timeout=RUN_SECONDS)
+    finally:
+        process.kill()
+    return Finished(process.returncode, output, messages)
+
+
+def torchrun(ranks: int, example: str, arguments: list[str], variables: dict[str, str]) -> Finished:
+    """Run an example on `ranks` ranks of one node."""
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+    return finish(start([*launcher, str(EXAMPLES / example / "train.py"), *arguments], variables))

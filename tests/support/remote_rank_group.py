@@ -1,0 +1,173 @@
+"""Two nodes' ends of the calls between agents, in one process and one loop, for tests."""
+
+import os
+import secrets
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from muster.collector.trust.rank_group_credentials import SEED_BYTES, derive
+from muster_worker.agent.log import Log
+from muster_worker.contract.schema import VERSION, Credentials, Launcher, Peer, Plan
+from muster_worker.launchers.environment import Place
+from muster_worker.machine import processes
+from muster_worker.network.library_interfaces import Network
+from muster_worker.network.port import hold_port
+from muster_worker.remote.calls import Calls
+from muster_worker.remote.program import program
+from muster_worker.sagemaker.container import Host
+
+JOB = "7a1f0000-0000-4000-8000-000000000001"
+PATIENCE = 30.0
+
+
+@dataclass(frozen=True)
+class Called:
+    """A program in ssh's place that runs, and the files that its outputs go to."""
+
+    pid: int
+    out: Path
+    err: Path
+
+
+class RemoteRankGroup:
+    """Node 0 and node 1 of a job, both here; what is wanted of either runs in this process' loop."""
+
+    def __init__(self, archive: Path) -> None:
+        self.selector = selectors.DefaultSelector()
+        self.folder = Path(tempfile.mkdtemp(prefix="muster-test-"))
+        self.seed = secrets.token_bytes(SEED_BYTES)
+        self.ports = [hold_port(), hold_port()]
+        self.peers = tuple(Peer(node, "127.0.0.1", port.getsockname()[1]) for node, port in enumerate(self.ports))
+        self._log_reader, self._log_writer = os.pipe()
+        self._log = Log(self._log_writer)
+        self._called = 0
+        self.connections: list[socket.socket] = []  # closed in the end
+        self.ends: dict[int, processes.Ended] = {}
+        processes.adopt_orphans()
+        self._archive = archive
+        self.calls = [self._join(node) for node in range(2)]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        while processes.signal_all(processes.descendants(), signal.SIGKILL):
+            processes.reap()
+        for calls in self.calls:
+            calls.close()
+        for connection in self.connections:
+            connection.close()
+        for port in self.ports:
+            port.close()
+        self.selector.close()
+        self._log.flush(1.0)
+        for descriptor in (self._log_reader, self._log_writer):
+            os.close(descriptor)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def credentials(self, job: str = JOB, attempt: int = 1) -> Credentials:
+        return derive(self.seed, job, attempt)
+
+    def call(self, *arguments: str) -> Called:
+        """Start node 0's program, as its mpirun would."""
+        self._called += 1
+        outputs = [self.folder / f"{self._called}.{name}" for name in ("out", "err")]
+        with outputs[0].open("wb") as out, outputs[1].open("wb") as err:
+            process = subprocess.Popen(
+                [program(str(self.folder / "0")), *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err
+            )
+        process.returncode = 0  # this process' loop reaps it
+        return Called(process.pid, *outputs)
+
+    def ended(self, called: Called) -> int:
+        """Let the call come to its end; its exit code."""
+        self.turn_until(lambda: called.pid in self.ends)
+        return self.ends[called.pid].exit_code
+
+    def turn(self, seconds: float = 0.02) -> None:
+        """One turn of the loop."""
+        for key, _ in self.selector.select(seconds):
+            key.data()
+        for end in processes.reap():
+            if not any(calls.on_reaped(end) for calls in self.calls):
+                self.ends[end.pid] = end
+        for calls in self.calls:
+            calls.step()
+
+    def turn_until(self, condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
+        """Turns until `condition` holds."""
+        until = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < until, f"waited in vain; the log says: {self.log()}"
+            self.turn()
+
+    def log(self) -> str:
+        """What the agents have said so far."""
+        self._log.flush(1.0)
+        os.set_blocking(self._log_reader, False)
+        try:
+            return os.read(self._log_reader, 1 << 16).decode()
+        except BlockingIOError:
+            return ""
+
+    def stranger(self, address: str = "127.0.0.1") -> socket.socket:
+        """A connection to node 1's port by who knows nothing else, from this address."""
+        connection = socket.create_connection(("127.0.0.1", self.peers[1].port), source_address=(address, 0))
+        self.connections.append(connection)
+        return connection
+
+    def listen_again(self) -> None:
+        """Node 1 listens after all, on its announced port."""
+        port = socket.socket()
+        port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        port.bind(("127.0.0.1", self.peers[1].port))
+        self.ports[1] = port
+        self.calls.append(self._join(1))
+
+    def _join(self, node: int) -> Calls:
+        run = self.folder / str(node)
+        run.mkdir(mode=0o700, exist_ok=True)
+        environment = {"PATH": os.environ["PATH"], "NODE": str(node)}
+        place = self._place(node, run)
+        return Calls(place, self.credentials(), self.ports[node], environment, selector=self.selector, log=self._log)
+
+    def _place(self, node: int, run: Path) -> Place:
+        plan = Plan(
+            version=VERSION,
+            namespace="default",
+            job="digits",
+            job_uid=JOB,
+            nodes=2,
+            procs_per_node=2,
+            launcher=Launcher.MPI,
+            launcher_args=(),
+            command=("true",),
+            hyperparameters={},
+            channels=(),
+            metrics=(),
+            interface="Auto",
+            collector_url="https://127.0.0.1:1",
+            collector_ca="",
+        )
+        return Place(
+            plan=plan,
+            node=node,
+            peers=self.peers,
+            network=Network("lo", "127.0.0.1"),
+            host=Host(2, 0, "local", "lo", "/"),
+            root="/opt/ml",
+            run=str(run),
+            socket=str(run / "1.sock"),
+            archive=str(self._archive),
+            python=sys.executable,
+        )

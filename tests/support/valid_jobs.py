@@ -1,0 +1,15 @@
+"""Jobs of a spec as in YAML, for tests of what takes them."""
+
+from collections.abc import Mapping
+
+from muster.api import names
+from muster.api.document import JSON, Document
+from muster.api.spec.job import Job
+from muster.api.validation.validate import validate
+
+
+def job_of(name: str, spec: Mapping[str, JSON]) -> Job:
+    """`job_of("vit", {"nodes": 2, ...})`. Raises `InvalidResource`."""
+    return validate(
+        Document({"apiVersion": names.API_VERSION, "kind": names.KIND, "metadata": {"name": name}, "spec": dict(spec)})
+    )

@@ -1,0 +1,106 @@
+"""A pytest plug-in: each run has a temporary folder of its own, where nothing may be left.
+
+Programs that a test kills leave files where TMPDIR names. A run takes its folder away in the end, so that the machine's
+keeps nothing of them; a test that kills such programs on purpose says so by `may_leave_temporary_files`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from outcomes import RECORDER, Outcome, Recorder
+
+OF_PYTEST = "t"
+"""Where `tmp_path` is; pytest has it emptied itself. The names are short because sockets' paths have to be."""
+
+CACHES = ("torchinductor_",)
+"""What programs keep there for their next start, under one name for all."""
+
+FOLDER = pytest.StashKey[Path]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the folder: a worker's lies in that of the process that started it."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is None:
+        folder = Path(tempfile.mkdtemp(prefix="m-"))
+        if config.option.basetemp is None:
+            config.option.basetemp = folder / OF_PYTEST
+    else:
+        folder = Path(os.environ["TMPDIR"], worker)
+        folder.mkdir()
+    config.stash[FOLDER] = folder
+    use(folder)
+
+
+def use(folder: Path) -> None:
+    """Let this process and those that it starts put their temporary files there."""
+    os.environ["TMPDIR"] = str(folder)
+    tempfile.tempdir = None
+
+
+def left_in(folder: Path) -> list[str]:
+    """What is in a folder, but what pytest itself has there, caches, and what the Kubernetes client removes at exit."""
+    names = {entry.name for entry in folder.iterdir()} - {OF_PYTEST} - of_kubernetes()
+    return sorted(name for name in names if not name.startswith(CACHES))
+
+
+def of_kubernetes() -> set[str]:
+    """The keys and certificates of kubeconfigs: the client's library writes them to files, and removes them at exit."""
+    library = sys.modules.get("kubernetes.aio.config.kube_config")
+    return {Path(path).name for path in getattr(library, "_temp_files", {}).values()}
+
+
+@pytest.fixture(autouse=True)
+def leaves_no_temporary_files(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that leaves files in the temporary folder."""
+    folder = request.config.stash[FOLDER]
+    before = left_in(folder)
+    yield
+    left = [name for name in left_in(folder) if name not in before]
+    assert not left, f"left in the temporary folder: {', '.join(left)}"
+
+
+@pytest.fixture
+def may_leave_temporary_files(
+    leaves_no_temporary_files: None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Give a test that kills programs a temporary folder of its own, which goes with all that they left there."""
+    del leaves_no_temporary_files  # it looks when this folder has gone
+    own = Path(tempfile.mkdtemp(prefix="k-", dir=request.config.stash[FOLDER]))
+    monkeypatch.setenv("TMPDIR", str(own))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    yield
+    shutil.rmtree(own)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run that has left files in its temporary folder after its last test."""
+    if hasattr(session.config, "workerinput"):
+        return
+    folder = session.config.stash[FOLDER]
+    workers = [entry for entry in folder.glob("gw*") if entry.is_dir()]
+    left = [name for each in (folder, *workers) for name in left_in(each) if folder / name not in workers]
+    if left:
+        why = f"left in the temporary folder: {', '.join(left)}"
+        if session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        recorder = session.config.pluginmanager.get_plugin(RECORDER)
+        if isinstance(recorder, Recorder):
+            recorder.write(Outcome("the whole run", passed=False, error=(why,)))
+        sys.stdout.write(f"\n{why}\n")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Take the folder away."""
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(config.stash[FOLDER], ignore_errors=True)

@@ -1,0 +1,166 @@
+"""Names, labels, owners: what makes an object a job's child, and what else it has besides pods."""
+
+import base64
+import re
+
+import pytest
+
+from muster.api.document import JSON
+from muster.api.field_problems import InvalidResource
+from muster.api.json_fields import mapping
+from muster.api.spec.job import Metadata
+from muster.objects.kubernetes.names import children_name, pod_name
+from muster.render.agent_plan import render_plan
+from muster.render.kubernetes.devices import with_procs
+from muster.render.kubernetes.render import config_map, service
+from muster.render.kubernetes.spec_hash import spec_hash
+from muster_worker.contract import wire
+from muster_worker.contract.schema import Plan
+from unit.render.kubernetes.cluster_jobs import SETTING, UID, cluster_job, labels, pod_spec, rendered, with_trainer
+
+OWNER = {
+    "apiVersion": "muster.dev/v1alpha1",
+    "kind": "DistributedTrainingJob",
+    "name": "vit",
+    "uid": UID,
+    "controller": True,
+    "blockOwnerDeletion": False,
+}
+
+
+def test_every_child_belongs_to_the_job() -> None:
+    job = cluster_job(procsPerNode=1)
+    plan = render_plan(job, SETTING.collector_url, "PEM")
+    for child in (rendered(job), service(job), config_map(job, plan, b"agent")):
+        metadata = mapping(child["metadata"])
+        assert metadata["ownerReferences"] == [OWNER]
+        assert metadata["namespace"] == "team"
+        assert labels(child)["muster.dev/job-uid"] == UID
+
+
+def test_names_and_labels_are_within_kubernetes_limits() -> None:
+    job = cluster_job(nodes=10000)
+    job = job.model_copy(update={"metadata": Metadata(name="a" * 40, namespace="b" * 63, uid=UID)})
+    result = rendered(job, 9999, 99999)
+    metadata, spec = mapping(result["metadata"]), mapping(result["spec"])
+    for name in (metadata["name"], spec["hostname"], spec["subdomain"]):
+        assert re.fullmatch(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", str(name))
+    for value in labels(result).values():
+        assert re.fullmatch(r"[a-zA-Z0-9]([-a-zA-Z0-9_.]{0,61}[a-zA-Z0-9])?", str(value))
+    assert metadata["name"] == pod_name("a" * 40, 9999, 99999)
+    assert spec["subdomain"] == children_name("a" * 40) == mapping(service(job)["metadata"])["name"]
+
+
+def test_no_two_pods_share_a_name() -> None:
+    numbers = range(12)
+    names = {
+        pod_name(job, node, replacement) for job in ("a", "a-1", "a-1-1") for node in numbers for replacement in numbers
+    }
+    assert len(names) == 3 * 12 * 12
+
+
+def test_the_service_names_nodes_that_are_not_ready() -> None:
+    spec = mapping(service(cluster_job())["spec"])
+    assert spec == {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": {"muster.dev/job-uid": UID},
+    }
+
+
+def test_the_config_map_holds_the_plan_and_the_agent() -> None:
+    plan = render_plan(cluster_job(procsPerNode=4), SETTING.collector_url, "PEM")
+    result = config_map(cluster_job(), plan, b"agent")
+    assert wire.decode(Plan, str(mapping(result["data"])["plan.json"]).encode()) == plan
+    assert base64.b64decode(str(mapping(result["binaryData"])["agent.pyz"])) == b"agent"
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({}, 1),
+        ({"cpu": 8}, 1),
+        ({"nvidia.com/gpu": 8}, 8),
+        ({"nvidia.com/gpu": "4"}, 4),
+        ({"nvidia.com/gpu": 0}, 1),
+        ({"amd.com/gpu": 2}, 2),
+        ({"aws.amazon.com/neuroncore": 32}, 32),
+    ],
+)
+def test_auto_is_one_rank_a_device(limits: JSON, expected: int) -> None:
+    assert with_procs(cluster_job(resources={"limits": limits})).spec.procs_per_node == expected
+
+
+def test_the_template_s_devices_count_too() -> None:
+    job = cluster_job(template=with_trainer(resources={"limits": {"nvidia.com/gpu": 2}}))
+    assert with_procs(job).spec.procs_per_node == 2
+
+
+def test_a_number_that_is_set_stays() -> None:
+    job = cluster_job(procsPerNode=3, resources={"limits": {"nvidia.com/gpu": 8}})
+    assert with_procs(job).spec.procs_per_node == 3
+
+
+def test_nodes_with_different_devices_need_a_number() -> None:
+    other = with_trainer(resources={"limits": {"nvidia.com/gpu": 4}})
+    job = cluster_job(
+        nodes=4, resources={"limits": {"nvidia.com/gpu": 8}}, nodeOverrides=[{"nodes": "2-3", "template": other}]
+    )
+    said = r"spec\.procsPerNode: found Auto, and node 0 has devices for 8 ranks, node 2 for 4; set it"
+    with pytest.raises(InvalidResource, match=said):
+        with_procs(job)
+
+
+def test_devices_are_counted_in_whole_numbers() -> None:
+    with pytest.raises(InvalidResource, match=r'"500m" as limit of nvidia\.com/gpu'):
+        with_procs(cluster_job(resources={"limits": {"nvidia.com/gpu": "500m"}}))
+
+
+def test_the_spec_s_hash_is_the_same_on_every_machine() -> None:
+    assert spec_hash(cluster_job()) == "65430b6d23135339"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"suspend": True},
+        {"startupTimeoutSeconds": 5},
+        {"activeDeadlineSeconds": 5},
+        {"cleanPodPolicy": "All"},
+        {"env": []},
+        {"procsPerNode": "Auto"},
+        {"procsPerNode": 1},  # what Auto stands for here
+    ],
+)
+def test_what_does_not_shape_pods_leaves_the_hash(change: dict[str, JSON]) -> None:
+    assert spec_hash(cluster_job(**change)) == spec_hash(cluster_job())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"nodes": 3},
+        {"procsPerNode": 2},
+        {"image": "other"},
+        {"env": [{"name": "A", "value": "1"}]},
+        {"template": {"spec": {"hostNetwork": True}}},
+        {"nodeOverrides": [{"nodes": "1", "template": {}}]},
+        {"hyperparameters": {"lr": 1}},
+        {"metrics": [{"name": "loss", "regex": "(.)"}]},
+        {"checkpoint": {}},
+    ],
+)
+def test_what_shapes_pods_or_their_plan_changes_the_hash(change: dict[str, JSON]) -> None:
+    assert spec_hash(cluster_job(**change)) != spec_hash(cluster_job())
+
+
+def test_a_pod_carries_the_hash() -> None:
+    metadata = mapping(rendered(cluster_job())["metadata"])
+    assert mapping(metadata["annotations"])["muster.dev/spec-hash"] == spec_hash(cluster_job())
+
+
+def test_a_template_s_volumes_do_not_touch_the_job_s_own_object() -> None:
+    job = cluster_job(template={"spec": {"volumes": [{"name": "a", "emptyDir": {}}]}})
+    before = job.model_dump_json()
+    pod_spec(job)
+    assert job.model_dump_json() == before

@@ -1,0 +1,42 @@
+"""A job that fills its log takes its time from itself, not from the other jobs."""
+
+from __future__ import annotations
+
+import asyncio
+
+from muster.backends.sagemaker.log_follower import SLICE_LINES, SLICE_SECONDS, LogFollower
+from muster.backends.sagemaker.rank_news import LogSource
+from muster.clients.aws.job_logs import LogEvent, Mark
+from muster.objects.aws.place import Place
+from support import virtual_time
+from unit.core.builders import job
+
+SLICES = 40
+
+
+class Flood:
+    """A log that is full of lines which may be a rank's, and has more whenever it is asked."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    async def news(self, _: str, __: str, mark: Mark) -> tuple[list[LogEvent], Mark]:
+        self.looks += 1
+        return [LogEvent("vit-1/algo-1-1", 1.0, "[muster] {}")] * SLICES * SLICE_LINES, Mark(mark.since, "more")
+
+    async def tails(self, _: str) -> list[LogEvent]:
+        return []
+
+
+def test_others_have_their_turn_while_a_full_log_is_read() -> None:
+    async def run() -> None:
+        flood = Flood()
+        follower = LogFollower(lambda _: flood)
+        follower.follow(LogSource(job(), 1, "vit-1", Place("us-west-2"), is_over=False), lambda: None)
+        await asyncio.sleep((SLICES - 1.5) * SLICE_SECONDS)
+        assert flood.looks == 1
+        await asyncio.sleep(2 * SLICE_SECONDS)
+        assert flood.looks == 2
+        await follower.close()
+
+    virtual_time.run(run())

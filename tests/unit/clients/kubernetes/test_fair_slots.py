@@ -1,0 +1,124 @@
+"""Slots are shared: a key that wants many doesn't delay one that wants one."""
+
+import asyncio
+from collections import Counter
+from contextlib import suppress
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.clients.kubernetes.fair_slots import FairSlots
+from support import virtual_time
+
+TOTAL = 64
+
+
+class Users:
+    """Those who hold a slot for a second each, again and again."""
+
+    def __init__(self, slots: FairSlots) -> None:
+        self.slots = slots
+        self.held: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()
+        self.waits: dict[str, list[float]] = {}
+
+    async def use(self, key: str, seconds: float = 1.0) -> None:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        async with self.slots.slot(key):
+            self.waits.setdefault(key, []).append(clock() - began)
+            self.held[key] += 1
+            self.most[key] = max(self.most[key], self.held[key])
+            await asyncio.sleep(seconds)
+            self.held[key] -= 1
+
+
+def test_one_alone_gets_three_quarters_and_a_newcomer_waits_for_nothing() -> None:
+    async def main() -> Users:
+        users = Users(FairSlots(TOTAL))
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(1000):
+                tasks.create_task(users.use("evil"))
+            await asyncio.sleep(0.5)
+            tasks.create_task(users.use("victim"))
+        return users
+
+    users = virtual_time.run(main())
+    assert users.most["evil"] == TOTAL * 3 // 4
+    assert users.waits["victim"] == [0.0]
+
+
+def test_many_that_want_much_leave_some_to_the_next() -> None:
+    async def main() -> tuple[Users, list[int]]:
+        users = Users(FairSlots(TOTAL))
+        async with asyncio.TaskGroup() as tasks:
+            for namespace in range(10):
+                for _ in range(200):
+                    tasks.create_task(users.use(f"evil-{namespace}"))
+            await asyncio.sleep(7.5)
+            served = [len(waits) for waits in users.waits.values()]
+            tasks.create_task(users.use("victim"))
+        return users, served
+
+    users, served = virtual_time.run(main())
+    assert users.waits["victim"] == [0.0]
+    # The first key had most of them for the first second, and no more than the others after it.
+    assert len(served) == 10
+    assert min(served) >= 7 * TOTAL // 10 - 7
+
+
+def test_those_who_give_up_waiting_take_no_slot_along() -> None:
+    async def main() -> Users:
+        users = Users(FairSlots(1))
+        first = asyncio.create_task(users.use("a"))
+        await asyncio.sleep(0.5)
+        waiting = [asyncio.create_task(users.use(key)) for key in ("b", "a", "b")]
+        await asyncio.sleep(0)
+        for task in waiting[:2]:
+            task.cancel()
+        await asyncio.gather(first, *waiting, return_exceptions=True)
+        # Granted and given up in the same step of the loop.
+        holder = asyncio.create_task(users.use("a", 0.0))
+        late = asyncio.create_task(users.use("b"))
+        await holder
+        late.cancel()
+        with suppress(asyncio.CancelledError):
+            await late
+        # Given up, and passed over before it knows: of one key alone, and among others.
+        for others in ((), ("b", "a")):
+            holder = asyncio.create_task(users.use("a", 1.0))
+            await asyncio.sleep(0.5)
+            given_up = asyncio.create_task(users.use("a"))
+            waiting = [asyncio.create_task(users.use(key)) for key in others]
+            asyncio.get_running_loop().call_later(0.5, given_up.cancel)
+            await asyncio.gather(holder, given_up, *waiting, return_exceptions=True)
+        async with asyncio.timeout(5):
+            await users.use("c")
+        return users
+
+    users = virtual_time.run(main())
+    assert users.waits["c"] == [0.0]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.integers(0, 4)), max_size=40))
+def test_no_slot_is_lost_when_requests_are_cancelled(users: list[tuple[str, int, int]]) -> None:
+    """Each comes at once, holds its slot for so many seconds, and is cancelled after so many."""
+
+    async def main() -> None:
+        slots = FairSlots(2)
+        crowd = Users(slots)
+
+        async def one(key: str, holds: int, patience: int) -> None:
+            task = asyncio.create_task(crowd.use(key, holds))
+            await asyncio.sleep(patience)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+        async with asyncio.timeout(1000):
+            await asyncio.gather(*(one(*user) for user in users))
+            # Both are free again: two find them at once.
+            async with slots.slot("x"), slots.slot("y"):
+                pass
+
+    virtual_time.run(main())

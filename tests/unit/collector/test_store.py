@@ -1,0 +1,165 @@
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from muster.collector.directory import Member
+from muster.collector.store import RankStore, UnknownJob
+from muster.core.reports.check import Implausible
+from muster_worker.contract.schema import Command, CommandKind
+from unit.core.reports.rank_reports import SHAPE, T0, UID, report, running
+
+MEMBER = Member(UID, 0, 0)
+
+
+def registered() -> RankStore:
+    store = RankStore()
+    store.register(SHAPE)
+    return store
+
+
+def test_an_implausible_report_changes_nothing() -> None:
+    store = registered()
+    store.record(MEMBER, report(1, running(0)), T0)
+    before = store.agent(UID, 0)
+    store.changed(UID).clear()
+
+    with pytest.raises(Implausible):
+        store.record(MEMBER, report(2, running(5)), T0)
+
+    assert store.agent(UID, 0) == before
+    assert not store.changed(UID).is_set()
+
+
+def test_the_same_report_again_is_no_news() -> None:
+    store = registered()
+    store.record(MEMBER, report(1, running(0)), T0)
+    store.changed(UID).clear()
+
+    store.record(MEMBER, report(1, running(0)), T0)
+
+    assert not store.changed(UID).is_set()
+
+
+def test_registering_again_keeps_what_is_known_unless_the_shape_changed() -> None:
+    store = registered()
+    store.record(MEMBER, report(1, running(0)), T0)
+
+    store.register(SHAPE)
+    assert store.agent(UID, 0) is not None
+    assert store.agents() == 3
+
+    store.register(replace(SHAPE, nodes=2))
+    assert store.agent(UID, 0) is None
+    assert store.agents() == 2
+
+
+def test_a_job_that_is_forgotten_is_unknown() -> None:
+    store = registered()
+    store.record(MEMBER, report(1), T0)
+    store.forget(UID)
+    store.forget(UID)
+
+    assert store.agent(UID, 0) is None
+    with pytest.raises(UnknownJob):
+        store.record(MEMBER, report(2), T0)
+    with pytest.raises(UnknownJob):
+        store.send(UID, 0, Command(0, UID, 1, CommandKind.START))
+
+
+async def test_who_waits_for_a_command_of_a_forgotten_job_is_let_go() -> None:
+    store = registered()
+    waiting = asyncio.create_task(store.next_command(UID, 0, None))
+    await asyncio.sleep(0)
+
+    store.forget(UID)
+
+    with pytest.raises(UnknownJob):
+        await waiting
+
+
+async def test_a_new_pod_of_a_node_inherits_nothing_of_the_old_one() -> None:
+    store = registered()
+    store.record(MEMBER, report(1, running(0)), T0)
+    leave = Command(0, UID, 1, CommandKind.EXIT)
+    store.send(UID, 0, leave)
+    store.send(UID, 1, leave)
+    of_the_old_pod = asyncio.create_task(store.next_command(UID, 0, leave.order))
+    await asyncio.sleep(0)
+
+    store.replace(UID, 0)
+    start = Command(0, UID, 1, CommandKind.START)
+    store.send(UID, 0, start)
+
+    assert store.agent(UID, 0) is None
+    assert store.command(UID, 0, None) == start
+    assert store.command(UID, 1, None) == leave
+    with pytest.raises(UnknownJob):
+        await of_the_old_pod
+
+
+def test_replacing_a_pod_of_a_job_that_is_not_there_changes_nothing() -> None:
+    store = RankStore()
+
+    store.replace(UID, 0)
+
+    assert store.agents() == 0
+
+
+async def test_who_follows_a_job_goes_on_when_it_is_scaled() -> None:
+    store = registered()
+    store.record(MEMBER, report(1, running(0)), T0)
+    changed = store.changed(UID)
+    of_the_third_node = asyncio.create_task(store.next_command(UID, 2, None))
+    await asyncio.sleep(0)
+
+    store.register(replace(SHAPE, nodes=2))
+
+    with pytest.raises(UnknownJob):
+        await of_the_third_node
+    with pytest.raises(UnknownJob, match="no such node"):
+        await store.next_command(UID, 2, None)
+    changed.clear()
+    store.record(MEMBER, report(1, running(0)), T0)
+    assert store.changed(UID) is changed
+    assert changed.is_set()
+
+
+def test_nothing_is_left_of_a_cleared_store() -> None:
+    store = registered()
+    store.record(MEMBER, report(1, running(0)), T0)
+
+    store.clear()
+    assert store.agents() == 0
+
+    store.register(SHAPE)
+    assert store.agent(UID, 0) is None
+
+
+async def test_a_command_not_above_the_requested_one_wakes_no_waiter() -> None:
+    store = registered()
+    waiting = asyncio.create_task(store.next_command(UID, 0, (0, 1, 1)))
+    await asyncio.sleep(0)
+    store.send(UID, 0, Command(0, UID, 1, CommandKind.START))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+
+    kill = Command(0, UID, 1, CommandKind.KILL)
+    store.send(UID, 0, kill)
+
+    assert await waiting == kill
+
+
+def test_another_jobs_command_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="another job"):
+        registered().send(UID, 0, Command(0, "other", 1, CommandKind.START))
+
+
+def test_a_node_that_is_not_there_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="nodes 0 to 2"):
+        registered().send(UID, 3, Command(0, UID, 1, CommandKind.START))
+
+
+def test_a_report_of_another_pod_is_a_mistake_of_the_caller() -> None:
+    with pytest.raises(ValueError, match="does not belong to the pod"):
+        registered().record(Member(UID, 1, 0), report(1), T0)

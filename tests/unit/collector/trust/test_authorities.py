@@ -1,0 +1,131 @@
+import json
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muster.collector.trust.authorities import (
+    AUTHORITY_SECONDS,
+    SERVING_SECONDS,
+    SPREAD_SECONDS,
+    bundle,
+    from_text,
+    rotate,
+    signer,
+    to_text,
+)
+from muster.collector.trust.certificate import Authority, make_authority, sign
+from unit.collector.trust.test_certificate import shake_hands
+
+DAY = 24 * 3600.0
+T0 = 1_700_000_000.0
+
+
+def make(now: float, lifetime: float) -> Authority:
+    return Authority(f"<{now}>", "key", now, now + lifetime)
+
+
+def made(*days: float) -> tuple[Authority, ...]:
+    return tuple(make(T0 + day * DAY, AUTHORITY_SECONDS) for day in days)
+
+
+@pytest.mark.parametrize(
+    ("known", "day", "expected"),
+    [
+        pytest.param((), 0, (0,), id="the first"),
+        pytest.param((0,), 239, (0,), id="young enough"),
+        pytest.param((0,), 240, (0, 240), id="a third of its life is left"),
+        pytest.param((0, 240), 241, (0, 240), id="its successor is there"),
+        pytest.param((240, 0), 360, (240,), id="an expired one goes"),
+        pytest.param((0,), 400, (400,), id="all expired"),
+    ],
+)
+def test_a_successor_comes_in_time(known: tuple[float, ...], day: float, expected: tuple[float, ...]) -> None:
+    assert rotate(made(*known), T0 + day * DAY, make) == made(*expected)
+
+
+@pytest.mark.parametrize(
+    ("known", "day", "expected"),
+    [
+        pytest.param((0,), 0, 0, id="there is no other"),
+        pytest.param((0, 240), 240.9, 0, id="not every agent has heard of it"),
+        pytest.param((0, 240), 241, 240, id="announced for a day"),
+    ],
+)
+def test_a_new_one_signs_once_it_is_known(known: tuple[float, ...], day: float, expected: float) -> None:
+    (chosen,) = made(expected)
+
+    assert signer(made(*known), T0 + day * DAY) == chosen
+
+
+@given(st.lists(st.floats(0.0, 30.0), min_size=1, max_size=100))
+def test_an_agent_with_a_day_old_bundle_trusts_the_signer_at_any_time(pauses: list[float]) -> None:
+    """Rotated at any moments, at most 30 days apart."""
+    now = T0
+    allowed: tuple[Authority, ...] = ()
+    heard: list[tuple[float, str]] = []
+    for pause in pauses:
+        now += pause * DAY
+        allowed = rotate(allowed, now, make)
+        heard.append((now, bundle(allowed)))
+        trusted = [text for at, text in heard if at <= now - SPREAD_SECONDS] or [heard[0][1]]
+        chosen = signer(allowed, now)
+        assert chosen.certificate in trusted[-1]
+        assert chosen.expires_at >= now + SERVING_SECONDS
+
+
+def test_what_is_read_is_what_was_written() -> None:
+    current = (make_authority(T0, 60.0), make_authority(T0 + 1.5, 60.0))
+
+    assert from_text(to_text(current)) == current
+    assert from_text(to_text(current[::-1])) == current
+    assert from_text(to_text(())) == ()
+
+
+ONE = make_authority(T0, 60.0)
+OTHER = make_authority(T0, 60.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("[]", "authorities"),
+        ("{}", "authorities"),
+        ('{"authorities": [1]}', r"\[0\]: expected certificate, key, madeAt, expiresAt"),
+        (to_text([ONE]).replace("madeAt", "made"), r"\[0\]: expected certificate"),
+        (to_text([replace(ONE, made_at=True)]), r"\[0\].madeAt: expected float"),
+        (to_text([ONE, replace(ONE, key=OTHER.key)]), r"\[1\]: certificate and key are not a pair"),
+        (to_text([replace(ONE, key="words")]), r"\[0\]: certificate and key are not a pair"),
+        (to_text([replace(ONE, certificate=ONE.key)]), r"\[0\]: certificate and key are not a pair"),
+    ],
+)
+def test_what_is_damaged_is_refused_without_telling_a_key(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem) as refused:
+        from_text(text)
+
+    assert "PRIVATE" not in str(refused.value)
+    assert refused.value.__context__ is None or refused.value.__suppress_context__
+
+
+@settings(max_examples=50)
+@given(st.text())
+def test_no_text_is_more_than_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match="it is not"):
+        from_text(text)
+
+
+def test_an_agent_that_trusts_both_goes_on_when_the_new_one_signs() -> None:
+    now = time.time()
+    old, new = make_authority(now, 3600.0), make_authority(now, 3600.0)
+
+    shake_hands(sign(new, ["localhost"], now, 60.0), bundle((old, new)), "localhost")
+    shake_hands(sign(old, ["localhost"], now, 60.0), bundle((old, new)), "localhost")
+
+
+def test_a_key_is_never_shown() -> None:
+    assert "PRIVATE" not in repr(ONE)
+    assert "PRIVATE" in json.loads(to_text([ONE]))["authorities"][0]["key"]

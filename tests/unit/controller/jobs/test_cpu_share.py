@@ -1,0 +1,28 @@
+"""A waiting job soon gets its turn, and none takes more than its share for long."""
+
+import pytest
+
+from muster.controller.jobs.cpu_share import SAVED_SECONDS, SHARE, CpuShare
+
+
+def test_the_turns_of_a_start_follow_one_another_at_once() -> None:
+    share = CpuShare()
+    assert [share.delay(0.02, float(turn) / 10) for turn in range(20)] == [0.0] * 20
+
+
+@pytest.mark.parametrize("took", [0.01, 0.3, 4.0])
+def test_in_the_long_run_a_job_takes_its_share(took: float) -> None:
+    share, now, used = CpuShare(), 0.0, 0.0
+    while now < 1000.0:
+        now += took
+        used += took
+        now += share.delay(took, now)
+    assert used <= SAVED_SECONDS + SHARE * now + took
+
+
+def test_what_is_saved_is_bounded_and_a_clock_set_back_takes_nothing() -> None:
+    share = CpuShare()
+    share.delay(0.5, 100.0)
+    assert share.delay(SAVED_SECONDS, 1e6) == 0.0
+    assert share.delay(0.0, 0.0) == 0.0
+    assert share.delay(0.1, 0.0) == pytest.approx(0.1 / SHARE)

@@ -1,0 +1,143 @@
+"""Namespaces share the event loop's time: who wants all of it delays another's turns by a bounded time."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from muster.controller.jobs.cpu_time import Metered
+from muster.controller.jobs.processor_queue import ProcessorQueue
+from support import virtual_time
+
+STEP_SECONDS = 0.003
+STEPS = 6
+VICTIM = "victim"
+
+
+class Loop:
+    """An event loop in which whatever is computed takes its time, and nothing else does."""
+
+    def __init__(self) -> None:
+        self.loop = cast("virtual_time.VirtualTimeLoop", asyncio.get_running_loop())
+        self.queue = ProcessorQueue(self.loop.time)
+        self.used: Counter[str] = Counter()
+
+    async def turn(self, namespace: str, step_seconds: float) -> None:
+        """Computes, and awaits a response, a few times."""
+        for _ in range(STEPS):
+            self.loop.jump(step_seconds)
+            self.used[namespace] += 1
+            await asyncio.sleep(0)
+
+    async def timed_turn(self, namespace: str, step_seconds: float = STEP_SECONDS) -> float:
+        """How long a turn takes among all others."""
+        began = self.loop.time()
+        await Metered(self.turn(namespace, step_seconds), self.queue, namespace)
+        return self.loop.time() - began
+
+    async def busy_job(self, namespace: str, step_seconds: float = STEP_SECONDS) -> None:
+        """One turn after the other, without end."""
+        while True:
+            await self.timed_turn(namespace, step_seconds)
+
+
+async def beside(jobs: dict[str, int], step_seconds: float, what: Callable[[Loop], asyncio.Future[float]]) -> float:
+    """How long something takes while each namespace has so many busy jobs."""
+    loop = Loop()
+    busy = [
+        asyncio.create_task(loop.busy_job(namespace, step_seconds))
+        for namespace, number in jobs.items()
+        for _ in range(number)
+    ]
+    await asyncio.sleep(2.0)
+    try:
+        return await what(loop)
+    finally:
+        for task in busy:
+            task.cancel()
+        await asyncio.wait(busy)
+
+
+@pytest.mark.parametrize("step_seconds", [STEP_SECONDS, 0.25])
+def test_a_thousand_busy_jobs_of_one_namespace_delay_a_step_of_another_by_one_step(step_seconds: float) -> None:
+    took = virtual_time.run(
+        beside({"evil": 1000}, step_seconds, lambda loop: asyncio.ensure_future(loop.timed_turn(VICTIM)))
+    )
+    # A step of it may be under way, and one more is as far as the newcomer.
+    assert took <= STEPS * (STEP_SECONDS + 2 * step_seconds)
+
+
+def test_ten_such_namespaces_delay_it_by_ten() -> None:
+    jobs = {f"evil-{number}": 100 for number in range(10)}
+    took = virtual_time.run(beside(jobs, STEP_SECONDS, lambda loop: asyncio.ensure_future(loop.timed_turn(VICTIM))))
+    assert took <= STEPS * (len(jobs) + 2) * STEP_SECONDS
+
+
+def test_a_busy_namespace_of_few_jobs_gets_as_much_as_one_of_many() -> None:
+    async def main() -> Counter[str]:
+        loop = Loop()
+        busy = [asyncio.create_task(loop.busy_job("evil")) for _ in range(500)]
+        busy += [asyncio.create_task(loop.busy_job(VICTIM)) for _ in range(2)]
+        await asyncio.sleep(30.0)
+        for task in busy:
+            task.cancel()
+        await asyncio.wait(busy)
+        return loop.used
+
+    used = virtual_time.run(main())
+    assert used[VICTIM] == pytest.approx(used["evil"], rel=0.01)
+
+
+def test_unused_time_is_available_to_all() -> None:
+    async def main() -> tuple[float, Counter[str]]:
+        loop = Loop()
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(100):
+                tasks.create_task(loop.timed_turn("alone"))
+        return loop.loop.time(), loop.used
+
+    took, used = virtual_time.run(main())
+    assert took == pytest.approx(used["alone"] * STEP_SECONDS)
+
+
+def test_the_rest_of_the_loop_goes_on_between_two_steps() -> None:
+    async def main() -> float:
+        loop = Loop()
+        busy = [asyncio.create_task(loop.busy_job("evil")) for _ in range(1000)]
+        longest, before = 0.0, loop.loop.time()
+        for _ in range(500):
+            await asyncio.sleep(0)
+            longest, before = max(longest, loop.loop.time() - before), loop.loop.time()
+        for task in busy:
+            task.cancel()
+        await asyncio.wait(busy)
+        return longest
+
+    assert virtual_time.run(main()) <= STEP_SECONDS * 1.01
+
+
+def test_a_cancelled_waiter_is_cancelled_and_delays_no_other() -> None:
+    async def main() -> list[str]:
+        loop, said = Loop(), list[str]()
+
+        async def work(name: str) -> None:
+            try:
+                await asyncio.sleep(1.0)
+                said.append(f"{name} goes on")
+            except asyncio.CancelledError:
+                said.append(f"{name} hears it")
+                raise
+
+        async def job(name: str) -> None:
+            await Metered(work(name), loop.queue, "team")
+
+        tasks = [asyncio.create_task(job(name)) for name in ("first", "second", "third")]
+        # All of them wait for the same moment; the second one is cancelled before any continues.
+        asyncio.get_running_loop().call_later(1.0, tasks[1].cancel)
+        await asyncio.wait(tasks)
+        return said
+
+    said = virtual_time.run(main())
+    assert sorted(said) == ["first goes on", "second hears it", "third goes on"]

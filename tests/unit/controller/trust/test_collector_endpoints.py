@@ -1,0 +1,63 @@
+"""The EndpointSlices that lead agents to the leader, as values."""
+
+from typing import Any
+
+import pytest
+
+from muster.controller.trust.collector_endpoints import (
+    LEADER_TERM,
+    CollectorEndpoints,
+    is_as_wanted,
+    leader_term_of,
+    slices,
+)
+
+
+def endpoints(*addresses: str) -> CollectorEndpoints:
+    return CollectorEndpoints("muster-system", "muster-collector", addresses, 8443)
+
+
+def test_each_family_has_a_slice_of_the_service() -> None:
+    first, second = slices(endpoints("10.0.0.7", "fd00::7"), "uid-1", 12)
+
+    assert (first["addressType"], second["addressType"]) == ("IPv4", "IPv6")
+    assert first["endpoints"] == [{"addresses": ["10.0.0.7"], "conditions": {"ready": True}}]
+    assert second["endpoints"] == [{"addresses": ["fd00::7"], "conditions": {"ready": True}}]
+    assert first["ports"] == [{"name": "collector", "port": 8443, "protocol": "TCP"}]
+    assert first["metadata"] == {
+        "name": "muster-collector-ipv4",
+        "namespace": "muster-system",
+        "labels": {
+            "kubernetes.io/service-name": "muster-collector",
+            "endpointslice.kubernetes.io/managed-by": "muster",
+        },
+        "annotations": {LEADER_TERM: "12"},
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Service", "name": "muster-collector", "uid": "uid-1"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("annotations", "leader_term"),
+    [
+        ({LEADER_TERM: "7"}, 7),
+        ({}, -1),
+        (None, -1),
+        ({LEADER_TERM: "x"}, -1),
+        ({LEADER_TERM: "9" * 5000}, -1),
+        ({LEADER_TERM: 7}, -1),
+    ],
+)
+def test_the_leader_term_is_what_a_leader_wrote(annotations: Any, leader_term: int) -> None:
+    assert leader_term_of({"metadata": {"annotations": annotations}}) == leader_term
+
+
+def test_what_another_changed_is_not_as_wanted() -> None:
+    [wanted] = slices(endpoints("10.0.0.7"), "uid-1", 12)
+    [later] = slices(endpoints("10.0.0.7"), "uid-1", 13)
+    [moved] = slices(endpoints("10.0.0.8"), "uid-1", 12)
+    as_stored: Any = {**wanted, "endpoints": [{"addresses": ["10.0.0.7"], "conditions": {"ready": True}, "zone": None}]}
+
+    assert is_as_wanted(as_stored, wanted)
+    assert not is_as_wanted(later, wanted)
+    assert not is_as_wanted(moved, wanted)
+    assert not is_as_wanted({**wanted, "endpoints": None}, wanted)

@@ -1,0 +1,236 @@
+"""Small builders for what is known of a job: nodes, ranks and their ends."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from muster.api.launchers.direct import Direct
+from muster.api.launchers.mpi import Mpi
+from muster.api.spec.job import Job, Metadata, Spec
+from muster.api.spec.launcher import LauncherSpec
+from muster.api.status.status import Status
+from muster.core.decide import decide
+from muster.core.facts import (
+    AgentFacts,
+    JobFacts,
+    LauncherFacts,
+    MetricFacts,
+    NodeFacts,
+    Problem,
+    ProcessFacts,
+    ProcessState,
+    RankFacts,
+    StopRequest,
+)
+from muster.core.inference import infer
+from muster.core.judge import judge
+from muster.core.status.summarise import summarise
+from muster_worker.contract.schema import (
+    AgentPhase,
+    AgentProblem,
+    Command,
+    CommandKind,
+    LauncherEnd,
+    MetricValue,
+    Peer,
+    RankReport,
+    RankState,
+    Report,
+)
+from unit.core.telling import well_told
+
+T0 = 1_763_697_900.0  # 2025-11-21T04:05:00Z: the job was created
+START = T0 + 5
+UID = "3a5c"
+HEARTBEAT_SECONDS = 5.0
+
+
+def job(nodes: int = 2, procs: int = 2, startup: int = 900, deadline: int | None = None) -> Job:
+    spec = Spec(
+        nodes=nodes,
+        procs_per_node=procs,
+        launcher=LauncherSpec(direct=Direct()),
+        command=("python", "train.py"),
+        startup_timeout_seconds=startup,
+        active_deadline_seconds=deadline,
+    )
+    return Job(metadata=Metadata(name="digits", uid=UID, generation=3), spec=spec)
+
+
+def mpi_job(nodes: int = 2, procs: int = 2, deadline: int | None = None) -> Job:
+    plain = job(nodes, procs, deadline=deadline)
+    return plain.model_copy(update={"spec": plain.spec.model_copy(update={"launcher": LauncherSpec(mpi=Mpi())})})
+
+
+def rank(number: int, local_rank: int = 0, step: int | None = None, stepped_at: float | None = None) -> RankFacts:
+    """A running rank."""
+    report = RankReport(number, local_rank, RankState.RUNNING, pid=1000 + number, step=step)
+    return RankFacts(report, started_at=START, stepped_at=stepped_at)
+
+
+def starting(number: int) -> RankFacts:
+    return RankFacts(RankReport(number, 0, RankState.STARTING), started_at=START)
+
+
+def ended(
+    number: int,
+    at: float,
+    exit_code: int | None = None,
+    signal: int | None = None,
+    lines: Sequence[str] = (),
+    step: int | None = None,
+    activity: str | None = None,
+    reason: str | None = None,
+    *,
+    stopped: bool = False,
+) -> RankFacts:
+    """A rank that ended `at` seconds after the start."""
+    report = RankReport(
+        number,
+        0,
+        RankState.EXITED,
+        pid=1000 + number,
+        exit_code=exit_code,
+        signal=signal,
+        last_lines=tuple(lines),
+        step=step,
+        activity=activity,
+        reason=reason,
+        stopped=stopped,
+    )
+    return RankFacts(report, started_at=START, ended_at=START + at)
+
+
+def lost_peer(number: int, at: float, activity: str | None = None, step: int | None = None) -> RankFacts:
+    """A rank that failed because a peer was gone."""
+    line = "RuntimeError: [../gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:43121"
+    lines = ("Traceback (most recent call last):", line)
+    return ended(number, at, exit_code=1, lines=lines, activity=activity, step=step)
+
+
+def stopped(number: int, at: float, activity: str | None = None, step: int | None = None) -> RankFacts:
+    """A rank that muster stopped."""
+    return ended(number, at, signal=15, activity=activity, step=step, stopped=True)
+
+
+def launcher(
+    at: float,
+    exit_code: int | None = None,
+    signal: int | None = None,
+    lines: Sequence[str] = (),
+    name: str = "torchrun",
+) -> LauncherFacts:
+    end = LauncherEnd(name, 0.0, exit_code=exit_code, signal=signal, last_lines=tuple(lines))
+    return LauncherFacts(end, START + at)
+
+
+def command(kind: str, grace: float = 0.0, nodes: int = 2) -> Command:
+    peers = tuple(Peer(node, f"127.0.0.{node + 1}", 29400 + node) for node in range(nodes))
+    return Command(1, UID, 1, kind, peers if kind == CommandKind.START else (), grace)
+
+
+def running_process() -> ProcessFacts:
+    return ProcessFacts(ProcessState.RUNNING, started_at=T0)
+
+
+def exited(
+    at: float, exit_code: int | None = None, signal: int | None = None, problem: Problem | None = None
+) -> ProcessFacts:
+    """A node's process that ended `at` seconds after the start."""
+    return ProcessFacts(ProcessState.EXITED, 0, exit_code, signal, T0, START + at, problem)
+
+
+def agent(
+    number: int,
+    phase: str,
+    ranks: Iterable[RankFacts] = (),
+    heard: float = 0.0,
+    launched: LauncherFacts | None = None,
+    problem: str | None = None,
+    metrics: Iterable[tuple[str, float, int, float]] = (),
+) -> AgentFacts:
+    """An agent that was heard of `heard` seconds after the start."""
+    ranks = tuple(ranks)
+    report = Report(
+        job_uid=UID,
+        node=number,
+        replacement=0,
+        attempt=0 if phase == AgentPhase.READY else 1,
+        sequence=1,
+        phase=phase,
+        address=None if problem else f"127.0.0.{number + 1}",
+        port=None if problem else 29400 + number,
+        ranks=tuple(entry.report for entry in ranks),
+        launcher=launched.end if launched else None,
+        problem=AgentProblem("NoInterface", problem) if problem else None,
+    )
+    values = tuple(MetricFacts(MetricValue(name, value, who, 0.0), START + at) for name, value, who, at in metrics)
+    return AgentFacts(report, START + heard, ranks, values, launched)
+
+
+def node(
+    number: int,
+    facts: AgentFacts | None = None,
+    process: ProcessFacts | None = None,
+    sent_command: Command | None = None,
+    told_at: float | None = None,
+) -> NodeFacts:
+    process = process or running_process()
+    return NodeFacts(
+        number, f"digits-{number}", process, facts, sent_command, None if told_at is None else START + told_at
+    )
+
+
+def missing(number: int) -> NodeFacts:
+    return node(number, process=ProcessFacts(ProcessState.MISSING, replacement=-1))
+
+
+def ready(number: int) -> NodeFacts:
+    return node(number, agent(number, AgentPhase.READY))
+
+
+def running(number: int, *ranks: RankFacts, heard: float = 0.0, launched: LauncherFacts | None = None) -> NodeFacts:
+    return node(
+        number, agent(number, AgentPhase.RUNNING, ranks, heard, launched), sent_command=command(CommandKind.START)
+    )
+
+
+def done(number: int, *ranks: RankFacts, launched: LauncherFacts | None = None) -> NodeFacts:
+    """A node whose ranks all ended without a stop command."""
+    return node(
+        number, agent(number, AgentPhase.ENDED, ranks, launched=launched), sent_command=command(CommandKind.START)
+    )
+
+
+def halted(number: int, *ranks: RankFacts, launched: LauncherFacts | None = None) -> NodeFacts:
+    """A node that was asked to stop, and did."""
+    return node(
+        number, agent(number, AgentPhase.ENDED, ranks, launched=launched), sent_command=command(CommandKind.STOP, 2.0)
+    )
+
+
+def facts(*nodes: NodeFacts, stop: StopRequest | None = None) -> JobFacts:
+    return JobFacts(T0, nodes, HEARTBEAT_SECONDS, stop)
+
+
+def status_of(job: Job, previous: Status, facts: JobFacts, now: float) -> Status:
+    """What the status says after `previous`."""
+    facts = infer(job, previous, facts, now)
+    outcome = judge(job, previous, facts, now)
+    return well_told(summarise(job, previous, facts, outcome, decide(job, facts, outcome, now, 1), now))
+
+
+def ctrl_c(at: float, grace: float = 10.0) -> StopRequest:
+    return StopRequest(START + at, "Ctrl-C", grace)
+
+
+def terminated(current: NodeFacts, at: float, told_at: float | None = None) -> NodeFacts:
+    """The same node, whose agent got SIGTERM from outside `at` seconds after the start; muster gave its word later."""
+    assert current.agent is not None
+    commanded_at = None if told_at is None else START + told_at
+    return replace(current, agent=replace(current.agent, terminated_at=START + at), commanded_at=commanded_at)
+
+
+def silence(current: NodeFacts) -> NodeFacts:
+    """The same node, not heard of since the job was created."""
+    assert current.agent is not None
+    return replace(current, agent=replace(current.agent, heard_at=T0))

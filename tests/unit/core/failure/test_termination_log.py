@@ -1,0 +1,138 @@
+"""The pod's termination log counts if the agent's last report was not received."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.api.status.status import Status
+from muster.core.facts import NodeFacts, TerminationMessage
+from muster.core.failure.termination_log import read_termination_message
+from muster_worker.agent.termination import summary
+from muster_worker.contract.schema import AgentPhase, AgentProblem, LauncherEnd, RankReport, RankState, Report
+from unit.core.builders import START, UID, ended, exited, facts, job, node, rank, running, status_of
+
+ONGOING = Status(attempt=1, start_time="2025-11-21T04:05:05Z")
+
+
+def word(
+    number: int, *ranks: RankReport, exit_code: int = 0, problem: AgentProblem | None = None
+) -> TerminationMessage:
+    report = Report(UID, number, 0, 0 if problem else 1, 9, AgentPhase.ENDED, ranks=ranks, problem=problem)
+    value = read_termination_message(summary(report, exit_code).decode())
+    assert value is not None
+    return value
+
+
+def good(number: int) -> RankReport:
+    return RankReport(number, number % 2, RankState.EXITED, exit_code=0, ended_age=1.0)
+
+
+def bad(number: int) -> RankReport:
+    lines = ("ValueError: bad label",)
+    return RankReport(number, number % 2, RankState.EXITED, exit_code=7, ended_age=1.0, step=12, last_lines=lines)
+
+
+def left(number: int, value: TerminationMessage, current: NodeFacts | None = None, exit_code: int = 0) -> NodeFacts:
+    process = replace(exited(20, exit_code=exit_code), termination_message=value)
+    return node(number, current.agent if current is not None else None, process)
+
+
+def states(status: Status) -> dict[str, str]:
+    assert status.ranks is not None
+    return {entry.state: entry.ranks for entry in status.ranks.by_state}
+
+
+def test_all_ranks_succeeded_without_a_received_report() -> None:
+    current = facts(left(0, word(0, good(0), good(1))), left(1, word(1, good(2), good(3))))
+
+    status = status_of(job(), ONGOING, current, START + 30)
+
+    assert (status.phase, status.message, states(status)) == (
+        "Succeeded",
+        "All 4 ranks succeeded",
+        {"Succeeded": "0-3"},
+    )
+
+
+def test_what_was_heard_before_stays() -> None:
+    heard = running(0, rank(0, step=50), ended(1, 3.0, exit_code=0))
+    current = facts(left(0, word(0, good(0), good(1)), heard), left(1, word(1, good(2), good(3))))
+
+    status = status_of(job(), ONGOING, current, START + 30)
+
+    assert states(status) == {"Succeeded": "0-3"}
+    assert status.message == "All 4 ranks succeeded at step 50"
+
+
+def test_the_first_failure_is_named() -> None:
+    current = facts(left(0, word(0, good(0), good(1))), left(1, word(1, bad(2), good(3), exit_code=7), exit_code=7))
+
+    status = status_of(job(), ONGOING, current, START + 30)
+
+    assert (
+        status.message
+        == "Rank 2 on digits-1 failed with exit code 7 at step 12: ValueError: bad label; 3 others were done"
+    )
+    assert states(status) == {"Succeeded": "0-1,3", "Failed": "2"}
+
+
+def test_a_problem_before_the_start_is_reported() -> None:
+    problem = word(1, problem=AgentProblem("NoInterface", "no interface matches eth7"))
+
+    status = status_of(job(), Status(), facts(node(0), left(1, problem, exit_code=1)), START + 30)
+
+    assert status.message.startswith("digits-1 can't work: no interface matches eth7")
+
+
+@pytest.mark.parametrize("other", [{"job_uid": "another"}, {"node": 0}, {"replacement": 1}, {"attempt": 0}])
+def test_a_word_of_something_else_does_not_count(other: dict[str, object]) -> None:
+    value = replace(word(1, good(2), good(3)), **other)  # type: ignore[arg-type]
+    current = facts(left(0, word(0, good(0), good(1))), left(1, value))
+
+    assert status_of(job(), ONGOING, current, START + 30).message.startswith(
+        "The agent on digits-1 left with exit code 0"
+    )
+
+
+def test_the_summary_is_read_as_it_was_written() -> None:
+    launcher = LauncherEnd("torchrun", 3.0, exit_code=1, last_lines=("no space left",))
+    report = Report(UID, 1, 2, 3, 9, AgentPhase.ENDED, ranks=(good(2),), launcher=launcher, terminated_age=1.0)
+
+    assert read_termination_message(summary(report, 1).decode()) == TerminationMessage(
+        UID, 1, 2, 3, ranks=1, succeeded=1, terminated=True, launcher=replace(launcher, age=0.0)
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "[]", "{}", "null", "[" * 5000, '{"jobUid": 1, "node": 0}', '{"jobUid": "u"']
+)
+def test_anything_else_is_no_termination_message(text: str) -> None:
+    assert read_termination_message(text) is None
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(("ranks", "succeeded", "problem", "launcher", "firstFailure")),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(("rank", "name", "exitCode", "lastLines", "reason", "x")), inner, max_size=4
+                )
+            ),
+        ),
+    )
+)
+def test_whatever_stands_there_the_job_gets_its_status(parts: dict[str, object]) -> None:
+    text = json.dumps({"jobUid": UID, "node": 1, "replacement": 0, "attempt": 1, **parts})
+    value = read_termination_message(text)
+    assert value is not None
+
+    status = status_of(job(), ONGOING, facts(running(0, rank(0), rank(1)), left(1, value)), START + 30)
+
+    assert status.ranks is not None
+    assert sum(entry.count for entry in status.ranks.by_state) == 4

@@ -1,0 +1,161 @@
+from functools import reduce
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muster.core.facts import AgentFacts
+from muster.core.reports.merge import merge
+from muster_worker.contract.schema import AgentPhase, LauncherEnd, MetricValue, RankReport, RankState, Report
+from unit.core.reports.rank_reports import T0, exited, report, running
+
+Arrival = tuple[Report, float]
+
+ages = st.sampled_from([0.0, 0.25, 1.0, 3.5])
+maybe_ages = st.none() | ages
+
+
+@st.composite
+def ranks(draw: st.DrawFn, rank: int) -> RankReport:
+    state = draw(st.sampled_from(RankState.ALL))
+    ended = state == RankState.EXITED
+    signal = draw(st.sampled_from([None, 9])) if ended else None
+    return RankReport(
+        rank=rank,
+        local_rank=rank,
+        state=state,
+        exit_code=draw(st.sampled_from([0, 1])) if ended and signal is None else None,
+        signal=signal,
+        started_age=draw(maybe_ages),
+        ended_age=draw(ages) if ended else None,
+        stopped=draw(st.booleans()) if ended else False,
+        last_lines=draw(st.sampled_from([(), ("one",), ("one", "two")])),
+        step=draw(st.sampled_from([None, 0, 1, 2])),
+        step_age=draw(maybe_ages),
+    )
+
+
+@st.composite
+def reports(draw: st.DrawFn) -> Report:
+    return Report(
+        job_uid="uid",
+        node=0,
+        replacement=draw(st.integers(0, 1)),
+        attempt=draw(st.integers(0, 1)),
+        sequence=draw(st.integers(0, 2)),
+        phase=draw(st.sampled_from(AgentPhase.ALL)),
+        ranks=tuple(draw(ranks(rank)) for rank in range(2) if draw(st.booleans())),
+        metrics=draw(st.sampled_from([(), (MetricValue("loss", 0.5, 0, 1.0),), (MetricValue("loss", 0.5, 0, 2.0),)])),
+        terminated_age=draw(maybe_ages),
+        launcher=draw(st.none() | st.builds(LauncherEnd, st.just("torchrun"), ages, st.sampled_from([0, 1]))),
+    )
+
+
+# Lying and doubled agents too: the same number may come with different words, a rank may rise from the dead.
+arrivals = st.lists(st.tuples(reports(), st.sampled_from([T0, T0 + 1.0, T0 + 2.5])), min_size=1, max_size=7)
+
+
+def facts(come: list[Arrival]) -> AgentFacts:
+    agent: AgentFacts | None = None
+    for arrived, at in come:
+        agent = merge(agent, arrived, at)
+    assert agent is not None
+    return agent
+
+
+@settings(deadline=None)
+@given(arrivals, st.data())
+def test_any_order_and_any_repetition_of_reports_gives_the_same_facts(come: list[Arrival], data: st.DataObject) -> None:
+    again = data.draw(st.lists(st.sampled_from(come), max_size=4))
+    shuffled = data.draw(st.permutations(come + again))
+
+    assert facts(shuffled) == facts(come)
+
+
+@settings(deadline=None)
+@given(arrivals)
+def test_no_rank_lives_that_was_reported_dead_in_the_newest_attempt(come: list[Arrival]) -> None:
+    current = facts(come)
+    newest = (current.report.replacement, current.report.attempt)
+    dead = {
+        rank.rank
+        for arrived, _ in come
+        if (arrived.replacement, arrived.attempt) == newest
+        for rank in arrived.ranks
+        if rank.state == RankState.EXITED
+    }
+
+    assert {rank.report.rank for rank in current.ranks if rank.report.state == RankState.EXITED} == dead
+
+
+@settings(deadline=None)
+@given(arrivals)
+def test_the_newest_report_is_the_truth_and_heard_at_the_present_pods_latest_time(come: list[Arrival]) -> None:
+    current = facts(come)
+
+    present = max(one.replacement for one, _ in come)
+    assert current.heard_at == max(at for one, at in come if one.replacement == present)
+    order = max((one.replacement, one.attempt, one.sequence) for one, _ in come)
+    assert (current.report.replacement, current.report.attempt, current.report.sequence) == order
+
+
+def merged(*come: Arrival) -> AgentFacts:
+    return facts(list(come))
+
+
+def test_ages_become_times() -> None:
+    launcher = LauncherEnd("torchrun", 0.5, 1)
+    metric = MetricValue("loss", 0.1, 0, 2.0)
+    current = merged((report(1, exited(0, step=7, step_age=3.0), metrics=(metric,), launcher=launcher), T0))
+
+    rank = current.ranks[0]
+    assert (rank.started_at, rank.ended_at, rank.stepped_at) == (T0 - 5, T0 - 1, T0 - 3)
+    assert current.metrics[0].at == T0 - 2
+    assert current.launcher is not None
+    assert current.launcher.ended_at == T0 - 0.5
+
+
+def test_a_late_report_does_not_make_an_event_younger() -> None:
+    quick, late = report(1, exited(0, ended_age=0.1)), report(2, exited(0, ended_age=0.2))
+
+    current = merged((quick, T0), (late, T0 + 9.0))
+
+    assert current.ranks[0].ended_at == T0 - 0.1
+
+
+def test_steps_only_rise_and_keep_the_time_they_were_reached() -> None:
+    first, same, lower = (
+        report(1, running(0, step=5, step_age=1.0)),
+        report(2, running(0, step=5, step_age=3.0)),
+        report(3, running(0, step=4, step_age=0.0)),
+    )
+
+    current = merged((first, T0), (same, T0 + 1), (lower, T0 + 2)).ranks[0]
+
+    assert (current.report.step, current.stepped_at) == (5, T0 - 2)
+
+
+def test_last_lines_that_come_after_the_end_are_kept() -> None:
+    current = merged((report(1, exited(0)), T0), (report(2, exited(0, last_lines=("boom",))), T0 + 1))
+
+    assert current.ranks[0].report.last_lines == ("boom",)
+    assert current.ranks[0].ended_at == T0 - 1
+
+
+def test_a_new_attempt_begins_with_nothing() -> None:
+    old = report(9, exited(0, signal=9), launcher=LauncherEnd("torchrun", 0.0, 1))
+    new = report(10, running(0), attempt=2)
+
+    current = merged((new, T0), (old, T0 + 3))
+
+    assert [rank.report.state for rank in current.ranks] == [RankState.RUNNING]
+    assert current.launcher is None
+    assert current.heard_at == T0 + 3
+
+
+def test_merging_never_changes_what_it_was_given() -> None:
+    current = merged((report(1, running(0)), T0))
+    before = repr(current)
+
+    reduce(lambda facts, number: merge(facts, report(number, exited(0)), T0), range(2, 5), current)
+
+    assert repr(current) == before

@@ -1,0 +1,137 @@
+"""What a report may become is known before it is decoded."""
+
+import json
+import time
+import tracemalloc
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muster.core.reports.bounds import MAX_DEPTH, OutOfBounds, check_bounds
+from muster_worker.agent.reports import encode_report
+from muster_worker.contract import wire
+from muster_worker.contract.schema import (
+    MAX_LAST_LINES,
+    MAX_LINE_CHARS,
+    MAX_LINKS,
+    MAX_METRICS,
+    AgentProblem,
+    LauncherEnd,
+    Link,
+    MetricValue,
+    NetworkFigures,
+    RankReport,
+    Report,
+)
+from muster_worker.contract.wire import max_report_bytes
+
+LINES = st.tuples(*[st.text(max_size=MAX_LINE_CHARS)] * MAX_LAST_LINES)
+
+
+def full_report(ranks: int, lines: tuple[str, ...], word: str = "w" * 256) -> Report:
+    """All that an agent can say."""
+    return Report(
+        "job",
+        0,
+        0,
+        1,
+        1,
+        "Running",
+        "fd00::1",
+        29500,
+        29501,
+        "eth0",
+        word,
+        links=(Link("eth0", "fd00::1/64"),) * MAX_LINKS,
+        figures=NetworkFigures(1.0, 1.0, 1.0, word),
+        ranks=tuple(
+            RankReport(rank, rank, "Exited", 1, 1, None, 1.0, 1.0, True, word, lines, 1, 1.0, word, word, 1)
+            for rank in range(ranks)
+        ),
+        metrics=(MetricValue("metric-of-a-script", 1.0, 0, 1.0),) * MAX_METRICS,
+        launcher=LauncherEnd("torchrun", 1.0, 1, None, word, lines),
+        problem=AgentProblem(word, "p" * 4096),
+    )
+
+
+@pytest.mark.parametrize("ranks", [1, 8, 128])
+@pytest.mark.parametrize("line", ['"' * 512, "\\" * 512, "[{," * 170, '\\"[' * 170, "\U0001f600" * 512, "x" * 512])
+def test_the_largest_honest_reports_pass(ranks: int, line: str) -> None:
+    body = encode_report(full_report(ranks, (line,) * MAX_LAST_LINES))
+
+    check_bounds(body, ranks)
+    assert len(body) <= max_report_bytes(ranks)
+
+
+@settings(max_examples=50)
+@given(st.integers(1, 8), LINES)
+def test_whatever_ranks_write_passes(ranks: int, lines: tuple[str, ...]) -> None:
+    check_bounds(wire.encode(full_report(ranks, lines)), ranks)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"ranks":[' + b"[]," * 50_000 + b"[]]}",
+        b'{"ranks":[' + b"{}," * 50_000 + b"{}]}",
+        b'{"ranks":[' + b"0," * 50_000 + b"0]}",
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"a":' * 2_000 + b"1" + b"}" * 2_000,
+        b"{" + b",".join(b'"%d":0' % number for number in range(30_000)) + b"}",
+        b'["' + b"x" * 200_000 + b'"]',
+        b'["\\\\",' + b"[]," * 50_000 + b"[]]",
+        b"[" * (MAX_DEPTH * 2 + 1) + b"]" * (MAX_DEPTH * 2 + 1),
+        b" " * 2_000_000,
+    ],
+)
+def test_what_would_become_much_is_refused_in_no_time(body: bytes) -> None:
+    began = time.thread_time()
+    with pytest.raises(OutOfBounds):
+        check_bounds(body, 8)
+
+    assert time.thread_time() - began < 0.25
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=200,
+)
+
+
+def depth(value: object) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max(map(depth, inner), default=0)
+
+
+@given(JSON, st.sampled_from(["ascii", "utf-8"]))
+def test_it_counts_what_is_there(document: object, alphabet: str) -> None:
+    """Strings may hold anything: only what is outside of them counts, and all small documents pass."""
+    body = json.dumps(document, ensure_ascii=alphabet == "ascii").encode("utf-8", "surrogatepass")
+    if depth(document) <= MAX_DEPTH:
+        check_bounds(body, 1)
+    elif depth(document) > 2 * MAX_DEPTH:
+        with pytest.raises(OutOfBounds):
+            check_bounds(body, 1)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.sampled_from([b'"', b"\\", b"[", b"]", b"{", b"}", b",", b":", b"0", b'""', b"[]"]), max_size=30))
+def test_whatever_passes_becomes_little(pieces: list[bytes]) -> None:
+    """Bodies made of one pattern, repeated: a parser that is given one that passes needs a bounded amount of memory."""
+    pattern = b"".join(pieces) or b"[]"
+    body = (b"[" + pattern * (100_000 // len(pattern)))[:100_000]
+    try:
+        check_bounds(body, 1)
+    except OutOfBounds:
+        return
+    tracemalloc.start()
+    try:
+        json.loads(body)
+    except (ValueError, RecursionError):
+        pass
+    finally:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < 2 * 2**20

@@ -1,0 +1,314 @@
+"""A simulated world: agents as a pure model that obeys (or not), driven by the real decisions."""
+
+from dataclasses import dataclass, field, replace
+
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, SendCommand
+from muster.core.decide import decide
+from muster.core.facts import AgentFacts, JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState, StopRequest
+from muster.core.failure.lost_nodes import lost_at
+from muster.core.failure.termination_log import read_termination_message
+from muster.core.inference import infer
+from muster.core.judge import judge
+from muster.core.reports.merge import merge
+from muster.core.status.summarise import summarise
+from muster_worker.agent.termination import summary
+from muster_worker.contract.schema import (
+    AgentPhase,
+    Command,
+    CommandKind,
+    LauncherEnd,
+    Order,
+    RankReport,
+    RankState,
+    Report,
+)
+from unit.core.builders import HEARTBEAT_SECONDS, T0, UID
+from unit.core.telling import well_told
+
+NOTHING = ProcessFacts(ProcessState.MISSING, replacement=-1)
+
+NOT_READY_SECONDS = 50.0
+"""How long a cluster takes to call a machine NotReady of which it hears nothing."""
+
+
+@dataclass
+class SimulatedRank:
+    number: int
+    exit_code: int | None = None
+    signal: int | None = None
+    ended_at: float | None = None
+    stopped: bool = False
+    lines: tuple[str, ...] = ()
+
+    def end(
+        self, at: float, exit_code: int | None, signal: int | None, line: str = "", *, stopped: bool = False
+    ) -> None:
+        if self.ended_at is None:
+            self.exit_code, self.signal, self.ended_at = exit_code, signal, at
+            self.lines, self.stopped = (line,) if line else (), stopped
+
+    def report(self, now: float) -> RankReport:
+        state = RankState.RUNNING if self.ended_at is None else RankState.EXITED
+        age = None if self.ended_at is None else now - self.ended_at
+        return RankReport(
+            self.number,
+            0,
+            state,
+            exit_code=self.exit_code,
+            signal=self.signal,
+            ended_age=age,
+            stopped=self.stopped,
+            last_lines=self.lines,
+        )
+
+
+@dataclass
+class SimulatedNode:
+    """A node's pod and its agent, and what the operator remembers of them: `known`, `command`, `commanded_at`.
+
+    `waits` is how many turns its next pod takes to begin. `begun` has the attempts that it started.
+    """
+
+    number: int
+    starts: int
+    process: ProcessFacts = NOTHING
+    phase: str | None = None
+    attempt: int = 0
+    sequence: int = 0
+    ranks: list[SimulatedRank] = field(default_factory=list)
+    hangs: bool = False
+    order: Order | None = None
+    waits: int = 0
+    begun: list[int] = field(default_factory=list)
+    command: Command | None = None
+    commanded_at: float | None = None
+    known: AgentFacts | None = None
+    mail: list[tuple[Report, float]] = field(default_factory=list)
+    cut_at: float | None = None
+    lost_at: float | None = None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether its machine is cut off: what runs there goes on, and nobody hears of it."""
+        return self.cut_at is not None
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process.state is ProcessState.RUNNING
+
+    @property
+    def lives(self) -> bool:
+        """Whether one of its ranks does, as far as anybody can tell."""
+        return self.is_alive and not self.is_cut and any(entry.ended_at is None for entry in self.ranks)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of the attempt that it started is left."""
+        return all(entry.ended_at is not None for entry in self.ranks)
+
+    def launcher(self, now: float) -> LauncherEnd | None:  # noqa: ARG002 - who starts its ranks itself has none
+        """How its launcher ended, if it has one that did."""
+        return None
+
+    def create(self, replacement: int, at: float) -> None:
+        is_missing = self.process.state is ProcessState.MISSING
+        assert is_missing or self.lost_at is not None, "a pod is made beside the one that is there"
+        assert replacement > self.process.replacement, "a pod is made twice"
+        state = ProcessState.WAITING if self.waits else ProcessState.RUNNING
+        self.process = ProcessFacts(state, replacement, started_at=None if self.waits else at)
+        self.phase, self.attempt, self.sequence, self.ranks, self.order = None, 0, 0, [], None
+        # On another machine: the one before may be cut off for ever.
+        self.cut_at, self.lost_at = None, None
+        self.forget()
+
+    def cut(self, at: float) -> None:
+        """Its machine is cut off."""
+        if self.process.state is not ProcessState.MISSING and not self.is_cut:
+            self.cut_at = at
+
+    def heal(self, at: float) -> None:
+        """Its machine is back, and does what it was asked to meanwhile."""
+        if self.is_cut:
+            self.cut_at = None
+            self.process = replace(self.process, cut_off_at=None)
+            if self.process.is_leaving:
+                self.remove(at)
+
+    def delete(self, at: float, grace: float) -> None:
+        """Its pod is to go: a machine that is cut off doesn't hear of it."""
+        if not self.is_cut:
+            self.remove(at)
+        elif not self.process.is_leaving:
+            self.process = replace(self.process, is_leaving=True, gone_by=at + grace)
+
+    def remove(self, at: float) -> None:
+        self.leave(at, None, 9)
+        self.process = ProcessFacts(ProcessState.MISSING, self.process.replacement)
+
+    def forget(self) -> None:
+        """What the operator had in memory is lost."""
+        self.command, self.commanded_at, self.known, self.lost_at = None, None, None, None
+        if self.process.state is ProcessState.MISSING:
+            self.process = NOTHING
+
+    def leave(self, at: float, exit_code: int | None, signal: int | None) -> None:
+        if self.is_alive:
+            for entry in self.ranks:
+                entry.end(at, None, 9)
+            text = summary(self._report(at), exit_code or 0).decode() if signal is None else ""
+            self.process = replace(
+                self.process,
+                state=ProcessState.EXITED,
+                exit_code=exit_code,
+                signal=signal,
+                ended_at=at,
+                termination_message=read_termination_message(text),
+            )
+
+    def tick(self, now: float, first_rank: int) -> None:
+        """The agent does what it was told, and writes a report."""
+        if self.cut_at is not None:
+            if now >= self.cut_at + NOT_READY_SECONDS and self.process.cut_off_at is None:
+                self.process = replace(self.process, cut_off_at=now)
+            return
+        if self.process.state is ProcessState.WAITING:
+            self.waits -= 1
+            if self.waits <= 0:
+                self.process = replace(self.process, state=ProcessState.RUNNING, started_at=now, scheduled_at=now)
+            return
+        if not self.is_alive or self.hangs:
+            return
+        if self.command is not None and (self.order is None or self.command.order > self.order):
+            self.order = self.command.order
+            self._obey(self.command, now, first_rank)
+        if self.process.state is ProcessState.EXITED:
+            return
+        if self.phase == AgentPhase.RUNNING and self.is_over:
+            self.phase = AgentPhase.ENDED
+        self.sequence += 1
+        self.mail.append((self._report(now), now))
+
+    def _obey(self, command: Command, now: float, first_rank: int) -> None:
+        if command.kind == CommandKind.EXIT:
+            self.leave(now, 0, None)
+        elif command.kind == CommandKind.START and command.attempt > self.attempt:
+            self.attempt, self.phase = command.attempt, AgentPhase.RUNNING
+            self.begun.append(self.attempt)
+            self.ranks = [SimulatedRank(first_rank + local) for local in range(self.starts)]
+        elif command.kind in (CommandKind.STOP, CommandKind.KILL):
+            for entry in self.ranks:
+                entry.end(now, None, 15, stopped=True)
+
+    def _report(self, now: float) -> Report:
+        self.phase = self.phase or AgentPhase.READY
+        return Report(
+            UID,
+            self.number,
+            self.process.replacement,
+            self.attempt,
+            self.sequence,
+            self.phase,
+            address=f"127.0.0.{self.number + 1}",
+            port=29400,
+            ranks=tuple(entry.report(now) for entry in self.ranks),
+            launcher=self.launcher(now),
+        )
+
+    def facts(self) -> NodeFacts:
+        process = replace(self.process, lost_at=self.lost_at)
+        return NodeFacts(self.number, f"digits-{self.number}", process, self.known, self.command, self.commanded_at)
+
+
+@dataclass
+class World:
+    """`turn` is once around: agents act, reports arrive, muster decides, tells and acts. `status` is what it wrote."""
+
+    job: Job
+    nodes: list[SimulatedNode]
+    now: float = T0
+    stop: StopRequest | None = None
+    status: Status = field(default_factory=Status)
+    leader_term: int = 1
+    is_deleted: bool = False
+    began_to_listen: float = T0
+
+    def facts(self) -> JobFacts:
+        nodes = tuple(entry.facts() for entry in self.nodes)
+        return JobFacts(
+            T0,
+            nodes,
+            HEARTBEAT_SECONDS,
+            self.stop,
+            listening_since=self.began_to_listen,
+        )
+
+    def turn(self, *, newest_first: bool = False, applied: int | None = None) -> tuple[Action, ...]:
+        """Once around; with `applied` the operator is killed after so many actions. What was decided."""
+        self.now += 0.1
+        procs = self.job.spec.procs_per_node
+        for entry in self.nodes:
+            entry.tick(self.now, entry.number * (procs if isinstance(procs, int) else 1))
+            for report, at in reversed(entry.mail) if newest_first else entry.mail:
+                entry.known = merge(entry.known, report, at)
+            entry.mail.clear()
+        self._remember_lost()
+        facts = infer(self.job, self.status, self.facts(), self.now)
+        outcome = judge(self.job, self.status, facts, self.now)
+        actions = decide(self.job, facts, outcome, self.now, self.leader_term)
+        self.status = well_told(summarise(self.job, self.status, facts, outcome, actions, self.now))
+        for action in actions[:applied]:
+            self.apply(action)
+        if applied is not None:
+            self.restart_operator()
+        return actions
+
+    def _remember_lost(self) -> None:
+        """As backends do: what a machine does that comes back after it was given up, changes nothing any more."""
+        facts = self.facts()
+        for entry, node in zip(self.nodes, facts.nodes, strict=True):
+            at = lost_at(node, facts)
+            if at is not None and self.now >= at:
+                entry.lost_at = at
+
+    def restart_operator(self) -> None:
+        self.leader_term += 1
+        self.began_to_listen = self.now
+        for entry in self.nodes:
+            entry.forget()
+
+    def decide_again(self, previous: Status) -> tuple[Action, ...]:
+        """What would be done now, had the status been `previous`."""
+        facts = infer(self.job, previous, self.facts(), self.now)
+        return decide(self.job, facts, judge(self.job, previous, facts, self.now), self.now, self.leader_term)
+
+    def apply(self, action: Action) -> None:
+        if isinstance(action, CreateNode):
+            self.nodes[action.node].create(action.replacement, self.now)
+        elif isinstance(action, KillNode):
+            if self.nodes[action.node].is_cut:
+                self.nodes[action.node].delete(self.now, 1.0)
+            else:
+                self.nodes[action.node].leave(self.now, None, 9)
+        elif isinstance(action, RemoveNode):
+            self.nodes[action.node].delete(self.now, action.grace_seconds)
+        elif isinstance(action, DeleteResource):
+            self.is_deleted = True
+        elif isinstance(action, SendCommand):
+            for number in action.nodes:
+                self.nodes[number].command, self.nodes[number].commanded_at = action.command, self.now
+
+    def lose(self, number: int) -> None:
+        """A pod's container is killed with all that is in it."""
+        node = self.nodes[number]
+        if node.is_cut:
+            return
+        node.leave(self.now, None, 9)
+        if node.process.state is ProcessState.EXITED:
+            node.process = replace(node.process, problem=Problem("OOMKilled", "container trainer ran out of memory"))
+
+    @property
+    def is_over(self) -> bool:
+        facts = infer(self.job, self.status, self.facts(), self.now)
+        return judge(self.job, self.status, facts, self.now).is_decided and all(entry.is_gone for entry in facts.nodes)

@@ -1,0 +1,267 @@
+"""Each condition, for each way a job can stand."""
+
+from dataclasses import replace
+
+import pytest
+
+from muster.api.field_problems import FieldProblem, InvalidResource
+from muster.api.spec.job import Job
+from muster.api.status.status import Condition, Status
+from muster.api.timestamps import to_seconds
+from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
+from muster.core.status.after_the_end import after_the_end
+from muster.core.status.events import notes
+from muster.core.status.refused import refused
+from unit.core.builders import (
+    START,
+    done,
+    ended,
+    exited,
+    facts,
+    job,
+    missing,
+    node,
+    rank,
+    ready,
+    running,
+    status_of,
+)
+
+IMAGE = Problem("ImageNotFound", "image nope:1 doesn't exist: correct spec.image")
+ROOM = Problem("Unschedulable", "none of 5 nodes has room")
+
+
+def waiting(number: int, problem: Problem | None = None, *, placed: bool = True) -> NodeFacts:
+    at = START if placed else None
+    process = ProcessFacts(ProcessState.WAITING, problem=problem, name=f"digits-{number}-0", scheduled_at=at)
+    return node(number, process=process)
+
+
+def condition(status: Status, kind: str) -> Condition:
+    return next(entry for entry in status.conditions if entry.type == kind)
+
+
+def condition_of(status: Status, kind: str) -> tuple[str, str]:
+    return (condition(status, kind).status, condition(status, kind).reason)
+
+
+CASES = (
+    (facts(missing(0), missing(1)), ("False", "NodesNotPlaced"), ("False", "Waiting"), "Pending"),
+    (
+        facts(waiting(0, ROOM, placed=False), ready(1)),
+        ("False", "Unschedulable"),
+        ("False", "Waiting"),
+        "Pending",
+    ),
+    (facts(waiting(0), ready(1)), ("True", "AllNodesPlaced"), ("False", "Waiting"), "Starting"),
+    (facts(waiting(0, IMAGE), ready(1)), ("True", "AllNodesPlaced"), ("True", "ImageNotFound"), "Starting"),
+    (
+        facts(running(0, rank(0)), running(1, rank(2))),
+        ("True", "AllNodesPlaced"),
+        ("False", "Waiting"),
+        "Running",
+    ),
+    (
+        facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3))),
+        ("True", "AllNodesPlaced"),
+        ("False", "NoProblemKnown"),
+        "Running",
+    ),
+    (
+        facts(running(0, ended(0, 3, exit_code=1)), running(1, rank(2))),
+        ("True", "AllNodesPlaced"),
+        ("False", "Stopping"),
+        "Stopping",
+    ),
+    (
+        facts(node(0, process=exited(3, exit_code=1)), node(1, process=exited(3, exit_code=1))),
+        ("True", "AllNodesPlaced"),
+        ("True", "AgentLost"),
+        "Failed",
+    ),
+)
+
+
+@pytest.mark.parametrize(("known", "scheduled", "stalled", "phase"), CASES)
+def test_placement_and_what_a_person_has_to_solve(
+    known: JobFacts, scheduled: tuple[str, str], stalled: tuple[str, str], phase: str
+) -> None:
+    status = status_of(job(), Status(), known, START + 10)
+
+    assert (condition_of(status, "Scheduled"), condition_of(status, "Stalled"), status.phase) == (
+        scheduled,
+        stalled,
+        phase,
+    )
+
+
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        (
+            facts(waiting(0, IMAGE), waiting(1, IMAGE), waiting(2, IMAGE)),
+            (
+                "0 of 3 nodes are ready; 3 nodes (digits-0, digits-1, digits-2): "
+                "image nope:1 doesn't exist: correct spec.image"
+            ),
+        ),
+        (
+            facts(ready(0), waiting(1, ROOM, placed=False), waiting(2, IMAGE), node(3)),
+            (
+                "1 of 4 nodes is ready; digits-2: image nope:1 doesn't exist: correct spec.image; "
+                "digits-1: none of 5 nodes has room; digits-3 has not reported"
+            ),
+        ),
+        (
+            facts(
+                ready(0),
+                waiting(
+                    1,
+                    Problem("Unschedulable", "none of 5 nodes has room: 5 lack gpu", "insufficient gpu"),
+                    placed=False,
+                ),
+                waiting(
+                    2,
+                    Problem(
+                        "Unschedulable", "none of 6 nodes has room: 4 lack gpu, 2 are cordoned", "insufficient gpu"
+                    ),
+                    placed=False,
+                ),
+                waiting(
+                    3,
+                    Problem("QuotaExceeded", "quota team is exceeded", "quota team has no room for pods"),
+                    placed=False,
+                ),
+            ),
+            (
+                "1 of 4 nodes is ready; 2 of 4 nodes: insufficient gpu (digits-1: none of 5 nodes has room: 5 lack "
+                "gpu); 1 of 4 nodes: quota team has no room for pods (digits-3: quota team is exceeded)"
+            ),
+        ),
+        (
+            facts(ready(0), waiting(1, placed=False), waiting(2)),
+            "1 of 3 nodes is ready: digits-1 waits to be scheduled; digits-2 is starting",
+        ),
+        (
+            facts(*(waiting(number, replace(ROOM, message=f"{number} nodes are full")) for number in range(6))),
+            "0 of 6 nodes are ready; 6 nodes (digits-0, digits-1, digits-2 and 3 more): 0 nodes are full",
+        ),
+    ],
+)
+def test_problems_share_one_sentence(known: JobFacts, message: str) -> None:
+    assert status_of(job(len(known.nodes)), Status(), known, START + 10).message == message
+
+
+def test_a_refused_pod_makes_accepted_false() -> None:
+    refusal = Problem("InvalidPod", "spec.template.spec.hostname: found x_y; it is no DNS label")
+
+    status = status_of(job(), Status(), replace(facts(missing(0), missing(1)), refusal=refusal), START)
+
+    assert condition_of(status, "Accepted") == ("False", "InvalidPod")
+    assert condition_of(status, "Stalled") == ("True", "InvalidPod")
+    assert (status.phase, condition_of(status, "Failed")[0]) == ("Refused", "False")
+    # It says Refused no longer than it is so.
+    assert status_of(job(), status, facts(missing(0), missing(1)), START + 1).phase == "Pending"
+    assert status.message == refusal.message == condition(status, "Accepted").message
+
+
+def test_the_status_of_an_invalid_resource_lists_its_problems() -> None:
+    problems = tuple(FieldProblem(f"spec.x{number}", "found 0; allowed are 1 to 9") for number in range(5))
+    before = status_of(job(), Status(), facts(missing(0), missing(1)), START)
+
+    status = refused(before, InvalidResource(problems), 7, START + 9)
+
+    assert status.message == (
+        "muster refuses the resource: spec.x0: found 0; allowed are 1 to 9; spec.x1: found 0; allowed are 1 to 9; "
+        "spec.x2: found 0; allowed are 1 to 9; and 2 more"
+    )
+    assert (condition_of(status, "Accepted"), condition_of(status, "Stalled")) == (
+        ("False", "Invalid"),
+        ("True", "Invalid"),
+    )
+    assert (status.phase, status.final_condition, status.was_started) == ("Refused", None, False)
+    assert [entry.type for entry in status.conditions][:1] == ["Accepted"]
+    assert len(status.conditions) == len(before.conditions)
+    assert (status.observed_generation, condition(status, "Accepted").observed_generation) == (7, 7)
+    assert refused(status, InvalidResource(problems), 7, START + 99) == status
+    corrected = status_of(job(), status, facts(missing(0), missing(1)), START + 100)
+    assert (corrected.phase, condition_of(corrected, "Accepted")) == ("Pending", ("True", "Valid"))
+
+
+def test_a_job_that_runs_is_refused_a_change_and_runs_on() -> None:
+    before = status_of(job(), Status(), facts(running(0, rank(0)), running(1, rank(2))), START + 9)
+
+    status = refused(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10)
+
+    assert (status.phase, condition_of(status, "Accepted")) == (before.phase, ("False", "Invalid"))
+
+
+def test_a_job_that_was_resumed_and_is_refused_was_not_started() -> None:
+    resumed = Condition(type="Suspended", status="False", reason="Resumed", last_transition_time=to_seconds(START))
+    before = Status(phase="Pending", attempt=2, conditions=(resumed,))
+
+    assert not refused(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10).was_started
+
+
+def at_generation(number: int, of: Job) -> Job:
+    return of.model_copy(update={"metadata": of.metadata.model_copy(update={"generation": number})})
+
+
+@pytest.mark.parametrize("exit_code", [0, 3])
+def test_a_job_that_is_over_stays_what_it_was(exit_code: int) -> None:
+    current = facts(done(0, ended(0, 9, exit_code=exit_code)))
+    over = status_of(at_generation(3, job(1, 1)), Status(), current, START + 10)
+    invalid = InvalidResource((FieldProblem("spec.x", "no"),))
+    changed = at_generation(4, job(1, 1))
+    suspended = changed.model_copy(update={"spec": changed.spec.model_copy(update={"suspend": True})})
+
+    assert status_of(at_generation(3, job(1, 1)), over, current, START + 20) == over
+    for status in (
+        refused(over, invalid, 4, START + 20),
+        status_of(changed, over, current, START + 20),
+        status_of(suspended, over, facts(missing(0)), START + 20),
+    ):
+        accepted = condition(status, "Accepted")
+        assert (accepted.status, accepted.reason, accepted.observed_generation) == ("False", "JobIsOver", 4)
+        assert accepted.message == (
+            "muster does not run the changed spec: the job has ended, and its spec can no longer change: "
+            "delete the job, or use another name"
+        )
+        others = tuple(entry for entry in over.conditions if entry.type != "Accepted")
+        assert status == over.model_copy(update={"observed_generation": 4, "conditions": (accepted, *others)})
+        assert [note.reason for note in notes(over, status)] == ["Refused"]
+        # Reported once, also for later changes; and a later operator decides the same.
+        again = status_of(at_generation(5, job(1, 1)), status, current, START + 30)
+        assert (notes(status, again), again.observed_generation) == ((), 5)
+        assert again.final_condition == over.final_condition
+
+
+def test_an_end_that_does_not_name_its_spec_says_nothing_of_a_later_one() -> None:
+    end = Condition(type="Complete", status="True", reason="X", last_transition_time=to_seconds(START))
+    status = after_the_end(Status(phase="Succeeded", conditions=(end,)), 4, START + 20)
+    assert status.conditions == (end,)
+
+
+def test_the_start_is_written_before_it_is_sent() -> None:
+    status = status_of(job(), Status(), facts(ready(0), ready(1)), START)
+
+    assert (status.attempt, status.start_time) == (1, "2025-11-21T04:05:05Z")
+
+
+def test_details_name_the_pod_and_its_machine() -> None:
+    current = running(0, ended(0, 3, exit_code=1))
+    current = replace(current, process=replace(current.process, name="digits-0-0", machine="worker-1"))
+
+    status = status_of(job(1, 1), Status(), facts(current), START + 4)
+
+    assert status.ranks is not None
+    assert [(entry.pod, entry.node_name) for entry in status.ranks.details] == [("digits-0-0", "worker-1")]
+
+
+@pytest.mark.parametrize(("is_leaving", "stalled"), [(True, "Waiting"), (False, "Evicted")])
+def test_a_pod_being_deleted_is_no_problem_before_it_is_deleted(stalled: str, *, is_leaving: bool) -> None:
+    taken = running(0, rank(0))
+    evicted = Problem("Evicted", "a user evicted it")
+    leaving = replace(taken, process=replace(taken.process, problem=evicted, is_leaving=is_leaving))
+    status = status_of(job(), Status(), facts(leaving, running(1, rank(2))), START + 5)
+    assert condition(status, "Stalled").reason == stalled

@@ -1,0 +1,488 @@
+"""Who failed first, in the words of the status, and what became of each rank."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import pytest
+
+from muster.api.status.status import Status
+from muster.core.facts import JobFacts, LauncherFacts, Problem
+from muster_worker.contract.schema import AgentPhase, CommandKind, LauncherEnd
+from unit.core.builders import (
+    START,
+    agent,
+    command,
+    ctrl_c,
+    done,
+    ended,
+    exited,
+    facts,
+    halted,
+    job,
+    launcher,
+    lost_peer,
+    missing,
+    node,
+    rank,
+    ready,
+    running,
+    silence,
+    status_of,
+    stopped,
+    terminated,
+)
+
+
+def not_found(seconds: float) -> LauncherFacts:
+    return LauncherFacts(LauncherEnd("command", 0.0, reason="CommandNotFound"), START + seconds)
+
+
+NOPE = "ModuleNotFoundError: No module named 'nope'"
+REFUSED = "ConnectionRefusedError: [Errno 111] Connection refused"
+
+
+def states(status: Status) -> dict[str, str]:
+    assert status.ranks is not None
+    return {entry.state: entry.ranks for entry in status.ranks.by_state}
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    name: str
+    facts: JobFacts
+    message: str
+    reason: str
+    states: dict[str, str]
+    procs: int = 2
+    over: bool = True
+
+
+TRACEBACK = (
+    "Traceback (most recent call last):",
+    '  File "train.py", line 12, in <module>',
+    "    raise ValueError(label)",
+)
+IN_ALL_REDUCE = (
+    '  File "distributed_c10d.py", line 2810, in all_reduce',
+    "    work.wait()",
+    "[rank0]: RuntimeError: Connection reset by peer",
+)
+
+CASES = (
+    Case(
+        "exit code",
+        facts(
+            halted(0, lost_peer(0, 1.1), ended(1, 1.0, exit_code=7, step=12)),
+            halted(1, stopped(2, 1.3), stopped(3, 1.3)),
+        ),
+        "Rank 1 on digits-0 failed with exit code 7 at step 12; 2 others were stopped, 1 cut off",
+        "RankFailed",
+        {"Failed": "1", "Stopped": "0,2-3"},
+    ),
+    Case(
+        "raise",
+        facts(
+            halted(
+                0,
+                stopped(0, 1.3, "loading data"),
+                ended(1, 1.0, exit_code=1, step=12, lines=(*TRACEBACK, "ValueError: bad label")),
+            ),
+            halted(1, stopped(2, 1.3, "all_reduce"), stopped(3, 1.3, "train.py:27 in main")),
+        ),
+        "Rank 1 on digits-0 failed with exit code 1 at step 12: ValueError: bad label; "
+        "1 other was at train.py:27 in main, 1 in all_reduce, 1 loading data",
+        "RankFailed",
+        {"Failed": "1", "Stopped": "0,2-3"},
+    ),
+    Case(
+        "kill -9, torchrun ends the sibling",
+        facts(
+            halted(0, lost_peer(0, 10.13, "all_reduce"), lost_peer(1, 10.14, "all_reduce")),
+            halted(1, lost_peer(2, 10.12, "all_reduce"), stopped(3, 10.4, "all_reduce")),
+            halted(
+                2,
+                ended(4, 10.0, signal=9, step=1200),
+                ended(5, 10.1, signal=15, activity="all_reduce"),
+                launched=launcher(10.3, 1),
+            ),
+        ),
+        "Rank 4 on digits-2 was killed by SIGKILL at step 1200; 5 others were in all_reduce",
+        "RankKilled",
+        {"Failed": "4", "Stopped": "0-3,5"},
+    ),
+    Case(
+        "kill -9, a secondary failure seen a little earlier",
+        facts(halted(0, lost_peer(0, 0.99), lost_peer(1, 0.98)), halted(1, ended(2, 1.0, signal=9), stopped(3, 1.2))),
+        "Rank 2 on digits-1 was killed by SIGKILL; 2 others were cut off, 1 stopped",
+        "RankKilled",
+        {"Failed": "2", "Stopped": "0-1,3"},
+    ),
+    Case(
+        "segmentation fault",
+        facts(
+            halted(0, stopped(0, 2), stopped(1, 2)),
+            halted(1, ended(2, 1.0, signal=11, lines=("some warning",)), stopped(3, 2)),
+        ),
+        "Rank 2 on digits-1 crashed with SIGSEGV; 3 others were stopped",
+        "RankKilled",
+        {"Failed": "2", "Stopped": "0-1,3"},
+    ),
+    Case(
+        "os._exit, the activity is in the others' tracebacks",
+        facts(
+            halted(0, ended(0, 1.1, exit_code=1, lines=IN_ALL_REDUCE), ended(1, 1.1, exit_code=1, lines=IN_ALL_REDUCE)),
+            halted(1, ended(2, 1.0, exit_code=3, step=3), ended(3, 1.1, exit_code=1, lines=IN_ALL_REDUCE)),
+        ),
+        "Rank 2 on digits-1 failed with exit code 3 at step 3; 3 others were in all_reduce",
+        "RankFailed",
+        {"Failed": "2", "Stopped": "0-1,3"},
+    ),
+    Case(
+        "a rank that ends early",
+        facts(
+            halted(0, ended(0, 2.0, exit_code=1, lines=IN_ALL_REDUCE), stopped(1, 2.4)),
+            halted(1, ended(2, 1.0, exit_code=0, step=3), lost_peer(3, 2.1)),
+        ),
+        "Rank 2 on digits-1 ended early with exit code 0 at step 3; "
+        "rank 0 on digits-0 then failed with exit code 1 in all_reduce: RuntimeError: Connection reset by peer; "
+        "1 other was cut off, 1 stopped",
+        "RankFailed",
+        {"Succeeded": "2", "Failed": "0", "Stopped": "1,3"},
+    ),
+    Case(
+        "fewer ranks than asked for",
+        facts(done(0, ended(0, 3.0, exit_code=0)), done(1, ended(2, 3.0, exit_code=0))),
+        "The job asked for 4 ranks (2 nodes x 2), 2 were seen (0,2)",
+        "WorldSizeMismatch",
+        {"Pending": "1,3", "Succeeded": "0,2"},
+    ),
+    Case(
+        "one node's ranks are the other's",
+        facts(done(0, ended(0, 3.0, exit_code=0)), done(1, ended(0, 3.0, exit_code=0))),
+        "The job asked for 4 ranks (2 nodes x 2), 1 was seen (0)",
+        "WorldSizeMismatch",
+        {"Pending": "1-3", "Succeeded": "0"},
+    ),
+    Case(
+        "no rank seen at all",
+        facts(done(0, launched=launcher(2.0, 0)), done(1, launched=launcher(2.0, 0))),
+        "The job asked for 4 ranks (2 nodes x 2), none were seen",
+        "WorldSizeMismatch",
+        {"Pending": "0-3"},
+    ),
+    Case(
+        "a command that does not exist",
+        facts(
+            halted(0, ended(0, 0.1, reason="CommandNotFound"), ended(1, 0.1, reason="CommandNotFound")),
+            halted(1, ended(2, 0.1, reason="CommandNotFound"), ended(3, 0.1, reason="CommandNotFound")),
+        ),
+        "All 4 ranks failed the same way: python was not found",
+        "CommandNotFound",
+        {"Failed": "0-3"},
+    ),
+    Case(
+        "a command that can't be executed on one node",
+        facts(
+            halted(0, stopped(0, 1), stopped(1, 1)),
+            halted(1, ended(2, 0.1, reason="CommandNotExecutable"), stopped(3, 1)),
+        ),
+        "Rank 2 on digits-1 could not start: python is not executable; 3 others were stopped",
+        "CommandNotExecutable",
+        {"Failed": "2", "Stopped": "0-1,3"},
+    ),
+    Case(
+        "a script that isn't there",
+        facts(
+            halted(0, *(ended(n, 0.2, exit_code=2, lines=("python: can't open file '/x/train.py'",)) for n in (0, 1))),
+            halted(1, *(ended(n, 0.3, exit_code=2, lines=("python: can't open file '/x/train.py'",)) for n in (2, 3))),
+        ),
+        "All 4 ranks failed the same way with exit code 2: python: can't open file '/x/train.py'",
+        "RankFailed",
+        {"Failed": "0-3"},
+    ),
+    Case(
+        "an import error that some ranks did not live to see",
+        facts(
+            halted(0, ended(0, 1.0, exit_code=1, lines=(NOPE,)), ended(1, 1.1, signal=15)),
+            halted(1, ended(2, 1.0, exit_code=1, lines=(f"[rank2]: {NOPE}",)), stopped(3, 1.1)),
+        ),
+        f"2 ranks failed the same way (0,2): {NOPE}; 2 others were stopped",
+        "RankFailed",
+        {"Failed": "0,2", "Stopped": "1,3"},
+    ),
+    Case(
+        "an import error that the stop met on its way out",
+        facts(
+            halted(0, ended(0, 1.0, exit_code=1, lines=(NOPE,)), ended(1, 1.1, signal=15, lines=(NOPE,), stopped=True)),
+            halted(1, ended(2, 1.1, exit_code=1, lines=(NOPE,), stopped=True), stopped(3, 1.1)),
+        ),
+        f"3 ranks failed the same way (0-2): {NOPE}; 1 other was stopped",
+        "RankFailed",
+        {"Failed": "0-2", "Stopped": "3"},
+    ),
+    Case(
+        "the kernel killed two ranks of a node",
+        facts(
+            halted(0, stopped(0, 2), stopped(1, 2)), halted(1, ended(2, 1.1, signal=9), ended(3, 1.0, signal=9, step=8))
+        ),
+        "2 ranks were killed by SIGKILL (2-3), rank 3 on digits-1 first at step 8; 2 others were stopped",
+        "RankKilled",
+        {"Failed": "2-3", "Stopped": "0-1"},
+    ),
+    Case(
+        "failures without a word are not the same failure",
+        facts(
+            halted(0, ended(0, 1.1, exit_code=1), stopped(1, 2)), halted(1, ended(2, 1.0, exit_code=1), stopped(3, 2))
+        ),
+        "Rank 2 on digits-1 failed with exit code 1; 2 others were stopped, 1 failing too",
+        "RankFailed",
+        {"Failed": "0,2", "Stopped": "1,3"},
+    ),
+    Case(
+        "a command of the node that does not exist",
+        facts(*(halted(n, launched=not_found(0.1)) for n in (0, 1))),
+        "command failed the same way on 2 nodes (digits-0, digits-1): python was not found",
+        "CommandNotFound",
+        {"Pending": "0-3"},
+    ),
+    Case(
+        "an outside service refuses all of them",
+        facts(*(halted(n, *(ended(2 * n + i, 1.0, exit_code=1, lines=(REFUSED,)) for i in (0, 1))) for n in (0, 1))),
+        f"All 4 ranks failed the same way: {REFUSED}",
+        "RankFailed",
+        {"Failed": "0-3"},
+    ),
+    Case(
+        "the stop overtook a rank that was still leaving with its own error",
+        facts(
+            halted(0, lost_peer(0, 1.0), stopped(1, 1.2)),
+            halted(
+                1, ended(2, 1.1, signal=15, stopped=True, lines=("ValueError: bad label",), step=4), stopped(3, 1.2)
+            ),
+        ),
+        "Rank 2 on digits-1 failed at step 4: ValueError: bad label; 2 others were stopped, 1 cut off",
+        "RankFailed",
+        {"Failed": "2", "Stopped": "0-1,3"},
+    ),
+    Case(
+        "two different errors: the first is named, both failed",
+        facts(
+            halted(0, ended(0, 1.0, exit_code=1, lines=("ValueError: a",)), stopped(1, 1.5)),
+            halted(1, ended(2, 1.1, exit_code=1, lines=("KeyError: 'b'",)), stopped(3, 1.5)),
+        ),
+        "Rank 0 on digits-0 failed with exit code 1: ValueError: a; 2 others were stopped, 1 failing too",
+        "RankFailed",
+        {"Failed": "0,2", "Stopped": "1,3"},
+    ),
+    Case(
+        "torchrun without torch",
+        facts(
+            *(
+                halted(n, launched=launcher(0.1 + n, 1, lines=("/usr/bin/python3: No module named torch",)))
+                for n in (0, 1)
+            )
+        ),
+        "torchrun failed the same way on 2 nodes (digits-0, digits-1): /usr/bin/python3: No module named torch",
+        "LauncherFailed",
+        {"Pending": "0-3"},
+    ),
+    Case(
+        "torchrun killed takes its ranks along",
+        facts(
+            halted(0, ended(0, 1.0, signal=9), ended(1, 1.01, reason="WrapperLost"), launched=launcher(1.0, signal=9)),
+            halted(1, lost_peer(2, 1.1, "all_reduce"), stopped(3, 1.5, "all_reduce")),
+        ),
+        "torchrun on digits-0 was killed by SIGKILL; 2 others were in all_reduce",
+        "LauncherFailed",
+        {"Failed": "0-1", "Stopped": "2-3"},
+    ),
+    Case(
+        "the command fails after its ranks succeeded",
+        facts(
+            done(
+                0,
+                ended(0, 1.0, exit_code=0),
+                ended(1, 1.0, exit_code=0),
+                launched=launcher(2.0, 3, lines=("no space left",)),
+            ),
+            done(1, ended(2, 1.0, exit_code=0), ended(3, 1.0, exit_code=0), launched=launcher(2.0, 0)),
+        ),
+        "torchrun on digits-0 failed with exit code 3: no space left; 2 others were done",
+        "LauncherFailed",
+        {"Succeeded": "0-3"},
+    ),
+    Case(
+        "a wrapper lost",
+        facts(halted(0, ended(0, 1.0, reason="WrapperLost"), stopped(1, 2)), halted(1, stopped(2, 2), stopped(3, 2))),
+        "Rank 0 on digits-0 was lost with the process that watched it; 3 others were stopped",
+        "WrapperLost",
+        {"Failed": "0", "Stopped": "1-3"},
+    ),
+    Case(
+        "an agent killed",
+        facts(
+            halted(0, lost_peer(0, 3.1, "all_reduce"), lost_peer(1, 3.1, "all_reduce")),
+            node(
+                1, agent(1, AgentPhase.RUNNING, (rank(2), rank(3))), exited(3.2, signal=9), command(CommandKind.START)
+            ),
+        ),
+        "The agent on digits-1 was killed by SIGKILL; 2 others were in all_reduce",
+        "AgentLost",
+        {"Failed": "2-3", "Stopped": "0-1"},
+    ),
+    Case(
+        "an agent that never came up",
+        facts(
+            ready(0),
+            node(1, process=exited(-4, exit_code=1, problem=Problem("AgentNeedsPython", "the image has no python3"))),
+        ),
+        "digits-1: the image has no python3; 2 others were not started",
+        "AgentNeedsPython",
+        {"Pending": "0-3"},
+        over=False,
+    ),
+    Case(
+        "no interface matches",
+        facts(ready(0), node(1, agent(1, AgentPhase.READY, problem="no interface matches eth7: there are lo, eth0"))),
+        "digits-1 can't work: no interface matches eth7: there are lo, eth0; 2 others were not started",
+        "NodeProblem",
+        {"Pending": "0-3"},
+        over=False,
+    ),
+    Case(
+        "a user ended a node",
+        facts(
+            terminated(done(0, stopped(0, 1.0), stopped(1, 1.0)), 1.0),
+            halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1)),
+        ),
+        "digits-0 was stopped, but not by muster; 2 others were cut off",
+        "NodeStopped",
+        {"Stopped": "0-3"},
+    ),
+    Case(
+        "a user ended a node, and muster the rest of it",
+        facts(
+            terminated(halted(0, stopped(0, 1.4), stopped(1, 1.4)), 1.0, told_at=1.2),
+            halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1)),
+        ),
+        "digits-0 was stopped, but not by muster; 2 others were cut off",
+        "NodeStopped",
+        {"Stopped": "0-3"},
+    ),
+    Case(
+        "muster ended a node, and a user killed it",
+        facts(
+            terminated(halted(0, stopped(0, 1.4), stopped(1, 1.4)), 1.3, told_at=1.2),
+            halted(1, ended(2, 1.1, exit_code=7), stopped(3, 1.4)),
+        ),
+        "Rank 2 on digits-1 failed with exit code 7; 3 others were stopped",
+        "RankFailed",
+        {"Stopped": "0-1,3", "Failed": "2"},
+    ),
+    Case(
+        "a node was deleted",
+        facts(missing(0), halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1))),
+        "digits-0 was removed, but not by muster; 2 others were cut off",
+        "NodeLost",
+        {"Failed": "0-1", "Stopped": "2-3"},
+    ),
+    Case(
+        "Ctrl-C",
+        facts(
+            halted(0, stopped(0, 5.1, "all_reduce", 120), stopped(1, 5.1, "all_reduce", 121)),
+            halted(1, lost_peer(2, 5.2, "all_reduce", 120), stopped(3, 5.1, "backward", 120)),
+            stop=ctrl_c(5.0),
+        ),
+        "Stopped by Ctrl-C at step 120; 3 ranks were in all_reduce, 1 in backward",
+        "StopRequested",
+        {"Stopped": "0-3"},
+    ),
+    Case(
+        "a failure just before Ctrl-C",
+        facts(
+            halted(0, ended(0, 4.9, exit_code=7), stopped(1, 5.1)),
+            halted(1, stopped(2, 5.1), stopped(3, 5.1)),
+            stop=ctrl_c(5.0),
+        ),
+        "Rank 0 on digits-0 failed with exit code 7; 3 others were stopped",
+        "RankFailed",
+        {"Failed": "0", "Stopped": "1-3"},
+    ),
+    Case(
+        "a single rank's lost connection is its own failure",
+        facts(halted(0, ended(0, 1.0, exit_code=1, lines=("BrokenPipeError: [Errno 32] Broken pipe",)))),
+        "Rank 0 on digits-0 failed with exit code 1: BrokenPipeError: [Errno 32] Broken pipe",
+        "RankFailed",
+        {"Failed": "0"},
+        procs=1,
+    ),
+    Case(
+        "an unobserved end",
+        facts(done(0, rank(0), ended(1, 1, exit_code=0)), done(1, ended(2, 1, exit_code=0), ended(3, 1, exit_code=0))),
+        "All nodes ended, but not all of the 4 ranks reported how; 3 ranks were done, 1 unknown",
+        "RanksLost",
+        {"Succeeded": "1-3", "Unknown": "0"},
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_the_message_describes_the_end(case: Case) -> None:
+    status = status_of(job(len(case.facts.nodes), case.procs), Status(), case.facts, START + 20)
+
+    failed = next(entry for entry in status.conditions if entry.type == "Failed")
+    assert status.message == case.message
+    assert states(status) == case.states
+    if case.over:
+        assert (status.phase, failed.status, failed.reason) == ("Failed", "True", case.reason)
+        assert failed.message == case.message
+    else:
+        assert (status.phase, failed.status, failed.reason) == ("Stopping", "False", "Stopping")
+
+
+def test_a_nodes_problem_counts_though_another_is_silent() -> None:
+    current = facts(silence(ready(0)), node(1, agent(1, AgentPhase.READY, problem="no address")))
+
+    assert status_of(job(), Status(), current, START).message.startswith("digits-1 can't work: no address")
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (("\x1b[31mValueError: red\x1b[0m",), "ValueError: red"),
+        (("ValueError: a\nb\tc\x00d",), "ValueError: a b c d"),
+        (("ValueError: " + "x" * 5000,), "ValueError: " + "x" * 287 + "…"),
+        (("ValueError: the cause", "[W1121 socket.cpp] process group was not destroyed"), "ValueError: the cause"),
+        (("just words", ""), "just words"),
+        (("\u202egnp.exe",), "gnp.exe"),
+    ],
+)
+def test_a_ranks_words_are_cleaned(lines: Sequence[str], message: str) -> None:
+    current = facts(halted(0, ended(0, 1.0, exit_code=1, lines=lines)))
+
+    status = status_of(job(1, 1), Status(), current, START + 2)
+
+    assert status.message == f"Rank 0 on digits-0 failed with exit code 1: {message}"
+
+
+def test_details_are_the_first_sixteen_with_the_root_cause_at_their_head() -> None:
+    ranks = [lost_peer(number, 1.1) for number in range(40)]
+    ranks[33] = ended(33, 1.2, signal=9)
+
+    status = status_of(job(1, 40), Status(), facts(halted(0, *ranks)), START + 2)
+
+    assert status.ranks is not None
+    assert [entry.rank for entry in status.ranks.details] == [33, *range(15)]
+    assert {entry.state for entry in status.ranks.details[1:]} == {"Stopped"}
+    assert {entry.reason for entry in status.ranks.details[1:]} == {"PeerFailed"}
+    assert {entry.exit_code for entry in status.ranks.details[1:]} == {1}
+
+
+def test_the_message_names_the_cause_while_the_others_are_being_stopped() -> None:
+    current = facts(running(0, rank(0), rank(1)), running(1, ended(2, 1.0, signal=9), rank(3)))
+
+    status = status_of(job(), Status(), current, START + 1)
+
+    assert status.phase == "Stopping"
+    assert status.message == "Rank 2 on digits-1 was killed by SIGKILL; 3 others were still running"
+    assert all(entry.status == "False" for entry in status.conditions if entry.type not in {"Accepted", "Scheduled"})

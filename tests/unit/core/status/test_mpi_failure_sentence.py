@@ -1,0 +1,477 @@
+"""Who failed first in an MPI world, in the words of the status: mpirun ends all others, and fails itself."""
+
+import dataclasses
+from dataclasses import replace
+
+import pytest
+
+from muster.api.status.status import Status
+from muster.core.facts import JobFacts, LauncherFacts, NodeFacts, Problem, RankFacts
+from muster_worker.contract.schema import AgentPhase, AgentProblem, CommandKind
+from unit.core.builders import (
+    START,
+    agent,
+    command,
+    done,
+    ended,
+    exited,
+    facts,
+    halted,
+    launcher,
+    mpi_job,
+    node,
+    rank,
+    running,
+    starting,
+    status_of,
+    stopped,
+    terminated,
+)
+
+OPEN_MPI_EXIT = (
+    "prterun detected that one or more processes exited with non-zero status,",
+    "thus causing the job to be terminated. The first process to do so was:",
+    "   Process name: [prterun-algo-1-23276@1,1]",
+    "   Exit code:    3",
+    "-" * 74,
+)
+OPEN_MPI_KILLED = (
+    "-" * 74,
+    "mpirun noticed that process rank 3 with PID 23930 on node algo-2 exited on signal 9 (Killed).",
+    "-" * 74,
+)
+OPEN_MPI_EARLY = (
+    "This may have caused other processes in the application to be",
+    "terminated by signals sent by prterun (as reported here).",
+    "-" * 74,
+)
+HYDRA = (
+    "=   PID 30062 RUNNING AT algo-2",
+    "=   EXIT CODE: 9",
+    "=   CLEANING UP REMAINING PROCESSES",
+    "=   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES",
+    "=" * 83,
+    "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)",
+    "This typically refers to a problem with your application.",
+)
+OPEN_MPI_SOCKET = (
+    "[algo-1:00000] *** An error occurred in Socket closed",
+    "[algo-1:00000] *** reported by process [1086717953,0]",
+    "[algo-1:00000] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,",
+)
+NO_DAEMON = (
+    "  Local host:    algo-1",
+    "  Remote host:   algo-2",
+    "  Daemon exit status: 255",
+    "",
+    "This may also be caused by a firewall on the remote host.",
+    "-" * 60,
+)
+HYDRA_LOST = ("[proxy:0@algo-1] HYD_pmcd_pmip_control_cmd_cb (pmip_cb.c:490): assert (!closed) failed",)
+HYDRA_ABORT = ("Abort(3) on node 1 (rank 1 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 3) - process 1",)
+ONE_NODE = "mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks"
+ODD_RANK = "a process says that it is rank 2; the node has ranks 0 to 1"
+OTHER_WORLD = (f"muster: {ONE_NODE}",)
+
+
+def mpirun(at: float, code: int | None = None, signal: int | None = None, lines: tuple[str, ...] = ()) -> LauncherFacts:
+    return launcher(at, code, signal, lines, name="mpirun")
+
+
+def for_reason(current: LauncherFacts, reason: str) -> LauncherFacts:
+    return replace(current, end=replace(current.end, reason=reason))
+
+
+def after_stop(current: LauncherFacts) -> LauncherFacts:
+    return replace(current, end=replace(current.end, stopped=True))
+
+
+def terminated_rank(number: int, at: float) -> RankFacts:
+    return ended(number, at, signal=15)
+
+
+def killed(number: int, at: float) -> RankFacts:
+    return ended(number, at, signal=9)
+
+
+def unfit(current: NodeFacts, message: str) -> NodeFacts:
+    """The same node, whose agent says that its ranks are of another world."""
+    assert current.agent is not None
+    report = replace(current.agent.report, problem=AgentProblem("WorldSizeMismatch", message))
+    return replace(current, agent=replace(current.agent, report=report))
+
+
+def first(*ranks: RankFacts, launched: LauncherFacts) -> NodeFacts:
+    """Node 0, whose mpirun is over."""
+    return done(0, *ranks, launched=launched)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    name: str
+    facts: JobFacts
+    message: str
+    reason: str
+    states: dict[str, str]
+
+
+CASES = (
+    Case(
+        "Open MPI: exit code, the others get SIGTERM",
+        facts(
+            first(terminated_rank(0, 1.30), ended(1, 1.0, exit_code=3), launched=mpirun(1.5, 3, lines=OPEN_MPI_EXIT)),
+            halted(1, terminated_rank(2, 1.31), terminated_rank(3, 1.31)),
+        ),
+        "Rank 1 on digits-0 failed with exit code 3; 3 others were stopped",
+        "RankFailed",
+        {"Failed": "1", "Stopped": "0,2-3"},
+    ),
+    Case(
+        "Open MPI: kill -9 on another node",
+        facts(
+            first(terminated_rank(0, 1.30), terminated_rank(1, 1.30), launched=mpirun(1.5, 137, lines=OPEN_MPI_KILLED)),
+            halted(1, terminated_rank(2, 1.29), killed(3, 1.0)),
+        ),
+        "Rank 3 on digits-1 was killed by SIGKILL; 3 others were stopped",
+        "RankKilled",
+        {"Failed": "3", "Stopped": "0-2"},
+    ),
+    Case(
+        "Open MPI 5: kill -9, and a rank that misses its peer is heard of before",
+        facts(
+            first(
+                ended(0, 0.9, exit_code=14), terminated_rank(1, 0.95), launched=mpirun(1.6, 1, lines=OPEN_MPI_SOCKET)
+            ),
+            halted(1, killed(2, 1.0), stopped(3, 1.2)),
+        ),
+        "Rank 2 on digits-1 was killed by SIGKILL; 3 others were stopped",
+        "RankKilled",
+        {"Failed": "2", "Stopped": "0-1,3"},
+    ),
+    Case(
+        "an exit code of the script's own, of the same number",
+        facts(
+            first(ended(0, 1.0, exit_code=14), terminated_rank(1, 1.3), launched=mpirun(1.6, 14, lines=OPEN_MPI_EXIT)),
+            halted(1, terminated_rank(2, 1.3), terminated_rank(3, 1.3)),
+        ),
+        "Rank 0 on digits-0 failed with exit code 14; 3 others were stopped",
+        "RankFailed",
+        {"Failed": "0", "Stopped": "1-3"},
+    ),
+    Case(
+        "Hydra: kill -9, the others get it too",
+        facts(
+            first(killed(0, 1.02), killed(1, 1.02), launched=mpirun(1.1, 9, lines=HYDRA)),
+            halted(1, ended(2, 1.01, reason="WrapperLost"), killed(3, 1.0)),
+        ),
+        "Rank 3 on digits-1 was killed by SIGKILL; 3 others were stopped",
+        "RankKilled",
+        {"Failed": "3", "Stopped": "0-2"},
+    ),
+    Case(
+        "Hydra: exit code, and the others' ends seem to have come before it",
+        facts(
+            first(killed(0, 0.95), ended(1, 1.0, exit_code=3), launched=mpirun(1.1, 9, lines=HYDRA)),
+            halted(1, killed(2, 0.9), killed(3, 0.9)),
+        ),
+        "Rank 1 on digits-0 failed with exit code 3; 3 others were stopped",
+        "RankFailed",
+        {"Failed": "1", "Stopped": "0,2-3"},
+    ),
+    Case(
+        "killed long before another failed in its own words",
+        facts(
+            first(killed(0, 1.0), ended(1, 1.5, exit_code=1, lines=("KeyError: 0",)), launched=mpirun(2, 137)),
+            halted(1, terminated_rank(2, 1.6), terminated_rank(3, 1.6)),
+        ),
+        "Rank 0 on digits-0 was killed by SIGKILL; 2 others were stopped, 1 failing too",
+        "RankKilled",
+        {"Failed": "0-1", "Stopped": "2-3"},
+    ),
+    Case(
+        "Hydra, an mpirun of the owner's: MPI_Abort is among mpirun's words, and another rank's end is the first",
+        facts(
+            first(killed(0, 1.04), killed(1, 1.03), launched=mpirun(1.02, 1, lines=("ValueError: a", *HYDRA_ABORT))),
+            done(1, killed(2, 1.01), killed(3, 1.0)),
+        ),
+        "mpirun on digits-0 failed with exit code 1: ValueError: a; 4 ranks were stopped",
+        "LauncherFailed",
+        {"Stopped": "0-3"},
+    ),
+    Case(
+        "Hydra: MPI_Abort, and all are killed at once",
+        facts(
+            first(killed(0, 1.0), ended(1, 1.001, signal=9, lines=HYDRA_ABORT), launched=mpirun(1.1, 3, lines=HYDRA)),
+            halted(1, killed(2, 1.0), killed(3, 1.0)),
+        ),
+        "Rank 1 on digits-0 called MPI_Abort: Abort(3) on node 1 (rank 1 in comm 0): application called "
+        "MPI_Abort(MPI_COMM_WORLD, 3) - process 1; 3 others were stopped",
+        "RankKilled",
+        {"Failed": "1", "Stopped": "0,2-3"},
+    ),
+    Case(
+        "a rank that leaves early",
+        facts(
+            first(ended(0, 1.0, exit_code=0), terminated_rank(1, 1.3), launched=mpirun(1.5, 1, lines=OPEN_MPI_EARLY)),
+            halted(1, terminated_rank(2, 1.4), terminated_rank(3, 1.4)),
+        ),
+        "Rank 0 on digits-0 ended early with exit code 0; rank 1 on digits-0 then was killed by SIGTERM; "
+        "2 others were stopped",
+        "RankKilled",
+        {"Succeeded": "0", "Failed": "1", "Stopped": "2-3"},
+    ),
+    Case(
+        "Hydra: a rank that leaves early, and the others are killed",
+        facts(
+            first(killed(0, 1.02), killed(1, 1.02), launched=mpirun(1.1, 9, lines=HYDRA)),
+            halted(1, ended(2, 1.0, exit_code=0), killed(3, 1.01)),
+        ),
+        "Rank 2 on digits-1 ended early with exit code 0; rank 3 on digits-1 then was killed by SIGKILL; "
+        "2 others were stopped",
+        "RankKilled",
+        {"Succeeded": "2", "Failed": "3", "Stopped": "0-1"},
+    ),
+    Case(
+        "Open MPI 5: a rank that leaves early, and mpirun has the words about it",
+        facts(
+            first(ended(0, 1.02, exit_code=14), stopped(1, 1.4), launched=mpirun(1.5, 14, lines=OPEN_MPI_SOCKET)),
+            halted(1, ended(2, 1.0, exit_code=0), stopped(3, 1.4)),
+        ),
+        "Rank 2 on digits-1 ended early with exit code 0; rank 0 on digits-0 then failed with exit code 14; "
+        "2 others were stopped",
+        "RankFailed",
+        {"Succeeded": "2", "Failed": "0", "Stopped": "1,3"},
+    ),
+    Case(
+        "killed long after others were done",
+        facts(
+            first(ended(0, 1.0, exit_code=0), ended(1, 1.0, exit_code=0), launched=mpirun(4, 137)),
+            halted(1, killed(2, 3.9), ended(3, 1.0, exit_code=0)),
+        ),
+        "Rank 2 on digits-1 was killed by SIGKILL; 3 others were done",
+        "RankKilled",
+        {"Succeeded": "0-1,3", "Failed": "2"},
+    ),
+    Case(
+        "Hydra: kill -9, and mpirun falls over what it does about it",
+        facts(
+            first(killed(0, 1.09), killed(1, 1.09), launched=mpirun(1.02, 255, lines=HYDRA_LOST)),
+            halted(1, killed(2, 1.0), killed(3, 1.004)),
+        ),
+        "Rank 2 on digits-1 was killed by SIGKILL; 3 others were stopped",
+        "RankKilled",
+        {"Failed": "2", "Stopped": "0-1,3"},
+    ),
+    Case(
+        "Open MPI 4 crashes when it has ended its ranks",
+        facts(
+            first(terminated_rank(0, 1.55), stopped(1, 1.6), launched=after_stop(mpirun(1.6, signal=11))),
+            halted(1, ended(2, 1.0, exit_code=0), stopped(3, 1.61)),
+        ),
+        "Rank 2 on digits-1 ended early with exit code 0; rank 0 on digits-0 then was killed by SIGTERM; "
+        "2 others were stopped",
+        "RankKilled",
+        {"Succeeded": "2", "Failed": "0", "Stopped": "1,3"},
+    ),
+    Case(
+        "the daemons can't be started",
+        facts(
+            first(starting(0), starting(1), launched=mpirun(1.0, 255, lines=NO_DAEMON)),
+            halted(1, starting(2), starting(3)),
+        ),
+        "mpirun on digits-0 failed with exit code 255: Local host: algo-1 Remote host: algo-2 Daemon exit status: 255 "
+        "This may also be caused by a firewall on the remote host.; 4 ranks were not started",
+        "LauncherFailed",
+        {"Pending": "0-3"},
+    ),
+    Case(
+        "only muster's message is shown",
+        facts(
+            first(launched=mpirun(1.0, 255, lines=("muster: algo-2 can't be reached", "Launch proxy failed."))),
+            halted(1),
+        ),
+        "mpirun on digits-0 failed with exit code 255: algo-2 can't be reached; 4 ranks were not started",
+        "LauncherFailed",
+        {"Pending": "0-3"},
+    ),
+    Case(
+        "mpirun was killed, and its ranks with it",
+        facts(
+            first(killed(0, 1.1), terminated_rank(1, 1.1), launched=mpirun(1.0, signal=9)),
+            halted(1, killed(2, 1.2), stopped(3, 1.2)),
+        ),
+        "mpirun on digits-0 was killed by SIGKILL; 4 ranks were stopped",
+        "LauncherFailed",
+        {"Stopped": "0-3"},
+    ),
+    Case(
+        "mpirun failed though all ranks did their work",
+        facts(
+            first(ended(0, 1, exit_code=0), ended(1, 1, exit_code=0), launched=mpirun(1.1, 1, lines=("oops",))),
+            halted(1, ended(2, 1, exit_code=0), ended(3, 1, exit_code=0)),
+        ),
+        "mpirun on digits-0 failed with exit code 1: oops; 4 ranks were done",
+        "LauncherFailed",
+        {"Succeeded": "0-3"},
+    ),
+    Case(
+        "a node was lost",
+        facts(
+            first(killed(0, 1.1), killed(1, 1.1), launched=mpirun(1.2, 1, lines=("lost communication",))),
+            node(
+                1,
+                agent(1, AgentPhase.RUNNING, [rank(2), rank(3)]),
+                process=exited(1.05, signal=9, problem=Problem("OOMKilled", "container trainer ran out of memory")),
+                sent_command=command(CommandKind.START),
+            ),
+        ),
+        "digits-1: container trainer ran out of memory; 2 others were stopped",
+        "OOMKilled",
+        {"Failed": "2-3", "Stopped": "0-1"},
+    ),
+    Case(
+        "a user stopped a node",
+        facts(
+            first(terminated_rank(0, 1.3), terminated_rank(1, 1.3), launched=mpirun(1.5, 1, lines=("lost node",))),
+            terminated(halted(1, stopped(2, 1.1), stopped(3, 1.1)), 1.0, told_at=1.6),
+        ),
+        "digits-1 was stopped, but not by muster; 2 others were stopped",
+        "NodeStopped",
+        {"Stopped": "0-3"},
+    ),
+    Case(
+        "another world",
+        facts(
+            first(
+                ended(0, 1.0, exit_code=65, reason="WorldSizeMismatch", lines=OTHER_WORLD),
+                ended(1, 1.0, exit_code=65, reason="WorldSizeMismatch", lines=OTHER_WORLD),
+                launched=mpirun(1.1, 65, lines=OPEN_MPI_EXIT),
+            ),
+            halted(1),
+        ),
+        "mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks; 2 others were not started",
+        "WorldSizeMismatch",
+        {"Failed": "0-1", "Pending": "2-3"},
+    ),
+    Case(
+        "another world of an mpirun of the owner's own",
+        facts(unfit(first(rank(0), rank(1), launched=mpirun(1.1, 1)), ONE_NODE), halted(1)),
+        "mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks; 2 others were not started",
+        "WorldSizeMismatch",
+        {"Unknown": "0-1", "Pending": "2-3"},
+    ),
+    Case(
+        "ranks that aren't numbered node by node",
+        facts(unfit(first(rank(0), launched=mpirun(1.1, 1)), ODD_RANK), halted(1)),
+        "The job asked for 4 ranks (2 nodes x 2), but on digits-0 a process says that it is rank 2; the node has ranks "
+        "0 to 1; 2 others were not started",
+        "WorldSizeMismatch",
+        {"Unknown": "0", "Pending": "1-3"},
+    ),
+    Case(
+        "another world size, which is unknown",
+        facts(
+            first(
+                terminated_rank(0, 0.9), ended(1, 1.0, exit_code=65, reason="WorldSizeMismatch"), launched=mpirun(2, 65)
+            ),
+            halted(1),
+        ),
+        "The job asked for 4 ranks (2 nodes x 2), but rank 1 on digits-0 has another world size; "
+        "2 others were not started, 1 stopped",
+        "WorldSizeMismatch",
+        {"Failed": "1", "Stopped": "0", "Pending": "2-3"},
+    ),
+    Case(
+        "mpirun was content with half the world",
+        facts(first(ended(0, 1, exit_code=0), ended(1, 1, exit_code=0), launched=mpirun(1.1, 0)), halted(1)),
+        "The job asked for 4 ranks (2 nodes x 2), 2 were seen (0-1) when mpirun ended with exit code 0",
+        "WorldSizeMismatch",
+        {"Succeeded": "0-1", "Pending": "2-3"},
+    ),
+    Case(
+        "mpirun isn't there",
+        facts(
+            first(launched=for_reason(mpirun(0.1, 127, lines=("muster: no mpirun on PATH",)), "CommandNotFound")),
+            halted(1),
+        ),
+        "mpirun on digits-0 could not start: no mpirun on PATH; 4 ranks were not started",
+        "CommandNotFound",
+        {"Pending": "0-3"},
+    ),
+    Case(
+        "all is well",
+        facts(
+            first(ended(0, 1, exit_code=0), ended(1, 1, exit_code=0), launched=mpirun(1.1, 0)),
+            halted(1, ended(2, 1, exit_code=0), ended(3, 1, exit_code=0)),
+        ),
+        "All 4 ranks succeeded",
+        "AllRanksSucceeded",
+        {"Succeeded": "0-3"},
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_status_names_the_cause(case: Case) -> None:
+    status = status_of(mpi_job(), Status(), case.facts, 1e10)
+
+    assert status.message == case.message
+    assert status.ranks is not None
+    assert {entry.state: entry.ranks for entry in status.ranks.by_state} == case.states
+    (told,) = (entry for entry in status.conditions if entry.type in ("Complete", "Failed") and entry.status == "True")
+    assert told.reason == case.reason
+
+
+def test_ranks_of_an_mpirun_of_the_owners_own_may_have_been_missed() -> None:
+    job = mpi_job()
+    job = job.model_copy(update={"spec": job.spec.model_copy(update={"command": ("/opt/bin/mpirun", "./train")})})
+    nothing_seen = facts(first(starting(0), starting(1), launched=mpirun(1.1, 0)), halted(1, starting(2), starting(3)))
+
+    assert status_of(job, Status(), nothing_seen, 1e10).message == (
+        "The job asked for 4 ranks (2 nodes x 2), none were seen when mpirun ended with exit code 0; "
+        "if they ran, remove mpirun from spec.command, so that muster starts it"
+    )
+
+
+def wrong_world(other: NodeFacts) -> JobFacts:
+    lost = [ended(each, 1.0, exit_code=65, reason="WorldSizeMismatch", lines=OTHER_WORLD) for each in (0, 1)]
+    return facts(first(*lost, launched=mpirun(1.1, 65, lines=OPEN_MPI_EXIT)), other)
+
+
+def test_ranks_that_no_launcher_has_started_are_not_called_running_while_the_job_is_stopped() -> None:
+    status = status_of(mpi_job(), Status(), wrong_world(running(1, starting(2), starting(3))), START + 2)
+
+    assert status.phase == "Stopping"
+    assert status.message == f"{ONE_NODE}; 2 others were not started yet"
+
+
+def test_ranks_that_no_launcher_has_started_are_pending_though_their_agent_has_left() -> None:
+    gone = replace(halted(1, starting(2), starting(3)), process=exited(2.0, 0))
+    status = status_of(mpi_job(), Status(), wrong_world(gone), 1e10)
+
+    assert status.ranks is not None
+    assert {entry.state: entry.ranks for entry in status.ranks.by_state} == {"Failed": "0-1", "Pending": "2-3"}
+    assert status.message == f"{ONE_NODE}; 2 others were not started"
+
+
+def test_no_rank_is_named_before_the_first_one_is_known() -> None:
+    """Hydra kills all ranks, and the node of the one that was killed from outside is heard of last."""
+    rest = running(1, rank(2), rank(3))
+    waiting = status_of(mpi_job(), Status(), facts(running(0, killed(0, 1.02), killed(1, 1.02)), rest), START + 1.1)
+    current = facts(
+        first(killed(0, 1.02), killed(1, 1.02), launched=mpirun(1.1, 9, lines=HYDRA)),
+        halted(1, killed(2, 1.0), killed(3, 1.01)),
+    )
+
+    assert waiting.phase == "Stopping"
+    assert waiting.message == "2 of 4 ranks were killed or failed; the first one is known once all nodes have ended"
+    assert status_of(mpi_job(), waiting, current, START + 2).message.startswith(
+        "Rank 2 on digits-1 was killed by SIGKILL"
+    )
+
+
+def test_a_rank_that_failed_in_its_own_words_is_named_at_once() -> None:
+    own = ended(1, 1.0, exit_code=1, lines=("KeyError: 0",))
+    status = status_of(mpi_job(), Status(), facts(running(0, rank(0), own), running(1, rank(2), rank(3))), START + 1.1)
+
+    assert status.message == "Rank 1 on digits-0 failed with exit code 1: KeyError: 0; 3 others were still running"

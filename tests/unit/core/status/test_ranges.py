@@ -1,0 +1,31 @@
+"""Ranges of ranks in a status."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.core.status.ranges import ranges
+
+
+@pytest.mark.parametrize(
+    ("ranks", "text"),
+    [((), ""), ((3,), "3"), ((0, 1), "0-1"), ((*range(13), *range(14, 32)), "0-12,14-31"), ((5, 1, 1, 3), "1,3,5")],
+)
+def test_neighbours_are_joined(ranks: tuple[int, ...], text: str) -> None:
+    assert ranges(ranks) == text
+
+
+def test_a_long_text_ends_in_an_ellipsis_after_a_whole_range() -> None:
+    assert ranges(range(0, 20, 2), limit=10) == "0,2,4,6,…"
+    assert ranges(range(0, 10, 2), limit=9) == "0,2,4,6,8"
+
+
+@given(st.sets(st.integers(0, 100_000), max_size=2000))
+def test_a_text_is_never_too_long_and_reads_back(ranks: set[int]) -> None:
+    text = ranges(ranks)
+
+    assert len(text) <= 512
+    whole = [part for part in text.split(",") if part not in {"", "…"}]
+    back = {number for part in whole for number in range(int(part.split("-")[0]), int(part.split("-")[-1]) + 1)}
+    assert back <= ranks
+    assert back == ranks or text.endswith(",…")

@@ -1,0 +1,310 @@
+"""What a job that runs, or is about to, says of itself."""
+
+import dataclasses
+
+import pytest
+
+from muster.api.spec.job import Metric
+from muster.api.status.status import Condition, Progress, RankDetail, Status
+from muster.core.facts import JobFacts, NodeFacts, Problem, RankFacts
+from muster_worker.contract.schema import AgentPhase, CommandKind
+from unit.core.builders import (
+    START,
+    T0,
+    agent,
+    command,
+    ended,
+    facts,
+    job,
+    missing,
+    node,
+    rank,
+    ready,
+    running,
+    starting,
+    status_of,
+)
+
+
+def mute(number: int, reason: str) -> RankFacts:
+    current = rank(number)
+    return dataclasses.replace(current, report=dataclasses.replace(current.report, no_step_reason=reason))
+
+
+def at(seconds: float, step: int, number: int) -> RankFacts:
+    return rank(number, step=step, stepped_at=START + seconds)
+
+
+def with_problem(current: NodeFacts) -> NodeFacts:
+    problem = Problem("SidecarFailed", "container logs failed with exit code 3")
+    return dataclasses.replace(current, process=dataclasses.replace(current.process, problem=problem))
+
+
+SIDECAR = "digits-0: container logs failed with exit code 3"
+STARTED = node(0, agent(0, AgentPhase.READY), sent_command=command(CommandKind.START))
+
+CASES = (
+    (facts(missing(0), missing(1)), "Pending", "0 of 2 nodes are ready: digits-0 and digits-1 do not exist yet"),
+    (facts(ready(0), missing(1)), "Pending", "1 of 2 nodes is ready: digits-1 does not exist yet"),
+    (facts(ready(0), node(1)), "Starting", "1 of 2 nodes is ready: digits-1 has not reported"),
+    (facts(ready(0), ready(1)), "Starting", "All 2 nodes are ready; the ranks are about to start"),
+    (
+        facts(with_problem(ready(0)), ready(1)),
+        "Starting",
+        f"All 2 nodes are ready; the ranks are about to start; {SIDECAR}",
+    ),
+    (facts(STARTED, running(1)), "Starting", "The ranks start: 0 of 4 run"),
+    (facts(with_problem(STARTED), running(1)), "Starting", f"The ranks start: 0 of 4 run; {SIDECAR}"),
+    (
+        facts(running(0, rank(0), starting(1)), running(1, rank(2))),
+        "Running",
+        "2 of 4 ranks run; 2 starting (1,3)",
+    ),
+    (
+        facts(running(0, at(9, 120, 0), at(9, 120, 1)), running(1, at(9, 121, 2), at(9, 120, 3))),
+        "Running",
+        "4 of 4 ranks run; step 120",
+    ),
+    (
+        facts(running(0, at(9, 135, 0), at(9, 120, 1)), running(1, at(9, 130, 2), at(9, 133, 3))),
+        "Running",
+        "4 of 4 ranks run; step 120; rank 1 is 15 steps behind",
+    ),
+    (
+        facts(running(0, rank(0), ended(1, 3, exit_code=0)), running(1, rank(2), rank(3))),
+        "Running",
+        "3 of 4 ranks run; 1 done (1)",
+    ),
+    (
+        facts(running(0, mute(0, "NotPython"), rank(1)), running(1, mute(2, "NotPython"), rank(3))),
+        "Running",
+        "4 of 4 ranks run; no step count (not Python)",
+    ),
+    (
+        facts(running(0, rank(0), rank(1), heard=9), running(1, rank(2), rank(3), heard=-6)),
+        "Running",
+        "2 of 4 ranks run; 2 unknown: digits-1 has not reported since 2025-11-21T04:04:59Z",
+    ),
+)
+
+
+@pytest.mark.parametrize(("known", "phase", "message"), CASES, ids=[message for *_, message in CASES])
+def test_what_a_living_job_says(known: JobFacts, phase: str, message: str) -> None:
+    status = status_of(job(), Status(), known, START + 10)
+
+    assert (status.phase, status.message) == (phase, message)
+
+
+def test_where_no_rank_has_taken_a_step_none_is_counted() -> None:
+    """Who imports torch has an optimizer's hook, and may never step one."""
+    idle = facts(running(0, at(9, 0, 0), at(9, 0, 1)), running(1, at(9, 0, 2), at(9, 0, 3)))
+    begun = facts(running(0, at(9, 0, 0), at(9, 0, 1)), running(1, at(9, 1, 2), at(9, 1, 3)))
+    failed = facts(running(0, ended(0, 9, exit_code=3, step=0), at(9, 0, 1)), running(1, at(9, 0, 2), at(9, 0, 3)))
+
+    nothing, first, end = (status_of(job(), Status(), known, START + 10) for known in (idle, begun, failed))
+
+    assert (nothing.progress, nothing.message) == (None, "4 of 4 ranks run")
+    assert first.progress is not None
+    assert first.progress.step == 0
+    assert "step" not in end.message
+    assert end.ranks is not None
+    assert {detail.step for detail in end.ranks.details} == {None}
+
+
+def test_ranks_of_a_silent_node_are_unknown_and_not_running() -> None:
+    current = facts(running(0, rank(0), rank(1), heard=9), running(1, rank(2), rank(3), heard=-6))
+
+    status = status_of(job(), Status(), current, START + 10)
+
+    assert status.ranks is not None
+    assert status.nodes is not None
+    assert (status.ranks.running, status.ranks.ready) == (2, "2/4")
+    assert [(entry.state, entry.count, entry.ranks) for entry in status.ranks.by_state] == [
+        ("Running", 2, "0-1"),
+        ("Unknown", 2, "2-3"),
+    ]
+    assert (status.nodes.desired, status.nodes.ready) == (2, 1)
+
+
+def test_one_node_is_not_counted() -> None:
+    alone = job(nodes=1)
+    assert status_of(alone, Status(), facts(missing(0)), START).message == "digits-0 does not exist yet"
+    assert (
+        status_of(alone, Status(), facts(ready(0)), START).message == "The node is ready; the ranks are about to start"
+    )
+
+
+def test_a_rank_that_still_imports_torch_is_not_worth_a_word() -> None:
+    current = facts(running(0, mute(0, "NoTorch"), mute(1, "NotHooked")), running(1, rank(2), rank(3)))
+
+    young = status_of(job(), Status(), current, START + 1)
+    assert young.ranks is not None
+    assert young.ranks.details == ()
+    assert "no step count" not in young.message
+
+
+def test_a_rank_without_a_step_count_says_why_once() -> None:
+    current = facts(
+        running(0, mute(0, "NotPython"), mute(1, "NotPython")), running(1, rank(2), mute(3, "PythonIsolated"))
+    )
+
+    status = status_of(job(), Status(), current, START + 1)
+
+    assert status.ranks is not None
+    assert status.ranks.details == (
+        RankDetail(
+            rank=0,
+            node=0,
+            state="Running",
+            reason="NotPython",
+            message="its optimizer's steps can't be counted",
+            pid=1000,
+        ),
+        RankDetail(
+            rank=3,
+            node=1,
+            state="Running",
+            reason="PythonIsolated",
+            message="its optimizer's steps can't be counted",
+            pid=1003,
+        ),
+    )
+
+
+def before(step: int, seconds: float, pace: float | None) -> Status:
+    stamp = f"2025-11-21T04:05:{5 + seconds:06.3f}Z"
+    return Status(progress=Progress(step=step, steps_per_second=pace, at=stamp))
+
+
+@pytest.mark.parametrize(
+    ("previous", "step", "stepped", "heard", "pace"),
+    [
+        (Status(), 100, 20.0, 20.0, None),
+        (before(100, 10, None), 134, 20.0, 20.0, 3.4),
+        (before(100, 10, 3.4), 100, 10.0, 10.0, 3.4),
+        # The newest ten seconds weigh 1 - 1/e.
+        (before(100, 10, 1.0), 150, 20.0, 20.0, 3.53),
+        # No step for 20 s: it can't be faster than one in that time.
+        (before(100, 10, 3.4), 100, 10.0, 30.0, 0.05),
+        # A late report of an earlier step.
+        (before(100, 10, 3.4), 90, 9.0, 9.0, 3.4),
+    ],
+)
+def test_the_pace(previous: Status, step: int, stepped: float, heard: float, pace: float | None) -> None:
+    current = facts(running(0, at(stepped, step, 0), heard=heard))
+
+    status = status_of(job(1, 1), previous, current, START + heard)
+
+    assert status.progress is not None
+    assert (status.progress.step, status.progress.steps_per_second) == (step, pace)
+
+
+def test_there_is_no_pace_once_no_rank_runs() -> None:
+    current = facts(running(0, ended(0, 9, exit_code=0, step=150)))
+
+    status = status_of(job(1, 1), before(140, 2, 3.4), current, START + 10)
+
+    assert status.progress is not None
+    assert (status.progress.step, status.progress.steps_per_second) == (150, None)
+    assert status.message == "No rank runs; step 150; 1 done (0)"
+
+
+@pytest.mark.parametrize(("more", "slowest"), [(22, None), (50, 1), (0, 0)])
+def test_counts_of_two_nodes_are_compared_at_one_moment(more: int, slowest: int | None) -> None:
+    current = facts(running(0, at(20, 100 + more, 0), heard=20), running(1, at(15, 100, 1), heard=15))
+
+    status = status_of(job(2, 1), before(95, 10, 4.0), current, START + 20)
+
+    assert status.progress is not None
+    assert status.progress.slowest_rank == slowest
+
+
+def test_metrics_are_the_latest_of_all_nodes() -> None:
+    first = agent(0, AgentPhase.RUNNING, (rank(0),), metrics=[("loss", 0.5, 0, 9.0), ("accuracy", 0.9, 0, 5.0)])
+    second = agent(1, AgentPhase.RUNNING, (rank(1),), metrics=[("loss", 0.4, 1, 9.5), ("accuracy", 0.8, 1, 5.0)])
+    current = facts(node(0, first), node(1, second))
+
+    status = status_of(job(2, 1), Status(), current, START + 10)
+
+    assert status.progress is not None
+    assert status.progress.metrics == {"accuracy": 0.9, "loss": 0.4}
+
+
+def test_metrics_of_the_spec_are_shown_first_and_what_is_left_out_is_counted() -> None:
+    asked = job(1, 1)
+    asked = asked.model_copy(
+        update={"spec": asked.spec.model_copy(update={"metrics": (Metric(name="zeta", regex="z=(.*)"),)})}
+    )
+    values = [("zeta", 1.0, 0, 9.0), *((f"m{number:02}", 0.5, 0, 9.0) for number in range(70))]
+    current = facts(node(0, agent(0, AgentPhase.RUNNING, (rank(0),), metrics=values)))
+
+    progress = status_of(asked, Status(), current, START + 10).progress
+
+    assert progress is not None
+    assert list(progress.metrics) == ["zeta", *(f"m{number:02}" for number in range(63))]
+    assert progress.metrics_left_out == 7
+
+
+def conditions(status: Status) -> dict[str, Condition]:
+    return {entry.type: entry for entry in status.conditions}
+
+
+def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
+    waiting = status_of(job(), Status(), facts(missing(0), missing(1)), T0)
+    begun = status_of(job(), waiting, facts(running(0, rank(0)), running(1, rank(2))), START)
+    later = status_of(job(), begun, facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3))), START + 9)
+
+    assert [entry.type for entry in later.conditions] == [
+        "Accepted",
+        "Scheduled",
+        "Running",
+        "Stalled",
+        "Suspended",
+        "Complete",
+        "Failed",
+    ]
+    assert conditions(later)["Accepted"].last_transition_time == "2025-11-21T04:05:00Z"
+    assert conditions(later)["Running"].last_transition_time == "2025-11-21T04:05:05Z"
+    assert conditions(later)["Running"].message == "4 of 4 ranks run"
+    assert conditions(later)["Failed"].last_transition_time == "2025-11-21T04:05:00Z"
+    assert {entry.observed_generation for entry in later.conditions} == {3}
+    assert later.observed_generation == 3
+    assert later.start_time == "2025-11-21T04:05:05Z"
+    assert later.completion_time is None
+
+
+def test_the_ranks_column_is_the_running_ones_in_every_phase() -> None:
+    waiting = facts(missing(0), missing(1))
+    half = facts(running(0, ended(0, 9, exit_code=0)), running(1, rank(1)))
+    failed = facts(running(0, ended(0, 9, exit_code=7)), running(1, rank(1)))
+    done = facts(*(node(each, agent(each, AgentPhase.ENDED, (ended(each, 9, exit_code=0),))) for each in range(2)))
+
+    seen = [status_of(job(2, 1), Status(), known, START + 10) for known in (waiting, half, failed, done)]
+
+    ranks = [(status.phase, status.ranks.running, status.ranks.ready) for status in seen if status.ranks is not None]
+    assert ranks == [("Pending", 0, "0/2"), ("Running", 1, "1/2"), ("Stopping", 1, "1/2"), ("Succeeded", 0, "0/2")]
+
+
+def test_a_job_that_is_over_stays_as_it_was() -> None:
+    done = facts(node(0, agent(0, AgentPhase.ENDED, (ended(0, 9, exit_code=0, step=50),))))
+    over = status_of(job(1, 1), Status(), done, START + 10)
+
+    assert (over.phase, over.message) == ("Succeeded", "The rank succeeded at step 50")
+    assert conditions(over)["Complete"].status == "True"
+    assert conditions(over)["Complete"].reason == "AllRanksSucceeded"
+    assert over.completion_time == "2025-11-21T04:05:15Z"
+    assert status_of(job(1, 1), over, facts(missing(0)), START + 999) == over
+
+
+def test_deadlines_say_which_field_set_them() -> None:
+    late = status_of(job(startup=10), Status(), facts(ready(0), node(1)), T0 + 11)
+    long = status_of(
+        job(deadline=60),
+        Status(),
+        facts(*(running(n, rank(2 * n), rank(2 * n + 1), heard=50) for n in (0, 1))),
+        T0 + 61,
+    )
+
+    assert late.message == "Not all nodes were ready within startupTimeoutSeconds (10 s): digits-1 has not reported"
+    assert long.message == "Stopped because activeDeadlineSeconds (60 s) has passed; 4 ranks were still running"
+    assert (late.phase, long.phase) == ("Stopping", "Stopping")

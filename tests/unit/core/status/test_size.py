@@ -1,0 +1,55 @@
+"""A status stays small, however many ranks there are and whatever they say."""
+
+from dataclasses import replace
+
+from muster.api.status.status import Status
+from muster.core.facts import MetricFacts, NodeFacts, RankFacts
+from muster_worker.contract.schema import AgentPhase, CommandKind, MetricValue, RankReport, RankState
+from unit.core.builders import START, agent, command, facts, job, node, status_of
+
+MAX_BYTES = 64 * 1024
+"""The API server takes 1.5 MiB, but every watcher gets the whole status with every change."""
+
+PROCS = 100
+LINES = ("é" * 512,) * 8
+
+
+def odd_rank(number: int) -> RankFacts:
+    """Every rank has steps, words and an end of its own."""
+    over = number % 2 == 1
+    return RankFacts(
+        RankReport(
+            number,
+            number % PROCS,
+            RankState.EXITED if over else RankState.RUNNING,
+            pid=number,
+            exit_code=number % 7 if over else None,
+            last_lines=LINES,
+            step=number * 7,
+            activity="ü" * 120,
+            no_step_reason="x" * 64,
+        ),
+        started_at=START,
+        ended_at=START + number / 1000 if over else None,
+        stepped_at=START,
+    )
+
+
+def odd_node(number: int) -> NodeFacts:
+    ranks = [odd_rank(number * PROCS + local) for local in range(PROCS)]
+    current = agent(number, AgentPhase.RUNNING, ranks)
+    names = (f"{'ö' * 50}{index}" for index in range(200 if number == 0 else 0))
+    metrics = tuple(MetricFacts(MetricValue(name, 0.1, 0, 0.0), START) for name in names)
+    return node(number, replace(current, metrics=metrics), sent_command=command(CommandKind.START))
+
+
+def test_a_hundred_thousand_ranks_are_a_small_status() -> None:
+    current = facts(*(odd_node(number) for number in range(1000)))
+
+    status = status_of(job(1000, PROCS), Status(), current, START + 10)
+
+    assert status.ranks is not None
+    assert status.ranks.world == 100_000
+    assert sum(entry.count for entry in status.ranks.by_state) == 100_000
+    assert [entry.step for entry in status.ranks.by_step] == [14 * index for index in range(16)]
+    assert len(status.model_dump_json(by_alias=True).encode()) < MAX_BYTES

@@ -1,0 +1,196 @@
+"""Whatever happens to a job, and however often its operator is killed: it runs once for each time it was asked to."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.core.actions import Action, CreateNode, SendCommand
+from muster_worker.contract.schema import CommandKind
+from unit.core.builders import job
+from unit.core.simulated import SimulatedNode, World
+
+SHORT_CUT_SECONDS = 90.0
+"""Kubernetes has called the machine NotReady by then, and nobody has given it up."""
+
+NODES = st.integers(0, 2)
+HARMLESS = st.one_of(
+    st.tuples(st.sampled_from(("suspend", "resume", "forget")), st.just(0)),
+    st.tuples(st.just("crash"), st.integers(0, 4)),
+    st.tuples(st.just("wait"), st.integers(0, 40)),
+    st.tuples(st.just("delay"), NODES),
+    st.tuples(st.just("short cut"), NODES),
+)
+HARMFUL = st.one_of(st.tuples(st.sampled_from(("lose", "delete", "fail", "cut", "cut", "heal")), NODES))
+EVENTS = st.lists(st.tuples(st.one_of(HARMLESS, HARMLESS, HARMFUL), st.integers(1, 6)), max_size=10)
+GENTLE = st.lists(st.tuples(HARMLESS, st.integers(1, 6)), max_size=12)
+
+
+def condition(status: Status, kind: str) -> str:
+    return next((entry.status for entry in status.conditions if entry.type == kind), "Unknown")
+
+
+def asked(world: World, *, suspend: bool) -> Job:
+    return world.job.model_copy(update={"spec": world.job.spec.model_copy(update={"suspend": suspend})})
+
+
+def check(world: World, before: Status, actions: Sequence[Action]) -> None:
+    living = {node.attempt for node in world.nodes if node.lives}
+    assert len(living) <= 1, "two attempts run at once"
+    for node in world.nodes:
+        assert len(set(node.begun)) == len(node.begun), "an attempt is started twice"
+    assert all(number <= world.status.attempt for node in world.nodes for number in node.begun)
+    starts = [
+        action for action in actions if isinstance(action, SendCommand) and action.command.kind == CommandKind.START
+    ]
+    assert all(start.command.attempt == world.status.attempt for start in starts)
+    assert not starts or world.status.start_time is not None
+    if before.final_condition is not None or condition(world.status, "Suspended") == "True":
+        assert not starts
+        assert not any(isinstance(action, CreateNode) for action in actions)
+    if before.final_condition is not None:
+        assert world.status == before
+    if condition(world.status, "Suspended") == "True":
+        assert not living
+        assert world.status.start_time is None
+    assert world.status.attempt >= before.attempt
+
+
+def live(world: World, turns: int = 1, *, applied: int | None = None) -> None:
+    for _ in range(turns):
+        before = world.status
+        check(world, before, world.turn(applied=applied))
+
+
+def happen(world: World, kind: str, value: int) -> None:
+    if kind in ("suspend", "resume"):
+        world.job = asked(world, suspend=kind == "suspend")
+    elif kind == "forget":
+        world.restart_operator()
+    elif kind == "crash":
+        live(world, applied=value)
+    elif kind == "wait":
+        world.now += value
+    elif kind == "delay":
+        world.nodes[value].waits = 3
+    else:
+        harm(world, kind, value)
+
+
+def harm(world: World, kind: str, number: int) -> None:
+    """What happens to one node."""
+    node = world.nodes[number]
+    if kind == "lose":
+        world.lose(number)
+    elif kind == "delete":
+        node.delete(world.now, 30.0)
+    elif kind == "cut":
+        node.cut(world.now)
+    elif kind == "heal":
+        node.heal(world.now)
+    elif kind == "short cut":
+        cut_for(world, number, SHORT_CUT_SECONDS)
+    else:
+        for rank in node.ranks[:1]:
+            rank.end(world.now, 7, None, "ValueError: bad label")
+
+
+def cut_for(world: World, number: int, seconds: float) -> None:
+    """A machine is cut off and comes back."""
+    world.nodes[number].cut(world.now)
+    until = world.now + seconds
+    while world.now < until:
+        world.now += 5
+        live(world)
+    world.nodes[number].heal(world.now)
+
+
+def finish(world: World) -> None:
+    """Nobody suspends or harms it any more, and its ranks get done. A machine that is cut off stays so."""
+    world.job = asked(world, suspend=False)
+    for _ in range(40):
+        live(world)
+        if any(node.is_cut for node in world.nodes):
+            world.now += 10
+        if all(node.ranks and node.attempt == world.status.attempt for node in world.nodes):
+            for node in world.nodes:
+                for rank in node.ranks:
+                    rank.end(world.now, 0, None)
+        if world.status.final_condition is not None:
+            break
+        world.now += 1
+    live(world, 5)
+
+
+def new_world(*, policy: str = "Running", after: int | None = None) -> World:
+    plain = job(3, 2, startup=86400)
+    spec = plain.spec.model_copy(update={"clean_pod_policy": policy, "ttl_seconds_after_finished": after})
+    return World(plain.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(3)])
+
+
+# A run takes a tenth of a second: make test tries some, make test-long many.
+ANY_RUN = given(events=EVENTS, first=st.integers(0, 4), policy=st.sampled_from(("Running", "All", "None")))
+
+
+@settings(max_examples=60, deadline=None)
+@ANY_RUN
+def test_a_job_runs_once_and_ends(events: Sequence[tuple[tuple[str, int], int]], first: int, policy: str) -> None:
+    check_run(events, first, policy)
+
+
+@pytest.mark.long
+@settings(max_examples=300, deadline=None)
+@ANY_RUN
+def test_many_jobs_run_once_and_end(events: Sequence[tuple[tuple[str, int], int]], first: int, policy: str) -> None:
+    check_run(events, first, policy)
+
+
+def check_run(events: Sequence[tuple[tuple[str, int], int]], first: int, policy: str) -> None:
+    """Live through the events: the job runs once, and ends."""
+    world = new_world(policy=policy, after=60)
+    live(world, first)
+    for event, turns in events:
+        happen(world, *event)
+        live(world, turns)
+    finish(world)
+
+    assert world.status.final_condition is not None
+    if condition(world.status, "Complete") == "True":
+        ends = [(node.attempt, rank.exit_code, rank.stopped) for node in world.nodes for rank in node.ranks]
+        assert ends == [(world.status.attempt, 0, False)] * 6
+    # So long after the end the resource is deleted, and all that belongs to it.
+    world.now += 61
+    live(world, 3)
+    assert world.is_deleted
+
+
+@settings(max_examples=150, deadline=None)
+@given(events=GENTLE, first=st.integers(0, 4))
+def test_an_undisturbed_job_completes(events: Sequence[tuple[tuple[str, int], int]], first: int) -> None:
+    world = new_world()
+    live(world, first)
+    for event, turns in events:
+        happen(world, *event)
+        live(world, turns)
+    finish(world)
+
+    assert condition(world.status, "Complete") == "True", world.status.message
+
+
+def test_the_operator_was_away_for_the_whole_run() -> None:
+    world = new_world()
+    live(world, 3)
+    for node in world.nodes:
+        assert node.ranks
+        for rank in node.ranks:
+            rank.end(world.now, 0, None)
+        node.leave(world.now, 0, None)
+    world.restart_operator()
+    live(world)
+
+    assert condition(world.status, "Complete") == "True"
+    assert world.status.ranks is not None
+    assert [(entry.state, entry.ranks) for entry in world.status.ranks.by_state] == [("Succeeded", "0-5")]

@@ -1,0 +1,88 @@
+"""What is done for an MPI job's nodes once mpirun is over: they end only when they are told to."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import pytest
+
+from muster.api.status.status import Status
+from muster.core.actions import Action, KillNode, SendCommand
+from muster.core.decide import HUNG_SECONDS, decide, next_wake
+from muster.core.facts import JobFacts, NodeFacts
+from muster.core.judge import judge
+from muster_worker.contract.schema import Command, CommandKind
+from unit.core.builders import START, UID, command, done, ended, facts, halted, launcher, mpi_job, rank, ready, running
+
+STOP = Command(1, UID, 1, CommandKind.STOP, grace_seconds=2.0)
+PATIENT_STOP = Command(1, UID, 1, CommandKind.STOP, grace_seconds=10.0)
+EXIT = Command(1, UID, 1, CommandKind.EXIT)
+
+FIRST_GOOD = (ended(0, 9, exit_code=0), ended(1, 9, exit_code=0))
+SECOND_GOOD = (ended(2, 9, exit_code=0), ended(3, 9, exit_code=0))
+OVER = done(0, *FIRST_GOOD, launched=launcher(9.5, 0, name="mpirun"))
+FAILED = done(0, launched=launcher(9.5, 255, name="mpirun"))
+
+
+def commanded(current: NodeFacts, what: Command, at: float = 9.6) -> NodeFacts:
+    return dataclasses.replace(current, command=what, commanded_at=START + at)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    name: str
+    facts: JobFacts
+    actions: Sequence[Action]
+    now: float = 10.0
+
+
+CASES = (
+    Case("all are ready", facts(ready(0), ready(1)), [SendCommand((0, 1), command(CommandKind.START))]),
+    Case("mpirun works", facts(running(0, *FIRST_GOOD), running(1, *SECOND_GOOD)), []),
+    Case(
+        "all are done, and only node 0 ends by itself",
+        facts(OVER, running(1, *SECOND_GOOD)),
+        [SendCommand((0,), EXIT), SendCommand((1,), PATIENT_STOP)],
+    ),
+    Case("what became of node 1's ranks isn't told yet", facts(OVER, running(1, rank(2))), [SendCommand((1,), STOP)]),
+    Case("node 1 was told", facts(OVER, commanded(running(1, rank(2)), STOP)), []),
+    Case(
+        "node 1 doesn't obey",
+        facts(OVER, commanded(running(1, rank(2)), STOP)),
+        [KillNode(1, "its agent did not end within 10 s")],
+        now=9.6 + STOP.grace_seconds + HUNG_SECONDS,
+    ),
+    Case("mpirun failed, and nobody knows yet why", facts(FAILED, running(1, rank(2))), [SendCommand((1,), STOP)]),
+    Case(
+        "mpirun failed, and no rank tells why",
+        facts(FAILED, halted(1)),
+        [SendCommand((0, 1), EXIT)],
+    ),
+    Case(
+        "what is left of mpirun is its own agent's to end",
+        facts(running(0, rank(0), launched=launcher(9.5, 0, name="mpirun")), running(1, rank(2))),
+        [],
+    ),
+    Case(
+        "node 1 has not been heard since the operator began",
+        facts(OVER, dataclasses.replace(running(1), agent=None)),
+        [],
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_what_is_done_next(case: Case) -> None:
+    now = START + case.now
+    outcome = judge(mpi_job(), Status(), case.facts, now)
+
+    assert list(decide(mpi_job(), case.facts, outcome, now, 1)) == case.actions
+
+
+def test_a_node_that_does_not_obey_is_looked_at_in_time() -> None:
+    current = facts(OVER, commanded(running(1, rank(2), heard=9.6), STOP))
+    outcome = judge(mpi_job(), Status(), current, START + 10)
+    silent_at = START + 9.6 + 3 * current.heartbeat_seconds
+
+    wake = next_wake(mpi_job(), current, outcome, START + 10)
+
+    assert wake == min(silent_at, START + 9.6 + STOP.grace_seconds + HUNG_SECONDS)

@@ -1,0 +1,43 @@
+"""SageMaker's names for a training job's instances."""
+
+import pytest
+
+from muster.api.spec.sagemaker.distribution import Distribution, Switch
+from muster.api.spec.sagemaker.resources import InstanceGroup
+from muster.api.spec.sagemaker.spec import SageMaker
+from muster.core.training_job.hosts import host_names, node_names
+from unit.core.training_job.training_world import job
+
+
+@pytest.mark.parametrize(
+    ("nodes", "names"),
+    [
+        (1, ["algo-1"]),
+        (3, ["algo-1", "algo-2", "algo-3"]),
+        (11, ["algo-1", "algo-10", "algo-11", "algo-2", "algo-3"]),
+    ],
+)
+def test_ranks_are_counted_over_hosts_as_text_is_sorted(nodes: int, names: list[str]) -> None:
+    assert list(host_names(nodes))[:5] == names
+    assert len(set(host_names(nodes))) == nodes
+
+
+@pytest.mark.parametrize(
+    ("chosen", "names"),
+    [
+        ("train", ("train-1", "train-2", "data-1")),
+        ("data", ("data-1", "train-1", "train-2")),
+        (None, ("algo-1", "algo-2", "algo-3")),
+    ],
+)
+def test_hosts_of_several_groups_are_called_by_theirs_as_sagemaker_tells_of_none_whose_it_is(
+    chosen: str | None, names: tuple[str, ...]
+) -> None:
+    groups = (
+        InstanceGroup(name="train", instance_type="ml.p4d.24xlarge", instance_count=2),
+        InstanceGroup(name="data", instance_type="ml.c5.xlarge", instance_count=1),
+    )
+    distribution = Distribution(torch_distributed=Switch(), instance_group=chosen) if chosen is not None else None
+    block = SageMaker(instance_groups=groups, distribution=distribution)
+    spec = job().spec.model_copy(update={"nodes": 3, "sagemaker": block})
+    assert node_names(spec) == names

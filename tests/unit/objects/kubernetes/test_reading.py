@@ -1,0 +1,122 @@
+"""What is kept of an object, and what is left out: one part of one object costs neither it nor the others."""
+
+import json
+
+import pytest
+
+from muster.api.document import JSON
+from muster.objects.kubernetes.answers import read_page
+from muster.objects.kubernetes.json_parts import MAX_LEVELS, Malformed, value_in
+from muster.objects.kubernetes.kinds import Object, Reading
+from muster.objects.kubernetes.reading import LAST_APPLIED, identity_only, left_out, parsed, read_object
+
+DEEP = b'{"f:a":' * 3_000 + b"{}" + b"}" * 3_000
+IDENTITY: dict[str, JSON] = {"name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "7"}
+
+
+def text_of(metadata: bytes = b"", rest: bytes = b'"spec":{"x":1}') -> bytes:
+    return (
+        b'{"kind":"Pod","metadata":{"annotations":{},%b"name":"a","namespace":"ns","resourceVersion":"7","uid":"u"},%b}'
+        % (
+            metadata,
+            rest,
+        )
+    )
+
+
+def read(text: bytes, reading: Reading | None = None) -> Object:
+    return read_object(value_in(text), reading or Reading())
+
+
+@pytest.mark.parametrize("fields", [b"[]", b"[{}]", DEEP, b"[%b]" % DEEP])
+def test_managed_fields_are_never_read(fields: bytes) -> None:
+    result = read(text_of(b'"managedFields":%b,' % fields))
+    assert result == {"kind": "Pod", "metadata": {"annotations": {}, **IDENTITY}, "spec": {"x": 1}}
+
+
+def test_a_part_that_is_too_deep_is_left_out_and_named() -> None:
+    result = read(text_of(rest=b'"spec":%b,"status":{"phase":"x"}' % DEEP))
+    assert (result["status"], "spec" in result) == ({"phase": "x"}, False)
+    assert left_out(result) == {"spec": f"nested more than {MAX_LEVELS} levels deep"}
+
+
+def test_a_part_that_is_too_long_is_left_out_and_named() -> None:
+    reading = Reading(max_bytes={"spec": 100, "metadata.finalizers": 10})
+    result = read(text_of(b'"finalizers":["example.com/x"],', b'"spec":{"x":"%b"}' % (b"y" * 93)), reading)
+    assert left_out(result) == {
+        "metadata.finalizers": "found 17 bytes, which are too many",
+        "spec": "found 101 bytes, which are too many",
+    }
+
+
+def test_a_number_that_python_refuses_is_left_out() -> None:
+    result = read(text_of(rest=b'"spec":{"x":%b}' % (b"9" * 5_000)))
+    assert list(left_out(result)) == ["spec"]
+
+
+def test_only_what_is_wanted_is_kept() -> None:
+    reading = Reading(metadata=frozenset({"name"}), parts=frozenset({"status"}))
+    result = read(text_of(rest=b'"spec":{"x":"%b"},"status":{}' % (b"y" * 300)), reading)
+    assert result == {"kind": "Pod", "metadata": {"name": "a"}, "status": {}}
+
+
+def test_a_part_may_stay_text() -> None:
+    result = read(text_of(rest='"spec":{"x":["é"]}'.encode()), Reading(as_text=frozenset({"spec"})))
+    assert result["spec"] == '{"x":["é"]}'
+
+
+def test_kubectls_copy_of_the_object_is_not_kept() -> None:
+    copy = json.dumps({LAST_APPLIED: "{}", "mine": "1"}).encode()
+    metadata = read(b'{"metadata":{"annotations":%b,"name":"a"}}' % copy)["metadata"]
+    assert metadata == {"annotations": {"mine": "1"}, "name": "a"}
+
+
+def test_of_what_is_of_no_interest_nothing_but_the_identity_is_read() -> None:
+    reading = Reading(marker=b'"DistributedTrainingJob"')
+    # Not even its end is looked for.
+    result = read(
+        b'{"metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"7","managedFields":' + b"[" * 99,
+        reading,
+    )
+    assert result["metadata"] == IDENTITY
+    assert "" in left_out(result)
+    assert left_out(read(text_of(rest=b'"spec":{"kind":"DistributedTrainingJob"}'), reading)) == {}
+
+
+def test_identity_only_forgets_the_rest() -> None:
+    result = identity_only({"metadata": {**IDENTITY, "labels": {}}, "spec": {}}, "it is bad")
+    assert (result["metadata"], left_out(result)) == (IDENTITY, {"": "it is bad"})
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b'{"metadata":3}', b'{"metadata":{}', b'{"metadata":{"name":"a"}'])
+def test_what_is_no_object_is_malformed(text: bytes) -> None:
+    with pytest.raises(Malformed):
+        read(text)
+
+
+def test_something_after_the_value_is_malformed() -> None:
+    with pytest.raises(Malformed):
+        parsed(b'{"a":1}x')
+
+
+ITEMS = {
+    "as Go's maps are written": b'{"items":[%b],"metadata":{"resourceVersion":"9","continue":"more"}}',
+    "as Go's types are written": b'{"metadata":{"resourceVersion":"9","continue":"more"},"items":[%b]}',
+}
+
+
+@pytest.mark.parametrize("order", ITEMS)
+def test_an_item_that_is_too_deep_leaves_the_others(order: str) -> None:
+    """The items of a list are in one text."""
+    good, bad = text_of(), text_of(b'"managedFields":%b,' % DEEP, b'"spec":%b' % DEEP)
+    page = read_page(ITEMS[order] % b",".join([good, bad, good]))
+    assert (page.resource_version, page.rest) == ("9", "more")
+    objects = list(page.objects(Reading()))
+    assert [list(left_out(item)) for item in objects] == [[], ["spec"], []]
+    assert [item["metadata"] for item in objects] == [{"annotations": {}, **IDENTITY}] * 3
+
+
+def test_an_item_that_is_no_object_is_not_there() -> None:
+    page = read_page(b'{"items":[3,%b,{"metadata":4}],"metadata":{}}' % text_of())
+    assert len(list(page.objects(Reading()))) == 1
+    assert read_page(b'{"items":null,"metadata":{"resourceVersion":"1"}}').items == ()

@@ -1,0 +1,57 @@
+"""A job that went through an API server becomes the same request.
+
+Kubernetes keeps an object of unknown fields, such as the model parallel library's parameters, as a map: its keys come
+back in their order, and a whole float without its point (k8s.io/apimachinery, runtime.RawExtension and unstructured
+JSON). The library reads JSON, to which both mean the same.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from muster.api.document import JSON, Document
+from muster.api.validation.validate import validate
+from muster.api.yaml.load import load
+from muster.cli.render.training_request import made_request
+from muster.render.sagemaker.request.training_request import Fields
+
+JOBS = sorted((Path(__file__).parent / "jobs").glob("*.yaml"))
+
+
+def served(value: JSON) -> JSON:
+    """As the API server gives it back."""
+    if isinstance(value, dict):
+        return {name: served(value[name]) for name in sorted(value)}
+    if isinstance(value, list):
+        return [served(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def meaning(body: Fields) -> Fields:
+    """With the texts that are JSON read."""
+    value = body.get("HyperParameters")
+    assert isinstance(value, dict)
+    return {**body, "HyperParameters": {name: read(str(text)) for name, text in value.items()}}
+
+
+def read(text: str) -> JSON:
+    try:
+        value: JSON = json.loads(text)
+    except ValueError:
+        return text
+    # mp_parameters is JSON of JSON for one framework's estimators
+    return read(value) if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("path", JOBS, ids=[path.stem for path in JOBS])
+def test_the_request_means_the_same(path: Path) -> None:
+    (document,) = load(path.read_text(), path.name)
+    applied = made_request(validate(document), "us-west-2")
+    held = made_request(validate(Document(served(document.value))), "us-west-2")
+    assert meaning(held.body) == meaning(applied.body)
+    assert held.archive == applied.archive
+
+
+def test_keys_and_whole_floats_come_back_otherwise() -> None:
+    assert json.dumps(served({"b": 1.0, "a": [0.5]})) == '{"a": [0.5], "b": 1}'

@@ -1,0 +1,212 @@
+"""`agent.pyz node`: reads what the agent is given, looks at the machine, and lets the node live."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import socket
+import sys
+from dataclasses import replace
+from typing import List, Optional, Sequence, Tuple
+
+from muster_worker.agent.collector_client import CollectorClient, Trust
+from muster_worker.agent.exchange import Inbox, Listener, Reporter
+from muster_worker.agent.guardian import guarded
+from muster_worker.agent.log import Log
+from muster_worker.agent.meeting import with_choice
+from muster_worker.agent.node import Node, Setting
+from muster_worker.agent.state import NodeState
+from muster_worker.contract import wire
+from muster_worker.contract.schema import VERSION, AgentProblem, Plan
+from muster_worker.launchers.base import Launcher
+from muster_worker.launchers.environment import Place
+from muster_worker.launchers.registry import find_launcher
+from muster_worker.machine import devices, memory_lock, memory_reading, processes
+from muster_worker.mpi.mca_files import mca_names
+from muster_worker.network import interfaces
+from muster_worker.network.hosts import mount_hosts
+from muster_worker.network.interface_choice import NoChoice, choose
+from muster_worker.network.library_interfaces import Network
+from muster_worker.network.port import hold_port
+from muster_worker.sagemaker import container, opt_ml
+
+BAD_INPUT = 64
+"""sysexits.h: what the agent was given can't be used."""
+
+STANDARD_OUTPUT = 1
+
+TERMINATION_GRACE_SECONDS = 25.0
+"""Kubernetes kills a pod after 30 s unless it is told otherwise, and what the ranks leave is to be reported."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the agent; its exit code. Whatever the reason it ends for, no process of the node is left."""
+    options = _parser().parse_args(arguments)
+    try:
+        plan = _read_plan(options.plan)
+    except (OSError, wire.Malformed, ValueError) as error:
+        sys.stderr.write(f"[muster] the plan {options.plan} can't be used: {error}\n")
+        return BAD_INPUT
+    # Load the launcher's module now: a newer operator may replace the archive of modules while the agent runs.
+    return guarded(lambda: _live(options, plan, find_launcher(plan.launcher)))
+
+
+def _live(options: argparse.Namespace, plan: Plan, launcher: Launcher) -> int:
+    processes.adopt_orphans()
+    # before any thread: a user namespace is for processes with one thread only
+    name = container.host_names(plan.nodes)[options.node]
+    no_hosts = None if options.hosts is None else mount_hosts(os.path.abspath(options.hosts), name)
+    log = Log(STANDARD_OUTPUT)
+    if no_hosts is not None:
+        names = ", ".join(container.host_names(plan.nodes))
+        log.say(f"{names} resolve in Python ranks only: {no_hosts}")
+    limit = memory_lock.raise_limit()
+    state, held = _settle(NodeState(plan.job_uid, options.node, options.replacement), plan, log)
+    state = replace(state, network_objection=memory_lock.objection(limit, has_verbs=interfaces.has_verbs()))
+    if state.network_objection is not None:
+        log.say(state.network_objection)
+    if no_hosts is not None and plan.nodes > 1 and launcher.needs_own_hosts:
+        why = f"MPI takes this machine for one node, whatever runs on it: {no_hosts}; use `nodes: 1`, or run as root"
+        state = replace(state, problem=AgentProblem("NodesNotApart", why))
+    host = container.Host(
+        cpus=devices.cpu_count(),
+        gpus=devices.gpu_count(),
+        instance_type=os.environ.get("SM_CURRENT_INSTANCE_TYPE", "local"),
+        interface=state.interface or "",
+        directory=os.getcwd(),
+        memory_unreadable=memory_reading.is_forbidden(),
+    )
+    place = _place(options, plan, state, host)
+    if state.problem is None:
+        state = _prepare(state, place)
+    if state.problem is not None:
+        log.say(state.problem.message)
+    inbox = Inbox()
+    reporter = Reporter(_client(plan, options), inbox)
+    Listener(_client(plan, options), inbox)
+    setting = _setting(options, place, held)
+    try:
+        return Node(setting, state, reporter, inbox, log).run()
+    finally:
+        for one in held:
+            one.close()
+
+
+def _setting(options: argparse.Namespace, place: Place, held: List[socket.socket]) -> Setting:
+    return Setting(
+        place,
+        max(0.0, options.grace_seconds),
+        options.termination_log,
+        options.lifeline,
+        held[0] if held else None,
+        options.sync,
+    )
+
+
+def _settle(state: NodeState, plan: Plan, log: Log) -> Tuple[NodeState, List[socket.socket]]:
+    """Find the node's address and hold ports on it, the rendezvous' first; a problem when there is none."""
+    there = interfaces.list_interfaces()
+    choice = choose(plan.interface, there, interfaces.routed_interface(plan.collector_url, there))
+    if isinstance(choice, NoChoice):
+        return replace(state, problem=AgentProblem("NoInterface", choice.problem)), []
+    log.say(f"interface {choice.name} ({choice.address}): {choice.why}")
+    held: List[socket.socket] = []
+    try:
+        held.extend(hold_port() for _ in range(2 if plan.network_check else 1))
+    except OSError as error:
+        message = f"no port can be had: {error}"
+        return replace(state, problem=AgentProblem("NoPort", message)), held
+    ports = [one.getsockname()[1] for one in held]
+    state = replace(state, port=ports[0], check_port=ports[1] if plan.network_check else None)
+    return with_choice(state, choice), held
+
+
+def _prepare(state: NodeState, place: Place) -> NodeState:
+    try:
+        opt_ml.prepare(place.root, place.plan, place.node, place.host)
+    except OSError as error:
+        return replace(state, problem=AgentProblem("RootUnusable", f"{place.root} can't be prepared: {error}"))
+    for metric in place.plan.metrics:
+        try:
+            re.compile(metric.regex)
+        except re.error as error:
+            message = f"spec.metrics: {metric.name}: {metric.regex!r} is no expression: {error}"
+            return replace(state, problem=AgentProblem("BadMetric", message))
+    return state
+
+
+def _place(options: argparse.Namespace, plan: Plan, state: NodeState, host: container.Host) -> Place:
+    run = os.path.abspath(options.run)
+    return Place(
+        plan=plan,
+        node=options.node,
+        peers=(),
+        network=Network(host.interface, state.address or "", interfaces.has_verbs(), mca_names(os.environ)),
+        host=host,
+        root=os.path.abspath(options.root),
+        run=run,
+        socket=os.path.join(run, "0.sock"),
+        archive=_own_archive(run),
+        python=sys.executable,
+    )
+
+
+def _own_archive(run: str) -> str:
+    """This agent's archive, for its ranks: an operator that was upgraded may put another one in its place."""
+    value, kept = os.path.abspath(sys.argv[0]), os.path.join(run, "agent.pyz")
+    try:
+        shutil.copyfile(value, kept)
+    except (OSError, shutil.SameFileError):
+        return value  # what is wrong with the folder is told when the ranks are to start
+    return kept
+
+
+def _client(plan: Plan, options: argparse.Namespace) -> CollectorClient:
+    path = os.path.abspath(options.plan)
+    trust = Trust(plan.collector_ca, lambda: _read_authority(path))
+    return CollectorClient(plan.collector_url, trust, os.path.abspath(options.token))
+
+
+def _read_authority(path: str) -> Optional[str]:
+    """Whom to trust by the plan as it is now; the rest of a plan holds as long as the agent does."""
+    try:
+        with open(path, "rb") as file:
+            plan = json.load(file)
+    except (OSError, ValueError):
+        return None
+    # not as a `Plan`: that of a newer operator may have more fields
+    result = plan.get("collector_ca") if isinstance(plan, dict) else None
+    return result if isinstance(result, str) else None
+
+
+def _read_plan(path: str) -> Plan:
+    with open(path, "rb") as file:
+        plan = wire.decode(Plan, file.read())
+    if plan.version != VERSION:
+        raise ValueError(f"it has version {plan.version}, this agent understands {VERSION}")
+    return plan
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="agent.pyz node", description="The agent of one node of a training job.")
+    parser.add_argument("--plan", required=True, metavar="FILE", help="the job's plan")
+    parser.add_argument("--node", required=True, type=int, metavar="I", help="this node's index")
+    parser.add_argument("--replacement", required=True, type=int, metavar="G", help="this node's replacement")
+    parser.add_argument("--token", required=True, metavar="FILE", help="the token for the collector")
+    parser.add_argument("--root", required=True, metavar="DIR", help="what is /opt/ml on a cluster")
+    parser.add_argument("--run", required=True, metavar="DIR", help="a private folder for sockets and progress")
+    parser.add_argument(
+        "--grace-seconds",
+        type=float,
+        default=TERMINATION_GRACE_SECONDS,
+        metavar="S",
+        help="the ranks' time from this agent's own SIGTERM to their SIGKILL",
+    )
+    parser.add_argument("--hosts", metavar="FILE", help="a hosts file for the ranks")
+    parser.add_argument("--lifeline", type=int, metavar="FD", help="a pipe whose end means that the parent is gone")
+    parser.add_argument("--sync", metavar="SOCKET", help="socket of the process that syncs files with S3")
+    parser.add_argument("--termination-log", metavar="FILE", help="where to leave a summary")
+    return parser

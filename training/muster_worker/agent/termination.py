@@ -1,0 +1,73 @@
+"""The last word of an agent: a JSON summary small enough for Kubernetes' termination log."""
+
+from __future__ import annotations
+
+import json
+from typing import Dict, Optional
+
+from muster_worker.contract.schema import RankReport, Report
+
+MAX_BYTES = 4096
+"""Kubernetes cuts a termination message after this many bytes."""
+
+
+def summary(report: Report, exit_code: int) -> bytes:
+    """How the node ended, the first rank to fail before all others; never more than `MAX_BYTES`."""
+    first = first_failure(report)
+    document: Dict[str, object] = {
+        "jobUid": report.job_uid,
+        "node": report.node,
+        "replacement": report.replacement,
+        "attempt": report.attempt,
+        "exitCode": exit_code,
+        "problem": report.problem and report.problem.message[:512],
+        "problemReason": report.problem and report.problem.reason,
+        "terminated": report.terminated_age is not None,
+        "ranks": len(report.ranks),
+        "succeeded": sum(1 for rank in report.ranks if rank.exit_code == 0 and not rank.stopped),
+    }
+    if report.launcher is not None:
+        end = report.launcher
+        document["launcher"] = {
+            "name": end.name,
+            "exitCode": end.exit_code,
+            "signal": end.signal,
+            "reason": end.reason,
+            "stopped": end.stopped,
+            "lastLines": list(end.last_lines) if first is None else [],
+        }
+    if first is not None:
+        document["firstFailure"] = {
+            "rank": first.rank,
+            "exitCode": first.exit_code,
+            "signal": first.signal,
+            "reason": first.reason,
+            "stopped": first.stopped,
+            "step": first.step,
+            "rssBytes": first.rss_bytes,
+            "lastLines": list(first.last_lines),
+        }
+    return _fit(document)
+
+
+def first_failure(report: Report) -> Optional[RankReport]:
+    """The rank that failed first on this node, before anybody stopped it if there is one."""
+    failed = [rank for rank in report.ranks if rank.ended_age is not None and rank.exit_code != 0]
+    return min(failed, key=lambda rank: (rank.stopped, -(rank.ended_age or 0.0), rank.rank), default=None)
+
+
+def _fit(document: Dict[str, object]) -> bytes:
+    while True:
+        text = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+        if len(text) <= MAX_BYTES or not _drop_a_line(document):
+            return text[:MAX_BYTES]
+
+
+def _drop_a_line(document: Dict[str, object]) -> bool:
+    for key in ("firstFailure", "launcher"):
+        part = document.get(key)
+        if isinstance(part, dict) and part["lastLines"]:
+            # the oldest line says least about the end
+            del part["lastLines"][0]
+            return True
+    return False

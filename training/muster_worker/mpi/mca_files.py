@@ -1,0 +1,53 @@
+"""What an image's own files tell Open MPI: options there exclude others, as those of a command line do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Iterator, Mapping, Tuple
+
+_NAMES = ("openmpi-mca-params.conf", "prte-mca-params.conf")  # PRRTE starts the daemons of Open MPI 5
+_FOLDERS = (
+    "/etc/openmpi",
+    "/usr/local/etc",
+    "/usr/local/mpi/etc",
+    "/opt/amazon/openmpi/etc",
+    "/opt/amazon/openmpi5/etc",
+)
+"""Where Debian, builds from source, NVIDIA's containers and AWS' installer have it."""
+
+_MAX_BYTES = 1 << 20
+
+
+def mca_names(environment: Mapping[str, str]) -> Tuple[str, ...]:
+    """The names of all MCA variables that files set for a process of this environment.
+
+    Sources: Open MPI documentation, Setting MCA parameter values; PRRTE documentation, the same;
+    ompi_info's mca_base_param_files.
+    """
+    result = []
+    for path in dict.fromkeys(_paths(environment)):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                lines = file.read(_MAX_BYTES).split("\n")
+        except OSError:
+            continue
+        names = (line.split("=", 1)[0].strip() for line in lines if "=" in line)
+        result += [name for name in names if not name.startswith("#")]
+    return tuple(result)
+
+
+def _paths(environment: Mapping[str, str]) -> Iterator[str]:
+    value = environment.get("OMPI_MCA_mca_base_param_files", "")
+    yield from (path for path in value.replace(",", ":").split(":") if path)
+    home = environment.get("HOME")
+    if home:
+        yield from (os.path.join(home, folder, "mca-params.conf") for folder in (".openmpi", ".prte"))
+    folders = list(_FOLDERS)
+    prefix = environment.get("OPAL_PREFIX")
+    if prefix:
+        folders.insert(0, os.path.join(prefix, "etc"))
+    program = shutil.which("mpirun", path=environment.get("PATH", os.defpath))
+    if program is not None:
+        folders.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(program))), "etc"))
+    yield from (os.path.join(folder, name) for folder in folders for name in _NAMES)

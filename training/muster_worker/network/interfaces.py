@@ -1,0 +1,182 @@
+"""The node's network interfaces as Linux lists them: /sys/class/net, ioctl and netlink, no `ip` command needed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import struct
+from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from urllib.parse import urlsplit
+
+from muster_worker.network.interface_choice import Interface
+
+# linux/sockios.h
+_SIOCGIFFLAGS = 0x8913
+# linux/if.h
+_IFF_UP = 0x1
+_IFF_LOOPBACK = 0x8
+# linux/netlink.h, linux/rtnetlink.h
+_NLMSG_ERROR = 2
+_NLMSG_DONE = 3
+_RTM_NEWADDR = 20
+_RTM_GETADDR = 22
+_NLM_F_REQUEST = 0x1
+_NLM_F_DUMP = 0x300
+_HEADER = struct.Struct("=IHHII")  # struct nlmsghdr
+# linux/if_addr.h
+_MESSAGE = struct.Struct("=BBBBI")  # struct ifaddrmsg
+_IFA_ADDRESS = 1
+_IFA_LOCAL = 2
+_IFA_FLAGS = 8
+_IFA_F_TEMPORARY = 0x01
+_IFA_F_DADFAILED = 0x08
+_IFA_F_DEPRECATED = 0x20
+_RT_SCOPE_LINK = 253
+
+_ANSWER_BYTES = 1 << 16
+"""What one answer of netlink needs at most: the kernel fills pages of 32 KiB."""
+
+_NET = "/sys/class/net"
+_RDMA = "/sys/class/infiniband"
+_VERBS = "/dev/infiniband"
+
+
+def list_interfaces() -> Tuple[Interface, ...]:
+    """All interfaces with at least a name. What the kernel doesn't tell of one is left at its default."""
+    rdma = _rdma_devices()
+    addresses = _addresses()
+    result = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for index, name in socket.if_nameindex():
+            flags = _flags(probe, name)
+            result.append(
+                Interface(
+                    name=name,
+                    addresses=tuple(addresses.get(index, ())),
+                    up=bool(flags & _IFF_UP) and _read(name, "operstate") != "down",
+                    loopback=bool(flags & _IFF_LOOPBACK),
+                    rdma=_device(f"{_NET}/{name}/device") in rdma,
+                    speed_mbps=_speed(name),
+                )
+            )
+    return tuple(result)
+
+
+def has_verbs() -> bool:
+    """Whether processes here may use an RDMA device: the machine's are seen in /sys by all, its device files aren't."""
+    try:
+        return any(name.startswith("uverbs") for name in os.listdir(_VERBS))
+    except OSError:
+        return False
+
+
+def routed_interface(collector_url: str, interfaces: Sequence[Interface]) -> Optional[str]:
+    """The interface that packets to the collector leave by; None when nothing leads there or its name is unknown."""
+    target = urlsplit(collector_url)
+    try:
+        resolved = socket.getaddrinfo(target.hostname, target.port or 443, type=socket.SOCK_DGRAM)
+    except OSError:
+        return None
+    for family, kind, _, _, address in resolved:
+        try:
+            with socket.socket(family, kind) as probe:
+                probe.connect(address)  # UDP: nothing is sent
+                own = probe.getsockname()[0]
+        except OSError:
+            continue
+        for interface in interfaces:
+            if any(text.split("/")[0] == own for text in interface.addresses):
+                return interface.name
+            # every 127.x.x.x is this machine, listed or not
+            if interface.loopback and own.startswith("127."):
+                return interface.name
+    return None
+
+
+def _flags(probe: socket.socket, name: str) -> int:
+    try:
+        answer = fcntl.ioctl(probe.fileno(), _SIOCGIFFLAGS, struct.pack("256s", name.encode()[:15]))
+    except OSError:
+        return 0
+    return int(struct.unpack("16xH", answer[:18])[0])
+
+
+def _addresses() -> Dict[int, List[str]]:
+    """All addresses by the interface's index, secondary ones too, in the kernel's order: the order of getifaddrs."""
+    result: Dict[int, List[str]] = {}
+    # as getifaddrs, which NCCL and gloo ask: ioctl tells of one IPv4 address an interface
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as kernel:
+        question = _MESSAGE.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
+        length = _HEADER.size + len(question)
+        kernel.send(_HEADER.pack(length, _RTM_GETADDR, _NLM_F_REQUEST | _NLM_F_DUMP, 1, 0) + question)
+        while True:
+            for kind, body in _messages(kernel.recv(_ANSWER_BYTES)):
+                if kind in (_NLMSG_DONE, _NLMSG_ERROR):
+                    return result
+                if kind == _RTM_NEWADDR:
+                    index, text = _read_address(body)
+                    if text is not None:
+                        result.setdefault(index, []).append(text)
+
+
+def _messages(data: bytes) -> Iterator[Tuple[int, bytes]]:
+    at = 0
+    while at + _HEADER.size <= len(data):
+        length, kind, _, _, _ = _HEADER.unpack_from(data, at)
+        yield kind, data[at + _HEADER.size : at + length]
+        at += _aligned(max(length, _HEADER.size))
+
+
+def _read_address(body: bytes) -> Tuple[int, Optional[str]]:
+    """The interface's index and its address with the prefix length; None for one that no peer can use for long."""
+    family, prefix, flags, scope, index = _MESSAGE.unpack_from(body)
+    attributes = dict(_attributes(body[_MESSAGE.size :]))
+    if _IFA_FLAGS in attributes:
+        flags = struct.unpack("=I", attributes[_IFA_FLAGS])[0]
+    # of a link between two points, IFA_ADDRESS is the other end
+    packed = attributes.get(_IFA_LOCAL, attributes.get(_IFA_ADDRESS))
+    if packed is None or family not in (socket.AF_INET, socket.AF_INET6):
+        return index, None
+    # link-local: it means nothing to another node
+    unusable = scope == _RT_SCOPE_LINK or flags & (_IFA_F_TEMPORARY | _IFA_F_DEPRECATED | _IFA_F_DADFAILED)
+    if family == socket.AF_INET6 and unusable:
+        return index, None
+    return index, f"{socket.inet_ntop(family, packed)}/{prefix}"
+
+
+def _attributes(data: bytes) -> Iterator[Tuple[int, bytes]]:
+    at = 0
+    while at + 4 <= len(data):
+        length, kind = struct.unpack_from("=HH", data, at)
+        yield kind, data[at + 4 : at + length]
+        at += _aligned(max(length, 4))
+
+
+def _aligned(length: int) -> int:
+    return (length + 3) & ~3
+
+
+def _rdma_devices() -> Set[Optional[str]]:
+    try:
+        names = os.listdir(_RDMA)
+    except OSError:
+        return set()
+    return {_device(f"{_RDMA}/{name}/device") for name in names} - {None}
+
+
+def _device(link: str) -> Optional[str]:
+    return os.path.realpath(link) if os.path.exists(link) else None
+
+
+def _speed(name: str) -> int:
+    text = _read(name, "speed")
+    return max(0, int(text)) if text.lstrip("-").isdigit() else 0
+
+
+def _read(name: str, what: str) -> str:
+    try:
+        with open(f"{_NET}/{name}/{what}", encoding="ascii") as file:
+            return file.read().strip()
+    except (OSError, ValueError):
+        return ""

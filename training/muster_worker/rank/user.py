@@ -1,0 +1,92 @@
+"""`muster_worker.report`: what a training script tells about itself, if its author wants to."""
+
+from __future__ import annotations
+
+import _thread
+import json
+import math
+import operator
+from time import monotonic
+
+from muster_worker.rank import progress_file as layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Optional, SupportsFloat, SupportsIndex
+
+    from muster_worker.rank.progress_file import Writer
+
+MAX_NAME_CHARS = 64
+MAX_STEP = 2**63 - 1
+
+
+class _Reporter:
+    """The rank's latest step and metrics, in its progress file."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._lock = _thread.allocate_lock()
+        self._step: Optional[int] = None
+        self._metrics: Dict[str, float] = {}
+
+    def report(self, step: Optional[int], metrics: Dict[str, float]) -> None:
+        with self._lock:
+            step = self._step if step is None else step
+            merged = {**self._metrics, **metrics}
+            text = json.dumps({"step": step, "metrics": merged}, separators=(",", ":")).encode("ascii")
+            if len(text) > layout.MAX_REPORT_BYTES:
+                self._writer.set_flag(layout.FLAG_REPORT_FULL)
+                return
+            self._step, self._metrics = step, merged
+            self._writer.write_report(text, monotonic())
+
+
+_reporter: Optional[_Reporter] = None
+
+
+def report(step: Optional[SupportsIndex] = None, **metrics: SupportsFloat) -> None:
+    """Tell muster this rank's step and metrics: `muster_worker.report(step=120, loss=loss.item())`.
+
+    The latest value of each stays until the next. A reported step takes the place of the count of optimizer steps.
+    Costs some microseconds and no system call; does nothing outside muster and in a rank's child processes. A metric
+    that is infinite or not a number is left out, and so is a report when all names and values together pass 4,000
+    bytes; the node's log says so once. Raises `TypeError` or `ValueError` for a step that isn't a whole number from 0
+    on, for a value that isn't a number and for a name longer than 64 characters, inside muster and outside.
+    """
+    checked_step = None if step is None else _checked_step(step)
+    checked = {name: _checked_value(name, value) for name, value in metrics.items()}
+    if _reporter is not None:
+        _reporter.report(checked_step, {name: value for name, value in checked.items() if math.isfinite(value)})
+
+
+def start(writer: Writer) -> None:
+    """From now on `report` writes: this process is the rank's own."""
+    global _reporter  # noqa: PLW0603 - `report` is a plain function for people; its file belongs to the process
+    _reporter = _Reporter(writer)
+
+
+def stop() -> None:
+    """From now on `report` does nothing: this process is a forked child of the rank."""
+    global _reporter  # noqa: PLW0603 - as above
+    _reporter = None
+
+
+def _checked_step(step: SupportsIndex) -> int:
+    try:
+        number = operator.index(step)
+    except TypeError:
+        raise TypeError(f"step: expected a whole number, found {type(step).__name__}") from None
+    if isinstance(step, bool) or not 0 <= number <= MAX_STEP:
+        raise ValueError(f"step: expected a whole number from 0 on, found {step!r}")
+    return number
+
+
+def _checked_value(name: str, value: SupportsFloat) -> float:
+    if len(name) > MAX_NAME_CHARS:
+        raise ValueError(f"{name[:MAX_NAME_CHARS]}...: the name of a metric has at most {MAX_NAME_CHARS} characters")
+    if isinstance(value, (str, bytes, bool)):
+        raise TypeError(f"{name}: expected a number, found {type(value).__name__}")
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise TypeError(f"{name}: expected one number, found {type(value).__name__}") from None

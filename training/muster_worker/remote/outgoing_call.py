@@ -1,0 +1,207 @@
+"""A command that this node's mpirun wants run on another node: from the client's request to the end it is told."""
+
+from __future__ import annotations
+
+import errno
+import os
+import selectors
+import socket
+import time
+from typing import Callable, List, Optional, Tuple, Union
+
+from muster_worker.agent.state import Event
+from muster_worker.contract.schema import Peer
+from muster_worker.remote import frames
+from muster_worker.remote.frames import BadFrame
+from muster_worker.remote.tls_channel import MAX_UNSENT_BYTES, READ_BYTES, Channel, ChannelLost, Identity
+from muster_worker.remote.watch import Watch
+
+CONNECT_SECONDS = 60.0
+"""How long another node's agent may take until it listens: it was told to start a moment earlier or later than we."""
+
+RETRY_SECONDS = 0.1
+
+Find = Callable[[str], Union[Peer, str]]
+"""The node that a name means; else a sentence that says why there is none."""
+
+
+class OutgoingCall:
+    """A client's connection, and the one to the node it asked for. It is `over` when both are closed."""
+
+    def __init__(
+        self, client: socket.socket, identity: Identity, find: Find, selector: selectors.BaseSelector, now: float
+    ) -> None:
+        client.setblocking(False)
+        self.over = False
+        self._client = client
+        self._identity = identity
+        self._find = find
+        self._selector = selector
+        self._request = frames.Reader(frames.RUN)
+        self._answer = frames.Reader(frames.OUT, frames.ERR, frames.EXITED, frames.SIGNALLED, frames.REFUSED)
+        self._command = b""
+        self._peer: Optional[Peer] = None
+        self._deadline = now + CONNECT_SECONDS
+        self._retry_at: Optional[float] = None
+        self._socket: Optional[socket.socket] = None  # until it is connected
+        self._channel: Optional[Channel] = None
+        self._unsent = bytearray()  # to the client
+        self._ended = False  # nothing more will come for the client
+        self._client_watch = Watch(selector, client.fileno(), self._on_client)
+        self._peer_watch: Optional[Watch] = None
+        self._client_watch.want(selectors.EVENT_READ)
+
+    @property
+    def next_step_at(self) -> Optional[float]:
+        """When `step` has something to do; None while only events matter."""
+        if self.over or self._peer is None or (self._channel is not None and self._channel.is_open):
+            return None
+        return self._deadline if self._retry_at is None else min(self._deadline, self._retry_at)
+
+    def step(self, now: float) -> None:
+        """What is due now: another try to connect, or the end of all tries."""
+        at = self.next_step_at
+        if at is None or now < at or self._peer is None:
+            return
+        if now >= self._deadline:
+            self._refuse(f"its agent doesn't answer at {self._peer.address}:{self._peer.port}")
+        else:
+            self._connect(self._peer)
+
+    def close(self) -> None:
+        """Let go of both connections."""
+        if not self.over:
+            self.over = True
+            self._drop_peer()
+            self._client_watch.close()
+            self._client.close()
+
+    def _on_client(self) -> List[Event]:
+        try:
+            if self._unsent:
+                del self._unsent[: self._client.send(self._unsent)]
+                self._settle()
+            else:
+                self._read_request()
+        except (BlockingIOError, InterruptedError):
+            pass
+        except (OSError, BadFrame):  # the client is gone: what it has started goes with its connection
+            self.close()
+        return []
+
+    def _read_request(self) -> None:
+        data = self._client.recv(READ_BYTES)
+        if not data:
+            self.close()
+        for _, payload in self._request.feed(data):
+            if self._peer is not None or self._ended:
+                raise BadFrame("a second request")
+            host, _, self._command = payload.partition(b"\0")
+            result = self._find(os.fsdecode(host))
+            if isinstance(result, str):
+                self._say(frames.REFUSED, result.encode("utf-8", "replace")[: frames.MAX_END_BYTES])
+            else:
+                self._peer = result
+                self._connect(result)
+
+    def _connect(self, peer: Peer) -> None:
+        self._retry_at = None
+        family = socket.AF_INET6 if ":" in peer.address else socket.AF_INET
+        connecting = socket.socket(family, socket.SOCK_STREAM)
+        connecting.setblocking(False)
+        code = connecting.connect_ex((peer.address, peer.port))
+        if code not in (0, errno.EINPROGRESS):
+            connecting.close()
+            self._retry_at = time.monotonic() + RETRY_SECONDS
+            return
+        self._socket = connecting
+        self._peer_watch = Watch(self._selector, connecting.fileno(), self._on_peer)
+        self._peer_watch.want(selectors.EVENT_WRITE)
+
+    def _on_peer(self) -> List[Event]:
+        try:
+            if self._channel is None and not self._begin():
+                return []
+            if self._channel is not None:
+                self._take(self._channel.advance())
+        except ChannelLost as lost:
+            self._refuse(f"the connection to its agent was lost: {lost}")
+        except BadFrame as bad:
+            self._refuse(f"its agent sends what can't be read: {bad}")
+        else:
+            self._settle()
+        return []
+
+    def _begin(self) -> bool:
+        """The connection is there, or is to be tried again. Raises `ChannelLost`."""
+        connected = self._socket
+        if connected is None:
+            return False
+        code = connected.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code != 0:
+            self._drop_peer()
+            self._retry_at = time.monotonic() + RETRY_SECONDS
+            return False
+        keep_alive(connected)
+        try:
+            self._channel = self._identity.connect(connected)
+        except OSError as error:
+            raise ChannelLost(str(error)) from None
+        self._socket = None
+        if self._peer_watch is not None:  # the number stays: ssl takes the descriptor over
+            self._peer_watch.want(self._channel.events)
+        self._channel.write(frames.encode(frames.RUN, self._command))
+        return True
+
+    def _take(self, data: bytes) -> None:
+        for kind, payload in self._answer.feed(data):
+            self._say(kind, payload)
+
+    def _say(self, kind: bytes, payload: bytes) -> None:
+        if not self._ended:
+            self._unsent += frames.encode(kind, payload)
+            self._ended = kind in (frames.EXITED, frames.SIGNALLED, frames.REFUSED)
+            self._settle()
+
+    def _refuse(self, why: str) -> None:
+        self._drop_peer()
+        name = "" if self._peer is None else f"node {self._peer.node}: "
+        self._say(frames.REFUSED, f"{name}{why}".encode("utf-8", "replace")[: frames.MAX_END_BYTES])
+
+    def _settle(self) -> None:
+        """Wait for what there is to wait for: for the other node only while the client reads."""
+        if self.over:
+            return
+        if self._ended and not self._unsent:
+            self.close()
+            return
+        # a client that is gone shows in either
+        self._client_watch.want(selectors.EVENT_WRITE if self._unsent else selectors.EVENT_READ)
+        if self._channel is not None and self._peer_watch is not None:
+            self._channel.is_paused = len(self._unsent) >= MAX_UNSENT_BYTES
+            self._peer_watch.want(self._channel.events)
+
+    def _drop_peer(self) -> None:
+        if self._peer_watch is not None:
+            self._peer_watch.close()
+            self._peer_watch = None
+        for connection in (self._channel, self._socket):
+            if connection is not None:
+                connection.close()
+        self._channel = self._socket = None
+
+
+def keep_alive(connection: socket.socket) -> None:
+    """A node that is gone without a word is noticed within half a minute, not within hours."""
+    for level, option, value in _KEEP_ALIVE:
+        connection.setsockopt(level, option, value)
+
+
+_KEEP_ALIVE: Tuple[Tuple[int, int, int], ...] = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000),  # what is sent and not acknowledged, in milliseconds
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+)

@@ -1,0 +1,114 @@
+"""What SageMaker's containers tell a script, as values: names of hosts, SM_* variables, configuration files.
+
+Names and shapes are those of sagemaker-training's `environment.py` (version 5.1.4) and of SageMaker's own
+/opt/ml/input/config.
+"""
+
+from __future__ import annotations
+
+import json
+import os.path
+from dataclasses import dataclass
+from typing import Dict, Mapping, Tuple
+
+from muster_worker.contract.schema import Channel, Plan
+from muster_worker.sagemaker.arguments import to_arguments, to_text
+
+MAX_FAILURE_CHARS = 1024
+"""Of a node's output/failure: as many as SageMaker tells (API_DescribeTrainingJob, FailureReason)."""
+
+MAX_VARIABLE_BYTES = 128 * 1024 - 1
+"""Of a variable with its name: Linux starts no process with a longer one (MAX_ARG_STRLEN in execve(2))."""
+
+_GROUP = "homogeneousCluster"
+
+
+@dataclass(frozen=True)
+class Host:
+    """What a script may want to know of the machine that it runs on."""
+
+    cpus: int
+    gpus: int
+    instance_type: str
+    interface: str
+    directory: str  # where the command runs
+    memory_unreadable: bool = False  # no process may read another one's memory
+
+
+def host_names(nodes: int) -> Tuple[str, ...]:
+    """algo-1..algo-N in the order of nodes, so that a script that takes its index for its rank is right about it."""
+    return tuple(f"algo-{node + 1}" for node in range(nodes))
+
+
+def resource_config(plan: Plan, node: int, host: Host) -> Dict[str, object]:
+    """resourceconfig.json: this host among its peers."""
+    names = list(host_names(plan.nodes))
+    group = {"instance_group_name": _GROUP, "instance_type": host.instance_type, "hosts": names}
+    return {
+        "current_host": names[node],
+        "current_instance_type": host.instance_type,
+        "current_group_name": _GROUP,
+        "hosts": names,
+        "instance_groups": [group],
+        "network_interface_name": host.interface,
+    }
+
+
+def input_data_config(channels: Tuple[Channel, ...]) -> Dict[str, Dict[str, str]]:
+    """inputdataconfig.json: how each channel was brought here."""
+    config = {}
+    for channel in channels:
+        config[channel.name] = {
+            "TrainingInputMode": "File",
+            "S3DistributionType": "ShardedByS3Key" if channel.is_sharded else "FullyReplicated",
+            "RecordWrapperType": "None",
+        }
+        if channel.content_type is not None:
+            config[channel.name]["ContentType"] = channel.content_type
+    return config
+
+
+def hyperparameter_file(plan: Plan) -> Dict[str, str]:
+    """hyperparameters.json: every value is text, JSON itself, as the SageMaker SDK sends it."""
+    return {name: json.dumps(value) for name, value in plan.hyperparameters.items()}
+
+
+def variables(plan: Plan, node: int, host: Host, root: str) -> Dict[str, str]:
+    """The SM_* environment of a node. `root` is what SageMaker calls /opt/ml.
+
+    What is too long for a variable, such as SM_RESOURCE_CONFIG of more than 5,000 nodes, is in the files of
+    input/config only.
+    """
+    hyperparameters: Mapping[str, object] = dict(plan.hyperparameters)
+    values: Dict[str, object] = {
+        "hosts": list(host_names(plan.nodes)),
+        "current_host": host_names(plan.nodes)[node],
+        "network_interface_name": host.interface,
+        "current_instance_type": host.instance_type,
+        "current_instance_group": _GROUP,
+        "current_instance_group_hosts": list(host_names(plan.nodes)),
+        "is_hetero": False,
+        "resource_config": resource_config(plan, node, host),
+        "input_data_config": input_data_config(plan.channels),
+        "num_cpus": host.cpus,
+        "num_gpus": host.gpus,
+        "num_neurons": 0,
+        "model_dir": os.path.join(root, "model"),
+        "output_dir": os.path.join(root, "output"),
+        "output_data_dir": os.path.join(root, "output", "data"),
+        "output_intermediate_dir": os.path.join(root, "output", "intermediate"),
+        "input_dir": os.path.join(root, "input"),
+        "input_config_dir": os.path.join(root, "input", "config"),
+        "module_dir": host.directory,
+        "channels": sorted(channel.name for channel in plan.channels),
+        "hps": hyperparameters,
+        "user_args": list(to_arguments(plan.hyperparameters)),
+        "framework_params": {},
+        "log_level": 20,
+    }
+    for channel in plan.channels:
+        values[f"channel_{channel.name}"] = os.path.join(root, "input", "data", channel.name)
+    for name, value in hyperparameters.items():
+        values[f"hp_{name}"] = value
+    result = {f"SM_{name.upper()}": to_text(value) for name, value in values.items()}
+    return {name: text for name, text in result.items() if len(f"{name}={text}".encode()) < MAX_VARIABLE_BYTES}

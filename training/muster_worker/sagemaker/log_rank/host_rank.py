@@ -1,0 +1,53 @@
+"""Which rank of a training job on SageMaker this process is, and on which host."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from dataclasses import dataclass
+from typing import Mapping, Sequence
+
+from muster_worker.mpi import world_variables
+
+
+@dataclass(frozen=True)
+class LogPlace:
+    """A rank's place; `world` and `local_world` are what its launcher says, 1 where it says nothing."""
+
+    host: str
+    rank: int
+    local_rank: int
+    world: int
+    local_world: int
+
+
+def place(environment: Mapping[str, str]) -> LogPlace:
+    """The place that the rank's environment and its host's file tell of. Raises `ValueError`."""
+    config = _resource_config(environment)
+    # mpirun gives its own host's SM_* to all ranks: what another host is called stands only in its file
+    host = str(config.get("current_host") or environment.get("SM_CURRENT_HOST") or socket.gethostname())
+    hosts = config.get("hosts")
+    return of_environment(environment, host, [str(name) for name in hosts] if isinstance(hosts, list) else [host])
+
+
+def of_environment(environment: Mapping[str, str], host: str, hosts: Sequence[str]) -> LogPlace:
+    """The place of a process on `host`, one of `hosts`: by torchrun, by MPI, else one process a host. Pure."""
+    if "RANK" in environment and "LOCAL_RANK" in environment:
+        world = int(environment.get("WORLD_SIZE", "1"))
+        local_world = int(environment.get("LOCAL_WORLD_SIZE", "1"))
+        return LogPlace(host, int(environment["RANK"]), int(environment["LOCAL_RANK"]), world, local_world)
+    position = world_variables.position(environment, 1, 1)
+    if position is not None:
+        return LogPlace(host, position.rank, position.local_rank, position.size, position.local_size)
+    return LogPlace(host, hosts.index(host) if host in hosts else 0, 0, len(hosts), 1)
+
+
+def _resource_config(environment: Mapping[str, str]) -> Mapping[str, object]:
+    folder = environment.get("SM_INPUT_CONFIG_DIR", "/opt/ml/input/config")
+    try:
+        with open(os.path.join(folder, "resourceconfig.json"), encoding="utf-8") as file:
+            config = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return config if isinstance(config, dict) else {}
