@@ -78,6 +78,7 @@ def reader_of(installed: Installation) -> Reader:
     return Reader(installed.kubectl, Muster(installed.kubectl.kubeconfig, installed.namespace), installed.namespace)
 
 
+@pytest.mark.usefixtures("may_leave_temporary_files")  # a command that follows is killed
 def test_the_pages_are_true(installed_operator: Installation) -> None:
     reader = reader_of(installed_operator)
     job = json.dumps(held_job(NAME, reader.namespace))
