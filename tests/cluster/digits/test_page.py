@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 import yaml
 
 from cluster.held_job import held_job, let_go
