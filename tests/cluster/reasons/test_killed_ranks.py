@@ -118,5 +118,5 @@ def kill_a_rank(stage: Stage, job: Job) -> tuple[str, float]:
     assert message.startswith(f"Rank {job.rank} on {job.name}-{node} was killed by SIGKILL"), message
     stage.timeline.first(says(job.name, "RankKilled", "Failed"))
     stage.jobs.run("delete", f"dtj/{job.name}", "--wait=false")
-    line = f"{job.name:14} rank {job.rank} {took:5.2f} s {detail['machine']} {detail['message']!r}: {message}"
+    line = f"{job.name:14} rank {job.rank} {took:5.2f} s {detail['nodeName']} {detail['message']!r}: {message}"
     return line, took
