@@ -20,8 +20,8 @@ from outcomes import RECORDER, Outcome, Recorder
 OF_PYTEST = "t"
 """Where `tmp_path` is; pytest has it emptied itself. The names are short because sockets' paths have to be."""
 
-CACHES = ("torchinductor_",)
-"""What programs keep there for their next start, under one name for all."""
+OF_PROGRAMS = ("torchinductor_", "torchelastic_", "ompi.", "prted.", "pmix", "hydra_")
+"""What torch and MPI keep there for their next start, or leave when they are killed. It goes with the run's folder."""
 
 FOLDER = pytest.StashKey[Path]()
 
@@ -48,9 +48,9 @@ def use(folder: Path) -> None:
 
 
 def left_in(folder: Path) -> list[str]:
-    """What is in a folder, but what pytest itself has there, caches, and what the Kubernetes client removes at exit."""
+    """What is in a folder, but for files of pytest itself, of torch and MPI, and of the Kubernetes client."""
     names = {entry.name for entry in folder.iterdir()} - {OF_PYTEST} - of_kubernetes()
-    return sorted(name for name in names if not name.startswith(CACHES))
+    return sorted(name for name in names if not name.startswith(OF_PROGRAMS))
 
 
 def of_kubernetes() -> set[str]:

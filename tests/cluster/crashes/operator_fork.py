@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
 from multiprocessing.context import ForkServerProcess
@@ -111,6 +112,11 @@ def _operate(kubeconfig: str, log: str, options: tuple[str, ...]) -> None:
     from muster.cli.main import main  # noqa: PLC0415 - imported already, by the process that this one was forked from
 
     os.environ["KUBECONFIG"] = kubeconfig
+    # A killed one leaves the files that the Kubernetes client makes of a kubeconfig's certificates.
+    folder = Path(log).with_suffix(".tmp")
+    folder.mkdir(exist_ok=True)
+    os.environ["TMPDIR"] = str(folder)
+    tempfile.tempdir = None
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for stream in (1, 2):
         os.dup2(descriptor, stream)
