@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from multiprocessing.util import Finalize
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,8 @@ from outcomes import RECORDER, Outcome, Recorder
 OF_PYTEST = "t"
 """Where `tmp_path` is; pytest has it emptied itself. The names are short because sockets' paths have to be."""
 
-OF_PROGRAMS = ("torchinductor_", "torchelastic_", "ompi.", "prted.", "pmix", "hydra_")
-"""What torch and MPI keep there for their next start, or leave when they are killed. It goes with the run's folder."""
+OF_PROGRAMS = ("torchinductor_", "torchelastic_", "ompi.", "prted.", "pmix", "hydra_", "pymp-")
+"""What torch, MPI and multiprocessing keep there for their next start, or leave when they are killed. It goes with the run's folder."""
 
 FOLDER = pytest.StashKey[Path]()
 
@@ -34,6 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = Path(tempfile.mkdtemp(prefix="m-"))
         if config.option.basetemp is None:
             config.option.basetemp = folder / OF_PYTEST
+        # After multiprocessing has removed its own folder in it, which has priority -100.
+        Finalize(None, shutil.rmtree, args=(folder, True), exitpriority=-200)
     else:
         folder = Path(os.environ["TMPDIR"], worker)
         folder.mkdir()
@@ -98,9 +101,3 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         if isinstance(recorder, Recorder):
             recorder.write(Outcome("the whole run", passed=False, error=(why,)))
         sys.stdout.write(f"\n{why}\n")
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """Take the folder away."""
-    if not hasattr(config, "workerinput"):
-        shutil.rmtree(config.stash[FOLDER], ignore_errors=True)
