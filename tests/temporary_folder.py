@@ -22,7 +22,7 @@ OF_PYTEST = "t"
 """Where `tmp_path` is; pytest has it emptied itself. The names are short because sockets' paths have to be."""
 
 OF_PROGRAMS = ("torchinductor_", "torchelastic_", "ompi.", "prted.", "pmix", "hydra_", "pymp-")
-"""What torch, MPI and multiprocessing keep there for their next start, or leave when they are killed. It goes with the run's folder."""
+"""What torch, MPI and multiprocessing keep there, or leave when they are killed. It goes with the run's folder."""
 
 FOLDER = pytest.StashKey[Path]()
 
