@@ -73,7 +73,7 @@ def test_agents_that_are_not_heard(stage: Stage, cut: ExitStack) -> None:
 def a_running_job_that_is_cut_off_comes_back(stage: Stage) -> None:
     stage.runs("torn")
     stage.timeline.first(ranks_are("torn", "Running", 4))
-    with machine.cut_off(stage.pod("torn", 1)):
+    with machine.cut_off(stage.started_pod("torn", 1)):
         cut = stage.now()
         unknown = stage.timeline.first(ranks_are("torn", "Unknown", 2))
         say(f"torn: Unknown after {unknown.at - cut:.2f} s: {unknown.status['message']}")
