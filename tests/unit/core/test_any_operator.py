@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from muster.api.spec.job import Job
@@ -131,11 +131,15 @@ def new_world(*, policy: str = "Running", after: int | None = None) -> World:
     return World(plain.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(3)])
 
 
+FAILED_POD_DELETED = ((("lose", 0), 1), (("lose", 0), 1), (("delete", 0), 1))
+"""A pod fails before the first attempt, and is deleted while the others are being stopped."""
+
 # A run takes a tenth of a second: make test tries some, make test-long many.
 ANY_RUN = given(events=EVENTS, first=st.integers(0, 4), policy=st.sampled_from(("Running", "All", "None")))
 
 
 @settings(max_examples=60, deadline=None)
+@example(events=FAILED_POD_DELETED, first=0, policy="Running")
 @ANY_RUN
 def test_a_job_runs_once_and_ends(events: Sequence[tuple[tuple[str, int], int]], first: int, policy: str) -> None:
     check_run(events, first, policy)
