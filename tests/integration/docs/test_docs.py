@@ -106,7 +106,6 @@ def test_the_readmes_commands_run(desk: pathlib.Path) -> None:
     assert "TrainingJobName: vit-" in done["render"].stdout
 
 
-@pytest.mark.usefixtures("may_leave_temporary_files")  # torchrun leaves its logs' folder
 def test_the_quick_starts_jobs_run_here(desk: pathlib.Path) -> None:
     without_waiting(desk / "hello.yaml")
     (here,) = [command for command in shell_commands("docs/quickstart.md") if command.startswith("muster run ")]
@@ -135,7 +134,6 @@ def test_the_readmes_one_file_is_a_job_of_each_place(desk: pathlib.Path) -> None
         assert text in request
 
 
-@pytest.mark.usefixtures("may_leave_temporary_files")  # torchrun leaves its logs' folder
 def test_the_readmes_one_file_runs_here_without_any_account(desk: pathlib.Path) -> None:
     command = re.search(r"`(muster run -f vit\.yaml --input train=DIR [^`]*)`", (ROOT / "README.md").read_text("utf-8"))
     assert command is not None

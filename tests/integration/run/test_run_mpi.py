@@ -12,9 +12,6 @@ import pytest
 from integration.run.muster_run import run, write_job
 from support.mpi_installs import installed
 
-# An mpirun that is stopped leaves files of its daemons.
-pytestmark = pytest.mark.usefixtures("may_leave_temporary_files")
-
 MPI: dict[str, object] = {"mpi": {}}
 
 SCRIPT = """
