@@ -55,7 +55,6 @@ class Launcher:
     DIRECT = "direct"
     PER_NODE = "perNode"
     MPI = "mpi"
-    ALL = (TORCHRUN, DIRECT, PER_NODE, MPI)
 
 
 class Mpi:
