@@ -3,7 +3,7 @@
     python bench/operator_load.py [--jobs 1000] [--nodes 4] [--ranks 8] [--seconds 20]
 
 Controllers, backend and status writer are the operator's own; the API server is another process that keeps the jobs'
-resources, and pods are told of as the informer would. Reports are handed to the rank store: what the collector takes
+resources, and pods are reported as by the informer. Reports are handed to the rank store: what the collector takes
 for each is bench/collector.py's to say, what kopf takes for each status that is written is about a millisecond. Prints
 one JSON line.
 """

@@ -52,7 +52,7 @@ class Plan(Protocol[Observed, Facts, Act]):
         ...
 
     def summarise(self, known: Observation[Facts], outcome: Outcome, actions: Sequence[Act]) -> Status:
-        """What a reader of the resource is told."""
+        """The status that a reader of the resource sees."""
         ...
 
     def next_wake(self, known: Observation[Facts], outcome: Outcome) -> float | None:
@@ -158,7 +158,7 @@ class ClusterBackend(Protocol):
         ...
 
     def forget(self, job_uid: str) -> None:
-        """The job's resource is gone."""
+        """Drop what is held for a job whose resource was deleted."""
         ...
 
     def close(self) -> None:

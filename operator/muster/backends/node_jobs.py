@@ -33,7 +33,7 @@ class ClusterNodes(NodeBackend, Protocol):
     """Where the nodes of all jobs of a cluster live."""
 
     def forget(self, job_uid: str) -> None:
-        """The job's resource is gone."""
+        """Drop what is held for a job whose resource was deleted."""
         ...
 
 
@@ -101,7 +101,7 @@ class NodeJobs:
         return Requeue(None, is_over=True)
 
     def forget(self, job_uid: str) -> None:
-        """The job's resource is gone."""
+        """Drop what is held for a job whose resource was deleted."""
         self.nodes.forget(job_uid)
 
     def close(self) -> None:

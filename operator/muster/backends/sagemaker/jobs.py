@@ -53,7 +53,7 @@ class SageMakerJobs:
         return TrainingJobBackend(self, resource, writer)
 
     def forget(self, job_uid: str) -> None:
-        """The job's resource is gone."""
+        """Drop what is held for a job whose resource was deleted."""
         self.backend.forget(job_uid)
 
     def close(self) -> None:

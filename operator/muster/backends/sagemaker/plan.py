@@ -27,21 +27,21 @@ class TrainingPlan:
         return Observation(job, previous, complete_training(job, previous, observed.facts, now), now)
 
     def judge(self, known: Observation[TrainingState]) -> Outcome:
-        """See `plan.training_job_outcome`."""
+        """See `core/training_job/judge.py`."""
         return judge_training_job(known.job, known.previous, known.facts, known.now)
 
     def decide(self, known: Observation[TrainingState], outcome: Outcome) -> tuple[TrainingAction, ...]:
-        """See `plan.training_job`."""
+        """See `core/training_job/decide.py`."""
         return decide_training_job(known.job, known.facts, outcome, known.now)
 
     def summarise(
         self, known: Observation[TrainingState], outcome: Outcome, actions: Sequence[TrainingAction]
     ) -> Status:
-        """See `status.training_job`."""
+        """See `core/status/training_job/summarise.py`."""
         return summarise_training_job(known.job, known.previous, known.facts, outcome, actions, known.now)
 
     def next_wake(self, known: Observation[TrainingState], outcome: Outcome) -> float | None:
-        """See `plan.training_job`."""
+        """See `core/training_job/decide.py`."""
         return training_wake(known.job, known.previous, known.facts, outcome, known.now)
 
     def is_over(self, _: Observation[TrainingState], outcome: Outcome, actions: Sequence[TrainingAction]) -> bool:
