@@ -9,8 +9,8 @@ from pathlib import Path
 FLAKY_LIMIT = 3
 """So many tests that fail beside others and pass alone fail a run: then it is no accident any more."""
 
-PROBLEMS_FILE = "MUSTER_TEST_PROBLEMS"
-"""Names a file that the lists of several commands are added to."""
+PROBLEMS_FILE = "TESTS_PROBLEMS"
+"""Names a file that the lists of several commands are added to. muster has no part in it, so its name has none."""
 
 
 @dataclass(frozen=True)

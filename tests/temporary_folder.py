@@ -7,12 +7,14 @@ keeps nothing of them; a test that kills such programs on purpose says so by `ma
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from multiprocessing.util import Finalize
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -24,21 +26,35 @@ OF_PYTEST = "t"
 OF_PROGRAMS = ("torchinductor_", "torchelastic_", "ompi.", "prted.", "pmix", "hydra_", "pymp-")
 """What torch, MPI and multiprocessing keep there, or leave when they are killed. It goes with the run's folder."""
 
+WORKERS = re.compile(r"gw\d+")
+"""The folders of the processes that pytest-xdist starts."""
+
+LEFT = "left in the temporary folder"
+"""What a worker says under this key to the process that started it."""
+
 FOLDER = pytest.StashKey[Path]()
+IN_WORKERS = pytest.StashKey[list[str]]()
+
+
+class Node(Protocol):
+    """A process that pytest-xdist started, as the one that started it sees it."""
+
+    config: pytest.Config
+    workeroutput: dict[str, list[str]]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Make the folder: a worker's lies in that of the process that started it."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if worker is None:
+    # Not by the variable PYTEST_XDIST_WORKER: a pytest that a worker's test starts has that, too.
+    if not hasattr(config, "workerinput"):
         folder = Path(tempfile.mkdtemp(prefix="m-"))
         if config.option.basetemp is None:
             config.option.basetemp = folder / OF_PYTEST
         # After multiprocessing has removed its own folder in it, which has priority -100.
         Finalize(None, shutil.rmtree, args=(folder, True), exitpriority=-200)
     else:
-        folder = Path(os.environ["TMPDIR"], worker)
+        folder = Path(os.environ["TMPDIR"], os.environ["PYTEST_XDIST_WORKER"])
         folder.mkdir()
     config.stash[FOLDER] = folder
     use(folder)
@@ -85,14 +101,28 @@ def may_leave_temporary_files(
     shutil.rmtree(own)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Node) -> None:
+    """Take note of what a worker has found, in the process that started it. A worker that crashed has told nothing."""
+    if hasattr(node, "workeroutput"):
+        found = node.config.stash.setdefault(IN_WORKERS, list[str]())
+        found.extend(node.workeroutput.get(LEFT, []))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a run that has left files in its temporary folder after its last test."""
-    if hasattr(session.config, "workerinput"):
-        return
+    """Fail a run that has left files in its temporary folder after its last test.
+
+    Each worker looks in its own folder: only it knows which files its libraries remove when it exits.
+    """
     folder = session.config.stash[FOLDER]
-    workers = [entry for entry in folder.glob("gw*") if entry.is_dir()]
-    left = [name for each in (folder, *workers) for name in left_in(each) if folder / name not in workers]
+    workeroutput: dict[str, list[str]] | None = getattr(session.config, "workeroutput", None)
+    if workeroutput is not None:
+        workeroutput[LEFT] = left_in(folder)
+        return
+    left = [name for name in left_in(folder) if not WORKERS.fullmatch(name)]
+    in_workers: list[str] = session.config.stash.get(IN_WORKERS, [])
+    left += in_workers
     if left:
         why = f"left in the temporary folder: {', '.join(left)}"
         if session.exitstatus == pytest.ExitCode.OK:

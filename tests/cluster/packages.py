@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import debian_packages
 from cluster.places import cache, used
 from cluster.say import CannotGoOn, say
+from support import debian_packages
 
 PACKAGES = (
     "containerd",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from muster_dev.places import ROOT
-from own_network import may_have_own_network, own_network
+from support.own_network import may_have_own_network, own_network
 
 
 @pytest.fixture

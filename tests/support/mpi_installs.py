@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import debian_packages
 from muster_dev.kept_folder import installed as kept_install
 from muster_dev.kept_folder import kept
+from support import debian_packages
 
 # openmpi-bin and, of what it depends on, all that a machine without MPI may lack
 DEBIAN = (

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-import debian_packages
 from muster_dev import fetch_uv
 from muster_dev.kept_folder import kept
 from muster_dev.places import REQUIREMENTS
+from support import debian_packages
 
 COMMAND = ("ninja", "-f", "/etc/waits.ninja")
 """A program of that image: linked with musl, it waits for the shell's command."""

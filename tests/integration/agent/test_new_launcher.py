@@ -4,9 +4,9 @@ import io
 import zipfile
 from pathlib import Path
 
-import greeting_launcher
 from muster.render.agent_archive import agent_archive
 from muster_worker.contract.schema import RankState
+from support import greeting_launcher
 from support.agent_world import AgentWorld
 
 REGISTRY = "muster_worker/launchers/registry.py"

@@ -28,7 +28,7 @@ class Launchers(LauncherSpec):
 
 @pytest.fixture
 def greeted(monkeypatch: pytest.MonkeyPatch) -> Job:
-    monkeypatch.setitem(MODULES, "greeting", "greeting_launcher")
+    monkeypatch.setitem(MODULES, "greeting", "support.greeting_launcher")
     plain = job()
     launcher = Launchers(greeting=Greeting(args=("ranks",)))
     changes = {"launcher": launcher, "image": "image", "procs_per_node": 1}
