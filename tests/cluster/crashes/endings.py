@@ -24,7 +24,7 @@ class Ending:
     attempt: int
     conditions: frozenset[tuple[str, str, str]]
     ranks: frozenset[tuple[str, str]]
-    root_causes: tuple[tuple[Any, ...], ...]
+    failures: tuple[tuple[Any, ...], ...]
     events: frozenset[tuple[tuple[str, str], int]]
     there: frozenset[str]
     starts: frozenset[tuple[int, int]]
@@ -47,7 +47,8 @@ def ending(seen: ObservedJob, starts: Counter[int]) -> Ending:
         attempt=status.get("attempt", 0),
         conditions=frozenset((one["type"], one["status"], one["reason"]) for one in status.get("conditions", ())),
         ranks=frozenset((one["state"], one["ranks"]) for one in ranks.get("byState", ())),
-        root_causes=tuple(_root_cause(one) for one in ranks.get("details", ())),
+        # What a rank did when muster stopped it is asked once and kept in memory: it goes with a killed operator.
+        failures=tuple(_failure(one) for one in ranks.get("details", ()) if one["reason"] != "StoppedByMuster"),
         events=frozenset(Counter(each for each in seen.events if each[1] in TURNS).items()),
         there=frozenset(seen.there),
         starts=frozenset(starts.items()),
@@ -98,7 +99,7 @@ def _is_true(status: dict[str, Any], kind: str) -> bool:
     return any(one["type"] == kind and one["status"] == "True" for one in status.get("conditions", ()))
 
 
-def _root_cause(detail: dict[str, Any]) -> tuple[Any, ...]:
+def _failure(detail: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(detail.get(key) for key in ("rank", "state", "exitCode", "signal", "reason"))
 
 

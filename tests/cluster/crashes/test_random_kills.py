@@ -94,8 +94,8 @@ async def live(place: Place, role: Role, job: str) -> str:
     problems = place.mistakes(job)
     if (result.phase, result.attempt) != (role.phase, role.attempt if role.phase else 0):
         problems.append(f"ended as {result.phase} after {result.attempt} starts: {result}")
-    if role.root_cause is not None and (result.root_causes[0][0], result.root_causes[0][2]) != role.root_cause:
-        problems.append(f"{result.root_causes} are blamed, not {role.root_cause}")
+    if role.root_cause is not None and (result.failures[0][0], result.failures[0][2]) != role.root_cause:
+        problems.append(f"{result.failures} are blamed, not {role.root_cause}")
     problems += [f"{count} events {told}" for told, count in result.events if count != _times(role, told[1])]
     await place.client.delete(JOBS, place.namespace, job)
     return "; ".join(problems)
