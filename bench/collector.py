@@ -1,8 +1,8 @@
-"""How many reports a second one core takes, beside what aiohttp takes that answers the same bytes and does nothing.
+"""Measures how many reports per second of CPU time the collector handles, compared with a minimal aiohttp server.
 
-Prints one JSON line. The server runs in this process, its clients in others; what is measured is the server's own CPU
-time for each request, so that it doesn't matter how fast the clients are. Both servers are measured in one run, in
-turns, because machines differ more than they do: `ratio` is what to compare.
+Prints one JSON line. The server runs in this process and its clients in others. The result is the server's CPU time per
+request, so the clients' speed doesn't matter. Both servers run in turns in the same run, because machines differ more
+than the servers do: compare `ratio`.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from http.client import HTTPSConnection
 from aiohttp import web
 
 from muster.collector.collector import Collector
-from muster.collector.directory import Member
+from muster.collector.pod_directory import Member
 from muster.collector.store import RankStore
 from muster.collector.trust.certificate import ServingCertificate, issue, server_context
 from muster.collector.trust.keys import read_keys
@@ -34,14 +34,14 @@ ANSWER = wire.encode(ReportAnswer(1.0))
 
 
 class Pods:
-    """One pod a node, known by its number."""
+    """One pod per node, with the node's number as its UID."""
 
     def find(self, pod_uid: str) -> Member | None:
         return Member(JOB, int(pod_uid), 0)
 
 
 def report(node: int, procs: int, sequence: int) -> bytes:
-    """A heartbeat of a node whose ranks all run."""
+    """A heartbeat of a node with running ranks."""
     ranks = tuple(
         RankReport(
             rank=node * procs + local,
@@ -61,7 +61,7 @@ def report(node: int, procs: int, sequence: int) -> bytes:
 
 
 def send(url: str, authority: str, bodies: Sequence[tuple[bytes, str]]) -> None:
-    """A client: all bodies over one connection, one after the other."""
+    """A client: send all bodies one after the other over one connection."""
     connection = HTTPSConnection(HOST, int(url.rsplit(":", 1)[1]), context=ssl.create_default_context(cadata=authority))
     for body, token in bodies:
         connection.request(
@@ -69,45 +69,45 @@ def send(url: str, authority: str, bodies: Sequence[tuple[bytes, str]]) -> None:
         )
         answer = connection.getresponse()
         result = answer.read()
-        if answer.status != 200 or result != ANSWER:  # noqa: PLR2004 - HTTP's OK
+        if answer.status != 200 or result != ANSWER:  # noqa: PLR2004 - 200 OK
             raise SystemExit(f"{answer.status}: {result!r}")
     connection.close()
 
 
 async def plain(request: web.BaseRequest) -> web.StreamResponse:
-    """What the collector can't be cheaper than: reads the body, answers the same bytes."""
+    """The lower bound: read the body and return the same bytes as the collector."""
     await request.read()
     return web.Response(body=ANSWER, content_type="application/json")
 
 
 async def measure(url: str, certificate: ServingCertificate, work: Sequence[Sequence[tuple[bytes, str]]]) -> float:
-    """Requests a second of CPU time that this process, the server, spent on `work`; one client for each part of it."""
+    """Requests per second of this process' CPU time for `work`, with one client for each part of it."""
     spawn = multiprocessing.get_context("spawn")
     loop = asyncio.get_running_loop()
     clients = [spawn.Process(target=send, args=(url, certificate.authority, part)) for part in work]
     for client in clients:
         client.start()
-    began = time.process_time()
+    started = time.process_time()
     await asyncio.gather(*(loop.run_in_executor(None, client.join) for client in clients))
-    spent = time.process_time() - began
+    cpu_seconds = time.process_time() - started
     if any(client.exitcode for client in clients):
         raise SystemExit("a client failed")
-    return sum(len(part) for part in work) / spent
+    return sum(len(part) for part in work) / cpu_seconds
 
 
 async def bench(requests: int, procs: int, rounds: int) -> dict[str, float | int | str]:
-    """All rounds, each with both servers."""
+    """Run all rounds, each with both servers."""
     now = time.time()
     certificate = issue([HOST], now, 3600.0)
     issuer = LocalIssuer(ISSUER, TOKEN_AUDIENCE)
-    # every request is another pod's heartbeat: as many pods, none above its rate
+    # Each request is from another pod, so that none exceeds its rate limit.
     nodes = requests
     tokens = [issuer.issue(PodClaim("default", f"bench-{node}", str(node)), now, 3600.0) for node in range(nodes)]
     verifier = Verifier(ISSUER, TOKEN_AUDIENCE, read_keys(issuer.jwks()))
     for token in tokens:
         verifier.verify(token, now)
     store = RankStore()
-    # the pace that is answered follows the number of agents; a job this small gets the same bytes as the plain server
+    # The heartbeat interval in the answer depends on the number of agents; with this job it equals the plain server's.
     store.register(Shape(JOB, nodes, procs, now - 60.0))
     collector = Collector(store=store, verifier=verifier, directory=Pods(), certificate=certificate, clock=time.time)
     url = await collector.start(HOST)
@@ -119,27 +119,33 @@ async def bench(requests: int, procs: int, rounds: int) -> dict[str, float | int
     await site.start()
     plain_url = f"https://{HOST}:{site.port}"
 
-    collected, answered = [], []
+    collector_rates, plain_rates = [], []
     for turn in range(rounds):
         bodies = [(report(node, procs, turn + 1), tokens[node]) for node in range(nodes)]
         work = [bodies[0::2], bodies[1::2]]
-        answered.append(await measure(plain_url, certificate, work))
-        collected.append(await measure(url, certificate, work))
+        plain_rates.append(await measure(plain_url, certificate, work))
+        collector_rates.append(await measure(url, certificate, work))
     await collector.close()
     await runner.cleanup()
     return {
         "bench": "collector",
         "ranks_per_report": procs,
         "requests": requests * rounds,
-        "reports_per_cpu_second": round(statistics.median(collected)),
-        "plain_per_cpu_second": round(statistics.median(answered)),
-        "ratio": round(statistics.median(ours / theirs for ours, theirs in zip(collected, answered, strict=True)), 3),
+        "reports_per_cpu_second": round(statistics.median(collector_rates)),
+        "plain_per_cpu_second": round(statistics.median(plain_rates)),
+        "ratio": round(
+            statistics.median(
+                collector_rate / plain_rate
+                for collector_rate, plain_rate in zip(collector_rates, plain_rates, strict=True)
+            ),
+            3,
+        ),
         "refused": sum(collector.refused.values()),
     }
 
 
 def main() -> None:
-    """Reads the command line."""
+    """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=250, help="reports a round, at most 250: see pace.py")
     parser.add_argument("--ranks", type=int, default=8, help="ranks a report")

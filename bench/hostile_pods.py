@@ -1,9 +1,8 @@
-"""What hostile pods do to a collector, and to an honest agent that reports beside them.
+"""Measures how hostile pods affect a collector, and an honest agent that reports at the same time.
 
-Prints one JSON line: how late the collector's event loop was, how long an honest agent waited for its answers, how much
-memory and processor time the collector took. The collector, the honest agent and the hostile pods are processes of
-their own; each pod has an address of its own on this machine's loopback, and a real token. Hostile ones run at nice 10:
-what they take of the machine itself is not the collector's doing.
+Prints one JSON line: the delay of the collector's event loop, the latency of the honest agent's reports, and the
+collector's memory and CPU use. The collector, the honest agent and the hostile pods are separate processes. Each pod
+has its own loopback address and a valid token. Hostile pods run at nice 10, so that their own CPU use does not count.
 """
 
 import argparse
@@ -24,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from muster.collector.collector import Collector
-from muster.collector.directory import Member
+from muster.collector.pod_directory import Member
 from muster.collector.store import RankStore
 from muster.collector.trust.certificate import issue
 from muster.collector.trust.keys import read_keys
@@ -41,15 +40,15 @@ RANKS = 128
 LAG_SECONDS = 0.02
 HONEST_SECONDS = 0.2
 CONNECTIONS = 200
-"""Connections that each hostile pod tries to hold of each kind."""
+"""Number of connections of each kind that a hostile pod tries to keep open."""
 
 PROCESSES = 3
-"""That run the hostile pods; more would measure this machine's scheduler."""
+"""Number of processes for the hostile pods. With more, the result would depend on this machine's scheduler."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """Where the collector is, whom to trust, and the pods' tokens by name."""
+    """The collector's URL and certificate authority, and the pods' tokens by name."""
 
     url: str
     authority: str
@@ -57,17 +56,17 @@ class Site:
 
     @property
     def port(self) -> int:
-        """The collector's."""
+        """The collector's port."""
         return int(self.url.rsplit(":", 1)[1])
 
 
 def job_uid(pod: str) -> str:
-    """Every pod is the only one of its job, in a namespace of its own."""
+    """The UID of a pod's job: each pod is the only one of its job, in its own namespace."""
     return f"job-of-{pod}"
 
 
 def report(pod: str, ranks: int, lines: Sequence[str], sequence: int) -> bytes:
-    """A heartbeat; with lines as long as they may be it is the largest report that a pod may send."""
+    """A heartbeat. With lines of the maximum length it is the largest report that a pod may send."""
     reports = tuple(
         RankReport(local, local, RankState.RUNNING, pid=4000, started_age=1.0, step=sequence, last_lines=tuple(lines))
         for local in range(ranks)
@@ -76,21 +75,21 @@ def report(pod: str, ranks: int, lines: Sequence[str], sequence: int) -> bytes:
 
 
 class Pods:
-    """The directory."""
+    """The pod directory."""
 
     def find(self, pod_uid: str) -> Member | None:
-        """Every pod is known."""
+        """Return a member for any pod."""
         return Member(job_uid(pod_uid), 0, 0)
 
 
 def memory() -> float:
-    """This process's resident memory, MiB."""
+    """This process' resident memory in MiB."""
     pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
     return int(pages) * os.sysconf("SC_PAGESIZE") / 2**20
 
 
 async def serve(pipe: multiprocessing.connection.Connection, pods: Sequence[str]) -> None:
-    """The collector, until somebody asks how it was."""
+    """Run the collector until the parent requests its figures."""
     now = time.time()
     certificate = issue([HOST], now, 3600.0)
     issuer = LocalIssuer(ISSUER, TOKEN_AUDIENCE)
@@ -105,10 +104,10 @@ async def serve(pipe: multiprocessing.connection.Connection, pods: Sequence[str]
     pipe.send(Site(url, certificate.authority, tokens))
 
     loop, before, cpu = asyncio.get_running_loop(), memory(), time.process_time()
-    asked = loop.run_in_executor(None, pipe.recv)
+    request = loop.run_in_executor(None, pipe.recv)
     lags, peak, connections = [], before, 0
-    began = time.monotonic()
-    while not asked.done():
+    started = time.monotonic()
+    while not request.done():
         due = time.monotonic() + LAG_SECONDS
         await asyncio.sleep(LAG_SECONDS)
         lags.append(time.monotonic() - due)
@@ -120,7 +119,7 @@ async def serve(pipe: multiprocessing.connection.Connection, pods: Sequence[str]
             "loop_lag_p99_ms": round(lags[int(len(lags) * 0.99)] * 1e3, 1),
             "loop_lag_max_ms": round(lags[-1] * 1e3, 1),
             "memory_growth_mib": round(peak - before, 1),
-            "cpu": round((time.process_time() - cpu) / (time.monotonic() - began), 2),
+            "cpu": round((time.process_time() - cpu) / (time.monotonic() - started), 2),
             "connections": connections,
             "refused": {str(reason): number for reason, number in collector.refused.most_common()},
         }
@@ -129,37 +128,42 @@ async def serve(pipe: multiprocessing.connection.Connection, pods: Sequence[str]
 
 
 def run_collector(pipe: multiprocessing.connection.Connection, pods: Sequence[str]) -> None:
-    """The collector's process."""
+    """Run the collector's process."""
     asyncio.run(serve(pipe, pods))
 
 
 def run_honest(pipe: multiprocessing.connection.Connection, site: Site, seconds: float) -> None:
-    """An agent that reports five times a second, on the connection it has, and as often on a new one."""
+    """Run an agent that sends five reports per second on an open connection, and as many on new ones."""
     with tempfile.NamedTemporaryFile("w", encoding="ascii") as token:
         token.write(site.tokens[HONEST])
         token.flush()
-        kept = CollectorClient(site.url, Trust(site.authority, lambda: None), token.name)
-        waits: dict[str, list[float]] = {"kept": [], "new": []}
+        open_client = CollectorClient(site.url, Trust(site.authority, lambda: None), token.name)
+        latencies_by_name: dict[str, list[float]] = {"kept": [], "new": []}
         failures = []
-        until = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         for sequence in itertools.count(1):
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 break
-            # the last one closes its connection when it is forgotten
-            fresh = CollectorClient(site.url, Trust(site.authority, lambda: None), token.name)
-            for name, client in (("kept", kept), ("new", fresh)):
-                began = time.monotonic()
+            # the previous one closes its connection when it is garbage collected
+            new_client = CollectorClient(site.url, Trust(site.authority, lambda: None), token.name)
+            for name, client in (("kept", open_client), ("new", new_client)):
+                started = time.monotonic()
                 try:
                     client.report(report(HONEST, 8, (), 2 * sequence + (name == "new")))
                 except Unavailable as error:
                     failures.append(f"{name}: {error}")
-                waits[name].append(time.monotonic() - began)
+                latencies_by_name[name].append(time.monotonic() - started)
             time.sleep(HONEST_SECONDS)
     pipe.send(
         {
-            **{f"honest_{name}_median_ms": round(statistics.median(found) * 1e3, 1) for name, found in waits.items()},
-            **{f"honest_{name}_max_ms": round(max(found) * 1e3, 1) for name, found in waits.items()},
-            "honest_reports": sum(map(len, waits.values())),
+            **{
+                f"honest_{name}_median_ms": round(statistics.median(latencies) * 1e3, 1)
+                for name, latencies in latencies_by_name.items()
+            },
+            **{
+                f"honest_{name}_max_ms": round(max(latencies) * 1e3, 1) for name, latencies in latencies_by_name.items()
+            },
+            "honest_reports": sum(map(len, latencies_by_name.values())),
             "honest_failures": failures[:5],
         }
     )
@@ -167,7 +171,7 @@ def run_honest(pipe: multiprocessing.connection.Connection, site: Site, seconds:
 
 @dataclass
 class HostilePod:
-    """A pod that has a good token, an address of its own, and no manners."""
+    """A pod with a valid token and its own address that attacks the collector."""
 
     site: Site
     name: str
@@ -178,7 +182,7 @@ class HostilePod:
         self._large = report(self.name, RANKS, ["\u00fc" * 100] * 8, 1)
 
     async def run(self, attacks: Sequence[str]) -> None:
-        """All these at once, until cancelled."""
+        """Run these attacks concurrently until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for name in attacks:
                 attack, times = self._attacks()[name]
@@ -186,28 +190,28 @@ class HostilePod:
                     tasks.create_task(self._repeat(attack))
 
     def _attacks(self) -> dict[str, tuple[Callable[[], Awaitable[None]], int]]:
-        """What it can do, and how many times at once."""
+        """The attacks, each with its number of concurrent tasks."""
         return {
             "large": (self._post_large, 4),
             "lists": (self._post_lists, 4),
             "halves": (self._send_half_a_body, 4),
             "chunks": (self._send_chunks, 4),
-            "polls": (self._ask_for_commands, 4),
+            "polls": (self._poll_commands, 4),
             "idle": (self._connect_and_wait, CONNECTIONS),
-            "slow": (self._shake_hands_and_wait, CONNECTIONS),
+            "slow": (self._complete_handshake_and_wait, CONNECTIONS),
         }
 
     async def _repeat(self, attack: Callable[[], Awaitable[None]]) -> None:
         while True:
             with contextlib.suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
                 await attack()
-            await asyncio.sleep(0.2 + 0.2 * random.random())  # noqa: S311 - spreads load
+            await asyncio.sleep(0.2 + 0.2 * random.random())  # noqa: S311 - jitter
 
     async def _open(self, context: ssl.SSLContext | None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection(HOST, self.site.port, ssl=context, local_addr=(self.address, 0))
 
     @contextlib.asynccontextmanager
-    async def _talk(self):  # type: ignore[no-untyped-def] # noqa: ANN202
+    async def _open_tls(self):  # type: ignore[no-untyped-def] # noqa: ANN202
         reader, writer = await self._open(self._context)
         try:
             yield reader, writer
@@ -219,7 +223,7 @@ class HostilePod:
         return "\r\n".join((*head, "", "")).encode()
 
     async def _post(self, body: bytes) -> None:
-        async with self._talk() as (reader, writer):
+        async with self._open_tls() as (reader, writer):
             for _ in range(50):
                 writer.write(self._head("POST", "/v1/report", f"Content-Length: {len(body)}") + body)
                 await writer.drain()
@@ -232,17 +236,17 @@ class HostilePod:
         await self._post(b'{"ranks":[' + b"[]," * 340_000 + b"[]]}")
 
     async def _send_half_a_body(self) -> None:
-        async with self._talk() as (reader, writer):
+        async with self._open_tls() as (reader, writer):
             writer.write(self._head("POST", "/v1/report", "Content-Length: 1000000") + b" " * 500_000)
             await reader.read()
 
     async def _send_chunks(self) -> None:
-        async with self._talk() as (reader, writer):
+        async with self._open_tls() as (reader, writer):
             writer.write(self._head("POST", "/v1/report", "Transfer-Encoding: chunked") + b"1\r\n \r\n" * 100_000)
             await reader.read()
 
-    async def _ask_for_commands(self) -> None:
-        async with self._talk() as (reader, writer):
+    async def _poll_commands(self) -> None:
+        async with self._open_tls() as (reader, writer):
             for _ in range(50):
                 writer.write(self._head("GET", "/v1/command?wait=0") * 10)
                 await reader.readuntil(b"\r\n\r\n")
@@ -254,8 +258,8 @@ class HostilePod:
         finally:
             writer.transport.abort()
 
-    async def _shake_hands_and_wait(self) -> None:
-        async with self._talk() as (reader, writer):
+    async def _complete_handshake_and_wait(self) -> None:
+        async with self._open_tls() as (reader, writer):
             writer.write(b"GET /v1/command HTTP/1.1\r\nHost: x\r\nX-Slow: ")
             await reader.read()
 
@@ -264,7 +268,7 @@ ATTACKS = ("large", "lists", "halves", "chunks", "polls", "idle", "slow")
 
 
 def run_hostile(site: Site, pods: Sequence[tuple[str, str]], attacks: Sequence[str]) -> None:
-    """Some of the hostile pods, until this process is ended."""
+    """Run some of the hostile pods until this process is killed."""
     os.nice(10)
 
     async def run() -> None:
@@ -276,13 +280,13 @@ def run_hostile(site: Site, pods: Sequence[tuple[str, str]], attacks: Sequence[s
 
 
 def bench(pods: int, seconds: float, attacks: Sequence[str]) -> dict[str, object]:
-    """Let `pods` hostile ones work for so long."""
+    """Run `pods` hostile pods for `seconds` and return the figures."""
     spawn = multiprocessing.get_context("spawn")
     names = [f"hostile-{number}" for number in range(pods)]
-    ours, theirs = spawn.Pipe()
-    collector = spawn.Process(target=run_collector, args=(theirs, [HONEST, *names]))
+    own_end, other_end = spawn.Pipe()
+    collector = spawn.Process(target=run_collector, args=(other_end, [HONEST, *names]))
     collector.start()
-    site = ours.recv()
+    site = own_end.recv()
     places = [(name, f"127.0.1.{number + 1}") for number, name in enumerate(names)]
     parts = range(PROCESSES)
     hostile = [spawn.Process(target=run_hostile, args=(site, places[part::PROCESSES], attacks)) for part in parts]
@@ -292,13 +296,13 @@ def bench(pods: int, seconds: float, attacks: Sequence[str]) -> dict[str, object
         for process in (*hostile, honest):
             process.start()
         result = results.recv()
-        ours.send("how was it?")
+        own_end.send("send the figures")
         return {
             "bench": "hostile_pods",
             "pods": pods,
             "attacks": list(attacks),
             "seconds": seconds,
-            **ours.recv(),
+            **own_end.recv(),
             **result,
         }
     finally:
@@ -309,7 +313,7 @@ def bench(pods: int, seconds: float, attacks: Sequence[str]) -> dict[str, object
 
 
 def main() -> None:
-    """Reads the command line."""
+    """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pods", type=int, default=30, help="hostile pods")
     parser.add_argument("--seconds", type=float, default=30.0)

@@ -1,9 +1,9 @@
-"""What a rank's reports on SageMaker cost it: its start, its output, its memory. Prints one JSON line.
+"""Measures what reporting costs a rank on SageMaker: its start, its output, its memory. Prints one JSON line.
 
     .venv/bin/python bench/log_rank.py [--starts 20] [--megabytes 64]
 
-A rank that does nothing, and one that prints lines of 100 bytes, are run as SageMaker's toolkit runs them, in turn with
-muster's entry before them and without. Times are of the processor, so that a busy machine makes them no longer.
+It runs a rank that does nothing and one that prints lines of 100 bytes, as SageMaker's toolkit does, in turns with and
+without muster's entry point. Times are CPU times, so other load does not change them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from muster.render.sagemaker.rank_reports import report_files
 
 RANK = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1", "SM_CURRENT_HOST": "algo-1"}
 
-TALKS = "import sys\nline = 'x' * 99 + '\\n'\nfor _ in range({count}): sys.stdout.write(line)\n"
+OUTPUT_SCRIPT = "import sys\nline = 'x' * 99 + '\\n'\nfor _ in range({count}): sys.stdout.write(line)\n"
 
 WRAPPER_BYTES = """
 import os, time
@@ -34,20 +34,20 @@ open("wrapper", "w").write(str(int(fields[0]) * 1024))
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, and say it."""
+    """Measure and print the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--starts", type=int, default=20)
     parser.add_argument("--megabytes", type=int, default=64)
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        bare, reporting = _starts(folder, options.starts)
+        plain_start, reporting_start = _starts(folder, options.starts)
         plain, relayed = _output(folder, options.megabytes)
         wrapper = _wrapper_bytes(folder)
     result = {
         "bench": "log_rank",
-        "start_ms": round(bare * 1000, 1),
-        "start_reporting_ms": round(reporting * 1000, 1),
+        "start_ms": round(plain_start * 1000, 1),
+        "start_reporting_ms": round(reporting_start * 1000, 1),
         "output_ms_per_mb": round(plain * 1000 / options.megabytes, 2),
         "output_reporting_ms_per_mb": round(relayed * 1000 / options.megabytes, 2),
         "wrapper_mb": round(wrapper / 2**20, 1),
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _starts(folder: Path, count: int) -> tuple[float, float]:
-    """Medians of a rank that ends at once, without reports and with them."""
+    """Median CPU times of a rank that exits at once, without and with reports."""
     _write(folder, "")
     seconds: dict[str, list[float]] = {"train.py": [], "muster_entry.py": []}
     for _ in range(count):
@@ -67,8 +67,8 @@ def _starts(folder: Path, count: int) -> tuple[float, float]:
 
 
 def _output(folder: Path, megabytes: int) -> tuple[float, float]:
-    """Seconds that much output takes, without reports and with them; the least of three."""
-    _write(folder, TALKS.format(count=megabytes * 10_000))
+    """CPU seconds for this much output, without and with reports; the minimum of three runs."""
+    _write(folder, OUTPUT_SCRIPT.format(count=megabytes * 10_000))
     return min(_run(folder, "train.py") for _ in range(3)), min(_run(folder, "muster_entry.py") for _ in range(3))
 
 
@@ -84,7 +84,7 @@ def _write(folder: Path, script: str) -> None:
 
 
 def _run(folder: Path, program: str) -> float:
-    began = _spent()
+    started = _cpu_seconds()
     with subprocess.Popen(
         [sys.executable, program], cwd=folder, env={**os.environ, **RANK}, stdout=subprocess.PIPE
     ) as process:
@@ -92,10 +92,10 @@ def _run(folder: Path, program: str) -> float:
             raise AssertionError("started with its output as a pipe")
         while process.stdout.read(1 << 20):
             pass
-    return _spent() - began
+    return _cpu_seconds() - started
 
 
-def _spent() -> float:
+def _cpu_seconds() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

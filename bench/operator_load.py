@@ -1,11 +1,10 @@
-"""What an operator of many jobs takes of a core: jobs at rest, and jobs whose agents report at the collector's pace.
+"""Measures how much of a core an operator with many jobs uses: idle jobs, and jobs whose agents report.
 
     python bench/operator_load.py [--jobs 1000] [--nodes 4] [--ranks 8] [--seconds 20]
 
-Controllers, backend and status writer are the operator's own; the API server is another process that keeps the jobs'
-resources, and pods are reported as by the informer. Reports are handed to the rank store: what the collector takes
-for each is bench/collector.py's to say, what kopf takes for each status that is written is about a millisecond. Prints
-one JSON line.
+Controllers, backend and status writer are the operator's own. A separate process is the API server with the jobs'
+resources, and pods arrive as from the informer. Reports go directly to the rank store: bench/collector.py measures the
+collector itself, and kopf needs about a millisecond per status update. Prints one JSON line.
 """
 
 import argparse
@@ -27,14 +26,14 @@ from aiohttp import web
 from muster.api.config.operator import OperatorConfig
 from muster.api.document import JSON, Document
 from muster.api.spec.job import Job
-from muster.api.timestamps import to_seconds
+from muster.api.timestamps import format_seconds
 from muster.api.validation.validate import validate
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.backends.node_jobs import NodeJobs
 from muster.clients.kubernetes.client import Change, Client
-from muster.collector.directory import Member
-from muster.collector.pace import heartbeat_seconds
+from muster.collector.heartbeat import heartbeat_seconds
+from muster.collector.pod_directory import Member
 from muster.collector.store import RankStore, UnknownJob
 from muster.controller.backends import apply_defaults
 from muster.controller.jobs.job_controller import JobControllerDependencies
@@ -56,7 +55,7 @@ TICK_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Size:
-    """How much there is of each."""
+    """The numbers of jobs, nodes and ranks, and the duration."""
 
     jobs: int
     nodes: int
@@ -65,7 +64,7 @@ class Size:
 
 
 def resource(number: int, size: Size, created: str, *, suspended: bool) -> Object:
-    """A job that runs, or is suspended, as the API server has it."""
+    """A running or suspended job, as the API server returns it."""
     spec: dict[str, JSON] = {
         "nodes": size.nodes,
         "procsPerNode": size.ranks,
@@ -92,7 +91,7 @@ def resource(number: int, size: Size, created: str, *, suspended: bool) -> Objec
 
 
 def pod(job: Job, node: int, created: str) -> Object:
-    """A node's pod that runs."""
+    """The running pod of a node."""
     body = dict(render.pod(job, node, 0, SETTING))
     body["metadata"] = {**_fields(body, "metadata"), "uid": f"{job.metadata.uid}-{node}", "resourceVersion": "1"}
     body["spec"] = {**_fields(body, "spec"), "nodeName": f"machine-{node}"}
@@ -105,7 +104,7 @@ def pod(job: Job, node: int, created: str) -> Object:
 
 
 def report(job_uid: str, node: int, size: Size, sequence: int) -> Report:
-    """A heartbeat of a node whose ranks all run, some steps further than in the last one."""
+    """A heartbeat of a node with running ranks, some steps after the last one."""
     ranks = tuple(
         RankReport(
             rank=node * size.ranks + local,
@@ -123,10 +122,10 @@ def report(job_uid: str, node: int, size: Size, sequence: int) -> Report:
 
 
 class Server:
-    """An API server that keeps jobs, takes all else, and tells how many requests it had."""
+    """An API server that stores jobs, accepts all other requests, and counts requests."""
 
     def __init__(self, resources: list[Object]) -> None:
-        self.kept = {str(_fields(one, "metadata")["name"]): dict(one) for one in resources}
+        self.resources_by_name = {str(_fields(one, "metadata")["name"]): dict(one) for one in resources}
         self.requests = 0
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -135,7 +134,7 @@ class Server:
         body = await request.json() if request.can_read_body else {}
         if request.method != "PATCH":
             return web.json_response(body)
-        current = self.kept[request.path.split("/")[-2]]
+        current = self.resources_by_name[request.path.split("/")[-2]]
         status = current.get("status")
         current["status"] = _merged(status, body["status"])
         metadata = _fields(current, "metadata")
@@ -160,12 +159,12 @@ def _merged(target: JSON, patch: JSON) -> JSON:
     return result
 
 
-def keep(resources: list[Object], pipe: Connection) -> None:
-    """The API server's process: it says its port, then its count of requests each time that it is asked."""
-    asyncio.run(_keep(resources, pipe))
+def run_api_server(resources: list[Object], pipe: Connection) -> None:
+    """Run the API server's process: send its port, then the number of requests whenever the parent asks."""
+    asyncio.run(_serve(resources, pipe))
 
 
-async def _keep(resources: list[Object], pipe: Connection) -> None:
+async def _serve(resources: list[Object], pipe: Connection) -> None:
     server = Server(resources)
     app = web.Application(client_max_size=2**26)
     app.router.add_route("*", "/{path:.*}", server.handle)
@@ -182,12 +181,12 @@ async def _keep(resources: list[Object], pipe: Connection) -> None:
 
 @contextlib.asynccontextmanager
 async def api_server(resources: list[Object]) -> AsyncIterator[tuple[Client, Connection]]:
-    """A client of a server that runs meanwhile."""
+    """A client of a server that runs inside the `with` block."""
     spawn = multiprocessing.get_context("spawn")
-    here, there = spawn.Pipe()
-    process = spawn.Process(target=keep, args=(resources, there))
+    own_end, other_end = spawn.Pipe()
+    process = spawn.Process(target=run_api_server, args=(resources, other_end))
     process.start()
-    port = await asyncio.get_running_loop().run_in_executor(None, here.recv)
+    port = await asyncio.get_running_loop().run_in_executor(None, own_end.recv)
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -201,135 +200,137 @@ async def api_server(resources: list[Object]) -> AsyncIterator[tuple[Client, Con
         kubeconfig.write_text(json.dumps(config), encoding="utf-8")
         client = await Client.connect(str(kubeconfig))
         try:
-            yield client, here
+            yield client, own_end
         finally:
             await client.close()
-            here.send(False)
+            own_end.send(False)
             process.join()
 
 
 @dataclass
-class Turns:
-    """The backend, counting how often a job was looked at."""
+class ReconcileCounter:
+    """A backend that counts reconciliations."""
 
     backend: KubernetesBackend
     count: int = 0
 
     async def observe(self, job: Job) -> JobFacts:
-        """A turn begins."""
+        """Start a reconciliation."""
         self.count += 1
         return await self.backend.observe(job)
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
-        """A turn ends."""
+        """End a reconciliation."""
         await self.backend.apply(job, actions)
 
     def forget(self, job_uid: str) -> None:
-        """The job's resource is gone."""
+        """Drop the data of a deleted job."""
         self.backend.forget(job_uid)
 
 
 @dataclass
-class Spent:
-    """Processor and wall seconds since it was made."""
+class Usage:
+    """CPU and wall time since its creation, in seconds."""
 
     cpu: float = field(default_factory=time.process_time)
     wall: float = field(default_factory=time.monotonic)
 
     @property
     def cpu_seconds(self) -> float:
-        """Of this process."""
+        """CPU seconds of this process."""
         return time.process_time() - self.cpu
 
     @property
     def wall_seconds(self) -> float:
-        """Of everybody."""
+        """Wall seconds."""
         return time.monotonic() - self.wall
 
     @property
     def cores(self) -> float:
-        """How much of a core was used."""
+        """The share of a core that was used."""
         return self.cpu_seconds / self.wall_seconds
 
 
 async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
-    """All jobs heard of at once, then a while of their life."""
-    created = to_seconds(time.time() - 60.0)
+    """Add all jobs at once, then measure for a while."""
+    created = format_seconds(time.time() - 60.0)
     resources = [resource(number, size, created, suspended=suspended) for number in range(size.jobs)]
     async with api_server(resources) as (client, pipe):
         store, pods = RankStore(), PodIndex(lambda _: None, time.time)
-        turns = Turns(KubernetesBackend(client, pods, store, SETTING, lambda: "authority", lambda: b"", time.time))
-        desk = StatusWriterDependencies(client, WriteBudget(), time.time, lambda *_: None, lambda: True)
-        tools = JobControllerDependencies(
-            {"Kubernetes": NodeJobs(turns, 1)},
-            *(store, desk, partial(apply_defaults, config=OperatorConfig()), lambda _: None),
+        counter = ReconcileCounter(
+            KubernetesBackend(client, pods, store, SETTING, lambda: "authority", lambda: b"", time.time)
+        )
+        status_writer = StatusWriterDependencies(client, WriteBudget(), time.time, lambda *_: None, lambda: True)
+        dependencies = JobControllerDependencies(
+            {"Kubernetes": NodeJobs(counter, 1)},
+            *(store, status_writer, partial(apply_defaults, config=OperatorConfig()), lambda _: None),
             *(time.time, ProcessorQueue(time.thread_time), lambda: 0.5),
         )
-        jobs = Jobs(tools, lambda _: None, lambda _: None, lambda: None)
+        jobs = Jobs(dependencies, lambda _: None, lambda _: None, lambda: None)
         if not suspended:
-            _show_pods(pods, resources, created)
-        spent = Spent()
+            _add_pods(pods, resources, created)
+        usage = Usage()
         for each in resources:
             jobs.take(Change("ADDED", each))
-        await _settle(turns, pipe)
-        starting = {"start_s": spent.wall_seconds - SETTLE_SECONDS, "start_cpu_s": spent.cpu_seconds}
+        await _settle(counter, pipe)
+        starting = {"start_s": usage.wall_seconds - SETTLE_SECONDS, "start_cpu_s": usage.cpu_seconds}
         if not suspended:
             await _first_reports(store, resources, size)
-        before, spent = (turns.count, _requests(pipe)), Spent()
+        before, usage = (counter.count, _requests(pipe)), Usage()
         reports = 0 if suspended else await _reports(store, resources, size)
-        await asyncio.sleep(max(0.0, size.seconds - spent.wall_seconds))
+        await asyncio.sleep(max(0.0, size.seconds - usage.wall_seconds))
         result = {
             **starting,
-            "cores": spent.cores,
-            "reports_per_s": reports / spent.wall_seconds,
-            "turns_per_s": (turns.count - before[0]) / spent.wall_seconds,
-            "requests_per_s": (_requests(pipe) - before[1]) / spent.wall_seconds,
+            "cores": usage.cores,
+            "reports_per_s": reports / usage.wall_seconds,
+            "turns_per_s": (counter.count - before[0]) / usage.wall_seconds,
+            "requests_per_s": (_requests(pipe) - before[1]) / usage.wall_seconds,
             "peak_mib": limits.getrusage(limits.RUSAGE_SELF).ru_maxrss / 2**10,
         }
         await jobs.stop(1.0)
         return {name: round(value, 3) for name, value in result.items()}
 
 
-def _show_pods(pods: PodIndex, resources: Sequence[Object], created: str) -> None:
+def _add_pods(pods: PodIndex, resources: Sequence[Object], created: str) -> None:
     for each in resources:
         job = validate(Document(dict(each)))
         for node in range(job.spec.nodes):
             pods.take(Change("ADDED", pod(job, node, created)))
 
 
-async def _settle(turns: Turns, pipe: Connection) -> None:
-    """Wait until no job has a turn any more, and none is written."""
+async def _settle(counter: ReconcileCounter, pipe: Connection) -> None:
+    """Wait until no job is reconciled and no status is written."""
     before, current = None, (0, 0)
     while before != current:
         await asyncio.sleep(SETTLE_SECONDS)
-        before, current = current, (turns.count, _requests(pipe))
+        before, current = current, (counter.count, _requests(pipe))
 
 
 async def _first_reports(store: RankStore, resources: Sequence[Object], size: Size) -> None:
-    """Every agent is heard once: from then on nothing is news."""
+    """Send a first report of each agent, so that later ones are heartbeats without changes."""
     for each in resources:
         for node in range(size.nodes):
-            _hear(store, str(_fields(each, "metadata")["uid"]), node, size, 1)
+            _record_report(store, str(_fields(each, "metadata")["uid"]), node, size, 1)
         await asyncio.sleep(0.005)
     await asyncio.sleep(5.0)
 
 
 async def _reports(store: RankStore, resources: Sequence[Object], size: Size) -> int:
-    """Agents report in turn, as often as the pace says, until the time is over; how many reports there were."""
+    """Send reports at the collector's heartbeat interval until the time is over. Returns their number."""
     uids = [str(_fields(each, "metadata")["uid"]) for each in resources]
     agents = [(uid, node) for node in range(size.nodes) for uid in uids]
     per_second = len(agents) / heartbeat_seconds(len(agents))
-    began, sent = time.monotonic(), 0
-    while (passed := time.monotonic() - began) < size.seconds:
-        while sent < passed * per_second:
+    started, sent = time.monotonic(), 0
+    while (elapsed := time.monotonic() - started) < size.seconds:
+        while sent < elapsed * per_second:
             uid, node = agents[sent % len(agents)]
-            _hear(store, uid, node, size, 2 + sent // len(agents))
+            _record_report(store, uid, node, size, 2 + sent // len(agents))
             sent += 1
         await asyncio.sleep(TICK_SECONDS)
     return sent
 
 
-def _hear(store: RankStore, uid: str, node: int, size: Size, sequence: int) -> None:
+def _record_report(store: RankStore, uid: str, node: int, size: Size, sequence: int) -> None:
     with contextlib.suppress(UnknownJob):
         store.record(Member(uid, node, 0), report(uid, node, size, sequence), time.time())
 
@@ -341,7 +342,7 @@ def _requests(pipe: Connection) -> int:
 
 
 def main() -> None:
-    """Reads the command line."""
+    """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=1000)
     parser.add_argument("--nodes", type=int, default=4, help="agents a job")

@@ -1,12 +1,11 @@
-"""What muster adds to two pods: from `kubectl apply` to both Succeeded, against the same pods written by hand.
+"""Measures how long two pods take from `kubectl apply` to Succeeded with muster, and when written by hand.
 
     python bench/overhead.py --packages DIR --data DIR [--image IMAGE] [--pairs 10]
 
-It asks the cluster of KUBECONFIG, where muster runs: for all namespaces, or for the one that `--namespace` names. The
-two are run in turn, pair by pair, so that what else the machine does meets both; one that fails (a script on gloo may
-abort when it ends) is counted and its pair taken again. `--packages` (Python packages with
-torch) and `--data` (what digits/prepare.py of the examples made) are folders of the cluster's nodes. Prints one JSON
-line; times are in seconds.
+It uses the cluster of KUBECONFIG, where muster runs for all namespaces, or for the one of `--namespace`. It runs both
+in turns, so that other load affects both. It counts a failed run and repeats its pair (a script on gloo may abort at
+its end). `--packages` (Python packages with torch) and `--data` (from digits/prepare.py of the examples) are folders on
+the cluster's nodes. Prints one JSON line; times are in seconds.
 """
 
 import argparse
@@ -34,15 +33,15 @@ PAIR = {
 
 
 class Refused(Exception):
-    """What kubectl said."""
+    """kubectl's error."""
 
 
 class NotSucceeded(Exception):
-    """A run didn't come to its good end; the manifest's name."""
+    """A run didn't succeed; the message is the manifest's name."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the pairs; the exit code."""
+    """Run the pairs; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--packages", required=True, type=Path)
     parser.add_argument("--data", required=True, type=Path)
@@ -69,8 +68,10 @@ def main(arguments: Sequence[str]) -> int:
             by_hand.append(pair[0])
             with_muster.append(pair[1])
     finally:
-        made = ("configmap/digits", f"--namespace={namespace}") if options.namespace else (f"namespace/{namespace}",)
-        kubectl("delete", *made, "--wait=false")
+        created_objects = (
+            ("configmap/digits", f"--namespace={namespace}") if options.namespace else (f"namespace/{namespace}",)
+        )
+        kubectl("delete", *created_objects, "--wait=false")
     medians = statistics.median(by_hand), statistics.median(with_muster)
     result = {
         "bench": "overhead",
@@ -87,33 +88,35 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def timed(manifest: str, values: dict[str, object], pods: Sequence[str]) -> float:
-    """Seconds from `kubectl apply` to both pods Succeeded. The objects are gone again when it returns.
+    """Seconds from `kubectl apply` to both pods Succeeded. Deletes the objects before it returns.
 
-    Raises NotSucceeded when they aren't in time.
+    Raises NotSucceeded after the time limit.
     """
     text = string.Template((HERE / manifest).read_text(encoding="utf-8")).safe_substitute(values)
-    inside = f"--namespace={values['NAMESPACE']}"
-    begun = time.monotonic()
+    namespace_option = f"--namespace={values['NAMESPACE']}"
+    started = time.monotonic()
     kubectl("apply", "-f", "-", stdin=text)
     names = [f"pod/{name}" for name in pods]
     try:
         for name in names:
-            # one at a time: kubectl gives up on several when more than one isn't there yet
-            kubectl("wait", "--for=create", name, inside, f"--timeout={WAIT_SECONDS}s")
-        kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", *names, inside, f"--timeout={WAIT_SECONDS}s")
-        return time.monotonic() - begun
+            # One at a time: `kubectl wait` fails if several objects are missing.
+            kubectl("wait", "--for=create", name, namespace_option, f"--timeout={WAIT_SECONDS}s")
+        kubectl(
+            "wait", "--for=jsonpath={.status.phase}=Succeeded", *names, namespace_option, f"--timeout={WAIT_SECONDS}s"
+        )
+        return time.monotonic() - started
     except Refused:
         raise NotSucceeded(manifest) from None
     finally:
         kubectl("delete", "-f", "-", "--wait", stdin=text)
-        kubectl("wait", "--for=delete", *names, inside, f"--timeout={WAIT_SECONDS}s")
+        kubectl("wait", "--for=delete", *names, namespace_option, f"--timeout={WAIT_SECONDS}s")
 
 
 def kubectl(*arguments: str, stdin: str | None = None) -> None:
-    """Run it to its good end. Raises Refused when it comes to another."""
-    done = subprocess.run(["kubectl", *arguments], check=False, capture_output=True, text=True, input=stdin)
-    if done.returncode != 0:
-        raise Refused(f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}")
+    """Run kubectl. Raises Refused if it fails."""
+    completed = subprocess.run(["kubectl", *arguments], check=False, capture_output=True, text=True, input=stdin)
+    if completed.returncode != 0:
+        raise Refused(f"kubectl {' '.join(arguments)}: {completed.stdout}{completed.stderr}")
 
 
 if __name__ == "__main__":

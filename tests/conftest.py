@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Setup for all tests."""
 
 import os
 import signal
@@ -7,14 +7,14 @@ import pytest
 
 pytest_plugins = ["temporary_folder"]
 
-# A shell starts what it runs in the background with Ctrl-C ignored, and every process of the tests would inherit that.
+# A shell starts background processes with SIGINT ignored, and every process of the tests would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ON_GPUS = "MUSTER_TEST_ON_GPUS"
-"""Set by `make test-gpu`: the tests that need a GPU run, and fail where there is none."""
+"""Set by `make test-gpu`: the tests that need a GPU run, and fail if there is none."""
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Leave out what needs a GPU."""
+    """Skip tests that need a GPU."""
     if item.get_closest_marker("gpu") and not os.environ.get(ON_GPUS):
         pytest.skip("it needs a GPU: `make test-gpu` runs it")

@@ -1,4 +1,6 @@
-"""A pytest plug-in: `--outcomes=FILE` writes how each test ended, a line each, for the list at the end of a run."""
+"""A pytest plug-in: `--outcomes=FILE` writes the result of each test, one per line, for the list at the end of
+a run.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import TypeAlias
 import pytest
 
 RECORDER = "outcomes-recorder"
-"""Its name among pytest's plug-ins."""
+"""The plug-in's name in pytest."""
 
 ERROR_LINES = 4
 ERROR_WIDTH = 300
@@ -18,7 +20,7 @@ ERROR_WIDTH = 300
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a test ended, or one of its parts that failed. `error` is the first lines of what went wrong."""
+    """The result of a test, or of one of its phases that failed. `error` is the first lines of the error."""
 
     test: str
     passed: bool
@@ -29,13 +31,13 @@ Report: TypeAlias = pytest.TestReport | pytest.CollectReport
 
 
 class Recorder:
-    """Writes the outcomes of a session into a file."""
+    """Writes the results of a session into a file."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """A test's setup, call or teardown has ended."""
+        """Record the end of a test's setup, call or teardown."""
         if report.failed:
             where = report.nodeid if report.when == "call" else f"{report.nodeid} (at {report.when})"
             self.write(Outcome(where, passed=False, error=first_lines(report.longreprtext)))
@@ -43,30 +45,30 @@ class Recorder:
             self.write(Outcome(report.nodeid, passed=True))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """A file's tests have been looked for."""
+        """Record the collection of a file's tests."""
         if report.failed:
             self.write(Outcome(report.nodeid, passed=False, error=first_lines(report.longreprtext)))
 
     def write(self, outcome: Outcome) -> None:
-        """Add one."""
+        """Append a result."""
         with self._file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(outcome)) + "\n")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Have the option."""
+    """Add the option."""
     parser.addoption("--outcomes", metavar="FILE", type=Path, help="write how each test ended to this file")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Record, in the process that hears of all tests."""
+    """Register the recorder in the process that gets the reports of all tests."""
     file = config.getoption("--outcomes")
     if file is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder(file), RECORDER)
 
 
 def read(file: Path) -> tuple[Outcome, ...]:
-    """What was written to a file; nothing when the session did not come so far."""
+    """Read the results from a file; none if the session has ended before it wrote any."""
     if not file.exists():
         return ()
     written = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
@@ -74,7 +76,7 @@ def read(file: Path) -> tuple[Outcome, ...]:
 
 
 def first_lines(text: str) -> tuple[str, ...]:
-    """The lines that pytest marks as the error; the last ones where it marks none."""
+    """Return the lines that pytest marks as the error, or the last lines if it marks none."""
     lines = [line for line in text.splitlines() if line.strip()]
     marked = [text for line in lines if line.startswith("E ") and (text := line[1:].strip())]
     return tuple(line[:ERROR_WIDTH] for line in (marked[:ERROR_LINES] or lines[-ERROR_LINES:]))

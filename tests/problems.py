@@ -1,4 +1,4 @@
-"""What is wrong after a run of the tests, and how it is said: at the very end, where a cut log still shows it."""
+"""The failures of a test run, printed at the very end, where a truncated log still has them."""
 
 import os
 import sys
@@ -7,28 +7,30 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FLAKY_LIMIT = 3
-"""So many tests that fail beside others and pass alone fail a run: then it is no accident any more."""
+"""A run fails with this number of tests that fail in parallel and pass alone."""
 
 PROBLEMS_FILE = "TESTS_PROBLEMS"
-"""Names a file that the lists of several commands are added to. muster has no part in it, so its name has none."""
+"""The variable that names a file to which several commands append their failures. It has no muster prefix, because
+muster does not read it.
+"""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What failed, and the first lines of its error. `flaky`: it failed beside other tests, and passed alone."""
+    """A failed test, and the first lines of its error. `flaky`: it failed in parallel and passed alone."""
 
     name: str
     error: Sequence[str]
     flaky: bool = False
 
     def lines(self) -> Iterator[str]:
-        """For people."""
+        """Format the failures for people."""
         yield f"{'FLAKY ' if self.flaky else 'FAILED'} {self.name}"
         yield from (f"    {line}" for line in self.error)
 
 
 def close(command: str, problems: Sequence[Problem]) -> int:
-    """Say what is wrong; the exit code."""
+    """Print the failures; return the exit code."""
     text = "\n".join(verdict(command, problems)) + "\n"
     sys.stdout.write(text)
     sys.stdout.flush()
@@ -39,13 +41,13 @@ def close(command: str, problems: Sequence[Problem]) -> int:
 
 
 def is_bad(problems: Sequence[Problem]) -> bool:
-    """Whether a run with these problems has failed."""
+    """Whether a run with these failures has failed."""
     flaky = sum(problem.flaky for problem in problems)
     return flaky < len(problems) or flaky >= FLAKY_LIMIT
 
 
 def verdict(command: str, problems: Sequence[Problem]) -> Iterator[str]:
-    """The list, with what it means for the run."""
+    """Return the list, with the result of the run."""
     flaky = sum(problem.flaky for problem in problems)
     for problem in problems:
         yield from problem.lines()

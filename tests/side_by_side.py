@@ -1,4 +1,4 @@
-"""Running tests side by side, and alone once more what failed of them."""
+"""Runs tests in parallel, and repeats failed tests alone."""
 
 import os
 import subprocess
@@ -20,9 +20,9 @@ GOOD = (0, NONE_CHOSEN)
 
 @dataclass(frozen=True)
 class Part:
-    """Tests that run together: those in `folders` (none: where pytest looks), with these markers (none: all).
+    """A group of tests: those in `folders` (none: pytest's default folders) with these markers (none: all).
 
-    `beside` is how many files at a time.
+    `beside` is the number of files that run at a time.
     """
 
     folders: tuple[Path, ...] = ()
@@ -32,19 +32,19 @@ class Part:
 
 @dataclass(frozen=True)
 class Ran:
-    """A pytest that has ended."""
+    """A pytest process that has ended."""
 
     code: int
     outcomes: Sequence[Outcome]
 
     @property
     def failed(self) -> Sequence[Outcome]:
-        """What failed."""
+        """The failed tests."""
         return [each for each in self.outcomes if not each.passed]
 
 
 def run(part: Part, arguments: Sequence[str]) -> list[Problem]:
-    """Run a part; what is wrong."""
+    """Run a part; return its failures."""
     if part.marked:
         _say(f"the tests marked: {part.marked}")
     with tempfile.TemporaryDirectory() as memory:
@@ -55,14 +55,15 @@ def run(part: Part, arguments: Sequence[str]) -> list[Problem]:
         first = _pytest(part, Path(memory, "outcomes"), [*beside, *remembered])
         if first.code != SOME_FAILED or not first.failed:
             return problems(first)
-        # Many of them give real processes seconds for something. Who really is broken fails alone, too.
+        # Many tests give real processes a few seconds, and a loaded machine may exceed them. A real failure also fails
+        # alone.
         _say("what failed beside others, who share the processors, is run once more, alone")
         failed = ["--last-failed", "--last-failed-no-failures=none"]
         return sorted_out(first, _pytest(part, Path(memory, "alone"), [*failed, *remembered]))
 
 
 def problems(ran: Ran) -> list[Problem]:
-    """What is wrong after a run that is not repeated."""
+    """Return the failures of a run that is not repeated."""
     result = [Problem(each.test, each.error) for each in ran.failed]
     if ran.code not in GOOD and not result:
         return [Problem("pytest", (f"it ended with exit code {ran.code}, and no test failed: see above",))]
@@ -70,7 +71,7 @@ def problems(ran: Ran) -> list[Problem]:
 
 
 def sorted_out(beside: Ran, alone: Ran) -> list[Problem]:
-    """What is wrong after a run beside others, and another one alone of what failed in it."""
+    """Sort the failures of a parallel run into real and flaky ones, by a second run of the failed tests alone."""
     again = problems(alone)
     failed_again = {each.name.partition(" (at ")[0] for each in again}
     passed = {each.test for each in alone.outcomes if each.passed} - failed_again

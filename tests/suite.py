@@ -1,6 +1,6 @@
-"""`python -m suite test|test-cluster|test-long|test-gpu`: what make runs by these names.
+"""`python -m suite test|test-cluster|test-long|test-gpu`: the make targets of these names.
 
-In the end all that failed is listed. Further arguments are pytest's.
+It lists all failures at the end. Further arguments are passed to pytest.
 """
 
 import os
@@ -17,7 +17,7 @@ from problems import Problem, close
 from side_by_side import TESTS, Part, run
 
 SHORT = Part(marked="not long", beside=3)
-"""Most of them wait for processes, so that more run than there are processors."""
+"""Most tests wait for processes, so more tests than processors run at a time."""
 
 LONG = Part(marked="long")
 GPU = Part(marked="gpu")
@@ -26,35 +26,35 @@ PROBLEM_LINES = 4
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a command's steps, all of them whatever fails; the exit code."""
+    """Run all steps of a command, also after a failure; return the exit code."""
     command, *rest = arguments
     found = [problem for step in STEPS[command] for problem in step(rest)]
     return close(f"make {command}", found)
 
 
 def run_checks(_: Sequence[str]) -> list[Problem]:
-    """What `make check` finds."""
+    """Run `make check`; return its failures."""
     failed = [result for result in check.run_all() if result.problems]
     return [Problem(f"check: {result.name}", first_lines(result.problems)) for result in failed]
 
 
 def first_lines(texts: Sequence[str]) -> list[str]:
-    """The first lines of several texts together."""
+    """Return the first lines of several texts together."""
     return [line for text in texts for line in text.splitlines()][:PROBLEM_LINES]
 
 
 def run_short(arguments: Sequence[str]) -> list[Problem]:
-    """The tests that need no cluster and no minutes."""
+    """Run the tests that need no cluster and take less than minutes."""
     return run(SHORT, arguments)
 
 
 def run_long(arguments: Sequence[str]) -> list[Problem]:
-    """Those that take minutes."""
+    """Run the tests that take minutes."""
     return run(LONG, arguments)
 
 
 def run_gpu(arguments: Sequence[str]) -> list[Problem]:
-    """Those that need a GPU, on a machine that has one."""
+    """Run the tests that need a GPU, on a machine that has one."""
     gpus = machine_gpus(os.environ, Path("/dev"))
     if not gpus:
         return [Problem("GPUs", ("this machine has no /dev/nvidia0, or CUDA_VISIBLE_DEVICES is empty",))]
@@ -63,17 +63,17 @@ def run_gpu(arguments: Sequence[str]) -> list[Problem]:
 
 
 def run_cluster(arguments: Sequence[str]) -> list[Problem]:
-    """The cluster's tests."""
+    """Run the cluster's tests."""
     return build_cluster() or cluster.suite.run_short(arguments)
 
 
 def run_cluster_long(arguments: Sequence[str]) -> list[Problem]:
-    """Those of them that take minutes."""
+    """Run the cluster's tests that take minutes."""
     return build_cluster() or cluster.suite.run_long(arguments)
 
 
 def build_cluster() -> list[Problem]:
-    """Build what the cluster is made of, where the tests run on one of our own."""
+    """Build the cluster's programs and images, if the tests run on our own cluster."""
     command = [sys.executable, "-m", "cluster", "build", "--if-it-can"]
     code = subprocess.run(command, check=False, env={**os.environ, "PYTHONPATH": str(TESTS)}).returncode
     return [Problem("python -m cluster build", (f"it ended with exit code {code}: see above",))] if code else []

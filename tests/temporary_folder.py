@@ -1,7 +1,7 @@
-"""A pytest plug-in: each run has a temporary folder of its own, where nothing may be left.
+"""A pytest plug-in: each run has its own temporary folder, which must be empty at the end.
 
-Programs that a test kills leave files where TMPDIR names. A run takes its folder away in the end, so that the machine's
-keeps nothing of them; a test that kills such programs on purpose says so by `may_leave_temporary_files`.
+Programs that a test kills leave files in TMPDIR. A run removes its folder at the end, so that the machine's temporary
+folder stays clean. Tests that kill such programs on purpose use `may_leave_temporary_files`.
 """
 
 from __future__ import annotations
@@ -21,23 +21,25 @@ import pytest
 from outcomes import RECORDER, Outcome, Recorder
 
 OF_PYTEST = "t"
-"""Where `tmp_path` is; pytest has it emptied itself. The names are short because sockets' paths have to be."""
+"""The folder of `tmp_path`, which pytest empties itself. The names are short because paths of sockets must be short."""
 
 OF_PROGRAMS = ("torchinductor_", "torchelastic_", "ompi.", "prted.", "pmix", "hydra_", "pymp-")
-"""What torch, MPI and multiprocessing keep there, or leave when they are killed. It goes with the run's folder."""
+"""The folder in which torch, MPI and multiprocessing store files, also when they are killed. It is removed with the
+run's folder.
+"""
 
 WORKERS = re.compile(r"gw\d+")
 """The folders of the processes that pytest-xdist starts."""
 
 LEFT = "left in the temporary folder"
-"""What a worker says under this key to the process that started it."""
+"""The key under which a worker reports remaining files to the process that started it."""
 
 FOLDER = pytest.StashKey[Path]()
 IN_WORKERS = pytest.StashKey[list[str]]()
 
 
 class Node(Protocol):
-    """A process that pytest-xdist started, as the one that started it sees it."""
+    """A pytest-xdist worker, as the process that started it sees it."""
 
     config: pytest.Config
     workeroutput: dict[str, list[str]]
@@ -45,13 +47,13 @@ class Node(Protocol):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the folder: a worker's lies in that of the process that started it."""
-    # Not by the variable PYTEST_XDIST_WORKER: a pytest that a worker's test starts has that, too.
+    """Create the folder: a worker's folder is inside that of the process that started it."""
+    # Don't use the variable PYTEST_XDIST_WORKER: a pytest that a worker's test starts inherits it.
     if not hasattr(config, "workerinput"):
         folder = Path(tempfile.mkdtemp(prefix="m-"))
         if config.option.basetemp is None:
             config.option.basetemp = folder / OF_PYTEST
-        # After multiprocessing has removed its own folder in it, which has priority -100.
+        # Run after multiprocessing has removed its own folder there, which has priority -100.
         Finalize(None, shutil.rmtree, args=(folder, True), exitpriority=-200)
     else:
         folder = Path(os.environ["TMPDIR"], os.environ["PYTEST_XDIST_WORKER"])
@@ -61,19 +63,21 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def use(folder: Path) -> None:
-    """Let this process and those that it starts put their temporary files there."""
+    """Make this process and its children use this folder for temporary files."""
     os.environ["TMPDIR"] = str(folder)
     tempfile.tempdir = None
 
 
 def left_in(folder: Path) -> list[str]:
-    """What is in a folder, but for files of pytest itself, of torch and MPI, and of the Kubernetes client."""
+    """List the content of a folder, without files of pytest itself, of torch, of MPI and of the Kubernetes client."""
     names = {entry.name for entry in folder.iterdir()} - {OF_PYTEST} - of_kubernetes()
     return sorted(name for name in names if not name.startswith(OF_PROGRAMS))
 
 
 def of_kubernetes() -> set[str]:
-    """The keys and certificates of kubeconfigs: the client's library writes them to files, and removes them at exit."""
+    """Whether it is a key or certificate of a kubeconfig: the client's library writes them to files, and removes them
+    at exit.
+    """
     library = sys.modules.get("kubernetes.aio.config.kube_config")
     return {Path(path).name for path in getattr(library, "_temp_files", {}).values()}
 
@@ -92,8 +96,8 @@ def leaves_no_temporary_files(request: pytest.FixtureRequest) -> Iterator[None]:
 def may_leave_temporary_files(
     leaves_no_temporary_files: None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
-    """Give a test that kills programs a temporary folder of its own, which goes with all that they left there."""
-    del leaves_no_temporary_files  # it looks when this folder has gone
+    """Give a test that kills programs its own temporary folder, and remove it with all remaining files."""
+    del leaves_no_temporary_files  # the check runs after this folder has been removed
     own = Path(tempfile.mkdtemp(prefix="k-", dir=request.config.stash[FOLDER]))
     monkeypatch.setenv("TMPDIR", str(own))
     monkeypatch.setattr(tempfile, "tempdir", None)
@@ -103,7 +107,7 @@ def may_leave_temporary_files(
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Node) -> None:
-    """Take note of what a worker has found, in the process that started it. A worker that crashed has told nothing."""
+    """Record a worker's remaining files, in the process that started it. A crashed worker has sent none."""
     if hasattr(node, "workeroutput"):
         found = node.config.stash.setdefault(IN_WORKERS, list[str]())
         found.extend(node.workeroutput.get(LEFT, []))
@@ -111,9 +115,9 @@ def pytest_testnodedown(node: Node) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a run that has left files in its temporary folder after its last test.
+    """Fail a run with remaining files in its temporary folder after its last test.
 
-    Each worker looks in its own folder: only it knows which files its libraries remove when it exits.
+    Each worker checks its own folder: only the worker knows which files its libraries remove when it exits.
     """
     folder = session.config.stash[FOLDER]
     workeroutput: dict[str, list[str]] | None = getattr(session.config, "workeroutput", None)

@@ -14,24 +14,25 @@ from cluster.choice import Own
 from cluster.places import State
 from cluster.say import CannotGoOn, say
 
-# In the abstract namespace: it's the machine's, leaves no file, and is free again when its holder dies.
+# The socket is in the abstract namespace: that is global on the machine, leaves no file, and is released when its
+# holder ends.
 LOCK = "\0muster-cluster"
 INTERRUPTED = 130
 LOOK_SECONDS = 0.1
-# For fast tests; clusters in the field remember a missing name for 30 s.
+# Short, for fast tests; real clusters cache a missing name for 30 s.
 DENIAL_SECONDS = 1
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line says beside the command."""
+    """The options of the command line."""
 
     denial_seconds: int
     wait_seconds: float
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do what the command line says; the exit code."""
+    """Run the command; return the exit code."""
     commands: dict[str, Callable[[State, Asked], None]] = {
         "build": build,
         "up": up,
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     if chosen.if_it_can and not isinstance(choice.choose(choice.look()), Own):
         return 0
-    # As Ctrl-C: what was started is taken down.
+    # Treat SIGTERM as Ctrl-C: stop what was started.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         commands[chosen.command](places.state(), Asked(chosen.denial_seconds, chosen.wait_seconds))
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def build(state: State, __: Asked) -> None:
-    """Build and fetch, so that a later start takes seconds. It may be done while a cluster runs."""
+    """Build and download everything, so that a later start takes seconds. A cluster may run at the same time."""
     must_be_root()
     machine, _ = lifecycle.prepare(state)
     operator_image.provide(machine.tools)
@@ -73,7 +74,7 @@ def build(state: State, __: Asked) -> None:
 
 
 def up(state: State, asked: Asked) -> None:
-    """Start the cluster unless it runs; say how to use it."""
+    """Start the cluster if it doesn't run; print how to use it."""
     must_be_root()
     with alone(asked.wait_seconds):
         if lifecycle.running() and not whole(state):
@@ -88,7 +89,7 @@ def up(state: State, asked: Asked) -> None:
 
 
 def down(state: State, asked: Asked) -> None:
-    """Take the cluster down, whatever there is of it."""
+    """Stop the cluster, whatever its state is."""
     must_be_root()
     with alone(asked.wait_seconds):
         lifecycle.down(state)
@@ -96,7 +97,7 @@ def down(state: State, asked: Asked) -> None:
 
 
 def status(state: State, _: Asked) -> None:
-    """Say what runs."""
+    """Print what runs."""
     result = lifecycle.running()
     for each in result:
         sys.stdout.write(f"{each.pid:>8} {each.name}\n")
@@ -115,13 +116,13 @@ def whole(state: State) -> bool:
 
 
 def must_be_root() -> None:
-    """Namespaces, mounts and cgroups are the administrator's."""
+    """Exit if the user isn't root: namespaces, mounts and cgroups need root."""
     if os.geteuid() != 0:
         raise CannotGoOn("the cluster needs root, for its namespaces, mounts and cgroups: run this as root.")
 
 
 def alone(wait_seconds: float) -> socket.socket:
-    """A lock on the machine's one cluster. Raises CannotGoOn when another command holds it for longer."""
+    """Lock the machine's one cluster. Raises CannotGoOn if another command holds the lock for too long."""
     lock = socket.socket(socket.AF_UNIX)
     until = time.monotonic() + wait_seconds
     while True:

@@ -24,7 +24,7 @@ from aiohttp import web
 
 from cluster.authority import Authority
 
-# The proxy speaks HTTP with each side by itself.
+# The proxy has separate HTTP connections to both sides.
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "content-encoding", "host"}
 NOT_FORWARDED = HOP_BY_HOP | {"accept-encoding", "authorization"}
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
@@ -33,9 +33,9 @@ MAX_BODY_BYTES = 16 * 2**20
 
 @dataclass(frozen=True)
 class Call:
-    """A request as the API server would audit it. `number` counts from 0; `resource` is such as `pods` or `pods/log`.
+    """A request in the terms of the audit log. `number` counts from 0; `resource` is such as `pods` or `pods/log`.
 
-    `verb` and `resource` are "get" and "" for paths that are no resource's.
+    `verb` and `resource` are "get" and "" for paths without a resource.
     """
 
     number: int
@@ -52,7 +52,7 @@ class Call:
 
 
 def nothing() -> None:
-    """What happens besides."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,15 @@ class Pass:
 
 @dataclass(frozen=True)
 class Drop:
-    """The API server never sees it: `then` is called and the connection is closed."""
+    """The API server never gets the request: `then` is called and the connection is closed."""
 
     then: Callable[[], None] = nothing
 
 
 @dataclass(frozen=True)
 class Lose:
-    """The API server executes it, and the response is lost: `then` is called instead, the connection is closed.
+    """The API server executes the request, and the response is lost: `then` is called instead, and the connection is
+    closed.
 
     A watch is only closed.
     """
@@ -81,7 +82,7 @@ class Lose:
 
 @dataclass(frozen=True)
 class Answer:
-    """Another answer than the API server's, which never sees it."""
+    """Another answer instead of the API server's, which never gets the request."""
 
     code: int
     reason: str
@@ -90,7 +91,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Stream:
-    """A watch that says this and ends."""
+    """A watch that sends these lines and ends."""
 
     text: bytes
 
@@ -118,7 +119,7 @@ def status(code: int, reason: str, retry_after: int | None) -> dict[str, object]
 
 
 class ApiProxy:
-    """`calls` are all that came; `decide` may be set at any time, and is asked about each."""
+    """`calls` are all received calls; `decide` may be set at any time, and is called for each call."""
 
     def __init__(self, server: str, upstream: aiohttp.ClientSession, kubeconfig: Path) -> None:
         self.kubeconfig = kubeconfig
@@ -133,7 +134,7 @@ class ApiProxy:
     @classmethod
     @asynccontextmanager
     async def serve(cls, folder: Path, kubeconfig: Path, host: str = "127.0.0.1") -> AsyncIterator["ApiProxy"]:
-        """A proxy at `host`, on a free port. Its kubeconfig is written into `folder`."""
+        """Start a proxy at `host`, on a free port. Its kubeconfig is written into `folder`."""
         server, trust = credentials(folder, kubeconfig)
         pair = Authority(dt.datetime.now(dt.UTC))
         context = serving(folder, pair, host)
@@ -155,20 +156,20 @@ class ApiProxy:
                 await runner.cleanup()
 
     def cut_watches(self) -> None:
-        """Close the connections of all that watch or follow now."""
+        """Close the connections of all current watches and log streams."""
         for transport in self._watches:
             transport.abort()
 
     def stall_watches(self) -> None:
-        """Let nothing through to who watches now or later, with the connections open."""
+        """Hold back all data of current and later watches, with the connections open."""
         self._flowing.clear()
 
     def release_watches(self) -> None:
-        """Let through what was held back."""
+        """Send the data that was held back."""
         self._flowing.set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """One call."""
+        """Handle one call."""
         call = recognise(len(self.calls), request, await request.read())
         self.calls.append(call)
         fate = self.decide(call)
@@ -226,27 +227,29 @@ class ApiProxy:
 
 
 def is_long(call: Call) -> bool:
-    """Whether it's answered bit by bit."""
+    """Whether the answer is a stream."""
     return call.verb == "watch" or "follow=true" in call.query
 
 
 def leave(stream: aiohttp.ClientResponse) -> None:
-    """Read no more of a stream, and have its connection closed before anything else happens."""
-    # TLS would first wait for the API server's farewell: the event loop may end before that comes.
+    """Stop reading a stream, and close its connection at once."""
+    # TLS would first wait for the API server to close: the event loop may end earlier.
     if stream.connection is not None and stream.connection.transport is not None:
         stream.connection.transport.abort()
     stream.close()
 
 
 def close(request: web.Request) -> web.StreamResponse:
-    """End the connection with no answer; what is returned goes nowhere."""
+    """End the connection without an answer; the returned response is not sent."""
     if request.transport is not None:
         request.transport.abort()
     return web.Response()
 
 
 def recognise(number: int, request: web.Request, body: bytes) -> Call:
-    """/api/v1 or /apis/<group>/<version>, then maybe namespaces/<namespace>, then resource[/name[/subresource]]."""
+    """Parse /api/v1 or /apis/<group>/<version>, an optional namespaces/<namespace>, and
+    resource[/name[/subresource]].
+    """
     parts = request.path.strip("/").split("/")
     rest = parts[2:] if parts[0] == "api" else parts[3:] if parts[0] == "apis" else []
     namespace = ""
@@ -274,11 +277,11 @@ def recognise(number: int, request: web.Request, body: bytes) -> Call:
 
 
 def credentials(folder: Path, kubeconfig: Path) -> tuple[str, ssl.SSLContext]:
-    """The server of a kubeconfig with one cluster and one user, and what is shown to it."""
+    """Return the server of a kubeconfig with one cluster and one user, and the user's credentials."""
     text = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
     cluster, user = text["clusters"][0]["cluster"], text["users"][0]["user"]
     context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
-    # Python takes the client's pair from files only.
+    # Python reads a client certificate from files only.
     certificate, key = folder / "proxy-client.crt", folder / "proxy-client.key"
     certificate.write_bytes(base64.b64decode(user["client-certificate-data"]))
     key.touch(mode=0o600)
@@ -299,7 +302,9 @@ def serving(folder: Path, authority: Authority, host: str) -> ssl.SSLContext:
 
 
 def write_kubeconfig(path: Path, server: str, authority: bytes) -> None:
-    """For clients of the proxy. They need a token, or they'd show nothing of themselves at all."""
+    """Write a kubeconfig for clients of the proxy. It has a token, because clients without credentials would be
+    anonymous.
+    """
     cluster = {"server": server, "certificate-authority-data": base64.b64encode(authority).decode()}
     by_key = {
         "apiVersion": "v1",

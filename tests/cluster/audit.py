@@ -1,4 +1,4 @@
-"""The API server's audit log: what service accounts asked for, since the cluster's start."""
+"""The API server's audit log: the requests of service accounts since the cluster's start."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,11 +10,11 @@ Event = Mapping[str, Any]
 
 
 def events(state: State) -> Iterator[Event]:
-    """All that is written so far, the oldest first."""
-    # The API server begins a new file when one is large; an old one's name says until when it went.
+    """All events so far, the oldest first."""
+    # The API server begins a new file when one is large; an old file's name has its end time.
     for file in (*sorted(state.logs.glob("audit-*.log")), state.logs / "audit.log"):
         with file.open(encoding="utf-8") as log:
             for line in log:
-                # The last one may be half written.
+                # The last line may be incomplete.
                 if line.endswith("\n"):
                     yield json.loads(line)

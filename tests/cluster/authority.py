@@ -1,4 +1,4 @@
-"""The cluster's certificates: one authority, made anew for each start."""
+"""The cluster's certificates: one authority, created for each start."""
 
 import datetime as dt
 import ipaddress
@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LIFE = dt.timedelta(days=30)
-# Clocks may be a little apart, and the cluster uses its certificates at once.
+# Clocks may differ a little, and the cluster uses its certificates at once.
 SLACK = dt.timedelta(minutes=5)
 
 
@@ -24,7 +24,7 @@ class Pair:
 
 
 class Authority:
-    """Signs what the cluster needs."""
+    """Signs the cluster's certificates."""
 
     def __init__(self, now: dt.datetime) -> None:
         self._now = now
@@ -50,11 +50,11 @@ class Authority:
 
     @property
     def pair(self) -> Pair:
-        """The authority's own; the controller manager signs with it too."""
+        """The authority's own pair; the controller manager signs with it, too."""
         return pair(self._certificate, self._key)
 
     def issue(self, name: str, organization: str = "", hosts: Sequence[str] = ()) -> Pair:
-        """A certificate for a client, and for a server at `hosts`."""
+        """Issue a certificate for a client, and for a server at `hosts`."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = self._builder(common_name(name, organization), self._certificate.subject, key.public_key())
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
@@ -78,12 +78,12 @@ class Authority:
 
 
 def account_key() -> bytes:
-    """The key that signs service accounts' tokens, PEM; RSA, as clusters have it."""
+    """The key that signs service accounts' tokens, PEM; RSA, as in clusters."""
     return private(rsa.generate_private_key(public_exponent=65537, key_size=2048))
 
 
 def common_name(name: str, organization: str = "") -> x509.Name:
-    """Kubernetes takes the common name as the user and the organization as the group."""
+    """Kubernetes uses the common name as the user and the organization as the group."""
     parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization)] if organization else []
     return x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
@@ -97,12 +97,12 @@ def host(text: str) -> x509.GeneralName:
 
 
 def pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
-    """Both as PEM."""
+    """Convert both to PEM."""
     return Pair(certificate.public_bytes(serialization.Encoding.PEM), private(key))
 
 
 def private(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
-    """A private key as PEM."""
+    """Convert a private key to PEM."""
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )

@@ -1,4 +1,6 @@
-"""Where a Dockerfile's steps run: a root of stacked layers in its own namespaces, removed when the step ends."""
+"""The environment of a Dockerfile's steps: a root of stacked layers in its own namespaces, removed when the
+step ends.
+"""
 
 import os
 import shlex
@@ -12,24 +14,24 @@ from cluster.packages import Tools
 from cluster.say import CannotGoOn
 
 LAST_LINES = 25
-# How the machine reaches the network and its package index: given to the steps, kept nowhere.
+# The machine's settings for network and package index: the steps get them, and the image does not contain them.
 FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt")
 
 
 def run(
     tools: Tools, lower: Sequence[Path], scratch: Path, step: Run, environment: Mapping[str, str], layer: Path
 ) -> None:
-    """Run a step over `lower` and what is in `scratch`/context; what it changed becomes the folder `layer`."""
+    """Run a step over `lower` with the files of `scratch`/context; its changes become the folder `layer`."""
     script = [
         *stacked(lower, scratch),
-        # Not as the machine's user: an image's files are root's.
+        # Not as the machine's user: an image's files belong to root.
         "cp -dR --preserve=mode context/. room/root/",
         *(f"mkdir -p room/root{folder}" for folder in (shlex.quote(step.folder), "/dev", "/proc")),
         "mount -t proc proc room/root/proc",
         "mount --rbind /dev room/root/dev",
         *lent(),
         f"chroot room/root /bin/sh -c {shlex.quote(f'cd {shlex.quote(step.folder)} && {step.command}')} </dev/null",
-        # The layer's own file system ends with the room.
+        # The layer's own file system is unmounted at the end.
         "cp -a room/upper layer",
     ]
     execute(tools, script, scratch, machine_settings() | own_settings() | dict(environment))
@@ -37,11 +39,11 @@ def run(
 
 
 def pack(tools: Tools, lower: Sequence[Path], source: str, target: str, layer: Path) -> None:
-    """Write what is in the folder `source` of stacked layers as a tar in which it's at `target`."""
+    """Write the folder `source` of stacked layers as a tar with the path `target`."""
     scratch = layer.with_suffix(".making")
     scratch.mkdir()
     try:
-        # The same bytes from the same files: nodes know a layer by its digest.
+        # The same files give the same bytes: nodes identify a layer by its digest.
         options = "--sort=name --mtime=@0 --numeric-owner --owner=0 --group=0"
         rename = shlex.quote(f"s,^\\.,{target.strip('/')},")
         script = [
@@ -55,7 +57,9 @@ def pack(tools: Tools, lower: Sequence[Path], source: str, target: str, layer: P
 
 
 def stacked(lower: Sequence[Path], scratch: Path) -> list[str]:
-    """The commands that make room/root. The changes are in memory: not every disk can be an overlay's upper layer."""
+    """The commands that mount room/root. The changes are in memory, because not every disk can be an overlay's upper
+    layer.
+    """
     below = ":".join(shlex.quote(str(layer)) for layer in reversed(lower))
     return [
         "set -e",
@@ -68,7 +72,7 @@ def stacked(lower: Sequence[Path], scratch: Path) -> list[str]:
 
 
 def lent() -> list[str]:
-    """The commands that lend the machine's files to the step, read-only."""
+    """The commands that mount the machine's files for the step, read-only."""
     commands = []
     for name in (*FILES, *named_by_settings()):
         if not Path(name).exists():
@@ -85,19 +89,19 @@ def lent() -> list[str]:
 
 
 def machine_settings() -> dict[str, str]:
-    """What the machine's environment says about proxies, certificates and the package index, and nothing else of it."""
+    """The machine's variables for proxies, certificates and the package index, and no others."""
     kept = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or of_the_network(name)}
     file = user_file()
     return kept | ({"PIP_CONFIG_FILE": str(file)} if file else {})
 
 
 def of_the_network(name: str) -> bool:
-    """Whether a variable says how to reach the network."""
+    """Whether a variable is a setting of the network."""
     return name in {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"} or name.lower().endswith("_proxy")
 
 
 def own_settings() -> dict[str, str]:
-    """What a step has on every machine."""
+    """Variables that a step has on every machine."""
     name, path = PATH.split("=", 1)
     pip = {"PIP_NO_CACHE_DIR": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"}
     return {name: path, "HOME": "/root", **pip}
@@ -109,14 +113,14 @@ def named_by_settings() -> list[str]:
 
 
 def user_file() -> Path | None:
-    """The user's pip.conf, where there is one."""
+    """The user's pip.conf, if it exists."""
     folder = Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser()
     places = (os.environ.get("PIP_CONFIG_FILE", ""), folder / "pip" / "pip.conf", Path("~/.pip/pip.conf").expanduser())
     return next((Path(place) for place in places if place and Path(place).is_file()), None)
 
 
 def execute(tools: Tools, script: Sequence[str], scratch: Path, environment: Mapping[str, str]) -> None:
-    """Run a script in namespaces that end with it. Raises CannotGoOn with the last lines it wrote."""
+    """Run a script in its own namespaces. Raises CannotGoOn with its last lines."""
     inside = [tools.find("unshare"), "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"]
     done = subprocess.run(
         [*inside, "sh", "-c", "\n".join(script)],

@@ -1,4 +1,4 @@
-"""The nodes' branches of the machine's cgroups, in version 1's hierarchies or in version 2's one."""
+"""The nodes' branches of the machine's cgroups, in version 1's hierarchies or in version 2's single one."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ from cluster.say import CannotGoOn
 
 ROOT = Path("/sys/fs/cgroup")
 BRANCH = "muster-cluster"
-# A group is busy until the kernel is done with its last process, and there is no event for that.
+# A group is busy until the kernel has removed its last process, and there is no event for that.
 PAUSE_SECONDS = 0.02
 
 
@@ -19,12 +19,12 @@ def hierarchies() -> Iterator[Path]:
     if (ROOT / "cgroup.controllers").exists():
         yield ROOT
         return
-    # A controller mounted with another has a link to it.
+    # A controller that is mounted together with another has a link to it.
     yield from (folder for folder in ROOT.iterdir() if folder.is_dir() and not folder.is_symlink())
 
 
 def make(node: str) -> None:
-    """A node's branch, which a kubelet expects to be there."""
+    """Create a node's branch, which its kubelet requires."""
     for root in hierarchies():
         (root / BRANCH / node).mkdir(parents=True, exist_ok=True)
         for folder in (root / BRANCH, root / BRANCH / node):
@@ -32,7 +32,7 @@ def make(node: str) -> None:
 
 
 def inherit(folder: Path) -> None:
-    """Let a group use what its parent may: a new one has no CPU in version 1, no controller in version 2."""
+    """Enable the parent's resources for a group: a new one has no CPU in version 1, no controller in version 2."""
     for name in ("cpuset.mems", "cpuset.cpus"):
         if (folder / name).exists() and not (folder / "cgroup.controllers").exists():
             (folder / name).write_bytes((folder.parent / name).read_bytes())
@@ -43,7 +43,7 @@ def inherit(folder: Path) -> None:
 
 
 def remove(seconds: float) -> None:
-    """Remove both nodes' branches, the innermost groups first. Raises CannotGoOn when one is busy for `seconds`."""
+    """Remove both nodes' branches, the innermost groups first. Raises CannotGoOn if one is busy for `seconds`."""
     deadline = time.monotonic() + seconds
     for root in hierarchies():
         for folder, _, _ in os.walk(root / BRANCH, topdown=False):
@@ -51,7 +51,7 @@ def remove(seconds: float) -> None:
 
 
 def remove_group(folder: Path, deadline: float) -> None:
-    """Remove one."""
+    """Remove one group."""
     while True:
         try:
             folder.rmdir()

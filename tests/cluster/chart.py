@@ -1,4 +1,4 @@
-"""The chart without a cluster: what helm says of it, and what it makes of values."""
+"""The chart without a cluster: helm's checks, and the rendered objects."""
 
 import json
 import subprocess
@@ -12,27 +12,27 @@ from cluster.helm import CHART, Values
 from cluster.programs import KUBERNETES
 
 NAMESPACE = "muster-system"
-# helm without a cluster takes a version for granted that is as old as it likes.
+# Without a cluster helm assumes an old Kubernetes version.
 KUBE_VERSION = f"--kube-version={KUBERNETES}"
 
 
 def render(values: Values) -> list[dict[str, Any]]:
-    """The objects that would be installed. Raises AssertionError with helm's words."""
+    """Render the objects of the chart. Raises AssertionError with helm's message."""
     return documents(helm(["template", "muster", str(CHART), f"--namespace={NAMESPACE}", KUBE_VERSION], values))
 
 
 def documents(text: str) -> list[dict[str, Any]]:
-    """The objects in what helm prints."""
+    """Parse the objects in helm's output."""
     return [document for document in yaml.safe_load_all(text) if document]
 
 
 def lint(values: Values) -> str:
-    """What helm has to say, strictly. Raises AssertionError when that is bad."""
+    """Run helm's strict lint. Raises AssertionError if it fails."""
     return helm(["lint", str(CHART), "--strict"], values)
 
 
 def helm(command: list[str], values: Values) -> str:
-    """Run helm with values; what it printed."""
+    """Run helm with values; return its output."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(values, file)
         file.flush()
@@ -43,6 +43,6 @@ def helm(command: list[str], values: Values) -> str:
 
 
 def one(objects: list[dict[str, Any]], kind: str, name: str = "") -> dict[str, Any]:
-    """The object of a kind, of that name where it's given."""
+    """The object of a kind, with that name if it is set."""
     [found] = [each for each in objects if each["kind"] == kind and name in {"", each["metadata"]["name"]}]
     return found

@@ -1,4 +1,4 @@
-"""Which cluster the tests run on: one that is given, one of our own, one by kind, or none and why."""
+"""Chooses the cluster for the tests: the user's, our own, one by kind, or none with the reason."""
 
 import os
 import shutil
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from cluster import places
 
-# Naming them says that the tests may use the cluster of KUBECONFIG: that variable alone is set in many a shell, and
-# means another cluster there.
+# These variables allow the tests to use the cluster of KUBECONFIG: many shells set KUBECONFIG alone, for another
+# purpose.
 OPERATOR_IMAGE = "MUSTER_TEST_OPERATOR_IMAGE"
 WORKER_IMAGE = "MUSTER_TEST_WORKER_IMAGE"
 DOCKER_SECONDS = 20
@@ -31,19 +31,21 @@ class Own:
 
 @dataclass(frozen=True)
 class Kind:
-    """Nodes that are Docker's containers."""
+    """Nodes that are Docker containers."""
 
 
 @dataclass(frozen=True)
 class NotRun:
-    """No cluster can be had."""
+    """No cluster is available."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class HostTools:
-    """What there is: `docker` is whether its engine answers, `own` the kubeconfig of the machine's own cluster."""
+    """The machine's tools: `docker` is whether its engine answers, `own` the kubeconfig of the machine's own
+    cluster.
+    """
 
     root: bool
     docker: bool
@@ -52,14 +54,14 @@ class HostTools:
 
 
 def look() -> HostTools:
-    """What this machine has."""
+    """Detect this machine's tools."""
     root = os.geteuid() == 0
-    # Probing a missing engine takes a while, and is only done when needed.
+    # Detecting a missing engine takes a while, so it is only done when needed.
     return HostTools(root, not root and docker_answers(), dict(os.environ), str(places.state().kubeconfig))
 
 
 def docker_answers() -> bool:
-    """Whether there is a Docker with an engine."""
+    """Whether Docker is installed and its engine answers."""
     if shutil.which("docker") is None:
         return False
     try:
@@ -71,7 +73,7 @@ def docker_answers() -> bool:
 
 
 def choose(means: HostTools) -> NamedCluster | Own | Kind | NotRun:
-    """A cluster that the user names comes first; then the one that needs only root."""
+    """Choose the user's cluster first; then the one that needs only root."""
     named = {name: means.environment.get(name, "") for name in ("KUBECONFIG", OPERATOR_IMAGE, WORKER_IMAGE)}
     if named[OPERATOR_IMAGE] or named[WORKER_IMAGE]:
         missing = [name for name, value in named.items() if not value]

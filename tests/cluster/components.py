@@ -1,4 +1,4 @@
-"""The cluster's processes: started with a mark in their environment, by which any later command finds them again."""
+"""The cluster's processes, started with a mark in their environment, by which any later command finds them."""
 
 import os
 import select
@@ -25,20 +25,20 @@ class Component:
     log: Path
 
     def check(self) -> None:
-        """Raise CannotGoOn, with the last lines it wrote, when it has ended."""
+        """Raise CannotGoOn, with its last lines, if it has ended."""
         code = self.process.poll()
         if code is not None:
             raise CannotGoOn(f"{self.name} ended with exit code {code}. {self.termination_messages()}")
 
     def termination_messages(self) -> str:
-        """Its last lines, and where the others are."""
+        """Its last lines, and the path of the whole log."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
         return "\n".join([f"The last lines of {self.log}:", *lines])
 
 
 @dataclass(frozen=True)
 class FoundComponent:
-    """A running process that bears the mark."""
+    """A running process with the mark."""
 
     name: str
     pid: int
@@ -47,7 +47,7 @@ class FoundComponent:
 def start(
     name: str, command: Sequence[str], state: State, environment: Mapping[str, str], stdout: int | None = None
 ) -> Component:
-    """Start a component that outlives this process, whose Ctrl-C it doesn't hear. Its output is appended to its log."""
+    """Start a component that outlives this process and doesn't get its Ctrl-C. Its output is appended to its log."""
     state.logs.mkdir(parents=True, exist_ok=True)
     log = state.logs / f"{name}.log"
     with log.open("ab") as output:
@@ -71,7 +71,7 @@ def marked() -> list[FoundComponent]:
         try:
             variables = (process / "environ").read_bytes().split(b"\0")
         except OSError:
-            # It has exited meanwhile, or belongs to another user.
+            # It has exited in the meantime, or belongs to another user.
             continue
         for variable in variables:
             key, _, value = os.fsdecode(variable).partition("=")
@@ -81,7 +81,7 @@ def marked() -> list[FoundComponent]:
 
 
 def kill(processes: Sequence[FoundComponent], seconds: float) -> list[FoundComponent]:
-    """SIGKILL: nothing of what they keep is needed again. Returns those that are still there after `seconds`."""
+    """Kill processes with SIGKILL: none of their data is needed. Return those that still run after `seconds`."""
     waiting: dict[int, FoundComponent] = {}
     for found in processes:
         try:
@@ -89,7 +89,7 @@ def kill(processes: Sequence[FoundComponent], seconds: float) -> list[FoundCompo
         except ProcessLookupError:
             continue
         waiting[descriptor] = found
-        # Through the descriptor: the number may be another process's by now, the descriptor can't.
+        # Use the pidfd: another process may have the number by now.
         try:
             signal.pidfd_send_signal(descriptor, signal.SIGKILL)
         except ProcessLookupError:

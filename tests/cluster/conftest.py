@@ -1,4 +1,4 @@
-"""The cluster that the tests of this folder share, and what they have on it."""
+"""The cluster that the tests of this folder share, and its clients."""
 
 import os
 import uuid
@@ -21,15 +21,17 @@ from muster.clients.kubernetes.client import Client
 MARKS = {
     "own": {"own_cluster"},
     "whole": {"whole_run"},
-    # `guarded` asks for any cluster, and skips on those whose pods do not reach this machine.
+    # `guarded` works on any cluster, and skips on those whose pods can't reach this machine.
     "ours": {"shared_cluster", "guarded"},
 }
-"""The markers of tests that ask for one of these fixtures."""
+"""The markers of tests that use one of these fixtures."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by what they ask for. The first take the cluster down, the last look back at the whole run."""
+    """Mark tests by their fixtures. Some run first because they stop the cluster, some last because they check the
+    whole run.
+    """
     names = {item: getattr(item, "fixturenames", ()) for item in items}
     for item in items:
         for mark, fixtures in MARKS.items():
@@ -40,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def whole_run(request: pytest.FixtureRequest) -> bool:
-    """Whether all tests of this folder were to run, or have run before on this cluster."""
+    """Whether all tests of this folder run, or have run before on this cluster."""
     if os.environ.get(WHOLE_RUN):
         return True
     files = {item.path for item in request.session.items}
@@ -50,7 +52,7 @@ def whole_run(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """The cluster to test on, not necessarily up."""
+    """The cluster to test on, not necessarily started."""
     chosen: Cluster
     match choice.choose(choice.look()):
         case NamedCluster() as given:
@@ -67,7 +69,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def shared_cluster(cluster: Cluster) -> SharedCluster:
-    """The same, where it's the one that we make. Its pods reach this machine, and its nodes are processes here."""
+    """The same, if it is our own. Its pods reach this machine, and its nodes are processes here."""
     if not isinstance(cluster, SharedCluster):
         pytest.skip(
             "it needs the cluster that the tests make of this machine, and they run on another (docs/cluster.md)"
@@ -77,21 +79,21 @@ def shared_cluster(cluster: Cluster) -> SharedCluster:
 
 @pytest.fixture
 def kubectl(cluster: Cluster) -> Kubectl:
-    """kubectl on a cluster that is up."""
+    """kubectl on a running cluster."""
     cluster.up()
     return Kubectl(cluster.kubeconfig)
 
 
 @pytest.fixture
 def helm(cluster: Cluster) -> Helm:
-    """helm on a cluster that is up."""
+    """helm on a running cluster."""
     cluster.up()
     return Helm(cluster.kubeconfig)
 
 
 @pytest.fixture
 def namespace(kubectl: Kubectl) -> Iterator[str]:
-    """A namespace of the test's own."""
+    """A namespace for the test."""
     name = f"test-{uuid.uuid4().hex[:8]}"
     kubectl("create", "namespace", name)
     kubectl.wait("create", "serviceaccount/default", f"--namespace={name}")
@@ -101,7 +103,7 @@ def namespace(kubectl: Kubectl) -> Iterator[str]:
 
 @pytest.fixture
 async def client(kubectl: Kubectl) -> AsyncIterator[Client]:
-    """Straight to the API server, with all rights."""
+    """A direct client of the API server, with all permissions."""
     connected = await Client.connect(str(kubectl.kubeconfig))
     yield connected
     await connected.close()
@@ -109,7 +111,7 @@ async def client(kubectl: Kubectl) -> AsyncIterator[Client]:
 
 @pytest.fixture(scope="session")
 def installer(cluster: Cluster) -> Iterator[Installer]:
-    """What `installed_operator` is kept by between tests."""
+    """Stores `installed_operator` between tests."""
     installer = Installer(cluster)
     yield installer
     installer.close()
@@ -117,16 +119,16 @@ def installer(cluster: Cluster) -> Iterator[Installer]:
 
 @pytest.fixture
 def installed_operator(installer: Installer, kubectl: Kubectl, helm: Helm) -> Installation:
-    """The operator, installed by the chart from an image of this tree, ready; it runs the jobs of one namespace.
+    """The ready operator, installed by the chart from an image of this tree; it runs the jobs of one namespace.
 
-    Of one, so that operators of other tests, which have namespaces of their own, don't meet it.
+    It serves one namespace only, so that it doesn't conflict with the operators of other tests.
     """
     return installer.provide(kubectl, helm)
 
 
 @pytest.fixture
 def torch_for_pods(cluster: Cluster) -> TorchVolume:
-    """What a pod of PYTHON_IMAGE needs to import torch and its like."""
+    """The parts of a pod with PYTHON_IMAGE that it needs to import torch and similar packages."""
     if isinstance(cluster, GivenCluster):
         return torch_volume.NOTHING
     try:
@@ -137,7 +139,7 @@ def torch_for_pods(cluster: Cluster) -> TorchVolume:
 
 @pytest.fixture
 def own_cluster(shared_cluster: SharedCluster) -> SharedCluster:
-    """The machine's cluster for tests that take it down; it's down when they begin."""
+    """The machine's cluster for tests that stop it; it is stopped when they begin."""
     if shared_cluster.kept:
         not_run("a cluster that isn't the tests' runs on this machine: `make cluster-down` first")
     shared_cluster.down()

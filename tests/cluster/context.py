@@ -1,4 +1,4 @@
-"""The build's context: the tree's files as git sees them, tracked ones and new ones that it doesn't ignore."""
+"""The build's context: the tree's files that git tracks, and new files that it doesn't ignore."""
 
 import hashlib
 import shutil
@@ -12,7 +12,7 @@ from cluster.say import CannotGoOn
 
 
 def gather(copies: Sequence[Copy], scratch: Path) -> str:
-    """Lay out what is copied below `scratch`/context as it is to be in the root; a digest of it."""
+    """Copy the files below `scratch`/context to their paths in the root; return a digest of them."""
     folder = scratch / "context"
     folder.mkdir()
     digest = hashlib.sha256()
@@ -27,7 +27,9 @@ def gather(copies: Sequence[Copy], scratch: Path) -> str:
 
 
 def placed(step: Copy, source: str) -> Iterator[tuple[Path, str]]:
-    """Each file of a source and where it goes: a folder's content goes into the target, a file into it or as it."""
+    """Each file of a source with its target: a folder's content goes into the target, a file into it or to that
+    name.
+    """
     names = listed(source)
     if not names:
         raise CannotGoOn(f"Dockerfile: COPY {source}: git knows no such file.")
@@ -41,7 +43,7 @@ def placed(step: Copy, source: str) -> Iterator[tuple[Path, str]]:
 
 
 def listed(source: str) -> list[str]:
-    """The files that a source is or has."""
+    """The files of a source."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", source]
     names = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout.split("\0")
     return sorted(name for name in set(names) if (ROOT / name).is_file())

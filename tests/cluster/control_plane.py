@@ -1,4 +1,6 @@
-"""What runs on the machine itself: etcd, API server, controller manager, scheduler, DNS, as command lines and files."""
+"""The control plane on the machine itself: etcd, API server, controller manager, scheduler, DNS, as command lines and
+files.
+"""
 
 from cluster.lan import API, DOMAIN, HOST, SERVICES
 from cluster.places import State
@@ -7,8 +9,8 @@ from cluster.programs import Programs
 ETCD = f"https://{HOST}:2379"
 ETCD_PEERS = f"https://{HOST}:2380"
 
-# Which service account asked what, without contents: tests compare it with what the operator is granted. The nodes' and
-# the controllers' requests are ten times as many.
+# Log the requests of service accounts, without contents: tests compare them with the operator's permissions. The nodes
+# and controllers send ten times as many.
 AUDIT_POLICY = """\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -20,7 +22,7 @@ rules:
 
 
 def etcd(programs: Programs, state: State) -> list[str]:
-    """etcd, which needn't survive a power cut here."""
+    """etcd, which needn't survive a power failure here."""
     keys = state.keys
     return [
         programs["etcd"],
@@ -33,7 +35,7 @@ def etcd(programs: Programs, state: State) -> list[str]:
         f"--listen-peer-urls={ETCD_PEERS}",
         f"--initial-advertise-peer-urls={ETCD_PEERS}",
         f"--initial-cluster=cluster={ETCD_PEERS}",
-        # It listens where pods can reach it: clients without our certificate are refused.
+        # It listens where pods can reach it, and refuses clients without our certificate.
         *(
             f"--{peer}{option}"
             for peer in ("", "peer-")
@@ -64,13 +66,13 @@ def api_server(programs: Programs, state: State) -> list[str]:
         f"--client-ca-file={keys / 'authority.crt'}",
         f"--kubelet-client-certificate={keys / 'kubelet-client.crt'}",
         f"--kubelet-client-key={keys / 'kubelet-client.key'}",
-        # Nodes' names resolve nowhere: `kubectl logs` goes by address.
+        # Nodes' names don't resolve: `kubectl logs` uses addresses.
         "--kubelet-preferred-address-types=InternalIP",
         "--authorization-mode=Node,RBAC",
         "--enable-admission-plugins=NodeRestriction",
         "--allow-privileged=true",
         f"--service-cluster-ip-range={SERVICES}",
-        # No kube-proxy is where the API server is: it goes to a webhook's pods as itself.
+        # There is no kube-proxy beside the API server, so it connects to a webhook's pods directly.
         "--enable-aggregator-routing=true",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={keys / 'accounts.key'}",
@@ -81,7 +83,7 @@ def api_server(programs: Programs, state: State) -> list[str]:
 
 
 def controller_manager(programs: Programs, state: State) -> list[str]:
-    """The controllers. Nodes bring their pods' ranges themselves."""
+    """The controllers. Nodes configure their pods' address ranges themselves."""
     keys = state.keys
     return [
         programs["kube-controller-manager"],
@@ -113,9 +115,9 @@ def dns(programs: Programs, state: State) -> list[str]:
 
 
 def corefile(state: State, denial_seconds: int) -> str:
-    """CoreDNS's configuration: the cluster's names and no others.
+    """CoreDNS' configuration: only the cluster's names.
 
-    That a name isn't there is remembered for `denial_seconds`.
+    It caches missing names for `denial_seconds`.
     """
     return f"""\
 .:53 {{
@@ -133,5 +135,5 @@ def corefile(state: State, denial_seconds: int) -> str:
 
 
 def ready_url() -> str:
-    """Says 200 when the API server serves."""
+    """Answers 200 when the API server serves."""
     return f"{API}/readyz"

@@ -1,4 +1,4 @@
-"""Certificates, keys and kubeconfigs of a start, as files that the components are pointed at."""
+"""Certificates, keys and kubeconfigs of a start, as files for the components."""
 
 import base64
 import datetime as dt
@@ -10,7 +10,7 @@ from cluster.authority import Authority, Pair, account_key
 from cluster.lan import API, API_SERVICE, DOMAIN, HOST, NODES
 from cluster.places import State
 
-# Component, user and group; the API server comes with roles for these.
+# Component, user and group; the API server has roles for these.
 CLIENTS = (
     ("kube-controller-manager", "system:kube-controller-manager", ""),
     ("kube-scheduler", "system:kube-scheduler", ""),
@@ -21,7 +21,7 @@ ADMINISTRATOR = ("muster-cluster-admin", "system:masters")
 
 
 def write(state: State, now: dt.datetime) -> None:
-    """Write everything below `state.keys`, and the administrator's kubeconfig."""
+    """Write all files below `state.keys`, and the administrator's kubeconfig."""
     state.keys.mkdir(parents=True, exist_ok=True)
     authority = Authority(now)
     kubernetes = "kubernetes.default.svc"
@@ -43,7 +43,7 @@ def save(state: State, name: str, pair: Pair) -> None:
 
 
 def kubeconfig(file: Path, authority: Pair, client: Pair) -> None:
-    """A client's kubeconfig, with everything inside so that the file can be handed on. JSON is YAML."""
+    """A client's kubeconfig with embedded certificates, so that the file is complete. JSON is YAML."""
     name = "muster-cluster"
     document = {
         "apiVersion": "v1",
@@ -67,12 +67,12 @@ def kubeconfig(file: Path, authority: Pair, client: Pair) -> None:
 
 
 def encoded(data: bytes) -> str:
-    """As kubeconfigs have it."""
+    """The encoding of kubeconfigs."""
     return base64.b64encode(data).decode("ascii")
 
 
 def private_file(file: Path, content: bytes) -> None:
-    """Write a file that was never readable for others."""
+    """Write a file that other users can never read."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as output:
         output.write(content)

@@ -1,4 +1,4 @@
-"""The Debian that both images stand on, made by debootstrap: its files, and the same as an image's layer."""
+"""The Debian base of both images, made by debootstrap: its files, and the same as an image's layer."""
 
 import hashlib
 import os
@@ -13,15 +13,15 @@ from cluster.packages import Tools
 from cluster.places import cache, used
 from cluster.say import CannotGoOn, say
 
-# Python with its whole standard library and what makes environments of it, and `ip` for looking around.
+# Python with its whole standard library and venv, and `ip` for inspection.
 PACKAGES = ("python3", "python3-venv", "iproute2")
-# Nothing that a container reads.
+# Files that no container reads.
 DROPPED = ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale", "var/log")
 
 
 @dataclass(frozen=True)
 class Debian:
-    """`key` changes with all that it is made of."""
+    """`key` is a hash of all inputs."""
 
     key: str
     folder: Path
@@ -38,7 +38,7 @@ class Debian:
 
 
 def provide(tools: Tools) -> Debian:
-    """From the cache, or from the machine's own mirror. Raises CannotGoOn when debootstrap fails."""
+    """Return it from the cache, or build it from the machine's own mirror. Raises CannotGoOn if debootstrap fails."""
     suite, mirror = release()
     key = hashlib.sha256(repr((PACKAGES, DROPPED, suite)).encode()).hexdigest()[:12]
     result = Debian(key, cache() / f"base-{key}")
@@ -61,13 +61,13 @@ def provide(tools: Tools) -> Debian:
 
 
 def bootstrap(tools: Tools, suite: str, mirror: str, root: Path) -> None:
-    """Run debootstrap. What it mounts is in a namespace of its own and ends with it."""
+    """Run debootstrap in its own mount namespace."""
     command = [
         *(tools.find("unshare"), "--mount", "--propagation", "private"),
         *(tools.find("debootstrap"), "--variant=minbase", f"--include={','.join(PACKAGES)}", suite, str(root), mirror),
     ]
     environment = os.environ | dict(tools.environment)
-    # The libraries fetched for containerd are nothing to what runs inside the new root.
+    # Programs inside the new root must not use the libraries that were downloaded for containerd.
     environment.pop("LD_LIBRARY_PATH", None)
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
@@ -76,7 +76,7 @@ def bootstrap(tools: Tools, suite: str, mirror: str, root: Path) -> None:
 
 
 def release() -> tuple[str, str]:
-    """The release this machine runs, and the mirror that its apt is set to."""
+    """The machine's release, and the mirror in its apt configuration."""
     if shutil.which("apt-get") is None:
         return "stable", "http://deb.debian.org/debian"
     listed = subprocess.run(

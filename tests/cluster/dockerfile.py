@@ -1,4 +1,4 @@
-"""Reading a Dockerfile: as much of the language as muster's own uses, and a refusal of all else."""
+"""Parses the part of the Dockerfile language that muster's own Dockerfile uses, and refuses everything else."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from cluster.say import CannotGoOn
 
 @dataclass(frozen=True)
 class Copy:
-    """Files from the build's context, or from another stage, to an absolute path."""
+    """Copy files from the build's context, or from another stage, to an absolute path."""
 
     sources: tuple[str, ...]
     target: str
@@ -21,7 +21,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Run:
-    """A command for a shell, in a folder."""
+    """Run a shell command in a folder."""
 
     command: str
     folder: str
@@ -29,7 +29,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Stage:
-    """One FROM and what follows it: steps that make files, and settings that a container starts with."""
+    """One FROM and the instructions after it: steps that create files, and settings of the container."""
 
     name: str
     base: str
@@ -43,7 +43,7 @@ class Stage:
 
 
 def parse(text: str) -> tuple[Stage, ...]:
-    """The stages in their order. Raises CannotGoOn for what isn't understood here."""
+    """Return the stages in their order. Raises CannotGoOn for unknown instructions."""
     stages: list[Stage] = []
     defaults: dict[str, str] = {}
     for word, arguments in instructions(text):
@@ -60,7 +60,7 @@ def parse(text: str) -> tuple[Stage, ...]:
 
 
 def instructions(text: str) -> Iterator[tuple[str, str]]:
-    """Each instruction's word and the rest; comments are dropped, continued lines joined."""
+    """Each instruction's word and arguments; comments are dropped, continued lines joined."""
     lines = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
     for line in re.sub(r"\\\n", "", lines).splitlines():
         if line.strip():
@@ -69,7 +69,7 @@ def instructions(text: str) -> Iterator[tuple[str, str]]:
 
 
 def begin(arguments: str, earlier: Sequence[Stage]) -> Stage:
-    """FROM base [AS name]; from an earlier stage come its settings too."""
+    """FROM base [AS name]; an earlier stage also passes on its settings."""
     match arguments.split():
         case [base]:
             name = ""
@@ -82,7 +82,7 @@ def begin(arguments: str, earlier: Sequence[Stage]) -> Stage:
 
 
 def add(stage: Stage, word: str, arguments: str) -> Stage:
-    """The stage with one more instruction."""
+    """Return the stage with one more instruction."""
     adders: dict[str, Callable[[], Stage]] = {
         "RUN": lambda: replace(stage, steps=(*stage.steps, Run(arguments, stage.folder))),
         "COPY": lambda: replace(stage, steps=(*stage.steps, copy(arguments, stage.folder))),
@@ -111,7 +111,7 @@ def copy(arguments: str, folder: str) -> Copy:
 
 
 def below(folder: str, path: str) -> str:
-    """A path as seen from a folder. A folder's own trailing slash stays: it says that the target is one."""
+    """Resolve a path relative to a folder. A trailing slash remains: it marks a folder."""
     path = path.removeprefix("./") or "./"
     if path.startswith("/"):
         return path

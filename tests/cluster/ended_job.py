@@ -1,10 +1,10 @@
-"""What a job that is over says of its ranks."""
+"""Reads the ranks of an ended job's status."""
 
 from typing import Any
 
 
 def succeeded(status: Any) -> str:
-    """How many of all ranks succeeded, by a job's status: 4/4."""
+    """The number of succeeded ranks of all ranks, by a job's status: 4/4."""
     ranks = status["ranks"]
     count = sum(entry["count"] for entry in ranks["byState"] if entry["state"] == "Succeeded")
     return f"{count}/{ranks['world']}"

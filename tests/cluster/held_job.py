@@ -1,4 +1,4 @@
-"""A job whose ranks count steps until they are let go: for what happens meanwhile."""
+"""A job whose ranks count steps until the test releases them."""
 
 import json
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from cluster.images import PULL_POLICY, PYTHON_IMAGE
 from cluster.shared import Kubectl, Manifest
 
-# The file is in the pod's own /tmp, so nothing but `let_go` ends it. A rank that began again would count from 1 again.
+# The file is in the pod's own /tmp, so only `let_go` ends it. A restarted rank would count from 1 again.
 RANK = """
 import os, sys, time, muster_worker
 print("held", flush=True)
@@ -22,7 +22,7 @@ JOB = "distributedtrainingjob"
 
 
 def held_job(name: str, namespace: str, nodes: int = 2, procs_per_node: int = 2) -> Manifest:
-    """It is as large as is said."""
+    """Return the job with this size."""
     return {
         "apiVersion": "muster.dev/v1alpha1",
         "kind": "DistributedTrainingJob",
@@ -50,12 +50,12 @@ def status(kubectl: Kubectl, namespace: str, job: str) -> Any:
 
 
 def steps(kubectl: Kubectl, namespace: str, job: str) -> int:
-    """The steps that all ranks have taken, by the job's status; 0 when it says nothing of them."""
+    """The steps that all ranks have taken, by the job's status; 0 if it has none."""
     return int(status(kubectl, namespace, job).get("progress", {}).get("step", 0))
 
 
 def pods(kubectl: Kubectl, namespace: str, job: str = "") -> dict[str, str]:
-    """The pods of a job, or of all: each one's name with its uid and how often its container was started again."""
+    """The pods of a job, or of all jobs: each name with the uid and the number of container restarts."""
     path = "{range .items[*]}{.metadata.name}={.metadata.uid} {.status.containerStatuses[*].restartCount}{'\\n'}{end}"
     selector = f"--selector=muster.dev/job={job}" if job else "--selector=muster.dev/job"
     listed = kubectl("get", "pods", f"--namespace={namespace}", selector, f"--output=jsonpath={path}")
@@ -63,7 +63,7 @@ def pods(kubectl: Kubectl, namespace: str, job: str = "") -> dict[str, str]:
 
 
 def let_go(kubectl: Kubectl, namespace: str, job: str = "", code: int = 0) -> None:
-    """Let the ranks of a job, or of all, end with an exit code."""
+    """End the ranks of a job, or of all jobs, with an exit code."""
     word = ("sh", "-c", f"printf {code} > /tmp/new && mv /tmp/new /tmp/go")
     for pod in pods(kubectl, namespace, job):
         kubectl("exec", pod, f"--namespace={namespace}", TRAINER, "--", *word)

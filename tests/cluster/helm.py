@@ -1,4 +1,4 @@
-"""helm, as who installs muster uses it."""
+"""helm, as users run it to install muster."""
 
 import json
 import subprocess
@@ -22,13 +22,13 @@ class Helm:
         self._command = [str(programs.find("helm")), f"--kubeconfig={kubeconfig}"]
 
     def __call__(self, *arguments: str) -> str:
-        """Run it to its good end; what it printed."""
+        """Run it to success; return its output."""
         done = subprocess.run([*self._command, *arguments], check=False, capture_output=True, text=True)
         assert done.returncode == 0, f"helm {' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.stdout
 
     def install(self, release: str, namespace: str, values: Values) -> None:
-        """Install the chart, or upgrade what there is of it, and wait until it's ready."""
+        """Install or upgrade the chart, and wait until it is ready."""
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             # JSON is YAML.
             json.dump(values, file)

@@ -17,7 +17,7 @@ from cluster.node_files import PAUSE_IMAGE
 from cluster.places import cache
 from cluster.programs import Programs
 
-# A Debian with the whole standard library, and `ip` for looking around; on a cluster that is given, what was named.
+# A Debian with the whole standard library and `ip`; on the user's own cluster the image that the user has named.
 PYTHON_IMAGE = os.environ.get(WORKER_IMAGE) or "cluster.muster.dev/python:1"
 PULL_POLICY = "IfNotPresent" if os.environ.get(WORKER_IMAGE) else "Never"
 PATH = "PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -25,7 +25,7 @@ PATH = "PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True)
 class Image:
-    """`layers` are tar files; `config` is what a container starts with, by the names of the image format."""
+    """`layers` are tar files; `config` is the container's configuration, in the terms of the image format."""
 
     name: str
     layers: tuple[Path, ...]
@@ -34,7 +34,7 @@ class Image:
 
 @contextmanager
 def archive(image: Image) -> Iterator[Path]:
-    """The image in one file, as `docker save` would write it, for as long as it's needed."""
+    """The image in one file, as `docker save` would write it, inside the block."""
     config = {
         "architecture": architecture(),
         "os": "linux",
@@ -57,13 +57,13 @@ def archive(image: Image) -> Iterator[Path]:
 
 
 def digest(file: Path) -> str:
-    """SHA-256, as image formats name things."""
+    """SHA-256, as in image formats."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def architecture() -> str:
-    """This machine's, by the name that images use."""
+    """This machine's architecture in the terms of images."""
     return {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
 
 
@@ -86,5 +86,5 @@ def python_image(debian: Debian) -> Image:
 
 
 def started(command: Sequence[str]) -> Mapping[str, object]:
-    """The configuration of an image that has nothing special."""
+    """The default configuration of an image."""
     return {"Cmd": list(command), "Env": [PATH]}

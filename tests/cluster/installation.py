@@ -1,4 +1,4 @@
-"""muster as its users have it: a release of the chart."""
+"""muster as its users install it: a release of the chart."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ SELECTOR = "app.kubernetes.io/name=muster"
 
 @dataclass(frozen=True)
 class Installation:
-    """A release. `system` is the namespace it's in, `namespace` the one whose jobs it runs."""
+    """A release. `system` is its own namespace, `namespace` the one whose jobs it runs."""
 
     kubectl: Kubectl
     helm: Helm
@@ -35,21 +35,21 @@ class Installation:
 
     @property
     def leader(self) -> str:
-        """Who holds the Lease, by the name that the holder gave itself."""
+        """The holder of the Lease, by its own name."""
         path = "--output=jsonpath={.spec.holderIdentity}"
         return self.kubectl("get", "lease", "muster", f"--namespace={self.system}", path)
 
     def logs(self, pod: str) -> str:
-        """All that a pod has said."""
+        """A pod's whole log."""
         return self.kubectl("logs", pod, f"--namespace={self.system}")
 
     def upgrade(self, changes: Values) -> None:
-        """Upgrade with some values changed, and wait until all replicas are the new ones."""
+        """Upgrade with some changed values, and wait until all replicas are new."""
         self.helm.install(RELEASE, self.system, {**self.values, **changes})
 
 
 def image_values(image: str) -> Values:
-    """The chart's values for an image in the nodes. Nodes that are namespaces of one machine have no disk to give."""
+    """The chart's values for an image in the nodes. Nodes that are namespaces of one machine report no disk."""
     repository, _, tag = image.rpartition(":")
     no_disk = {"ephemeral-storage": None}
     return {
@@ -60,7 +60,7 @@ def image_values(image: str) -> Values:
 
 @contextlib.contextmanager
 def installed(cluster: Cluster, kubectl: Kubectl, helm: Helm, values: Values) -> Iterator[Installation]:
-    """A release with these values in a namespace of its own, ready; it's uninstalled in the end."""
+    """A ready release with these values in its own namespace; it is uninstalled at the end."""
     system = f"muster-{uuid.uuid4().hex[:8]}"
     whole = {**image_values(cluster.operator_image()), **values}
     installation = Installation(kubectl, helm, system, "", whole)
@@ -68,7 +68,7 @@ def installed(cluster: Cluster, kubectl: Kubectl, helm: Helm, values: Values) ->
         try:
             helm.install(RELEASE, system, whole)
         except AssertionError as failed:
-            # helm only says that it waited.
+            # helm only prints that it waited.
             failed.add_note(why_not(kubectl, system))
             raise
         yield installation
@@ -77,14 +77,14 @@ def installed(cluster: Cluster, kubectl: Kubectl, helm: Helm, values: Values) ->
 
 
 def why_not(kubectl: Kubectl, system: str) -> str:
-    """What the cluster says about pods that don't get ready."""
+    """The cluster's information about pods that don't become ready."""
     inside = f"--namespace={system}"
     logs = kubectl("logs", f"--selector={SELECTOR}", inside, "--tail=30", "--prefix", "--ignore-errors")
     return kubectl("get", "pods,events", inside) + logs
 
 
 def remove(kubectl: Kubectl, helm: Helm, system: str) -> None:
-    """Uninstall what there is."""
+    """Uninstall the release."""
     releases = json.loads(helm("list", f"--namespace={system}", "--all", "--output=json"))
     if releases:
         helm.uninstall(RELEASE, system)
@@ -92,7 +92,7 @@ def remove(kubectl: Kubectl, helm: Helm, system: str) -> None:
 
 
 class Installer:
-    """Installs once for many tests, and again when the cluster is another one than before."""
+    """Installs once for many tests, and again if the cluster has changed."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -101,7 +101,7 @@ class Installer:
         self._open = contextlib.ExitStack()
 
     def provide(self, kubectl: Kubectl, helm: Helm) -> Installation:
-        """The release that is kept."""
+        """Return the stored release."""
         on = kubectl("get", "namespace", "kube-system", "--output=jsonpath={.metadata.uid}")
         if self._kept is not None and self._on == on:
             return self._kept
@@ -111,7 +111,7 @@ class Installer:
             stack.callback(kubectl, "delete", "namespace", jobs, "--wait=false")
             values: Values = {"namespaces": [jobs], "webhook": {"enabled": True}}
             release = stack.enter_context(installed(self._cluster, kubectl, helm, values))
-            # An earlier installation's objects are deleted with it.
+            # The objects of an earlier installation are deleted with it.
             self._open = stack.pop_all()
         self._kept = Installation(kubectl, helm, release.system, jobs, release.values)
         self._on = on

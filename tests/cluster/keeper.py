@@ -1,7 +1,7 @@
-"""The first process of a node: it holds the node's namespaces, and all that runs in the node dies with it.
+"""The first process of a node: it holds the node's namespaces, and all processes of the node end with it.
 
-Run as `unshare --mount --pid --fork --net --uts python keeper.py NODE FOLDER`. It says its process id, as the machine
-sees it, on standard output when the node is ready to be entered. It imports nothing of this package.
+Run as `unshare --mount --pid --fork --net --uts python keeper.py NODE FOLDER`. When commands can enter the node, it
+prints its process id on the machine. It imports nothing of this package.
 """
 
 import os
@@ -11,16 +11,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-# What containerd and kubelet have fixed paths in, so that two nodes on one machine don't meet there. In memory, it's
-# filled in a moment, removed with the node: unpacked images are thousands of files, which a disk drops in 20 s.
+# The fixed paths of containerd and kubelet, separate for each node of the machine. They are in memory and removed with
+# the node: unpacked images are thousands of files, which take 20 s to delete from a disk.
 IN_MEMORY = ("/var/lib", "/run")
 
 
 def main(name: str, folder: Path) -> None:
-    """Make the node out of the fresh namespaces, then bury the orphaned until killed."""
-    # Before SIGCHLD can come from the commands below.
+    """Set up the node in the new namespaces, then reap orphaned processes until killed."""
+    # Before the commands below can cause SIGCHLD.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-    # This /proc is still the machine's, which knows another number than getpid.
+    # This /proc is still the machine's, whose process ids differ from getpid.
     process = Path("/proc/self").readlink().name
     socket.sethostname(name)
     logs = folder / "log"
@@ -29,7 +29,7 @@ def main(name: str, folder: Path) -> None:
     for own in IN_MEMORY:
         mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", own)
     mount("-t", "proc", "proc", "/proc")
-    # What the kubelet mounts for a pod is seen by the pod's containers.
+    # Pods' containers see mounts of the kubelet.
     mount("--make-rshared", "/")
     Path("/run/lock").mkdir()
     # Pods are behind the node.
@@ -45,7 +45,7 @@ def mount(*arguments: str) -> None:
 
 
 def bury() -> None:
-    """Reap whatever is handed to a first process."""
+    """Reap orphaned processes, as PID 1."""
     while True:
         signal.sigwait({signal.SIGCHLD})
         try:

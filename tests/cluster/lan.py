@@ -1,8 +1,8 @@
-"""Who has which address in the cluster: plain facts, the same on every machine."""
+"""The addresses of the cluster, the same on every machine."""
 
 from dataclasses import dataclass
 
-# The machine's side of the cluster's network; the API server, etcd and the DNS listen there and nowhere else.
+# The machine's side of the cluster's network; the API server, etcd and the DNS listen only on it.
 HOST = "10.77.0.1"
 HOST_LINK = "muster0"
 API = f"https://{HOST}:6443"
@@ -15,7 +15,7 @@ DOMAIN = "cluster.local"
 
 @dataclass(frozen=True)
 class Node:
-    """A machine of the cluster. `number` makes its addresses."""
+    """A machine of the cluster. Its addresses contain `number`."""
 
     name: str
     number: int
@@ -27,12 +27,12 @@ class Node:
 
     @property
     def fabric_address(self) -> str:
-        """On fabric0, a second network between the nodes alone, as an interconnect for collectives would be."""
+        """On fabric0, a second network between the nodes only, like an interconnect for collectives."""
         return f"10.79.0.{10 + self.number}"
 
     @property
     def pods(self) -> str:
-        """The range its pods have addresses of."""
+        """The address range of its pods."""
         return f"10.78.{self.number}.0/24"
 
 
@@ -40,7 +40,7 @@ NODES = (Node("node-1", 1), Node("node-2", 2))
 
 
 def switch_commands() -> str:
-    """For `ip -batch` in the namespace that holds the bridges: the machine's firewall has no say there."""
+    """For `ip -batch` in the namespace of the bridges, which the machine's firewall does not affect."""
     lines = ["link set lo up"]
     for bridge in ("lan", "fabric"):
         lines += [f"link add {bridge} type bridge", f"link set {bridge} up"]
@@ -72,7 +72,7 @@ def cable_commands(node: Node, process: int) -> str:
 
 
 def node_commands(node: Node) -> str:
-    """For `ip -batch` in a node: its addresses, and the ways to the other nodes' pods."""
+    """For `ip -batch` in a node: its addresses, and the routes to the other nodes' pods."""
     lines = [
         "link set lo up",
         f"addr add {node.address}/24 dev eth0",

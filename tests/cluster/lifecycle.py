@@ -1,4 +1,4 @@
-"""Up and down: what is started in which order, and how nothing of it is left."""
+"""Starts and stops the cluster: the order of its components, and the removal of everything."""
 
 import contextlib
 import datetime as dt
@@ -34,12 +34,12 @@ COMPONENTS = frozenset(
     ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "coredns", node.SWITCH]
     + [f"{each.name}{part}" for each in lan.NODES for part in ("", "-containerd", "-kubelet", "-kube-proxy")]
 )
-# A kernel takes a moment to end a node's processes and to forget their cgroups.
+# The kernel needs a moment to end a node's processes and to remove their cgroups.
 DYING_SECONDS = 30.0
 
 
 def prepare(state: State) -> tuple[Machine, tuple[Image, ...]]:
-    """Everything that is built or fetched: the machine, and the images to load."""
+    """Build and download everything: the programs of the machine, and the images to load."""
     with places.alone_in_cache():
         tools = packages.provide()
         built = programs.build()
@@ -47,7 +47,7 @@ def prepare(state: State) -> tuple[Machine, tuple[Image, ...]]:
 
 
 def up(state: State, denial_seconds: int) -> None:
-    """Start the cluster; nothing but logs is left when that fails or is interrupted."""
+    """Start the cluster; after a failure or an interruption only the logs remain."""
     machine, loaded = prepare(state)
     begun = time.monotonic()
     try:
@@ -62,7 +62,7 @@ def up(state: State, denial_seconds: int) -> None:
 
 
 def bring_up(machine: Machine, archives: tuple[Path, ...], denial_seconds: int) -> None:
-    """Networks first, for the control plane listens there; images while the control plane starts."""
+    """Start the networks first, because the control plane listens there; load images while the control plane starts."""
     state = machine.state
     shutil.rmtree(state.folder, ignore_errors=True)
     state.folder.mkdir(parents=True, mode=0o700)
@@ -82,7 +82,7 @@ def bring_up(machine: Machine, archives: tuple[Path, ...], denial_seconds: int) 
 
 
 def start_network(machine: Machine) -> dict[lan.Node, int]:
-    """Bridges, nodes and the cables between them; the keeper of each node."""
+    """Create bridges, nodes and the cables between them; return the keeper of each node."""
     switch = node.start_switch(machine)
     machine.ip(lan.host_commands(switch))
     machine.ip(lan.switch_commands(), switch)
@@ -95,7 +95,7 @@ def start_network(machine: Machine) -> dict[lan.Node, int]:
 
 
 def start_containerd(machine: Machine, each: lan.Node, keeper: int, archives: tuple[Path, ...]) -> None:
-    """A node's containerd, with the images."""
+    """Start a node's containerd, and load the images."""
     started = node.start_containerd(machine, each, keeper)
     # The node's /run, seen through its first process.
     socket = Path(f"/proc/{keeper}/root{node.CONTAINERD_SOCKET}")
@@ -105,7 +105,7 @@ def start_containerd(machine: Machine, each: lan.Node, keeper: int, archives: tu
 
 
 def start_control_plane(machine: Machine) -> None:
-    """etcd, API server and those that watch it; returns when the API server serves and the controllers work."""
+    """Start etcd, the API server and its clients; return when the API server serves and the controllers work."""
     built, state = machine.programs, machine.state
     machine.start("etcd", control_plane.etcd(built, state))
     server = machine.start("kube-apiserver", control_plane.api_server(built, state))
@@ -114,13 +114,13 @@ def start_control_plane(machine: Machine) -> None:
     controllers = machine.start("kube-controller-manager", control_plane.controller_manager(built, state))
     machine.start("kube-scheduler", control_plane.scheduler(built, state))
     dns = machine.start("coredns", control_plane.dns(built, state))
-    # Pods are refused before their namespace has its account.
+    # The API server refuses pods before their namespace has its service account.
     waiting.wait_for(kubectl(machine), "create", ["serviceaccount/default"], controllers)
     waiting.until(waiting.serves(f"http://{lan.HOST}:8181/ready"), dns, "the cluster's DNS")
 
 
 def start_nodes(machine: Machine, keepers: dict[lan.Node, int]) -> None:
-    """Kubelets and kube-proxies; returns when both nodes are ready for pods."""
+    """Start kubelets and kube-proxies; return when both nodes are ready for pods."""
     kubelets: dict[lan.Node, Component] = {}
     proxies: dict[lan.Node, Component] = {}
     for each, keeper in keepers.items():
@@ -138,15 +138,16 @@ def kubectl(machine: Machine) -> list[str]:
 
 
 def down(state: State, keep: Path | None = None) -> None:
-    """Take down whatever there is of the cluster, from any state. `keep` is a folder of it that stays.
+    """Stop the cluster, from any state. `keep` is a folder of it that remains.
 
-    Namespaces do most of it: with a node's first process die all others in it, with those its mounts and interfaces.
+    Namespaces do most of the work: all processes of a node end with its first process, and its mounts and interfaces
+    with those.
     """
     with interruptions_later():
         left = components.kill(components.marked(), DYING_SECONDS)
         if left:
             raise CannotGoOn(f"these processes don't die: {', '.join(f'{found.name} ({found.pid})' for found in left)}")
-        # The kernel removes it a moment after the namespace at its other end, and the next start shall not meet it.
+        # The kernel removes it a moment after the namespace at its other end, and the next start must not find it.
         if Path(f"/sys/class/net/{lan.HOST_LINK}").exists():
             subprocess.run(["ip", "link", "del", lan.HOST_LINK], check=False, capture_output=True)
         cgroups.remove(DYING_SECONDS)
@@ -155,7 +156,7 @@ def down(state: State, keep: Path | None = None) -> None:
 
 @contextlib.contextmanager
 def interruptions_later() -> Iterator[None]:
-    """Hold back Ctrl-C: a second one shall not stop what the first one began."""
+    """Delay Ctrl-C, so that a second one does not interrupt the cleanup of the first."""
     with contextlib.ExitStack() as stack:
         for number in (signal.SIGINT, signal.SIGTERM):
             stack.callback(signal.signal, number, signal.signal(number, signal.SIG_IGN))
@@ -163,7 +164,9 @@ def interruptions_later() -> Iterator[None]:
 
 
 def remove_folder(state: State, keep: Path | None) -> None:
-    """The cluster's files. A mount among them would lead out of the cluster: then nothing is removed."""
+    """Remove the cluster's files. If a mount remains among them, remove nothing, because it could lead out of the
+    folder.
+    """
     mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()]
     inside = [mount for mount in mounts if Path(mount).is_relative_to(state.folder)]
     if inside:

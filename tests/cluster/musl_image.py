@@ -1,4 +1,4 @@
-"""An image on musl without Python, such as Alpine's are."""
+"""An image on musl without Python, like Alpine's."""
 
 import tarfile
 import tempfile
@@ -10,7 +10,7 @@ from support.musl_files import COMMAND, musl_files
 
 
 def musl_image() -> Image:
-    """Of the files that the agent's own tests use, too."""
+    """Built from the same files as in the agent's own tests."""
     files = musl_files()
     layer = cache() / f"layer-{files.name}.tar"
     if not layer.exists():

@@ -1,4 +1,4 @@
-"""The `muster` command, as who has a kubeconfig uses it."""
+"""The `muster` command, as a user with a kubeconfig runs it."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ PATIENCE_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Muster:
-    """Asks about the jobs of `namespace`."""
+    """Runs commands for the jobs of `namespace`."""
 
     kubeconfig: Path
     namespace: str
@@ -30,7 +30,7 @@ class Muster:
         )
 
     def begin(self, *arguments: str) -> "subprocess.Popen[str]":
-        """Start one that goes on."""
+        """Start a command that continues."""
         return subprocess.Popen(
             self._line(arguments),
             env=self._environment,
@@ -40,7 +40,7 @@ class Muster:
         )
 
     def on_terminal(self, *arguments: str) -> Terminal:
-        """One on a terminal, not yet started."""
+        """A command on a terminal, not yet started."""
         return Terminal(self._line(arguments), self._environment)
 
     @property
@@ -49,7 +49,7 @@ class Muster:
 
     def _line(self, arguments: tuple[str, ...]) -> list[str]:
         command, *rest = arguments
-        # the others ask no cluster
+        # the other commands don't use a cluster
         asks = command in ("ranks", "logs", "wait") and "--namespace" not in rest
         where = ["--namespace", self.namespace] if asks else []
         return [sys.executable, "-P", "-m", "muster.cli.main", command, *rest, *where]

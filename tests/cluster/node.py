@@ -20,7 +20,7 @@ CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 
 @dataclass(frozen=True)
 class Machine:
-    """What a start knows of the machine: programs, tools and the folder to live in."""
+    """The machine's programs and tools, and the cluster's folder."""
 
     programs: Programs
     tools: Tools
@@ -48,7 +48,7 @@ def enter(process: int, command: Sequence[str]) -> list[str]:
 
 
 def start_switch(machine: Machine) -> int:
-    """The namespace of the bridges; returns a process in it."""
+    """Create the namespace of the bridges; return a process in it."""
     command = [machine.tools.find("unshare"), "--net", "sleep", "infinity"]
     process = machine.start(SWITCH, command).process.pid
     wait_for_namespace(process)
@@ -56,14 +56,14 @@ def start_switch(machine: Machine) -> int:
 
 
 def wait_for_namespace(process: int) -> None:
-    """Until `process` has left the machine's network; `unshare` takes a millisecond for it."""
+    """Wait until `process` has left the machine's network; `unshare` takes a millisecond for it."""
     own = Path("/proc/self/ns/net").readlink()
     while Path(f"/proc/{process}/ns/net").readlink() == own:
         pass
 
 
 def start_keeper(machine: Machine, node: lan.Node) -> int:
-    """A node's namespaces; returns the keeper's process id."""
+    """Create a node's namespaces; return the keeper's process id."""
     folder = machine.state.node(node.name)
     folder.mkdir(parents=True)
     unshare = [machine.tools.find("unshare"), "--mount", "--pid", "--fork", "--kill-child", "--net", "--uts"]
@@ -80,7 +80,7 @@ def start_keeper(machine: Machine, node: lan.Node) -> int:
 
 
 def write_files(machine: Machine, node: lan.Node) -> None:
-    """The configuration of all that runs in the node."""
+    """Write the configuration of all components of the node."""
     folder = machine.state.node(node.name)
     (folder / "cni").mkdir(parents=True, exist_ok=True)
     (folder / "cni" / "10-muster.conflist").write_text(node_files.cni(node), encoding="utf-8")
@@ -94,7 +94,7 @@ def write_files(machine: Machine, node: lan.Node) -> None:
 
 
 def start_containerd(machine: Machine, node: lan.Node, keeper: int) -> Component:
-    """containerd; its socket is there a little later."""
+    """Start containerd; its socket appears a little later."""
     config = machine.state.node(node.name) / "containerd.toml"
     command = [machine.tools.find("containerd"), "--config", str(config), "--log-level=warn"]
     return machine.start(f"{node.name}-containerd", enter(keeper, command))
@@ -122,19 +122,19 @@ def start_kube_proxy(machine: Machine, node: lan.Node, keeper: int) -> Component
 
 
 def load_image(machine: Machine, keeper: int, archive: Path) -> None:
-    """Give a node an image. Raises CannotGoOn with containerd's words."""
+    """Load an image into a node. Raises CannotGoOn with containerd's message."""
     done = ctr(machine, keeper, "images", "import", str(archive))
     if done.returncode != 0:
         raise CannotGoOn(f"containerd didn't take {archive}: {(done.stdout + done.stderr).strip()}")
 
 
 def has_image(machine: Machine, keeper: int, name: str) -> bool:
-    """Whether a node has an image of that name."""
+    """Whether a node has an image with that name."""
     return name in ctr(machine, keeper, "images", "list", "--quiet").stdout.split()
 
 
 def ctr(machine: Machine, keeper: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """containerd's own command, on what the kubelet's containers are made of."""
+    """Run containerd's own command, in the kubelet's namespace of containers."""
     command = [machine.tools.find("ctr"), "--address", CONTAINERD_SOCKET, "--namespace", "k8s.io", *arguments]
     environment = dict(machine.tools.environment)
     return subprocess.run(enter(keeper, command), check=False, capture_output=True, text=True, env=environment)

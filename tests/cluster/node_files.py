@@ -1,4 +1,4 @@
-"""The configuration of a node's containerd, CNI, kubelet and kube-proxy: text out of facts."""
+"""Renders the configuration of a node's containerd, CNI, kubelet and kube-proxy."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ PAUSE_IMAGE = "cluster.muster.dev/pause:1"
 
 
 def containerd(folder: Path, plugins: Path) -> str:
-    """containerd's config.toml. Its folders have the usual names, which are the node's."""
+    """containerd's config.toml. Its folders have the usual names inside the node."""
     return f"""\
 version = 2
 
@@ -37,7 +37,7 @@ def cni(node: Node) -> str:
         "bridge": "cni0",
         "isGateway": True,
         "hairpinMode": True,
-        # Pods see each other's own addresses; Open MPI 4 hangs when its peers come from a node's.
+        # Pods see each other's own addresses; Open MPI 4 hangs if its peers connect from a node's address.
         "ipMasq": False,
         "ipam": {"type": "host-local", "ranges": [[{"subnet": node.pods}]], "routes": [{"dst": "0.0.0.0/0"}]},
     }
@@ -69,7 +69,7 @@ def kubelet(node: Node, state: State) -> str:
             "failSwapOn": False,
             "localStorageCapacityIsolation": False,
             "volumePluginDir": str(state.node(node.name) / "volume-plugins"),
-            # The machine's disk may be as full as it likes.
+            # Pods run however full the machine's disk is.
             "evictionHard": {"memory.available": "50Mi"},
             "imageGCHighThresholdPercent": 100,
             "serializeImagePulls": False,
@@ -79,9 +79,9 @@ def kubelet(node: Node, state: State) -> str:
 
 
 def resolver() -> str:
-    """A node's resolv.conf, for pods that have the node's network: with none, each look-up would wait for 10 s.
+    """A node's resolv.conf, for pods with the node's network: without it, each look-up would wait for 10 s.
 
-    It has none of the machine's search domains, which are nothing to the pods.
+    It has none of the machine's search domains, which pods don't need.
     """
     return f"nameserver {HOST}\n"
 
@@ -96,7 +96,7 @@ def kube_proxy(node: Node, state: State) -> str:
             "hostnameOverride": node.name,
             "mode": "iptables",
             "clusterCIDR": PODS,
-            # The machine's limits aren't ours to set.
+            # Don't change the machine's limits.
             "conntrack": {"maxPerCore": 0, "min": 0},
         },
         indent=2,

@@ -1,7 +1,7 @@
 """The operator's image, built from the project's Dockerfile without Docker: its steps run in a Debian of their own.
 
-Each RUN, with the COPYs before it, is a layer over those before, kept in the cache by what it was made of. So a change
-of muster's own code runs the last one only.
+Each RUN, with the COPYs before it, is a layer, cached by a hash of its inputs. So after a change of muster's own code
+only the last step runs.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from cluster.places import ROOT, alone_in_cache, cache, used
 from cluster.say import CannotGoOn, say
 
 NAME = "cluster.muster.dev/operator"
-# Whatever Python the image is based on, here it's Debian's.
+# Whatever Python the image is based on, here it is Debian's.
 PYTHON_IMAGES = "python:"
 
 
@@ -32,13 +32,13 @@ class Files:
 
 
 def provide(tools: Tools) -> Image:
-    """The image, of this tree as it is. Raises CannotGoOn with the last lines of a step that fails."""
+    """Return the image of this tree. Raises CannotGoOn with the last lines of a failed step."""
     with alone_in_cache():
         return built_image(tools, debian.provide(tools))
 
 
 def built_image(tools: Tools, base: debian.Debian) -> Image:
-    """Stage by stage."""
+    """Build it stage by stage."""
     *stages, final = dockerfile.parse((ROOT / "Dockerfile").read_text(encoding="utf-8"))
     built: dict[str, Files] = {}
     for stage in stages:
@@ -54,7 +54,7 @@ def built_image(tools: Tools, base: debian.Debian) -> Image:
 
 
 def below(stage: Stage, built: Mapping[str, Files], base: debian.Debian) -> Files:
-    """What a stage begins with."""
+    """The base of a stage."""
     if stage.base in built:
         return built[stage.base]
     if stage.base.startswith(PYTHON_IMAGES):
@@ -97,7 +97,7 @@ def groups(steps: Sequence[Copy | Run]) -> Iterator[tuple[list[Copy], Run]]:
 
 
 def packed(tools: Tools, built: Mapping[str, Files], step: Copy) -> Path:
-    """A folder of a stage as a layer of the image."""
+    """Pack a folder of a stage as a layer of the image."""
     [source] = step.sources
     files = built[step.stage]
     layer = cache() / f"layer-{hashed(files.key, source, step.target)}.tar"
@@ -122,5 +122,5 @@ def settings(stage: Stage) -> Mapping[str, object]:
 
 
 def hashed(*parts: str) -> str:
-    """A short name for what these make."""
+    """A short hash of these inputs."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]

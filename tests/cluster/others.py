@@ -1,4 +1,4 @@
-"""Clusters that aren't our own: one that the user names, and one that kind creates where Docker is."""
+"""Clusters that aren't our own: the user's, and one that kind creates with Docker."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from cluster.say import CannotGoOn, say
 
 KIND_NAME = "muster-tests"
 KIND_OPERATOR_IMAGE = "cluster.muster.dev/operator:kind"
-# The Python whose torch is lent to workers has to be theirs.
+# The workers' Python must be the Python of the mounted torch.
 WORKER = f"""\
 FROM python:{sys.version_info.major}.{sys.version_info.minor}-slim
 RUN apt-get update && apt-get install --yes --no-install-recommends iproute2
@@ -21,32 +21,32 @@ RUN apt-get update && apt-get install --yes --no-install-recommends iproute2
 
 
 class GivenCluster:
-    """A user's cluster; it's used as it is."""
+    """A user's cluster, used as it is."""
 
     def __init__(self, value: NamedCluster) -> None:
         self.kubeconfig = Path(value.kubeconfig)
         self._given = value
 
     def up(self) -> None:
-        """It's there, or the tests say that it isn't."""
+        """Do nothing if it runs; otherwise skip the tests."""
 
     def operator_image(self) -> str:
-        """The image that the user provided there."""
+        """The image that the user has provided."""
         return self._given.operator_image
 
     def close(self) -> None:
-        """It stays."""
+        """Do nothing: it continues to run."""
 
 
 class KindCluster:
-    """Made by kind for the tests, and deleted after them. Nothing here has root."""
+    """A cluster that kind creates for the tests and deletes afterwards. It doesn't need root."""
 
     def __init__(self) -> None:
         self.kubeconfig = places.state().folder.with_name("kind.kubeconfig")
         self._kind = ""
 
     def up(self) -> None:
-        """Make it, with the workers' image."""
+        """Create it, with the workers' image."""
         if self._kind:
             return
         self._kind = str(programs.find("kind"))
@@ -60,7 +60,7 @@ class KindCluster:
         self._load(PYTHON_IMAGE)
 
     def operator_image(self) -> str:
-        """Built by Docker from the Dockerfile, and loaded."""
+        """Build the image with Docker from the Dockerfile, and load it."""
         self.up()
         run(["docker", "build", "--tag", KIND_OPERATOR_IMAGE, str(ROOT)])
         self._load(KIND_OPERATOR_IMAGE)
@@ -76,7 +76,7 @@ class KindCluster:
 
 
 def nodes() -> dict[str, object]:
-    """kind's configuration: two workers that see the folders that torch is in, where they are on this machine."""
+    """kind's configuration: two workers that see the folders of torch on this machine."""
     mounts = [{"hostPath": folder, "containerPath": folder, "readOnly": True} for folder in torch_volume.folders()]
     worker = {"role": "worker", "extraMounts": mounts}
     kind = {"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4"}
@@ -84,7 +84,7 @@ def nodes() -> dict[str, object]:
 
 
 def run(command: list[str], stdin: str = "") -> str:
-    """Run a command to its good end; what it printed. Raises CannotGoOn with what it said."""
+    """Run a command to success; return its output. Raises CannotGoOn with its output."""
     done = subprocess.run(command, check=False, capture_output=True, text=True, input=stdin)
     if done.returncode != 0:
         raise CannotGoOn(f"`{' '.join(command)}` failed:\n{(done.stdout + done.stderr).strip()}")

@@ -1,7 +1,6 @@
-"""What comes from Debian: containerd, runc, CNI plug-ins, iptables, debootstrap.
+"""Programs from Debian: containerd, runc, CNI plug-ins, iptables, debootstrap.
 
-They are unpacked into the cache, so that nothing is installed on the machine. Without apt-get, the machine's own
-are used.
+They are unpacked into the cache, not installed on the machine. Without apt-get, the machine's own are used.
 """
 
 import os
@@ -22,7 +21,7 @@ PACKAGES = (
     "containernetworking-plugins",
     "iptables",
     "debootstrap",
-    # What the programs above are linked with; many machines have it, but not all of it.
+    # The libraries of the programs above; many machines have some of them.
     "libip4tc2",
     "libip6tc2",
     "libmnl0",
@@ -32,7 +31,7 @@ PACKAGES = (
     "libseccomp2",
     "libxtables12",
 )
-# Found on every Debian; without them the machine is too bare to say more about.
+# Every Debian has these; without them, further error messages are useless.
 MACHINE = ("ip", "mount", "nsenter", "unshare")
 NEEDED = ("containerd", "containerd-shim-runc-v2", "ctr", "runc", "iptables")
 CNI_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"), Path("/usr/libexec/cni"))
@@ -41,13 +40,13 @@ CNI_PLUGINS = ("bridge", "host-local", "loopback", "portmap")
 
 @dataclass(frozen=True)
 class Tools:
-    """How to run the packages' programs: `environment` finds them, `cni` is the folder of the CNI plug-ins."""
+    """How to run the packages' programs: `environment` has their paths, `cni` is the folder of the CNI plug-ins."""
 
     environment: Mapping[str, str]
     cni: Path
 
     def find(self, name: str) -> str:
-        """The path of a program. Raises CannotGoOn when there is none."""
+        """Return the path of a program. Raises CannotGoOn if there is none."""
         path = shutil.which(name, path=self.environment["PATH"])
         if path is None:
             raise CannotGoOn(f"{name} is missing: install it, or use a machine with apt-get, which fetches it.")
@@ -55,7 +54,7 @@ class Tools:
 
 
 def provide() -> Tools:
-    """Tools from the cache, fetched when they aren't there yet. Raises CannotGoOn with all that is missing."""
+    """Return the tools from the cache; download missing ones. Raises CannotGoOn with all that is missing."""
     if debian_packages.can_unpack():
         tools = unpacked(fetch())
     else:
@@ -72,7 +71,7 @@ def provide() -> Tools:
 
 
 def search_path(*first: Path) -> str:
-    """A PATH on which the administrator's programs are found too."""
+    """A PATH with the administrator's programs."""
     rest = [os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"]
     return ":".join([*map(str, first), *filter(None, rest)])
 
@@ -91,7 +90,7 @@ def unpacked(root: Path) -> Tools:
 
 
 def fetch() -> Path:
-    """The tree into which the packages are unpacked, made when it isn't there."""
+    """Return the tree of unpacked packages; create it if necessary."""
     root = cache() / f"debian-{debian_packages.digest(PACKAGES)}"
     if root.is_dir():
         used(root)
@@ -105,15 +104,15 @@ def fetch() -> Path:
             command = " ".join(problem.cmd[:6])
             raise CannotGoOn(f"`{command} ...` failed; `apt-get update` may help:\n{problem.output}") from problem
         choose_iptables(tree / "usr/sbin")
-        # `dpkg -x` gives the tree the date of the newest package, which `prune` would take for the last use.
+        # `dpkg -x` gives the tree the date of the newest package, which `prune` would use as its last use.
         used(tree)
         tree.rename(root)
     return root
 
 
 def choose_iptables(folder: Path) -> None:
-    """Debian's alternatives system, which names the programs, runs on installing only: name them here."""
-    # nftables where the kernel has it, as on today's distributions.
+    """Create the programs' names: Debian's alternatives system does that only during an installation."""
+    # nftables if the kernel has it, as on today's distributions.
     flavour = "nft" if iptables_works(folder / "xtables-nft-multi") else "legacy"
     for name in ("iptables", "ip6tables"):
         for suffix in ("", "-save", "-restore"):
@@ -123,7 +122,7 @@ def choose_iptables(folder: Path) -> None:
 
 
 def iptables_works(program: Path) -> bool:
-    """Whether the kernel takes this flavour's rules, tried in a network namespace of its own."""
+    """Whether the kernel supports this flavour's rules, tested in a separate network namespace."""
     environment = os.environ | dict(unpacked(program.parents[2]).environment)
     command = ["unshare", "--net", str(program), "iptables", "-t", "nat", "-N", "MUSTER"]
     return subprocess.run(command, check=False, capture_output=True, env=environment).returncode == 0

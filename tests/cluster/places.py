@@ -1,4 +1,4 @@
-"""Where the cluster keeps what it builds, and where it lives while it runs."""
+"""The folders of the cluster's built files and of its state."""
 
 import fcntl
 import os
@@ -12,34 +12,34 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def cache() -> Path:
-    """What is built once and used by all checkouts: ~/.cache/muster/cluster. It exists afterwards."""
+    """The built files, shared by all checkouts: ~/.cache/muster/cluster. Creates the folder."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "muster" / "cluster"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def used(entry: Path) -> None:
-    """Remember that a thing in the cache is still of use (prune.py)."""
+    """Record a use of an entry in the cache (prune.py)."""
     os.utime(entry)
 
 
 @contextmanager
 def alone_in_cache() -> Iterator[None]:
-    """Two that build at the same time: the second waits, and then finds the first one's work."""
+    """Lock the cache: of two concurrent builds the second waits, and then uses the first one's result."""
     with (cache() / "lock").open("w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def state() -> "State":
-    """Where the machine's one cluster lives: ~/.local/state/muster/cluster."""
+    """The state of the machine's one cluster: ~/.local/state/muster/cluster."""
     folder = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "muster" / "cluster"
     return State(folder)
 
 
 @dataclass(frozen=True)
 class State:
-    """The folder of a running cluster; nothing of it outlives the cluster, except the logs of a start that failed."""
+    """The folder of a running cluster; it is removed with the cluster, except the logs of a failed start."""
 
     folder: Path
 
@@ -50,7 +50,7 @@ class State:
 
     @property
     def logs(self) -> Path:
-        """One file a component."""
+        """One file for each component."""
         return self.folder / "logs"
 
     @property
@@ -64,5 +64,5 @@ class State:
         return self.folder / "etcd"
 
     def node(self, name: str) -> Path:
-        """What belongs to one node: its configuration, images and containers."""
+        """The files of one node: its configuration, images and containers."""
         return self.folder / "nodes" / name

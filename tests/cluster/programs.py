@@ -1,4 +1,4 @@
-"""The programs of a Kubernetes, built from their Go modules: no image, no download but the sources with their sums."""
+"""The programs of a Kubernetes, built from their Go modules: it downloads only sources with checksums."""
 
 import hashlib
 import os
@@ -12,21 +12,21 @@ from pathlib import Path
 from cluster.places import BINARIES, alone_in_cache, cache, used
 from cluster.say import CannotGoOn, say
 
-# 1.34 is the last whose kubelet runs on cgroup v1 without being asked twice.
+# 1.34 is the last whose kubelet runs on cgroup v1 without a further setting.
 KUBERNETES = "v1.34.4"
 STAMP = "k8s.io/component-base/version"
 
 
 @dataclass(frozen=True)
 class Module:
-    """A folder of `binaries`, whose go.mod pins everything; `programs` are names and the packages they come of."""
+    """A folder of `binaries`, whose go.mod pins all versions; `programs` are names and their packages."""
 
     name: str
     programs: tuple[tuple[str, str], ...]
     linking: str = "-s -w"
 
 
-# Only needed where Docker is.
+# Only needed with Docker.
 KIND = Module("kind", (("kind", "sigs.k8s.io/kind"),))
 MODULES = (
     Module("pause", (("pause", "."),)),
@@ -46,7 +46,7 @@ MODULES = (
                 "kubectl",
             )
         ),
-        # Without the stamp the API server says that it is v0.0.0, and clients and charts believe it.
+        # Without this setting the API server reports version v0.0.0, and clients and charts use it.
         f"-s -w -X {STAMP}.gitVersion={KUBERNETES} -X {STAMP}.gitMajor=1 -X {STAMP}.gitMinor=34",
     ),
 )
@@ -54,7 +54,7 @@ MODULES = (
 
 @dataclass(frozen=True)
 class Programs:
-    """Where each program is, by its name."""
+    """The path of each program, by its name."""
 
     paths: dict[str, Path]
 
@@ -63,7 +63,7 @@ class Programs:
 
 
 def build() -> Programs:
-    """Build what isn't in the cache yet. Raises CannotGoOn when Go is missing or a build fails."""
+    """Build the programs that aren't in the cache. Raises CannotGoOn if Go is missing or a build fails."""
     paths: dict[str, Path] = {}
     for module in MODULES:
         paths |= provide(module)
@@ -71,7 +71,7 @@ def build() -> Programs:
 
 
 def provide(module: Module) -> dict[str, Path]:
-    """A module's programs, built when they aren't in the cache yet."""
+    """Return a module's programs; build them if they aren't in the cache."""
     folder = place(module)
     if not folder.is_dir():
         make(module, folder)
@@ -80,7 +80,7 @@ def provide(module: Module) -> dict[str, Path]:
 
 
 def find(name: str) -> Path:
-    """One program: of the cache, else the machine's own, else built."""
+    """Return one program: from the cache, else the machine's own, else built."""
     [module] = [module for module in (*MODULES, KIND) if name in dict(module.programs)]
     machines = shutil.which(name)
     if machines and not place(module).is_dir():
@@ -90,12 +90,12 @@ def find(name: str) -> Path:
 
 
 def place(module: Module) -> Path:
-    """Where a module's programs are, once they are built."""
+    """The folder of a module's built programs."""
     return cache() / f"{module.name}-{fingerprint(module)}" / "bin"
 
 
 def fingerprint(module: Module) -> str:
-    """Changes with every file of the module and with how it is built."""
+    """A hash of every file of the module and of the build's settings."""
     digest = hashlib.sha256(repr(module).encode())
     for file in sorted((BINARIES / module.name).iterdir()):
         digest.update(file.name.encode() + b"\0" + file.read_bytes())
@@ -103,7 +103,7 @@ def fingerprint(module: Module) -> str:
 
 
 def make(module: Module, folder: Path) -> None:
-    """Build all programs of a module beside `folder` and rename: an interrupted build leaves nothing half done."""
+    """Build all programs of a module beside `folder` and rename it, so that an interrupted build has no effect."""
     names = [name for name, _ in module.programs]
     say(f"building {', '.join(names)} (kept in {folder})")
     begun = time.monotonic()
@@ -111,7 +111,7 @@ def make(module: Module, folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         for group in groups(module):
             compile_programs(module, group, Path(scratch))
-        # mkdtemp makes it private, but containers and other users may run what is in it.
+        # mkdtemp creates a private folder, but containers and other users have to run the programs.
         built = Path(scratch) / "bin"
         built.mkdir()
         for name in names:
@@ -121,7 +121,7 @@ def make(module: Module, folder: Path) -> None:
 
 
 def groups(module: Module) -> list[tuple[tuple[str, str], ...]]:
-    """Programs that one `go build` can make: those whose package has the program's name go together."""
+    """Programs for one `go build`: those whose package has the program's name."""
     together = tuple((name, package) for name, package in module.programs if package.endswith(f"/{name}"))
     alone = [((name, package),) for name, package in module.programs if not package.endswith(f"/{name}")]
     return ([together] if together else []) + alone
@@ -134,7 +134,7 @@ def compile_programs(module: Module, group: tuple[tuple[str, str], ...], folder:
         raise CannotGoOn("Go is missing: install Go 1.24 or newer (https://go.dev/dl) and put it on the PATH.")
     target = f"{folder}/" if len(group) > 1 or group[0][1].endswith(f"/{group[0][0]}") else f"{folder / group[0][0]}"
     command = [go, "build", "-trimpath", "-ldflags", module.linking, "-o", target, *(package for _, package in group)]
-    # What the user set for their own modules (vendoring, workspaces) has no place here.
+    # The user's settings for their own modules (vendoring, workspaces) don't apply.
     environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOWORK": "off"}
     done = subprocess.run(
         command, check=False, capture_output=True, text=True, cwd=BINARIES / module.name, env=environment

@@ -1,4 +1,4 @@
-"""The cache doesn't grow for ever: what no build has used for two weeks goes with the next one."""
+"""Limits the cache: each build removes entries that no build has used for two weeks."""
 
 import shutil
 import time
@@ -9,12 +9,12 @@ from cluster.places import alone_in_cache, cache
 from cluster.say import say
 
 KEPT_SECONDS = 14 * 24 * 3600.0
-# Not named by a hash, or no longer used.
+# Entries with names other than hashes, or without further use.
 KEPT = ("lock",)
 
 
 def prune() -> None:
-    """Remove what is stale."""
+    """Remove outdated entries."""
     with alone_in_cache():
         for entry in stale(cache(), time.time(), set(programs_that_run())):
             say(f"removing {entry.name}, which nothing has used for two weeks")
@@ -25,7 +25,7 @@ def prune() -> None:
 
 
 def stale(folder: Path, now: float, running: set[Path]) -> list[Path]:
-    """Entries that weren't used for long, and that no running program is of."""
+    """Entries that weren't used for a long time, and that contain no running program."""
     return [
         entry
         for entry in sorted(folder.iterdir())
@@ -36,10 +36,10 @@ def stale(folder: Path, now: float, running: set[Path]) -> list[Path]:
 
 
 def programs_that_run() -> Iterator[Path]:
-    """What the machine's processes were started from."""
+    """The programs of the machine's processes."""
     for process in Path("/proc").iterdir():
         try:
             yield (process / "exe").readlink()
         except OSError:
-            # It has exited, is a kernel thread, or is not a process at all.
+            # It has exited, is a kernel thread, or is not a process.
             continue

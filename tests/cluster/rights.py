@@ -1,4 +1,4 @@
-"""What an account may do and what it did, compared. Audit log in, RBAC objects in, differences out: no I/O."""
+"""Compares the permissions of an account with its requests: audit log and RBAC objects in, differences out. No I/O."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ EVERYWHERE = ""
 
 @dataclass(frozen=True, order=True)
 class Use:
-    """A request. `resource` has its subresource after a slash; `allowed` is what the API server said."""
+    """A request. `resource` has its subresource after a slash; `allowed` is the API server's decision."""
 
     verb: str
     group: str
@@ -22,7 +22,7 @@ class Use:
 
 @dataclass(frozen=True, order=True)
 class Grant:
-    """One verb on one resource. `namespace` EVERYWHERE: in all; `names` empty: of any name."""
+    """One verb on one resource. `namespace` EVERYWHERE: in all; `names` empty: any name."""
 
     verb: str
     group: str
@@ -40,7 +40,7 @@ class Grant:
 
 
 def uses(events: Iterable[Mapping[str, Any]], account: str) -> frozenset[Use]:
-    """What a service account (`namespace:name`) asked for; what isn't about resources is everybody's right."""
+    """The requests of a service account (`namespace:name`) for resources; every account may send the others."""
     result = set()
     for event in events:
         about = event.get("objectRef")
@@ -58,7 +58,7 @@ def uses(events: Iterable[Mapping[str, Any]], account: str) -> frozenset[Use]:
 
 
 def grants(objects: Iterable[Mapping[str, Any]], account: str) -> frozenset[Grant]:
-    """What roles and bindings among `objects` allow a service account (`namespace:name`)."""
+    """The permissions of a service account (`namespace:name`) by the roles and bindings among `objects`."""
     objects = list(objects)
     rules = {
         (each["kind"], each["metadata"].get("namespace", EVERYWHERE), each["metadata"]["name"]): each.get("rules") or []
@@ -80,19 +80,19 @@ def grants(objects: Iterable[Mapping[str, Any]], account: str) -> frozenset[Gran
 
 
 def single(rule: Mapping[str, Any], namespace: str) -> Iterator[Grant]:
-    """A rule, taken apart."""
+    """Split a rule into single grants."""
     names = tuple(rule.get("resourceNames", []))
     for verb, group, resource in itertools.product(rule["verbs"], rule["apiGroups"], rule["resources"]):
         yield Grant(verb, group, resource, namespace, names)
 
 
 def not_granted(used: Iterable[Use], granted: Iterable[Grant]) -> list[Use]:
-    """What was asked for without a right to it, or was refused."""
+    """Requests without a permission, or that were refused."""
     granted = list(granted)
     return sorted(use for use in used if not use.allowed or not any(grant.covers(use) for grant in granted))
 
 
 def not_used(granted: Iterable[Grant], used: Iterable[Use]) -> list[Grant]:
-    """Rights that nothing asked for."""
+    """Permissions that no request used."""
     used = list(used)
     return sorted(grant for grant in granted if not any(grant.covers(use) for use in used))

@@ -1,13 +1,13 @@
-"""Talking to the person who started the cluster."""
+"""Messages to the user who started the cluster."""
 
 import sys
 
 
 class CannotGoOn(Exception):
-    """What is missing or went wrong, and what to do about it, in sentences for a person."""
+    """The problem and its solution, in sentences for the user."""
 
 
 def say(text: str) -> None:
-    """Print one line about what happens now, at once, also through a pipe."""
+    """Print one line about the current step, at once, also through a pipe."""
     sys.stdout.write(f"cluster: {text}\n")
     sys.stdout.flush()

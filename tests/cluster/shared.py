@@ -1,4 +1,4 @@
-"""The cluster as tests have it: started when the first test needs it, down at the end unless it ran before."""
+"""The cluster for tests: started when the first test needs it, stopped at the end unless it ran before."""
 
 import json
 import os
@@ -16,9 +16,9 @@ from cluster.images import Image
 from cluster.node import Machine
 
 TESTS = Path(__file__).resolve().parents[1]
-# A start builds what is missing; make has done that before.
+# A start builds missing parts; make has done that before.
 START_SECONDS = 240
-# kubectl's own, in what it's asked to wait for.
+# kubectl's own limit for its wait commands.
 WAIT_SECONDS = 60
 
 Manifest = Mapping[str, object]
@@ -31,17 +31,17 @@ class Cluster(Protocol):
     """The administrator's."""
 
     def up(self) -> None:
-        """Have it there."""
+        """Start it."""
 
     def operator_image(self) -> str:
-        """The name of the operator's image, of this tree as it is, which the nodes have afterwards."""
+        """The name of the operator's image of this tree; loads it into the nodes."""
 
     def close(self) -> None:
-        """Leave the machine as it was."""
+        """Stop it, if it was started by the tests."""
 
 
 class SharedCluster:
-    """The machine's own. `kept` says that it ran before the tests, which leave it as it is."""
+    """The machine's own. `kept` is whether it ran before the tests, which then don't stop it."""
 
     def __init__(self) -> None:
         self.kept = bool(lifecycle.running())
@@ -49,19 +49,19 @@ class SharedCluster:
         self._up = False
 
     def up(self) -> None:
-        """Start it when it doesn't run."""
+        """Start it if it doesn't run."""
         if not self._up:
-            # Tests that run side by side ask for it at the same time.
+            # Tests that run in parallel request it at the same time.
             self.command("up", f"--wait-seconds={START_SECONDS}")
             self._up = True
 
     def down(self) -> None:
-        """Take it down."""
+        """Stop it."""
         self.command("down")
         self._up = False
 
     def close(self) -> None:
-        """Leave the machine as it was."""
+        """Stop it, if it was started by the tests."""
         if not self.kept:
             self.down()
 
@@ -72,7 +72,7 @@ class SharedCluster:
         return image.name
 
     def load(self, image: Image) -> None:
-        """Have an image in the nodes."""
+        """Load an image into the nodes."""
         self.up()
         machine, state = self._machine(), places.state()
         keepers = [int((state.node(each.name) / "keeper").read_bytes()) for each in lan.NODES]
@@ -96,7 +96,7 @@ class SharedCluster:
         )
 
     def command(self, *arguments: str) -> str:
-        """Run `python -m cluster ...` to its good end; what it said."""
+        """Run `python -m cluster ...` to success; return its output."""
         with self.begin(*arguments) as process:
             said, _ = process.communicate(timeout=START_SECONDS)
         assert process.returncode == 0, said
@@ -111,13 +111,13 @@ class Kubectl:
         self._command = [str(programs.find("kubectl")), f"--kubeconfig={kubeconfig}"]
 
     def __call__(self, *arguments: str, stdin: str | None = None) -> str:
-        """Run it to its good end; what it printed."""
+        """Run it to success; return its output."""
         done = subprocess.run([*self._command, *arguments], check=False, capture_output=True, text=True, input=stdin)
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.stdout
 
     def begin(self, *arguments: str) -> "subprocess.Popen[str]":
-        """Start a process that runs on, such as a watch; the caller ends it."""
+        """Start a process that continues, such as a watch; the caller ends it."""
         return subprocess.Popen([*self._command, *arguments], stdout=subprocess.PIPE, text=True)
 
     def apply(self, *manifests: Manifest) -> None:
@@ -125,12 +125,12 @@ class Kubectl:
         self("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))
 
     def define(self, definition: str) -> None:
-        """Have a CustomResourceDefinition as it is written, and wait until its resources are served.
+        """Apply a CustomResourceDefinition, and wait until its resources are served.
 
-        kubectl refuses to wait for a condition of an object without any: first wait for its names, then there are some.
+        kubectl can't wait for a condition of an object without conditions: first wait for its accepted names.
         """
         metadata, spec = (yaml.safe_load(definition)[part] for part in ("metadata", "spec"))
-        # Others may have applied it, or helm.
+        # Another test or helm may have applied it.
         self("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=definition)
         name = f"crd/{metadata['name']}"
         self.wait(f"jsonpath={{.status.acceptedNames.kind}}={spec['names']['kind']}", name)

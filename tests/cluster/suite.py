@@ -1,4 +1,4 @@
-"""The cluster's tests, side by side where they bear it, and what that takes.
+"""Runs the cluster's tests, in parallel where possible.
 
 Most of them wait most of the time, for pods.
 """
@@ -17,7 +17,7 @@ from side_by_side import Part, run
 TESTS = (Path(__file__).resolve().parent,)
 SIDE_BY_SIDE = 3
 WHOLE_RUN = "MUSTER_WHOLE_RUN"
-"""Set for the tests that look back: all others have run on this cluster."""
+"""Set for the tests that check the whole run: all others have run on this cluster."""
 
 
 BEFORE = Part(TESTS, "own")
@@ -30,21 +30,21 @@ AFTER = Part(TESTS, "whole")
 
 
 def run_short(arguments: Sequence[str]) -> list[Problem]:
-    """Run those that take no minutes. Arguments are pytest's."""
+    """Run the tests that take less than minutes. Arguments are pytest's."""
     if not isinstance(choice.choose(choice.look()), Own):
         return run(Part(TESTS, "not long"), arguments)
     found = run(BEFORE, arguments)
     with kept_up():
         for part in SHORT:
             found += run(part, arguments)
-        # A run of chosen tests says nothing about the rights that all of them use.
+        # A run of selected tests doesn't use all permissions.
         if not arguments:
             os.environ[WHOLE_RUN] = "yes"
         return found + run(AFTER, arguments)
 
 
 def run_long(arguments: Sequence[str]) -> list[Problem]:
-    """Run those that take minutes. Arguments are pytest's."""
+    """Run the tests that take minutes. Arguments are pytest's."""
     if not isinstance(choice.choose(choice.look()), Own):
         return run(LONG, arguments)
     with kept_up():

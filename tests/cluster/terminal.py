@@ -1,4 +1,4 @@
-"""A command on a terminal of its own: what a person would see of it."""
+"""A command on its own terminal, as a user sees it."""
 
 import fcntl
 import os
@@ -20,7 +20,7 @@ CTRL_C = b"\x03"
 
 @dataclass
 class Terminal:
-    """Use it in a `with`, which ends the command. What it shows is read at once: who isn't read has to wait."""
+    """Use it in a `with`, which ends the command. Its output is read at once, so that it never waits for a reader."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
@@ -35,7 +35,7 @@ class Terminal:
         self._keyboard, screen = pty.openpty()
         fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
         self._process = subprocess.Popen(
-            # so that Ctrl-C is for it
+            # so that it gets Ctrl-C
             ["setsid", "--ctty", *self.command],
             env={**self.environment, "TERM": "xterm-256color"},
             stdin=screen,
@@ -55,11 +55,11 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """All that it has shown, one screen after the other, without colours."""
+        """All output so far, one screen after the other, without colours."""
         return Text.from_ansi(self._said.decode("utf-8", "replace").replace("\r", "")).plain
 
     def until(self, is_shown: Callable[[str], bool]) -> None:
-        """Look on until something is shown."""
+        """Read until a text is shown."""
         with self._news:
             self._news.wait_for(lambda: is_shown(self.text) or self._is_over, PATIENCE_SECONDS)
         assert is_shown(self.text), self.text
@@ -69,7 +69,7 @@ class Terminal:
         os.write(self._keyboard, key)
 
     def end(self) -> int:
-        """Look on until it ends; its exit code."""
+        """Read until it ends; return its exit code."""
         with self._news:
             assert self._news.wait_for(lambda: self._is_over, PATIENCE_SECONDS), self.text
         return self._process.wait(PATIENCE_SECONDS)

@@ -1,4 +1,4 @@
-"""The chart as helm reads it: no cluster is needed."""
+"""The chart as helm renders it: no cluster is needed."""
 
 import tomllib
 from typing import Any
@@ -112,7 +112,7 @@ def test_all_values_arrive() -> None:
 
 
 def config_of(values: Values) -> tuple[OperatorConfig, str]:
-    """What the operator reads, and the annotation that starts it anew with another configuration."""
+    """The operator's configuration, and the annotation that restarts it with another configuration."""
     objects = chart.render(values)
     text = chart.one(objects, "ConfigMap")["data"]["config.yaml"]
     (document,) = load(text, "config.yaml")
@@ -194,13 +194,13 @@ def test_rights_are_the_verbs_that_muster_uses_and_end_at_the_namespaces() -> No
     assert {(each.verb, each.group, each.resource) for each in everywhere} == {
         (each.verb, each.group, each.resource) for each in some
     }
-    # A Secret's content is for who needs it: of all others, muster can't even read the name.
+    # Only its users may read a Secret's content: muster can't even read the names of others.
     assert all(
         each.names == ("muster-collector",)
         for each in everywhere
         if each.resource == "secrets" and each.verb != "create"
     )
-    # Nor can it send another Service's clients anywhere.
+    # Nor can it redirect another Service's clients.
     assert {each.names for each in everywhere if each.resource == "endpointslices" and each.verb != "create"} == {
         ("muster-collector-ipv4", "muster-collector-ipv6")
     }

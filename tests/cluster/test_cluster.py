@@ -1,4 +1,4 @@
-"""The cluster is one: nodes, pods on both, the network between them, names, logs."""
+"""The cluster works: nodes, pods on both, the network between them, names, logs."""
 
 import json
 
@@ -9,7 +9,7 @@ from cluster.lan import NODES
 from cluster.shared import Kubectl, Manifest, SharedCluster
 
 PORT = 8080
-# A new Service's rules are in the kernel a moment after its pod is ready: until then it's refused.
+# A new Service's rules are in the kernel a moment after its pod is ready: until then it refuses connections.
 FETCH = """
 import sys, time, urllib.request
 deadline = time.monotonic() + 20
@@ -22,7 +22,7 @@ while True:
             raise
         time.sleep(0.1)
 """
-# The API server by its Service, with what every pod has for it.
+# The API server by its Service, with the credentials of every pod.
 ASK_API = """
 import ssl, urllib.request
 context = ssl.create_default_context(cafile="/var/run/secrets/kubernetes.io/serviceaccount/ca.crt")
@@ -66,7 +66,7 @@ def service(name: str, namespace: str) -> Manifest:
 
 @pytest.fixture(autouse=True)
 def _own(shared_cluster: SharedCluster) -> None:
-    """These are about the cluster that we make; of others we know nothing."""
+    """These tests are about our own cluster only."""
     shared_cluster.up()
 
 

@@ -1,4 +1,4 @@
-"""docs/install.md is true: its commands are taken, its table has every value."""
+"""docs/install.md is correct: its commands work, and its table has every value."""
 
 import re
 import shlex

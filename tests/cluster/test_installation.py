@@ -48,7 +48,7 @@ def test_an_upgrade_is_nothing_to_a_job_that_trains(installed_operator: Installa
     kubectl.wait("condition=Complete", f"{JOB}/upgraded", inside)
     end = status(kubectl, namespace, "upgraded")
     assert (end["attempt"], succeeded(end)) == (1, "4/4")
-    # A restarted one would have counted from 1, and one that had waited would not have continued.
+    # A restarted rank would have counted from 1, and one that had waited would not have continued.
     assert end["progress"]["step"] > then > 1
     kubectl("delete", JOB, "upgraded", inside)
 

@@ -1,4 +1,6 @@
-"""Every kubectl and helm command on a page has a subcommand and options that the program knows; charts are rendered."""
+"""Every kubectl and helm command on a page has a subcommand and options that the program supports; charts are
+rendered.
+"""
 
 import re
 import shlex
@@ -20,7 +22,7 @@ OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 
 @lru_cache
 def known_options(program: str, subcommand: str) -> frozenset[str]:
-    """The options of a subcommand, by the program's own help. Fails when there is no such subcommand."""
+    """The options of a subcommand, by the program's own help. Fails if there is no such subcommand."""
     command = [str(programs.find(program)), *subcommand.split()]
     done = subprocess.run([*command, "--help"], check=True, capture_output=True, text=True)
     assert f"{program} {subcommand}" in done.stdout

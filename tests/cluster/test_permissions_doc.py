@@ -1,4 +1,4 @@
-"""docs/permissions.md tells of each right that the chart gives, and of no other."""
+"""docs/permissions.md lists each permission that the chart gives, and no other."""
 
 import itertools
 import re

@@ -1,4 +1,4 @@
-"""The fields that a template may have are those of a real API server's pods."""
+"""The allowed fields of a template are those of a real API server's pods."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,6 @@
-"""Resources on a real API server: it refuses what the table of the unit tests says, and reads as muster reads."""
+"""Resources on a real API server: its refusals equal the table of the unit tests, and it reads values as muster
+does.
+"""
 
 import copy
 import json
@@ -8,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from cluster.shared import Cluster, Kubectl
-from muster.api.changes import CHANGE_SENTENCE, OVER_SENTENCE
-from muster.api.crd import crd, crd_yaml
+from muster.api.changes import ENDED_MESSAGE, IMMUTABLE_MESSAGE
+from muster.api.crd import build_crd, crd_yaml
 from muster.api.document import JSON, Document
 from muster.api.validation.validate import validate
 from muster.api.yaml.load import NotReadable, load
-from muster.api.yaml.serialise import spec_fields, to_yaml
+from muster.api.yaml.serialise import serialise_spec, to_yaml
 from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import JOBS, Kind, Object
@@ -21,7 +23,7 @@ from unit.api.api_resources import BadResource, bad_resources, fields, full_reso
 from unit.render.sagemaker.builders import sagemaker_spec
 
 TWIN = Kind("twin.test", JOBS.version, JOBS.plural, JOBS.name)
-"""The resource in another group, which no operator of the cluster looks at."""
+"""The resource in another group, which no operator of the cluster watches."""
 
 ROWS = bad_resources()
 NAMES = [f"{row.at} {row.says}"[:60] for row in ROWS]
@@ -32,7 +34,7 @@ SAGEMAKER_JOBS = Path(__file__).parents[1] / "unit" / "render" / "sagemaker" / "
 
 @pytest.fixture(scope="module")
 def known(cluster: Cluster) -> Kubectl:
-    """kubectl on a cluster that knows muster's resource as it is now."""
+    """kubectl on a cluster with muster's current CRD."""
     cluster.up()
     kubectl = Kubectl(cluster.kubeconfig)
     kubectl.define(crd_yaml())
@@ -47,9 +49,9 @@ async def client(known: Kubectl) -> AsyncIterator[Client]:
 
 
 async def refusal(client: Client, body: Object) -> str:
-    """What the API server says against a resource; empty when it would take it."""
+    """The API server's refusal of a resource; empty if it accepts it."""
     try:
-        await client.rehearse(JOBS, "default", body)
+        await client.dry_run_create(JOBS, "default", body)
     except ApiError as error:
         if not error.is_refusal:
             raise
@@ -57,11 +59,11 @@ async def refusal(client: Client, body: Object) -> str:
     return ""
 
 
-# --- verdicts
+# --- accepted and refused resources
 
 
 def messages(schema: JSON) -> set[str]:
-    """What the CRD's rules say."""
+    """The messages of the CRD's rules."""
     if isinstance(schema, list):
         return {text for item in schema for text in messages(item)}
     if not isinstance(schema, dict):
@@ -76,8 +78,8 @@ async def test_the_api_server_refuses_what_the_table_says(client: Client, row: B
     assert bool(said) == (row.by != "muster"), said
     if row.by == "cel":
         ((_, message),) = problems(row.value)
-        # one rule's sentence may end as another's
-        sentence = max((text for text in messages(crd()) if message.endswith(text)), key=len)
+        # one rule's message may be the end of another's
+        sentence = max((text for text in messages(build_crd()) if message.endswith(text)), key=len)
         assert sentence in said
 
 
@@ -98,8 +100,8 @@ async def test_a_resource_comes_back_as_it_was_meant(client: Client, namespace: 
     assert job.spec == validate(Document(written)).spec
     assert job.metadata.uid
     assert job.metadata.creation_timestamp
-    # every default of the types is one of the schema, or means the same when it is left out
-    assert fields(dict(created), "spec").items() <= spec_fields(job).items()
+    # every default of the types is a default of the schema, or means the same as an unset field
+    assert fields(dict(created), "spec").items() <= serialise_spec(job).items()
 
 
 # --- scalars
@@ -120,14 +122,14 @@ def test_scalars_mean_the_same_to_kubectl_and_to_muster(known: Kubectl) -> None:
     (document,) = load(text, "job.yaml")
     read = fields(document.value, "spec", "template", "spec")
     (served,) = load(known("apply", "--dry-run=server", "-o", "json", "-f", "-", stdin=text), "served")
-    # kubectl apply takes what is null away before it sends the rest
+    # kubectl apply removes nulls before it sends the resource
     assert exact(part(served.value, "spec", "template", "spec")) == exact(
         {name: value for name, value in read.items() if value is not None}
     )
 
 
 def is_read(scalar: str) -> bool:
-    """Whether muster reads it, as a scalar: what it refuses can't mean something else."""
+    """Whether muster accepts it as a scalar: what it refuses can't have another meaning."""
     try:
         (document,) = load(f"v: {scalar}\n", "job.yaml")
     except NotReadable:
@@ -136,7 +138,7 @@ def is_read(scalar: str) -> bool:
 
 
 def exact(value: JSON) -> list[str]:
-    """Text that tells 1 from 1.0 and from True, a line for each field."""
+    """Text that distinguishes 1 from 1.0 and from True, a line for each field."""
     return [f"{name}: {json.dumps(item)}" for name, item in sorted(fields(value).items())]
 
 
@@ -145,8 +147,8 @@ def exact(value: JSON) -> list[str]:
 
 @pytest.fixture(scope="module")
 def twin(known: Kubectl) -> Iterator[Kubectl]:
-    """kubectl on a cluster that knows TWIN, too."""
-    copied = crd()
+    """kubectl on a cluster with the CRD of TWIN, too."""
+    copied = build_crd()
     fields(copied)["metadata"] = {"name": f"{TWIN.plural}.{TWIN.group}"}
     fields(copied, "spec")["group"] = TWIN.group
     fields(copied, "spec")["names"] = {"kind": TWIN.name, "plural": TWIN.plural}
@@ -157,7 +159,7 @@ def twin(known: Kubectl) -> Iterator[Kubectl]:
 
 @pytest.fixture
 async def job(twin: Kubectl, client: Client, namespace: str) -> Object:
-    del twin  # it is known
+    del twin  # it is not None
     body = {**resource(spec=full_resource()["spec"]), "apiVersion": TWIN.api_version}
     return await client.create(TWIN, namespace, body)
 
@@ -196,7 +198,7 @@ OTHERS: list[dict[str, JSON]] = [
 
 
 async def change(client: Client, job: Object, changes: dict[str, JSON]) -> str:
-    """What the API server says against a change of the spec."""
+    """The API server's refusal of a change of the spec."""
     namespace, name = part(dict(job), "metadata", "namespace"), part(dict(job), "metadata", "name")
     try:
         await client.merge(TWIN, str(namespace), str(name), {"spec": changes})
@@ -217,7 +219,7 @@ async def test_what_means_something_to_running_ranks_may_change(
 @pytest.mark.parametrize("changes", OTHERS, ids=str)
 async def test_the_rest_changes_only_while_suspended(client: Client, job: Object, changes: dict[str, JSON]) -> None:
     said = await change(client, job, changes)
-    assert f"spec: Forbidden: {CHANGE_SENTENCE}" in said
+    assert f"spec: Forbidden: {IMMUTABLE_MESSAGE}" in said
     assert await change(client, job, {"suspend": True}) == ""
     assert await change(client, job, {**changes, "suspend": False}) == ""
 
@@ -234,11 +236,11 @@ async def test_the_rest_changes_only_while_suspended(client: Client, job: Object
 async def test_a_training_job_is_made_of_what_was_accepted(
     twin: Kubectl, client: Client, namespace: str, changes: dict[str, JSON]
 ) -> None:
-    del twin  # it is known
+    del twin  # it is not None
     body = {**resource(spec=sagemaker_spec({}, {})), "apiVersion": TWIN.api_version}
     job = await client.create(TWIN, namespace, body)
     assert await change(client, job, {"failurePolicy": {"maxRestarts": 2}}) == ""
-    assert f"spec: Forbidden: {CHANGE_SENTENCE}" in await change(client, job, changes)
+    assert f"spec: Forbidden: {IMMUTABLE_MESSAGE}" in await change(client, job, changes)
     assert await change(client, job, {"suspend": True}) == ""
     assert await change(client, job, {"failurePolicy": None, **changes, "suspend": False}) == ""
 
@@ -255,7 +257,7 @@ async def test_an_empty_list_is_as_good_as_none(client: Client, job: Object) -> 
     assert await change(client, job, {"metrics": []}) == ""
 
 
-@pytest.mark.parametrize(("accepted", "says"), [("False", ""), ("True", CHANGE_SENTENCE)])
+@pytest.mark.parametrize(("accepted", "says"), [("False", ""), ("True", IMMUTABLE_MESSAGE)])
 async def test_what_was_not_accepted_may_be_corrected(client: Client, job: Object, accepted: str, says: str) -> None:
     condition: JSON = {
         "type": "Accepted",
@@ -291,13 +293,13 @@ async def test_a_job_that_is_over_keeps_its_spec(client: Client, job: Object, ki
     changing = [changes for changes in (*ALLOWED, *OTHERS) if changes and "suspend" not in changes]
     changing.append({"suspend": not is_suspended})
     for changes in changing:
-        assert f"spec: Forbidden: {OVER_SENTENCE}" in await change(client, job, changes)
+        assert f"spec: Forbidden: {ENDED_MESSAGE}" in await change(client, job, changes)
     await client.merge(TWIN, namespace, name, {"metadata": {"labels": {"team": "a"}}}, None)
 
 
 async def test_kubectl_scale_is_a_change_like_any_other(twin: Kubectl, client: Client, job: Object) -> None:
     namespace, name = str(part(dict(job), "metadata", "namespace")), str(part(dict(job), "metadata", "name"))
-    with pytest.raises(ApiError, match=CHANGE_SENTENCE):
+    with pytest.raises(ApiError, match=IMMUTABLE_MESSAGE):
         await client.merge(TWIN, namespace, name, {"spec": {"replicas": 3}}, "scale")
     assert await change(client, job, {"suspend": True}) == ""
     twin("scale", "--replicas=3", f"--namespace={namespace}", f"{TWIN.plural}.{TWIN.group}/{name}")
@@ -324,17 +326,18 @@ async def test_a_list_of_jobs_reads_well(twin: Kubectl, client: Client, job: Obj
     assert wide[1].split()[-3:] == ["1", "Step", "120"]
 
 
-# --- what the rules cost
+# --- the cost of the rules
 
 HEADROOM = 4
-"""So many times as costly the rules could be: the API server refuses a CRD whose rules may take too long.
+"""The rules could be this many times as expensive: the API server refuses a CRD whose rules may take too long.
 
-The costliest (the channels' variables) takes 22 % of what one rule may, all of them 6 % of what a CRD may.
+The most expensive one (the channels' variables) uses 22 % of the limit for one rule, all of them 6 % of the limit for a
+CRD.
 """
 
 
 def costlier(schema: JSON, times: int) -> None:
-    """Make every rule cost more: each for itself, and all together."""
+    """Multiply the cost of every rule, for each rule and for all together."""
     if isinstance(schema, list):
         for item in schema:
             costlier(item, times)
@@ -350,6 +353,6 @@ def costlier(schema: JSON, times: int) -> None:
 
 
 def test_the_rules_cost_is_far_from_the_limit(known: Kubectl) -> None:
-    heavy: JSON = copy.deepcopy(crd())
+    heavy: JSON = copy.deepcopy(build_crd())
     costlier(heavy, HEADROOM)
     known("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(heavy))

@@ -1,4 +1,4 @@
-"""The rights that the chart gives are those that muster uses, by what the API server wrote down."""
+"""The permissions that the chart gives are those that muster uses, by the API server's audit log."""
 
 import pytest
 import yaml
@@ -18,7 +18,7 @@ def test_what_muster_asks_for_is_granted_and_what_is_granted_it_asks_for(
     events = list(audit.events(places.state()))
     assert granted
     assert rights.not_granted(rights.uses(events, account), granted) == []
-    # Every operator of the run counts, for each saw another part of the jobs' lives.
+    # All operators of the run count, because each ran other parts of the jobs' lives.
     used = {(use.verb, use.group, use.resource) for each in accounts(events) for use in rights.uses(events, each)}
     value = {(grant.verb, grant.group, grant.resource) for grant in granted}
     assert sorted(used - value) == []
@@ -29,6 +29,6 @@ def test_what_muster_asks_for_is_granted_and_what_is_granted_it_asks_for(
 
 
 def accounts(events: list[audit.Event]) -> set[str]:
-    """The accounts of all operators that this cluster has seen: of releases, and of processes with a release's."""
+    """The accounts of all operators of this cluster: of releases, and of processes with a release's permissions."""
     names = {event["user"].get("username", "").removeprefix("system:serviceaccount:") for event in events}
     return {name for name in names if name.endswith(":muster")}

@@ -9,10 +9,10 @@ import pytest
 
 from cluster.shared import Kubectl
 from muster.clients.kubernetes.client import Client
-from muster.collector.door.refusal import Reason, Refused
-from muster.collector.trust.authorities import AUTHORITY_SECONDS, SERVING_SECONDS, SPREAD_SECONDS
+from muster.collector.server.refusal import Reason, RequestRefused
+from muster.collector.trust.authorities import AUTHORITY_SECONDS, PROPAGATION_SECONDS, SERVING_SECONDS
 from muster.collector.trust.certificate import ServingCertificate
-from muster.controller.trust.trust import NoTrust, Trust, TrustSetting
+from muster.controller.trust.trust import Trust, TrustError, TrustSetting
 from muster.objects.kubernetes.kinds import SECRETS
 from muster_worker.contract.schema import TOKEN_AUDIENCE
 
@@ -21,7 +21,7 @@ REMOVED_SEED = '[{"op": "remove", "path": "/data/gang-seed"}]'
 
 
 class Clock:
-    """Unix seconds that pass when the test says so."""
+    """Unix seconds, which the test advances."""
 
     def __init__(self) -> None:
         self.now = time.time()
@@ -31,7 +31,7 @@ class Clock:
 
 
 class Replica:
-    """One operator's trust, and what it showed."""
+    """One operator's trust, and the certificates that it used."""
 
     def __init__(self, client: Client, namespace: str, clock: Clock) -> None:
         self.shown: list[ServingCertificate] = []
@@ -73,7 +73,7 @@ async def test_what_gangs_know_each_other_by_outlives_a_restart_and_a_rotation(
     await asyncio.gather(first.trust.start(), second.trust.start())
     seed = first.trust.seed()
     assert second.trust.seed() == seed
-    # a release that knows nothing of it rotated the authorities, and the Secret was made anew
+    # an older release rotated the authorities, and another client created the Secret again
     kubectl("patch", "secret", SECRET, "-n", namespace, "--type=json", "-p", REMOVED_SEED)
 
     clock.now += AUTHORITY_SECONDS * 0.7
@@ -102,7 +102,7 @@ async def test_an_authority_is_announced_then_signs_then_goes(client: Client, na
         assert replica.trust.certificate().authority == old
         assert replica.shown == [replica.trust.certificate()]  # it was old enough to be renewed
 
-    clock.now += SPREAD_SECONDS
+    clock.now += PROPAGATION_SECONDS
     await replicas[0].trust.renew()
     assert replicas[0].trust.certificate().authority == both[1]
     assert len(replicas[0].shown) == 2
@@ -164,7 +164,7 @@ async def test_a_damaged_secret_is_said_and_left_alone(
     kubectl("create", "secret", "generic", SECRET, "-n", namespace)
     kubectl("patch", "secret", SECRET, "-n", namespace, "-p", json.dumps(damaged))
 
-    with pytest.raises(NoTrust, match=rf"Secret {namespace}/{SECRET}: authorities.json: {problem}.*; delete"):
+    with pytest.raises(TrustError, match=rf"Secret {namespace}/{SECRET}: authorities.json: {problem}.*; delete"):
         await Replica(client, namespace, Clock()).trust.start()
 
     assert (await client.get(SECRETS, namespace, SECRET))["data"] == damaged["data"]
@@ -179,7 +179,7 @@ async def test_the_clusters_own_tokens_are_believed(client: Client, namespace: s
         "metadata": {"name": "worker-0", "namespace": namespace},
         "spec": {"containers": [{"name": "trainer", "image": "none.invalid/none"}], "nodeName": "node-1"},
     }
-    for _ in range(100):  # the namespace's service account comes a moment after it
+    for _ in range(100):  # the namespace's service account appears a moment after it
         if kubectl("get", "serviceaccounts", "-n", namespace, "-o", "name"):
             break
         await asyncio.sleep(0.05)
@@ -194,11 +194,11 @@ async def test_the_clusters_own_tokens_are_believed(client: Client, namespace: s
     assert (claim.namespace, claim.pod_name, claim.pod_uid) == (namespace, "worker-0", uid)
     for forged, reason in (
         (token("somebody-else", *bound), Reason.WRONG_AUDIENCE),
-        (token(TOKEN_AUDIENCE), Reason.BAD_TOKEN),  # of a service account, and no pod's
+        (token(TOKEN_AUDIENCE), Reason.BAD_TOKEN),  # of a service account, not of a pod
     ):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestRefused) as refused:
             replica.trust.verifier.verify(forged, time.time())
         assert refused.value.reason is reason
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         replica.trust.verifier.verify(token(TOKEN_AUDIENCE, *bound), time.time() + 7200.0)
     assert refused.value.reason is Reason.EXPIRED

@@ -1,4 +1,4 @@
-"""What `make cluster` makes, `make cluster-down` takes away, from any state."""
+"""`make cluster-down` removes everything that `make cluster` creates, from any state."""
 
 import signal
 import subprocess
@@ -22,7 +22,7 @@ def test_down_leaves_nothing(own_cluster: SharedCluster) -> None:
     assert traces() == before
 
 
-# The signs that a start is at its beginning, in its middle, near its end.
+# Signs that a start is at its beginning, in its middle, near its end.
 @pytest.mark.parametrize("component", ["switch", "kube-apiserver", "node-2-kube-proxy"])
 def test_an_interrupted_start_leaves_nothing_but_logs(own_cluster: SharedCluster, component: str) -> None:
     before = traces()
@@ -57,6 +57,6 @@ def test_two_commands_at_once_are_refused(own_cluster: SharedCluster) -> None:
 
 
 def wait_until_it_runs(component: str, start: subprocess.Popen[str]) -> None:
-    """Poll until it's there: a starting process sends no event."""
+    """Poll until it is there: a starting process sends no event."""
     while all(found.name != component for found in lifecycle.running()):
         assert start.poll() is None, start.communicate()[0]

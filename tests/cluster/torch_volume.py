@@ -1,4 +1,4 @@
-"""torch for pods: this environment's own, as read-only folders of the machine, for an image with it has 5 GB."""
+"""torch for pods: this environment's own, as read-only folders of the machine, because an image with it has 5 GB."""
 
 import site
 import sys
@@ -11,12 +11,12 @@ AT = "/torch"
 
 
 class NoTorch(Exception):
-    """Pods can't have it, and why."""
+    """Pods can't use it, with the reason."""
 
 
 @dataclass(frozen=True)
 class TorchVolume:
-    """The parts of a pod's template; all empty when the image has torch itself."""
+    """The parts of a pod's template; all empty if the image has torch itself."""
 
     volumes: tuple[dict[str, object], ...] = ()
     mounts: tuple[dict[str, object], ...] = ()
@@ -27,7 +27,7 @@ NOTHING = TorchVolume()
 
 
 def provide() -> TorchVolume:
-    """What a pod needs to import what this environment imports. Raises NoTorch."""
+    """The parts that a pod needs to import this environment's packages. Raises NoTorch."""
     ours = f"python{sys.version_info.major}.{sys.version_info.minor}"
     theirs = (debian.provide(packages.provide()).root / "usr/bin/python3").readlink().name
     if ours != theirs:
@@ -43,7 +43,7 @@ def folders() -> tuple[str, ...]:
 
 
 def of(paths: tuple[str, ...]) -> TorchVolume:
-    """The first folder goes first."""
+    """The first folder has priority."""
     names = [f"torch-{number}" for number, _ in enumerate(paths)]
     return TorchVolume(
         volumes=tuple(

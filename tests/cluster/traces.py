@@ -1,4 +1,4 @@
-"""What a cluster could leave on a machine, looked at from outside: compared before a start and after the end."""
+"""What a cluster could leave on a machine, compared before a start and after the end."""
 
 import subprocess
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ FOLDERS = ("/etc/cni", "/opt/cni", "/run", "/run/netns", "/run/containerd", "/va
 
 
 def traces() -> frozenset[str]:
-    """One line for each thing found; two results are equal when nothing was left between them."""
+    """One line for each trace; two results are equal if nothing remained between them."""
     return frozenset([*interfaces(), *mounts(), *processes(), *groups(), *rules(), *folders()])
 
 
@@ -19,7 +19,7 @@ def interfaces() -> Iterator[str]:
     for what in ("link", "route", "netns"):
         listed = subprocess.run(["ip", "-o", what], check=True, capture_output=True, text=True).stdout
         for line in listed.splitlines():
-            # A link's line goes on with counters of others' business.
+            # The rest of a link's line has counters of other traffic.
             yield f"{what} {' '.join(line.split()[:2] if what == 'link' else line.split())}"
 
 
@@ -45,7 +45,7 @@ def processes() -> Iterator[str]:
 
 
 def groups() -> Iterator[str]:
-    """Groups that a kubelet or containerd makes."""
+    """Groups that a kubelet or containerd creates."""
     for root in cgroups.hierarchies():
         for name in (cgroups.BRANCH, "k8s.io", "kubepods", "default"):
             if (root / name).exists():
@@ -53,7 +53,7 @@ def groups() -> Iterator[str]:
 
 
 def rules() -> Iterator[str]:
-    """The machine's packet filter."""
+    """The rules of the machine's packet filter."""
     tools = packages.provide()
     for command in ("iptables-save", "ip6tables-save"):
         listed = subprocess.run(
@@ -66,7 +66,7 @@ def rules() -> Iterator[str]:
 
 
 def folders() -> Iterator[str]:
-    """Entries of folders that such programs write in, and the cluster's own."""
+    """Entries of folders that such programs write to, and the cluster's own."""
     for folder in (*map(Path, FOLDERS), places.state().folder):
         if folder.is_dir():
             for entry in folder.iterdir():

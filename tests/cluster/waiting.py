@@ -1,4 +1,4 @@
-"""Waiting for components to serve, while watching that they live."""
+"""Waits for components to serve, and checks that they run."""
 
 import ssl
 import subprocess
@@ -11,14 +11,14 @@ from pathlib import Path
 from cluster.components import Component
 from cluster.say import CannotGoOn
 
-# On an idle machine everything is there within seconds; two cores busy with something else take their time.
+# On an idle machine all components serve within seconds; two busy cores need more time.
 PATIENCE_SECONDS = 120.0
 # There is no event for a port that starts to listen or a file that appears: poll this often.
 PAUSE_SECONDS = 0.05
 
 
 def until(ready: Callable[[], bool], component: Component, what: str) -> None:
-    """Wait until `ready`. Raises CannotGoOn when the component ends before, or takes too long."""
+    """Wait until `ready`. Raises CannotGoOn if the component ends before, or takes too long."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not ready():
         component.check()
@@ -42,7 +42,7 @@ def serves(url: str, authority: Path | None = None) -> Callable[[], bool]:
 
 
 def wait_for(kubectl: Sequence[str], condition: str, objects: Sequence[str], component: Component) -> None:
-    """Let kubectl watch until the objects have the condition. `component` is the one to blame when they don't."""
+    """Let kubectl wait until the objects have the condition. The error names `component` if they don't."""
     command = [*kubectl, "wait", f"--for={condition}", f"--timeout={PATIENCE_SECONDS:.0f}s", *objects]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode != 0:

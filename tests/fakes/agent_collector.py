@@ -1,4 +1,4 @@
-"""A collector for tests of the agent: HTTPS with a certificate of its own, in a thread."""
+"""A collector for tests of the agent: HTTPS with its own certificate, in a thread."""
 
 import datetime as dt
 import ipaddress
@@ -24,7 +24,7 @@ HEARTBEAT_SECONDS = 0.5
 
 
 class FakeCollector:
-    """Keeps all reports by node and hands out each node's current command. It listens on `address`."""
+    """Stores all reports by node and returns each node's current command. It listens on `address`."""
 
     def __init__(self, address: str = "127.0.0.1") -> None:
         self.reports: dict[int, list[tuple[float, Report]]] = {}
@@ -59,7 +59,9 @@ class FakeCollector:
         self._server.server_close()
 
     def renew(self) -> str:
-        """Show a certificate of another authority from now on; that authority. Connections end with their answer."""
+        """Use a certificate of a new authority from now on; return the authority. Connections close after their
+        answer.
+        """
         authority, key = _certificate(self._address)
         _load(self._context, authority, key)
         self.keeps_connections = False
@@ -68,13 +70,13 @@ class FakeCollector:
         return authority
 
     def command(self, node: int, command: Command) -> None:
-        """Make this the node's command."""
+        """Set the node's command."""
         with self._changed:
             self._commands[node] = command
             self._changed.notify_all()
 
     def take(self, body: bytes) -> bytes:
-        """A report came in."""
+        """Store a report."""
         report = wire.decode(Report, body)
         with self._changed:
             self.reports.setdefault(report.node, []).append((time.monotonic(), report))
@@ -82,19 +84,19 @@ class FakeCollector:
         return wire.encode(ReportAnswer(self.heartbeat_seconds))
 
     def refuse(self) -> None:
-        """A request was refused."""
+        """Count a refused request."""
         with self._changed:
             self._refused += 1
             self._changed.notify_all()
 
     def wait_refused(self, more: int) -> None:
-        """Wait for so many more refusals."""
+        """Wait for this many more refusals."""
         with self._changed:
             goal = self._refused + more
             assert self._changed.wait_for(lambda: self._refused >= goal, 30), "nobody asked"
 
     def next_command(self, node: int, after: str | None, seconds: float) -> bytes | None:
-        """The node's command once it is above `after`."""
+        """Return the node's command once its number is above `after`."""
 
         def newer() -> Command | None:
             command = self._commands.get(node)
@@ -114,7 +116,7 @@ class FakeCollector:
     def wait(
         self, node: int, condition: Callable[[Report], bool], patience: float, explain: Callable[[], str]
     ) -> Report:
-        """The newest report of the node once it meets the condition."""
+        """Return the newest report of the node once it meets the condition."""
 
         def newest() -> Report | None:
             result = self.reports.get(node, [])
@@ -132,7 +134,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """A killed agent breaks its connections: nothing to tell."""
+        """Log nothing: a killed agent breaks its connections."""
 
 
 def _handler(collector: FakeCollector) -> type[BaseHTTPRequestHandler]:
@@ -170,7 +172,7 @@ def _handler(collector: FakeCollector) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Tests read reports, not access logs."""
+            """Log nothing: tests read reports, not access logs."""
 
     return Handler
 

@@ -1,4 +1,4 @@
-"""The operator's client of a made-up API server."""
+"""The operator's client, connected to a fake API server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from muster.clients.kubernetes.client import Client
 
 @asynccontextmanager
 async def api_client(app: web.Application, folder: Path) -> AsyncIterator[Client]:
-    """A client of `app`, for as long as that is served; its kubeconfig is written to `folder`."""
+    """A client of `app` while the app is served; its kubeconfig is in `folder`."""
     http = TestServer(app)
     await http.start_server()
     config = {

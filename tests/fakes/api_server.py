@@ -1,4 +1,4 @@
-"""An API server for one job's resource: versions, preconditions, merge patches, and mishaps on demand."""
+"""A fake API server for one job's resource: versions, preconditions, merge patches, and errors on demand."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from fakes.api_client import api_client
 from muster.clients.kubernetes.client import Client
 
 Mishap = Callable[["ApiServer"], web.Response | None]
-"""Called instead of doing what was asked; an answer is sent, None breaks the connection."""
+"""Called instead of the normal handling; its answer is sent, and None breaks the connection."""
 
 
 @dataclass
 class ApiServer:
-    """`resource` is what is stored (None: nothing), `patches` and `created` are what was asked for.
+    """`resource` is the stored object (None: no object), `patches` and `created` are the received requests.
 
-    Fields of the status that are `unknown` to its CRD are not stored.
+    Fields of the status that are `unknown` to the CRD are not stored.
     """
 
     resource: dict[str, Any] | None
@@ -39,13 +39,13 @@ class ApiServer:
         return status
 
     def change(self, **metadata: object) -> None:
-        """Another client writes."""
+        """Change the resource as another client."""
         assert self.resource is not None
         current = self.resource["metadata"]
         self.resource["metadata"] = {**current, "resourceVersion": str(int(current["resourceVersion"]) + 1), **metadata}
 
     def merge_status(self, patch: dict[str, Any]) -> web.Response:
-        """What the API server does with a merge patch of the status."""
+        """Apply a merge patch to the status, as the API server does."""
         if self.resource is None:
             return failure(404, "NotFound", "there is none")
         current = self.resource["metadata"]
@@ -78,7 +78,7 @@ class ApiServer:
         return web.json_response(self.resource)
 
     async def until_created(self, number: int) -> None:
-        """Wait until so many objects were created."""
+        """Wait until this many objects were created."""
         async with asyncio.timeout(5), self.came:
             await self.came.wait_for(lambda: len(self.created) >= number)
 
@@ -92,19 +92,19 @@ class ApiServer:
 
 
 def lost_answer(server: ApiServer) -> None:
-    """The last patch is executed, and its response is lost."""
+    """Apply the last patch, and lose its response."""
     server.merge_status(server.patches[-1])
 
 
 def failure(code: int, reason: str, message: str, **headers: str) -> web.Response:
-    """A metav1.Status that tells of a failure."""
+    """A metav1.Status with a failure."""
     body = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}
     return web.json_response(body, status=code, headers=headers)
 
 
 @asynccontextmanager
 async def served(server: ApiServer, folder: Path) -> AsyncIterator[Client]:
-    """A client of the server, for as long as that runs."""
+    """A client of the server while the server runs."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.handle)
     async with api_client(app, folder) as client:
@@ -112,7 +112,7 @@ async def served(server: ApiServer, folder: Path) -> AsyncIterator[Client]:
 
 
 def merged(target: Any, patch: Any) -> Any:
-    """What a JSON merge patch makes of an object: RFC 7396, section 2, word for word."""
+    """Apply a JSON merge patch to an object, by RFC 7396, section 2."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}

@@ -1,4 +1,4 @@
-"""A proxy that passes on what an HTTP server answers, and cuts some answers off in their middle."""
+"""A proxy in front of an HTTP server that breaks some answers off in the middle."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fakes.http_site import http_site
 
 
 class BreakingProxy:
-    """`cuts` large answers more are cut off."""
+    """It breaks off the next `cuts` large answers."""
 
     def __init__(self) -> None:
         self.url = ""

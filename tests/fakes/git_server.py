@@ -24,14 +24,14 @@ _AUTHOR = {
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """What git prints, without the user's configuration."""
+    """Run git without the user's configuration; return its output."""
     environment = {**os.environ, **_AUTHOR}
     done = subprocess.run(("git", *arguments), cwd=folder, env=environment, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
 
 def new_repository(folder: Path) -> Path:
-    """An empty repository that hands out any commit it has, as the large hosts do."""
+    """An empty repository that serves any of its commits, as the large hosts do."""
     folder.mkdir(parents=True)
     git(folder, "init", "--quiet")
     git(folder, "config", "uploadpack.allowReachableSHA1InWant", "true")
@@ -39,7 +39,7 @@ def new_repository(folder: Path) -> Path:
 
 
 def commit(folder: Path, files: dict[str, str]) -> str:
-    """Write the files and commit all; the commit's hash."""
+    """Write the files and commit all; return the commit's hash."""
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
@@ -49,9 +49,10 @@ def commit(folder: Path, files: dict[str, str]) -> str:
 
 
 class GitServer:
-    """`url` is the server's root; `asked` are the paths that were asked for, `shown` the credentials that came along.
+    """`url` is the server's root, `asked` the requested paths, `shown` the received credentials.
 
-    `password` is what it demands, "user:token"; None: nothing. `says` is how it refuses, with what it was shown for {}.
+    `password` is the required "user:token" (None: no password). `says` is the text of a refusal, with the received
+    credentials for {}.
     """
 
     def __init__(self) -> None:
@@ -111,7 +112,7 @@ def git_server(root: Path, at: At = HERE) -> Iterator[GitServer]:
 
 @contextmanager
 def pack_server(pack: bytes) -> Iterator[str]:
-    """The URL of a repository that answers each request for a commit with this pack, whatever is in it."""
+    """The URL of a repository that answers each request for a commit with this pack, whatever it contains."""
     service = "application/x-git-upload-pack"
 
     class Handler(BaseHTTPRequestHandler):
@@ -138,7 +139,7 @@ def pack_server(pack: bytes) -> Iterator[str]:
 
 
 def packets(*lines: bytes) -> bytes:
-    """What git says over a line; b"": that a part of it is over."""
+    """The packets of git's pkt-line protocol; b"" marks the end of a section."""
     return b"".join(b"%04x%s" % (len(line) + 4, line) if line else b"0000" for line in lines)
 
 
@@ -161,6 +162,6 @@ def _backend(root: Path, request: BaseHTTPRequestHandler, body: bytes) -> bytes:
         "HTTP_CONTENT_ENCODING": request.headers.get("Content-Encoding") or "",
         "GIT_PROTOCOL": request.headers.get("Git-Protocol") or "",
     }
-    # its exit code only repeats what it answers
+    # its exit code only repeats the answer
     done = subprocess.run(("git", "http-backend"), env=environment, input=body, check=False, capture_output=True)
     return done.stdout

@@ -1,4 +1,4 @@
-"""Made-up AWS credentials, instead of those in the environment and the home folder."""
+"""Fake AWS credentials, instead of those in the environment and the home folder."""
 
 import pytest
 
@@ -14,7 +14,7 @@ _ABSENT = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_DEFAULT_REGION", "AWS_REGION
 
 
 def with_made_up_credentials(patch: pytest.MonkeyPatch) -> None:
-    """This process' environment with these credentials and no others."""
+    """This process' environment with only these credentials."""
     for name, value in MADE_UP.items():
         patch.setenv(name, value)
     for name in _ABSENT:

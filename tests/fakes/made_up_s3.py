@@ -1,6 +1,6 @@
-"""An S3 whose objects are generated on reading: small ones by the thousand, and one of gigabytes.
+"""A fake S3 that generates its objects when they are read: thousands of small ones, and one of gigabytes.
 
-moto keeps what it has in memory, and can't put an upload of 2 GB together.
+moto stores objects in memory, and can't assemble an upload of 2 GB.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from fakes.http_site import http_site
 
 _PAGE = 1000
 _BLOCK = b"".join(hashlib.sha256(bytes([number % 256, number // 256])).digest() for number in range(2**15))
-"""1 MiB that doesn't repeat itself."""
+"""1 MiB of bytes that don't repeat."""
 
 
 class MadeUpS3:
-    """`small` objects train/<n>, each of which holds its number, and train/weights of `large` bytes.
+    """`small` objects train/<n>, which contain their number, and train/weights with `large` bytes.
 
-    `read_bytes` are the objects that were read, in their order, and how much of each.
+    `read_bytes` has the objects that were read, in their order, with the number of bytes.
     """
 
     def __init__(self, small: int, large: int) -> None:
@@ -44,14 +44,14 @@ class MadeUpS3:
             yield piece
 
     def digest(self) -> bytes:
-        """The SHA-256 of the large one."""
+        """The SHA-256 of the large object."""
         result = hashlib.sha256()
         for piece in self.read("train/weights", 0, self.large):
             result.update(piece)
         return result.digest()
 
     def page(self, after: str) -> str:
-        """A page of the listing, as ListObjectsV2 answers."""
+        """A page of the list, as ListObjectsV2 returns it."""
         keys = [key for key in self.keys if key > after][: _PAGE + 1]
         shown, more = keys[:_PAGE], len(keys) > _PAGE
         entries = "".join(
@@ -68,7 +68,7 @@ def _etag(key: str) -> str:
 
 @contextmanager
 def made_up_s3(small: int, large: int) -> Iterator[MadeUpS3]:
-    """Serve it on a port of this machine, as any bucket."""
+    """Serve it on a port of this machine, for any bucket name."""
     site = MadeUpS3(small, large)
 
     class Handler(BaseHTTPRequestHandler):
@@ -91,7 +91,7 @@ def made_up_s3(small: int, large: int) -> Iterator[MadeUpS3]:
                 for piece in site.read(key, start, end):
                     self.wfile.write(piece)
             except OSError:
-                self.close_connection = True  # who asked was killed
+                self.close_connection = True  # the client was killed
 
         def _answer(self, status: int, size: int, etag: str) -> None:
             self.send_response(status)
@@ -107,7 +107,7 @@ def made_up_s3(small: int, large: int) -> Iterator[MadeUpS3]:
             try:
                 super().handle()
             except OSError:
-                return  # as above
+                return  # the client was killed
 
     with http_site(Handler) as site.url:
         yield site

@@ -1,4 +1,4 @@
-"""A small agent for tests of the rank's side: a real socket, real pipes, everything that was heard kept in order."""
+"""A small agent for tests of the rank's side: a real socket and real pipes; it stores all messages in order."""
 
 import contextlib
 import os
@@ -20,18 +20,18 @@ from muster_worker.rank_group import link, progress
 ENOUGH_SECONDS = 60.0
 
 
-# A rank may run any Python that its image has, from 3.8 on.
+# A rank may run any Python of its image, from 3.8 on.
 _HERE = [python for _, python in agent_pythons()]
 PYTHONS = [
     sys.executable,
     *(pytest.param(one, marks=pytest.mark.long) for one in (_HERE[0], _HERE[-1]) if one != sys.executable),
 ]
-"""Ours; and in `make test-long` the oldest and the newest that are here."""
+"""The tests' Python; in `make test-long` also the oldest and the newest on this machine."""
 
 
 @dataclass
 class Heard:
-    """One connection: its messages, and what the rank wrote."""
+    """One connection: its messages, and the rank's output."""
 
     receiver: link.Receiver
     messages: list[link.Message] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Heard:
 
 
 class Agent:
-    """Listens in `folder`. `heard` has a connection for every hello, in the order of their coming."""
+    """Listens in `folder`. `heard` has a connection for every Hello, in the order of arrival."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -84,7 +84,7 @@ class Agent:
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
 
     def environment(self, **more: str) -> dict[str, str]:
-        """What an agent gives a rank; as a user has it otherwise, without this test run's own variables."""
+        """The environment that an agent gives a rank, without this test run's own variables."""
         base = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")}
         return {
             **base,
@@ -96,7 +96,7 @@ class Agent:
         }
 
     def rank(self, *command: str, python: str = sys.executable, **more: str) -> Heard:
-        """Run a wrapped command as rank 3, local rank 1, until it is over."""
+        """Run a wrapped command as rank 3, local rank 1, to its end."""
         before = len(self.heard)
         self.start(*command, python=python, leads_group=True, **more)
         return self.until(lambda: len(self.heard) > before and self.heard[-1].over)
@@ -129,7 +129,7 @@ class Agent:
         return process
 
     def until(self, condition: Callable[[], bool]) -> Heard:
-        """Listen until `condition`; the latest connection."""
+        """Wait for `condition`; return the latest connection."""
         deadline = time.monotonic() + ENOUGH_SECONDS
         while not condition():
             left = deadline - time.monotonic()
@@ -139,8 +139,8 @@ class Agent:
         return self.heard[-1]
 
     def until_says(self, text: str) -> Heard:
-        """Listen until the latest rank has started and written `text` on standard output."""
-        # a rank can write before its wrapper has reported its start
+        """Wait until the latest rank has started and printed `text` on standard output."""
+        # a rank can write before its wrapper has reported the start
         return self.until(
             lambda: len(self.heard) > 0 and text in self.heard[-1].text and len(self.heard[-1].messages) > 1
         )
@@ -148,7 +148,7 @@ class Agent:
     def close(self) -> None:
         for process in self.processes:
             if process.poll() is None:
-                # With all that it started: a loader's workers notice its end only when they next look.
+                # Kill its child processes, too: a data loader's workers notice its end only at their next check.
                 with contextlib.suppress(ProcessLookupError):
                     leads = os.getpgid(process.pid) == process.pid
                     (os.killpg if leads else os.kill)(process.pid, 9)

@@ -1,4 +1,4 @@
-"""An S3 on this machine: moto's, and what breaks connections to it."""
+"""An S3 on this machine: moto's, and a proxy that breaks connections to it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def s3_server() -> Iterator[str]:
 
 
 def client(url: str) -> S3Client:
-    """Credentials with all permissions there."""
+    """A client with all permissions."""
     return boto3.client(
         "s3",
         endpoint_url=url,
@@ -46,7 +46,9 @@ def client(url: str) -> S3Client:
 
 @contextmanager
 def default_s3(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Client]:
-    """A client of the S3, to which AWS' default chain leads meanwhile, with one empty bucket, `data`."""
+    """A client of the S3, to which AWS' default credential chain points inside the block, with one empty bucket,
+    `data`.
+    """
     for name, value in {**ENVIRONMENT, "AWS_ENDPOINT_URL_S3": url}.items():
         monkeypatch.setenv(name, value)
     result = client(url)
@@ -57,7 +59,7 @@ def default_s3(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Client]:
 
 
 def empty(client: S3Client, bucket: str) -> None:
-    """Remove a bucket and all that is in it."""
+    """Remove a bucket with its content."""
     for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
         for entry in page.get("Contents", ()):
             client.delete_object(Bucket=bucket, Key=entry["Key"])

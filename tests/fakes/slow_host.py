@@ -1,4 +1,4 @@
-"""A host that takes connections, says how it begins, and goes on byte by byte or without an end."""
+"""A host that accepts connections, sends a beginning, and continues byte by byte or without an end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DRIP_SECONDS = 0.02
 
 
 class SlowHost:
-    """`left` is set once a client has closed a connection to it; `sent` counts the bytes that went out."""
+    """`left` is set once a client has closed a connection; `sent` counts the bytes."""
 
     def __init__(self, port: int) -> None:
         self.netloc = f"127.0.0.1:{port}"
@@ -22,7 +22,7 @@ class SlowHost:
 
 @contextmanager
 def slow_host(first: bytes, then: bytes) -> Iterator[SlowHost]:
-    """Say `first` to everybody, and `then` again and again: a single byte slowly, more as fast as it goes."""
+    """Send `first` to every client, then `then` repeatedly: a single byte slowly, more at full speed."""
     stop = Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         host = SlowHost(listener.getsockname()[1])

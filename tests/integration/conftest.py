@@ -1,4 +1,4 @@
-"""What tests that run side by side have one of."""
+"""Resources that tests in parallel share."""
 
 import fcntl
 import os
@@ -6,15 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from muster_dev.places import ROOT
+from muster_dev.paths import ROOT
 from support.own_network import may_have_own_network, own_network
 
 
 @pytest.fixture
 def own_meeting_port() -> Iterator[None]:
-    """The port where the ranks of SageMaker jobs meet: a network has it once. Root gives the test a network of its own.
+    """The port where the ranks of SageMaker jobs meet, of which a network has only one. As root the test gets its own
+    network.
 
-    Others take turns at the machine's.
+    Others use the machine's port in turn.
     """
     if may_have_own_network():
         with own_network():

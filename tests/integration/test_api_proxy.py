@@ -1,4 +1,4 @@
-"""The proxy that tests put before the API server leaves no connection to it open."""
+"""The tests' proxy for the API server leaves no connection to it open."""
 
 import asyncio
 import base64
@@ -25,7 +25,7 @@ CHUNK = b"%x\r\n%s\r\n" % (len(EVENT), EVENT)
 
 @dataclass
 class BusyServer:
-    """An API server that begins one watch, goes on with it once, and then neither says nor hears anything."""
+    """An API server that starts one watch, continues it once, and then neither sends nor reads anything."""
 
     kubeconfig: Path
     go_on: threading.Event = field(default_factory=threading.Event)
@@ -59,7 +59,7 @@ def busy_server(folder: Path) -> Iterator[BusyServer]:
 
 
 def config(server: str, authority: Authority) -> str:
-    """With a client's certificate, as an administrator has."""
+    """With a client's certificate, like an administrator's."""
 
     def encoded(data: bytes) -> str:
         return base64.b64encode(data).decode()
@@ -77,7 +77,7 @@ async def watch_and_leave(folder: Path, server: BusyServer) -> None:
         assert (await anext(changes)).type == "BOOKMARK"
         await changes.aclose()
         await client.close()
-        # What comes next finds no watcher, and the proxy leaves the watch.
+        # The next data finds no watcher, and the proxy closes the watch.
         handlers = asyncio.all_tasks() - {asyncio.current_task()}
         server.go_on.set()
         await asyncio.wait(handlers)

@@ -1,7 +1,7 @@
-"""Estimators as users write them, in many combinations: what the SageMaker SDK and muster are both asked.
+"""Estimators as users write them, in many combinations, for comparisons of muster with the SageMaker SDK.
 
-Each is made from a seed, so that a case keeps its name: sensible ones most of the time, with a version, an instance
-type, a distribution or a setting that doesn't fit every now and then.
+Each comes from a seed, so that a case keeps its name. Most are valid; some have a version, an instance type, a
+distribution or a setting that doesn't fit.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ Kwargs = dict[str, JSON]
 
 @dataclass(frozen=True)
 class Case:
-    """An estimator of the SDK, by its class's name and arguments, and what `fit` reads."""
+    """An estimator of the SDK, by its class's name and arguments, and the inputs of `fit`."""
 
     name: str
     region: str
@@ -174,7 +174,7 @@ OPTIONS: tuple[Kwargs, ...] = (
             "__type__": "DebuggerHookConfig",
             "s3_output_path": "s3://my-bucket/tensors",
             "hook_parameters": {"save_interval": "100"},
-            # One: the SDK sends several in no certain order.
+            # One: the SDK sends several in an unspecified order.
             "collection_configs": [
                 {"__type__": "CollectionConfig", "name": "losses", "parameters": {"save_interval": "10"}}
             ],
@@ -285,7 +285,7 @@ FILE_SYSTEMS: JSON = {
 
 def cases(seed: int, count: int) -> list[Case]:
     """`count` cases, the same for the same seed."""
-    return [_case(Random(f"{seed} {number}"), number) for number in range(count)]  # noqa: S311 - nothing secret
+    return [_case(Random(f"{seed} {number}"), number) for number in range(count)]  # noqa: S311 - no secret
 
 
 def _case(random: Random, number: int) -> Case:
@@ -298,7 +298,7 @@ def _case(random: Random, number: int) -> Case:
     for option in random.sample(OPTIONS, random.choice((0, 0, 1, 2, 4))):
         kwargs.update(option)
     if "instance_groups" in kwargs:
-        # The SDK falls over these two together: it asks for more than one instance, of which there is no count.
+        # The SDK fails with these two together: it requires more than one instance, but the count is missing.
         kwargs.pop("checkpoint_local_path", None)
     region = random.choice(REGIONS)
     if random.random() < 0.1:
@@ -356,5 +356,5 @@ def _distribution(random: Random, estimator: str, kwargs: Kwargs) -> Kwargs:
 
 
 def _early(random: Random, items: Sequence[Item]) -> Item:
-    """One of them, the first ones more often: they fit the most."""
+    """Choose one of them, the first ones with a higher probability, because they fit most."""
     return items[min(random.randrange(len(items)), random.randrange(len(items)))]

@@ -1,4 +1,4 @@
-"""Estimators with which each way of distributing ranks goes: of some of these pairs chance makes none."""
+"""Valid estimators for each distribution: chance produces none for some of these pairs."""
 
 from muster.api.document import JSON
 from sagemaker_sdk.estimator_cases import (
@@ -19,7 +19,7 @@ UNKNOWN: tuple[Kwargs, ...] = (
     {"smdistributed": {"dataparallel": {"enable": True}}},
     {"mpi": {"enabled": True, "process_per_host": 2}},
 )
-"""Words that the SDK doesn't know and ignores."""
+"""Words that the SDK ignores."""
 
 ON_TRAINIUM: tuple[Kwargs, ...] = (
     {"torch_distributed": ON},

@@ -1,6 +1,6 @@
-"""Write which image the SageMaker SDK takes, a JSON list a line: run by itself, with the SDK and without muster.
+"""Print the SageMaker SDK's images, one JSON list per line. It runs as a program, with the SDK and without muster.
 
-Each line is the fields of muster's `Wanted`, and the SDK's answer: an image, or null where it refuses.
+Each line has the fields of muster's `Wanted`, and the SDK's answer: an image, or null if the SDK refuses.
 """
 
 import itertools
@@ -24,7 +24,7 @@ LIBRARIES: dict[str, Any] = {
     "ModelParallelV2": {"torch_distributed": {"enabled": True}, "smdistributed": {"modelparallel": {"enabled": True}}},
 }
 
-# It reads the same files anew for each question.
+# The SDK reads the same files again for each image.
 image_uris.config_for_framework = lru_cache(image_uris.config_for_framework)
 utils._botocore_resolver = lru_cache(utils._botocore_resolver)
 
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def questions() -> Iterator[dict[str, str]]:
-    """In all regions one instance type of each kind; in one region all families, Pythons and libraries."""
+    """All regions with one instance type of each kind; one region with all families, Pythons and libraries."""
     regions = sorted(set(everywhere("registries")))
     pythons = ["", *sorted(set(itertools.chain.from_iterable(everywhere("py_versions"))))]
     for asked, own in versions():
@@ -51,7 +51,7 @@ def questions() -> Iterator[dict[str, str]]:
 
 
 def versions() -> Iterator[tuple[dict[str, str], list[str]]]:
-    """Each version that the SDK knows, by its short name, too, and the Pythons that it has."""
+    """Each version of the SDK, also in its short form, with its Pythons."""
     for framework, name in [(framework, name) for framework, names in TABLES.items() for name in names]:
         for version, images in named(training(name)["versions"], training(name)["version_aliases"]):
             yield {"framework": framework, "version": version}, pythons_of(images)
@@ -59,7 +59,7 @@ def versions() -> Iterator[tuple[dict[str, str], list[str]]]:
     for transformers, bases in named(table["versions"], table["version_aliases"]):
         own = {name: images for name, images in bases.items() if name != "version_aliases"}
         for base, images in named(own, bases["version_aliases"]):
-            # The estimator refuses a short version beside a full one.
+            # The estimator refuses a short version together with a full one.
             if base.count(".") == transformers.count("."):
                 name = "pytorch" if base.startswith("pytorch") else "tensorflow"
                 beneath = {"version": transformers, name: base.removeprefix(name)}
@@ -82,7 +82,7 @@ def training(name: str) -> dict[str, Any]:
 
 
 def everywhere(key: str) -> Iterator[Any]:
-    """What the tables have under a key, however deep: the items of objects, and whole lists."""
+    """All values under a key in nested tables: the items of objects, and whole lists."""
     rest = [training(name) for name in ("pytorch", "pytorch-neuron", "pytorch-smp", "tensorflow", "huggingface")]
     while rest:
         for name, value in rest.pop().items():
@@ -101,7 +101,9 @@ def one_of_each_family() -> list[str]:
 
 
 def gets_that_far(asked: dict[str, str]) -> bool:
-    """Whether the estimators ask: they refuse SageMaker's libraries on Trainium, and this one but for PyTorch."""
+    """Whether the estimators get to the image: they refuse SageMaker's libraries on Trainium, and this one except for
+    PyTorch.
+    """
     library = asked["library"]
     of_another = library == "ModelParallelV2" and asked["framework"] == "TensorFlow"
     return library == "None" or not ("trn" in asked["instance_type"] or of_another)

@@ -1,4 +1,4 @@
-"""Cases as the launch script that a user would have written for them."""
+"""Writes cases as a user's launch script."""
 
 from collections.abc import Sequence
 

@@ -1,8 +1,8 @@
-"""Write which CreateTrainingJob the SageMaker SDK sends for estimators: run by itself, without muster and network.
+"""Print the CreateTrainingJob requests of the SageMaker SDK. It runs as a program, without muster and network.
 
-The question is a JSON object: account, role, the names of scripts, and cases, each with its name, region, estimator's
-class, kwargs and the inputs of `fit`; objects of the SDK's classes are written with their `__type__`. The answer is one
-JSON object a line: the case's name, and the request as botocore would send it, or why the SDK refuses.
+The input is a JSON object: account, role, the names of scripts, and cases, each with its name, region, estimator's
+class, kwargs and the inputs of `fit`; objects of the SDK's classes have a `__type__`. The output is one JSON object per
+line: the case's name, and the request as botocore would send it, or the reason why the SDK refuses.
 """
 
 import json
@@ -49,14 +49,14 @@ TYPES: dict[str, Any] = {
 
 
 class Wire:
-    """What goes out, instead of the network: it is kept, and answered as AWS does when all is well."""
+    """Replaces the network: it stores each request, and answers as AWS does on success."""
 
     def __init__(self, account: str) -> None:
         self.account = account
         self.requests: list[dict[str, Any]] = []
 
     def send(self, model: Any, params: dict[str, Any], **_: object) -> tuple[AWSResponse, dict[str, Any]]:
-        """For botocore's event `before-call`: who returns something there has answered."""
+        """A handler of botocore's event `before-call`: a returned value becomes the answer."""
         if model.name == "CreateTrainingJob":
             self.requests.append(json.loads(params["body"]))
         return AWSResponse("", 200, HTTPHeaders(), None), {
@@ -65,7 +65,7 @@ class Wire:
         }
 
     def answer(self, action: str) -> dict[str, Any]:
-        """The SDK asks who it is, and which buckets there are."""
+        """The SDK requests its identity and its buckets."""
         if action == "GetCallerIdentity":
             return {"Account": self.account}
         return {"Buckets": []} if action == "ListBuckets" else {}
@@ -73,9 +73,9 @@ class Wire:
 
 def main() -> None:
     logging.disable()
-    # The SDK tells AWS of each call; opting out of that in its configuration makes each take a second.
+    # The SDK reports each call to AWS; opting out in its configuration makes each call take a second.
     telemetry_logging._send_telemetry_request = lambda *_, **__: None
-    # It reads the same files anew for each job.
+    # The SDK reads the same files again for each job.
     utils._botocore_resolver = lru_cache(utils._botocore_resolver)
     image_uris.config_for_framework = lru_cache(image_uris.config_for_framework)
     with patch("socket.getaddrinfo", refused), patch("socket.socket.connect", refused):
@@ -108,7 +108,7 @@ def refused(*_: object) -> None:
 
 
 def asked(case: dict[str, Any], fixed: dict[str, Any], wire: Wire) -> dict[str, Any]:
-    """The request for a case, or the SDK's own words on why there is none."""
+    """The request for a case, or the SDK's message if there is none."""
     wire.requests.clear()
     groups: dict[str, Any] = {}
     try:

@@ -1,4 +1,4 @@
-"""Write which arguments the SageMaker SDK's classes take, in their order: run by itself, without muster."""
+"""Print the arguments of the SageMaker SDK's classes, in their order. It runs as a program, without muster."""
 
 import inspect
 import json
@@ -23,7 +23,7 @@ KINDS: tuple[Any, ...] = (
 
 
 def named(function: Any) -> list[str]:
-    """The names of a function's arguments but for the first one, *args and **kwargs."""
+    """The names of a function's arguments, without the first one, *args and **kwargs."""
     parameters = inspect.signature(function).parameters.values()
     return [parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD][1:]
 

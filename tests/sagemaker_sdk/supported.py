@@ -1,4 +1,4 @@
-"""Write what the SageMaker SDK's lists say it supports, as one JSON object: run by itself, without muster."""
+"""Print the SageMaker SDK's lists of supported values, as one JSON object. It runs as a program, without muster."""
 
 import json
 import sys

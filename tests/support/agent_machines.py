@@ -1,4 +1,4 @@
-"""Two machines without a way between them, each with an agent, for tests of networks."""
+"""Two machines without a route between them, each with an agent, for tests of networks."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,13 +12,13 @@ from support.network_nodes import NetworkNode, need_namespaces
 
 @dataclass
 class Machines:
-    """The machines, and the job's world. All reach the collector over their eth0; nothing else leads anywhere."""
+    """The machines, and the job's world. All reach the collector over eth0, and nothing else."""
 
     world: AgentWorld
     nodes: tuple[NetworkNode, NetworkNode]
 
     def connect(self) -> Self:
-        """A fabric between them, and two more cables."""
+        """Connect the machines by a fabric and two more cables."""
         first, second = self.nodes
         first.connect(second, "fabric0", ("10.79.0.11/16", "10.79.0.12/16"))
         first.connect(second, "fabric10", ("10.80.0.11/16", "10.80.0.12/16"), ("fd80::11/64", "fd80::12/64"))
@@ -26,13 +26,13 @@ class Machines:
         return self
 
     def sent(self, name: str) -> list[int]:
-        """The bytes that each has sent over an interface."""
+        """The bytes that each machine has sent over an interface."""
         return [node.sent_bytes(name) for node in self.nodes]
 
 
 @contextmanager
 def machines_for(folder: Path) -> Iterator[Machines]:
-    """A skip, with the reason, where namespaces can't be made."""
+    """Create the machines; skip the test, with the reason, if the machine allows no namespaces."""
     need_namespaces()
     with ExitStack() as stack:
         nodes = (stack.enter_context(NetworkNode(0)), stack.enter_context(NetworkNode(1)))

@@ -15,7 +15,7 @@ from fakes.agent_collector import FakeCollector
 from muster.backends.local.hosts import hosts_file
 from muster.collector.trust.rank_group_credentials import SEED_BYTES, derive
 from muster.core.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
-from muster.core.meeting import meet
+from muster.core.peers import select_peers
 from muster.render.agent_archive import agent_archive
 from muster_worker.contract import schema, wire
 from muster_worker.contract.schema import (
@@ -37,9 +37,10 @@ PATIENCE = 60.0
 
 
 class AgentWorld:
-    """One job. Folders are below `folder`, but for the run folders: a unix socket's path is short.
+    """One job. All folders except the run folders are below `folder`: the path of a Unix socket must be short.
 
-    `address` is where the collector listens; `within` holds, by node, the words that run a command somewhere else.
+    `address` is the collector's address. `within` has, by node, a command prefix that runs a command in the node's
+    environment.
     """
 
     def __init__(self, folder: Path, address: str = "127.0.0.1") -> None:
@@ -80,7 +81,7 @@ class AgentWorld:
         interface: str = "Auto",
         network_check: bool = False,
     ) -> Plan:
-        """The job that `start` starts agents for."""
+        """Return the plan of the job whose agents `start` starts."""
         self.plan = Plan(
             version=schema.VERSION,
             namespace="default",
@@ -103,7 +104,7 @@ class AgentWorld:
         return self.plan
 
     def script(self, text: str, name: str = "train.py") -> str:
-        """Write a script; its path."""
+        """Write a script; return its path."""
         path = self.folder / name
         path.write_text(text)
         return str(path)
@@ -160,13 +161,13 @@ class AgentWorld:
         return self.agents[node]
 
     def write_plan(self, node: int, plan: Plan) -> None:
-        """Put a plan where the node's agent reads it."""
+        """Write a plan to the path from which the node's agent reads it."""
         path = self.short / str(node) / "plan.json"
         path.with_suffix(".new").write_bytes(wire.encode(plan))
         path.with_suffix(".new").replace(path)
 
     def launch(self, attempt: int = 1, environment: Mapping[str, str] | None = None) -> None:
-        """Start all agents and, once all are ready, their ranks. Those of an MPI job are nodes of their own name."""
+        """Start all agents and, when all are ready, their ranks. Nodes of an MPI job have their own host names."""
         assert self.plan is not None
         hosts = self._hosts() if self.plan.launcher == Launcher.MPI else None
         for node in range(self.plan.nodes):
@@ -176,36 +177,36 @@ class AgentWorld:
         self.send(CommandKind.START, attempt)
 
     def send(self, kind: str, attempt: int = 1, grace: float = 0.0, leader_term: int = 1) -> None:
-        """Give all agents a command."""
+        """Send a command to all agents."""
         assert self.plan is not None
         peers: tuple[Peer, ...] = ()
         if kind == CommandKind.START:
             reports = [self.wait(node, lambda report: report.port is not None) for node in range(self.plan.nodes)]
-            peers = meet(facts_of(reports))
+            peers = select_peers(facts_of(reports))
         is_called = kind == CommandKind.START and self.plan.launcher == Launcher.MPI
         credentials = derive(self.seed, JOB, attempt) if is_called else None
         for node in range(self.plan.nodes):
             self.collector.command(node, Command(leader_term, JOB, attempt, kind, peers, grace, credentials))
 
     def wait(self, node: int, condition: Callable[[Report], bool], patience: float = PATIENCE) -> Report:
-        """The first report of a node, from the newest one so far on, for which `condition` holds."""
+        """Return the first report of a node that meets `condition`, starting with the newest one so far."""
         return self.collector.wait(node, condition, patience, lambda: self.log(node))
 
     def wait_said(self, node: int, text: str, times: int) -> None:
-        """Wait until a node's ranks have written something so many times."""
+        """Wait until a node's ranks have printed a text this many times."""
         self.wait(node, lambda _: self.log(node).count(text) >= times)
 
     def wait_ended(self, node: int = 0, patience: float = PATIENCE) -> Report:
-        """The report that nothing of the attempt is left on a node."""
+        """Wait for the report that no process of the attempt exists on a node."""
         return self.wait(node, lambda report: report.phase == AgentPhase.ENDED, patience)
 
     def leave(self, node: int = 0) -> int:
-        """Tell all agents to leave; one's exit code."""
+        """Send Exit to all agents; return the exit code of one."""
         self.send(CommandKind.EXIT, 99)
         return self.agents[node].wait(timeout=PATIENCE)
 
     def log(self, node: int = 0) -> str:
-        """What an agent wrote so far."""
+        """Return the agent's log so far."""
         return self.log_path(node).read_text()
 
     def _hosts(self) -> Path:
@@ -225,11 +226,11 @@ class AgentWorld:
 
 
 def facts_of(reports: Sequence[Report]) -> tuple[NodeFacts, ...]:
-    """What the operator knows of nodes that said this."""
+    """Return the operator's facts about nodes with these reports."""
     process = ProcessFacts(ProcessState.RUNNING)
     return tuple(NodeFacts(one.node, f"digits-{one.node}", process, AgentFacts(one, 0.0)) for one in reports)
 
 
 def terminate(agent: subprocess.Popen[bytes]) -> None:
-    """What Kubernetes does to a pod."""
+    """Terminate the agent as Kubernetes terminates a pod."""
     agent.send_signal(signal.SIGTERM)

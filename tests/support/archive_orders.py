@@ -1,14 +1,14 @@
-"""Orders of an archive, as the operator gives them."""
+"""Orders of an archive, as the operator sends them."""
 
 from __future__ import annotations
 
 from muster.render.storage.git_place import GitPlace
 from muster.storage.archive.confinement import Limits
-from muster.storage.archive.order import ArchiveOrder
+from muster.storage.archive.messages import ArchiveRequest
 
 LIMITS = Limits(memory_bytes=128 * 2**20, address_bytes=2**30, cpu_seconds=60, file_bytes=600 * 2**20, seconds=120.0)
 
 
-def order(url: str, name: str = "1" * 40, limits: Limits = LIMITS) -> ArchiveOrder:
-    """An order of one commit, read without a token."""
-    return ArchiveOrder(GitPlace(url, name, ""), limits, fetch_seconds=60.0)
+def order(url: str, name: str = "1" * 40, limits: Limits = LIMITS) -> ArchiveRequest:
+    """Order one commit, without a token."""
+    return ArchiveRequest(GitPlace(url, name, ""), limits, fetch_seconds=60.0)

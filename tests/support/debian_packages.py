@@ -1,4 +1,4 @@
-"""Debian's packages, unpacked into a folder. Nothing is installed on the machine."""
+"""Unpacks Debian packages into a folder, without installing them on the machine."""
 
 import hashlib
 import shutil
@@ -9,12 +9,12 @@ from pathlib import Path
 
 
 def can_unpack() -> bool:
-    """Whether this machine fetches and unpacks Debian's packages."""
+    """Whether this machine can download and unpack Debian packages."""
     return shutil.which("apt-get") is not None and shutil.which("dpkg") is not None
 
 
 def digest(packages: Sequence[str]) -> str:
-    """Changes with the packages and with the machine's release."""
+    """A hash of the packages and of the machine's release."""
     release = Path("/etc/os-release")
     return hashlib.sha256(repr(packages).encode() + (release.read_bytes() if release.exists() else b"")).hexdigest()[
         :12
@@ -22,9 +22,9 @@ def digest(packages: Sequence[str]) -> str:
 
 
 def unpack(packages: Sequence[str], folder: Path) -> None:
-    """Fetch the packages and unpack them into `folder`. Raises CalledProcessError with what apt or dpkg wrote."""
+    """Download the packages and unpack them into `folder`. Raises CalledProcessError with the output of apt or dpkg."""
     with tempfile.TemporaryDirectory(dir=folder.parent) as archives:
-        # As root, apt would fetch as a user of its own, who may not write here.
+        # As root, apt would download as its own user, which may not write to this folder.
         _run(["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", *packages], archives)
         for archive in sorted(Path(archives).glob("*.deb")):
             _run(["dpkg", "-x", str(archive), str(folder)], archives)

@@ -1,4 +1,4 @@
-"""Runs the scripts of training/examples as their users do."""
+"""Runs the scripts of training/examples as users do."""
 
 import os
 import subprocess
@@ -11,25 +11,25 @@ EXAMPLES = ROOT / "training" / "examples"
 BIN = Path(sys.executable).parent
 
 RUN_SECONDS = 240
-"""A machine that is busy with other tests needs many times what an idle one does."""
+"""On a machine that is busy with other tests a run takes many times as long as on an idle one."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A command's end."""
+    """The result of a command."""
 
     exit_code: int
     output: str  # standard output
     messages: str  # standard error
 
     def losses(self) -> list[float]:
-        """The losses that were printed, in their order."""
+        """The losses in the output, in their order."""
         words = self.output.split()
         return [float(word.removeprefix("loss=")) for word in words if word.startswith("loss=")]
 
 
 def clean_environment() -> dict[str, str]:
-    """This process' environment without anything that a script could take for its rank or its data."""
+    """This process' environment without variables that a script could use as its rank or data."""
     foreign = ("SM_", "PET_", "MUSTER_", "RANK", "LOCAL_", "WORLD_SIZE", "MASTER_", "GLOO_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     # Tests share the machine's cores, and these models are too small for threads.

@@ -1,4 +1,6 @@
-"""The agent's half of a launcher that muster doesn't have: one rank a node, started by a shell that greets it."""
+"""The agent's class of a launcher that muster doesn't have: one rank per node, started by a shell that prints a
+greeting.
+"""
 
 from typing import ClassVar, Dict, Mapping, Sequence, Tuple
 

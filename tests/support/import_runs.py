@@ -1,4 +1,4 @@
-"""`muster import` of scripts that tests write, in folders of their own."""
+"""Runs `muster import` on scripts that tests write, each in its own folder."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,12 +23,12 @@ def pytorch(**more):
                  py_version="py310", instance_type="ml.p4d.24xlarge", instance_count=2)
     return PyTorch(**{**given, **more})
 """
-"""What the scripts of these tests begin with: an estimator that is right."""
+"""The beginning of the tests' scripts: a valid estimator."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was printed, and the exit code."""
+    """The output and the exit code."""
 
     code: int
     out: str
@@ -36,7 +36,7 @@ class Outcome:
 
     @property
     def jobs(self) -> list[dict[str, JSON]]:
-        """The jobs that were printed."""
+        """The printed jobs."""
         values = [document.value for document in load(self.out, "imported.yaml")]
         return [value for value in values if isinstance(value, dict)]
 
@@ -50,7 +50,7 @@ class Outcome:
 
     @property
     def block(self) -> dict[str, JSON]:
-        """Its spec.sagemaker."""
+        """The job's spec.sagemaker."""
         block = self.spec["sagemaker"]
         assert isinstance(block, dict)
         return block
@@ -65,11 +65,11 @@ class Desk:
         (folder / "train.py").write_text("print('trained')\n", encoding="utf-8")
 
     def run(self, script: str, **options: Any) -> Outcome:
-        """Import the script, which begins with `ESTIMATOR`. The options are those of `ImportOptions`."""
+        """Import the script after the text of `ESTIMATOR`. The options are those of `ImportOptions`."""
         return self.run_file(ESTIMATOR + dedent(script), **options)
 
     def run_file(self, text: str, name: str = "launch.py", **options: Any) -> Outcome:
-        """Import a script as it is."""
+        """Import a script without `ESTIMATOR`."""
         (self.folder / name).write_text(text, encoding="utf-8")
         self._captured.readouterr()
         code = import_script(replace(OPTIONS, script=name, **options))

@@ -1,4 +1,4 @@
-"""How long an event loop computes in one round, while others wait for it."""
+"""Measures how long an event loop computes in one iteration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Rounds:
-    """`longest` and `total` are seconds of the thread's processor time, without other threads'."""
+    """`longest` and `total` are seconds of the thread's own processor time."""
 
     longest: float = 0.0
     total: float = 0.0
@@ -20,7 +20,7 @@ class Rounds:
 
 @asynccontextmanager
 async def measured_rounds() -> AsyncIterator[Rounds]:
-    """Measure all rounds that the running loop makes meanwhile, without what Python's garbage collector takes."""
+    """Measure all iterations of the running loop inside the block, without the time of Python's garbage collector."""
     rounds = Rounds()
 
     async def watch() -> None:

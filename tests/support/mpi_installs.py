@@ -1,6 +1,7 @@
 """The MPI implementations that tests run: wheels from the lock, and Open MPI 4 from Debian, each in its own folder.
 
-They are fetched when the first test needs them and kept in ~/.cache/muster. Nothing is installed on the machine.
+They are downloaded for the first test that needs them and stored in ~/.cache/muster. Nothing is installed on the
+machine.
 """
 
 import os
@@ -10,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from muster_dev.kept_folder import installed as kept_install
-from muster_dev.kept_folder import kept
+from muster_dev.cache import fill_folder, install_folder
 from support import debian_packages
 
-# openmpi-bin and, of what it depends on, all that a machine without MPI may lack
+# openmpi-bin, and those of its dependencies that a machine without MPI may lack
 DEBIAN = (
     *("openmpi-bin", "openmpi-common", "libopenmpi3", "libpmix2", "libhwloc15", "libevent-2.1-7"),
     *("libevent-core-2.1-7", "libevent-pthreads-2.1-7", "libmunge2", "libnl-3-200", "libnl-route-3-200"),
@@ -23,14 +23,14 @@ DEBIAN = (
 
 @dataclass(frozen=True)
 class Install:
-    """An MPI, by the variables that let its programs be found and run, and its ranks' mpi4py with them."""
+    """An MPI: the variables with which its programs and its ranks' mpi4py run."""
 
     name: str
     folder: Path
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def added_to(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """An environment in which `mpirun` is this one's."""
+        """Return an environment in which `mpirun` is this one."""
         added = {**environment, **self.environment}
         added["PATH"] = f"{self.folder / 'bin'}:{environment.get('PATH', os.defpath)}"
         added["MPI4PY"] = str(wheel("mpi4py"))
@@ -38,7 +38,7 @@ class Install:
 
 
 def install(name: str) -> Install:
-    """One of `NAMES`, fetched if need be."""
+    """Install one of `NAMES`; download it if necessary."""
     return _MAKERS[name]()
 
 
@@ -58,7 +58,7 @@ def intel() -> Install:
 
 
 def open_mpi_4() -> Install:
-    """Debian's own, moved: its parts get their new paths."""
+    """Move Debian's own Open MPI: its files get the new paths."""
     root = debian()
     libraries = next((root / "usr" / "lib").glob("*-linux-gnu"))
     system = root / "lib" / libraries.name
@@ -68,7 +68,7 @@ def open_mpi_4() -> Install:
         "OPAL_PKGLIBDIR": str(libraries / "openmpi" / "lib" / "openmpi3"),
         "PMIX_INSTALL_PREFIX": str(libraries / "pmix2"),
         "LD_LIBRARY_PATH": f"{libraries}:{libraries / 'openmpi' / 'lib'}:{system}",
-        # optional parts miss libraries that are left out here, and say so
+        # optional components miss libraries that are not installed here, and print a warning
         "OMPI_MCA_mca_base_component_show_load_errors": "0",
         "PMIX_MCA_mca_base_component_show_load_errors": "0",
         "PMIX_MCA_pcompress_base_silence_warning": "1",
@@ -86,7 +86,7 @@ NAMES = tuple(_MAKERS)
 
 
 def installed(name: str) -> Install:
-    """One of `NAMES` for a test, which is skipped, with the reason, where it can't be had."""
+    """Return one of `NAMES` for a test; skip the test, with the reason, if it can't be installed."""
     why = missing(name)
     if why is not None:
         pytest.skip(why)
@@ -94,23 +94,23 @@ def installed(name: str) -> Install:
 
 
 def missing(name: str) -> str | None:
-    """Why an implementation can't be had here; None when it can."""
+    """The reason why an implementation can't be installed here, or None."""
     if name == "openmpi4" and not debian_packages.can_unpack():
         return "Open MPI 4 comes as Debian's package: this machine has no apt-get"
     return None
 
 
 def wheel(name: str) -> Path:
-    """The folder into which requirements/<name>.txt is installed."""
-    return kept_install(f"mpi-{name}", f"{name}.txt")
+    """Return the folder into which requirements/<name>.txt is installed."""
+    return install_folder(f"mpi-{name}", f"{name}.txt")
 
 
 def debian() -> Path:
-    """The folder into which Debian's packages are unpacked."""
-    return kept(f"mpi-debian-{debian_packages.digest(DEBIAN)}", _unpack)
+    """Return the folder into which Debian's packages are unpacked."""
+    return fill_folder(f"mpi-debian-{debian_packages.digest(DEBIAN)}", _unpack)
 
 
 def _unpack(folder: Path) -> None:
     debian_packages.unpack(DEBIAN, folder)
-    # Debian's alternatives system, which names the program, runs on installing only
+    # Debian's alternatives system creates the program's name only during an installation
     (folder / "usr" / "bin" / "mpirun").symlink_to("orterun")

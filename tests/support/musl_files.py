@@ -1,6 +1,7 @@
-"""What an image on musl has, as Alpine's have: musl and a shell from Debian, a program for musl from the lock.
+"""The files of a musl image such as Alpine: musl and a shell from Debian, a musl program from the lock.
 
-Fetched when the first test needs it and kept in ~/.cache/muster. Nothing is installed on the machine.
+They are downloaded for the first test that needs them and stored in ~/.cache/muster. Nothing is installed on the
+machine.
 """
 
 import hashlib
@@ -14,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from muster_dev import fetch_uv
-from muster_dev.kept_folder import kept
-from muster_dev.places import REQUIREMENTS
+from muster_dev.cache import fill_folder
+from muster_dev.paths import REQUIREMENTS
 from support import debian_packages
 
 COMMAND = ("ninja", "-f", "/etc/waits.ninja")
-"""A program of that image: linked with musl, it waits for the shell's command."""
+"""A musl program of that image, which waits for the shell's command."""
 
 _DEBIAN = ("musl", "busybox-static")
 _LOCKED = REQUIREMENTS / "ninja.txt"
@@ -27,11 +28,11 @@ _WAITS = "builddir = /tmp\nrule wait\n  command = sleep 600\nbuild never: wait\n
 
 
 def musl_files() -> Path:
-    """The image's root; the test is skipped, with the reason, where it can't be had."""
+    """Return the image's root; skip the test, with the reason, if the files are not available."""
     if not debian_packages.can_unpack():
         pytest.skip("musl comes as Debian's package: this machine has no apt-get")
     parts = (_LOCKED.read_text(), _DEBIAN, _WAITS, Path("/etc/os-release").read_text())
-    return kept(f"musl-{hashlib.sha256(repr(parts).encode()).hexdigest()[:12]}", _make)
+    return fill_folder(f"musl-{hashlib.sha256(repr(parts).encode()).hexdigest()[:12]}", _make)
 
 
 def _make(root: Path) -> None:
@@ -44,7 +45,7 @@ def _make(root: Path) -> None:
 def _fill(root: Path, debian: Path, ninja: Path) -> None:
     for name in ("bin", "etc", "lib", "tmp"):
         (root / name).mkdir(parents=True)
-    # under the names that Alpine gives them
+    # under the names that Alpine uses
     [loader] = (debian / "lib").glob("ld-musl-*.so.1")
     shutil.copy(loader, root / "lib" / loader.name)
     (root / "lib" / loader.name.replace("ld-musl-", "libc.musl-")).symlink_to(loader.name)

@@ -1,4 +1,4 @@
-"""Nodes with networks of their own: a process each in a network namespace; its links are removed with it."""
+"""Nodes with separate networks: each is a process in a network namespace; its links are removed with the process."""
 
 import itertools
 import os
@@ -13,7 +13,7 @@ _LINKS = itertools.count()
 
 
 def need_namespaces() -> None:
-    """Skip the test where namespaces can't be made; on CI that is a failure."""
+    """Skip the test if the machine allows no namespaces; on CI that is a failure."""
     if os.geteuid() == 0 and shutil.which("ip") and shutil.which("nsenter"):
         return
     reason = "network namespaces need root and iproute2"
@@ -23,10 +23,10 @@ def need_namespaces() -> None:
 
 
 class NetworkNode:
-    """A network namespace. `eth0` leads to this machine's `gateway` and nowhere else, until more is said."""
+    """A network namespace. At first it has only `eth0`, which connects it to this machine's `gateway`."""
 
     def __init__(self, number: int) -> None:
-        # 198.18.0.0/15 is for tests of networks (RFC 2544); every process that tests has a part of it
+        # 198.18.0.0/15 is reserved for network tests (RFC 2544); each test process uses a part of it
         base = f"198.{18 + os.getpid() % 2}.{os.getpid() // 2 % 256}"
         self.gateway, self.address = f"{base}.{4 * number + 1}", f"{base}.{4 * number + 2}"
         self._process = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec sleep infinity"], stdout=-1)
@@ -52,8 +52,8 @@ class NetworkNode:
 
     @property
     def within(self) -> tuple[str, ...]:
-        """The words that run a command in this node's network."""
-        # /sys shows the interfaces of the namespace that it was mounted in
+        """The command prefix that runs a command in this node's network."""
+        # /sys shows the interfaces of the namespace in which it was mounted
         network = f"--net=/proc/{self.process}/ns/net"
         return ("nsenter", network, "unshare", "--mount", "sh", "-c", 'mount -t sysfs sysfs /sys && exec "$@"', "sh")
 
@@ -62,15 +62,15 @@ class NetworkNode:
         _ip(*commands, within=("nsenter", f"--net=/proc/{self.process}/ns/net"))
 
     def connect(self, other: "NetworkNode", name: str, *addresses: tuple[str, str]) -> None:
-        """A cable to another node: an interface `name` on both, with an address of each pair."""
+        """Connect another node by a cable: an interface `name` on both, with an address of each pair."""
         _ip(f"link add {name} netns {self.process} type veth peer name {name} netns {other.process}")
         for end, index in ((self, 0), (other, 1)):
-            # without waiting for others to object to an IPv6 address
+            # without duplicate address detection for IPv6
             added = (f"addr add {pair[index]} dev {name} {'nodad' if ':' in pair[index] else ''}" for pair in addresses)
             end.ip(f"link set {name} up", *added)
 
     def sent_bytes(self, name: str) -> int:
-        """What the interface's counter says."""
+        """The value of the interface's counter."""
         path = f"/sys/class/net/{name}/statistics/tx_bytes"
         return int(subprocess.run([*self.within, "cat", path], check=True, capture_output=True, text=True).stdout)
 

@@ -1,4 +1,4 @@
-"""Small builders of plans and places for tests of the agent's pure parts."""
+"""Builders of small plans and places for tests of the agent's pure parts."""
 
 from collections.abc import Mapping
 

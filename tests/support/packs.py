@@ -1,4 +1,4 @@
-"""Packs of git's, put together entry by entry: also those that no git would make."""
+"""Builds git packs entry by entry, also invalid ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def varint(number: int) -> bytes:
 
 
 def entry(kind: int, content: bytes, base: bytes = b"", says: int | None = None) -> bytes:
-    """An entry of a pack; `says` is the size that it gives, if not the true one."""
+    """An entry of a pack; `says` is the size in its header, if it isn't the true one."""
     size = len(content) if says is None else says
     more = 0x80 if size > 15 else 0
     rest = varint(size >> 4) if more else b""
@@ -26,25 +26,25 @@ def entry(kind: int, content: bytes, base: bytes = b"", says: int | None = None)
 
 
 def pack(*entries: bytes, count: int | None = None) -> bytes:
-    """All of them; `count` is how many it says that there are, if not the true number."""
+    """A pack; `count` is the number of entries in its header, if it isn't the true one."""
     head = b"PACK" + (2).to_bytes(4, "big") + (len(entries) if count is None else count).to_bytes(4, "big")
     body = head + b"".join(entries)
     return body + hashlib.sha1(body, usedforsecurity=False).digest()
 
 
 def name(kind: int, content: bytes) -> str:
-    """An object's, 40 hex digits."""
+    """The name of an object, 40 hex digits."""
     whole = b"%s %d\0" % (_KINDS[kind], len(content)) + content
     return hashlib.sha1(whole, usedforsecurity=False).hexdigest()
 
 
 def copy(offset: int, size: int) -> bytes:
-    """A delta's command to copy."""
+    """A delta's copy instruction."""
     return bytes([0xFF]) + offset.to_bytes(4, "little") + size.to_bytes(3, "little")
 
 
 def delta(base: int, result: int, *commands: bytes) -> bytes:
-    """A delta, by the sizes of what it is of and what it makes."""
+    """A delta, with the sizes of its base and its result."""
     return varint(base) + varint(result) + b"".join(commands)
 
 

@@ -1,4 +1,4 @@
-"""Two nodes' ends of the calls between agents, in one process and one loop, for tests."""
+"""Both nodes' ends of the calls between agents, in one process and one event loop, for tests."""
 
 import os
 import secrets
@@ -32,7 +32,7 @@ PATIENCE = 30.0
 
 @dataclass(frozen=True)
 class Called:
-    """A program in ssh's place that runs, and the files that its outputs go to."""
+    """A running program that replaces ssh, and the files with its output."""
 
     pid: int
     out: Path
@@ -40,7 +40,7 @@ class Called:
 
 
 class RemoteRankGroup:
-    """Node 0 and node 1 of a job, both here; what is wanted of either runs in this process' loop."""
+    """Node 0 and node 1 of a job in this process; both run in its event loop."""
 
     def __init__(self, archive: Path) -> None:
         self.selector = selectors.DefaultSelector()
@@ -51,7 +51,7 @@ class RemoteRankGroup:
         self._log_reader, self._log_writer = os.pipe()
         self._log = Log(self._log_writer)
         self._called = 0
-        self.connections: list[socket.socket] = []  # closed in the end
+        self.connections: list[socket.socket] = []  # closed at the end
         self.ends: dict[int, processes.Ended] = {}
         processes.adopt_orphans()
         self._archive = archive
@@ -90,12 +90,12 @@ class RemoteRankGroup:
         return Called(process.pid, *outputs)
 
     def ended(self, called: Called) -> int:
-        """Let the call come to its end; its exit code."""
+        """Run the call to its end; return its exit code."""
         self.turn_until(lambda: called.pid in self.ends)
         return self.ends[called.pid].exit_code
 
     def turn(self, seconds: float = 0.02) -> None:
-        """One turn of the loop."""
+        """Run one iteration of the loop."""
         for key, _ in self.selector.select(seconds):
             key.data()
         for end in processes.reap():
@@ -105,14 +105,14 @@ class RemoteRankGroup:
             calls.step()
 
     def turn_until(self, condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
-        """Turns until `condition` holds."""
+        """Run iterations until `condition` holds."""
         until = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < until, f"waited in vain; the log says: {self.log()}"
             self.turn()
 
     def log(self) -> str:
-        """What the agents have said so far."""
+        """The agents' log messages so far."""
         self._log.flush(1.0)
         os.set_blocking(self._log_reader, False)
         try:
@@ -121,13 +121,13 @@ class RemoteRankGroup:
             return ""
 
     def stranger(self, address: str = "127.0.0.1") -> socket.socket:
-        """A connection to node 1's port by who knows nothing else, from this address."""
+        """Connect to node 1's port from this address, without credentials."""
         connection = socket.create_connection(("127.0.0.1", self.peers[1].port), source_address=(address, 0))
         self.connections.append(connection)
         return connection
 
     def listen_again(self) -> None:
-        """Node 1 listens after all, on its announced port."""
+        """Listen on node 1's announced port again."""
         port = socket.socket()
         port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         port.bind(("127.0.0.1", self.peers[1].port))

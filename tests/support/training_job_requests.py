@@ -1,4 +1,4 @@
-"""Requests for training jobs, as small as SageMaker takes them."""
+"""The smallest requests for training jobs that SageMaker accepts."""
 
 
 def training_job_request(name: str, **changes: object) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Jobs of a spec as in YAML, for tests of what takes them."""
+"""Builds jobs from a spec as in YAML, for tests."""
 
 from collections.abc import Mapping
 

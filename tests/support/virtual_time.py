@@ -1,4 +1,4 @@
-"""An event loop whose clock jumps to the next timer: hours pass in seconds, and in the same way in each run."""
+"""An event loop whose clock jumps to the next timer: hours pass in seconds, identically in each run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """What would wait in a thread is done at once; its caller hears of it `delay()` seconds later."""
+    """Work for a thread is done at once; its caller gets the result `delay()` seconds later."""
 
     def __init__(self, delay: Callable[[], float]) -> None:
         self._now = 0.0
@@ -26,7 +26,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def run_in_executor(self, executor: object, func: Callable[..., Any], *args: object) -> asyncio.Future[Any]:  # noqa: ARG002
         future = self.create_future()
-        # Half the time is the way there.
+        # Half of the time is for the request.
         there = self._delay() / 2
 
         def work() -> None:
@@ -65,6 +65,6 @@ class _Jumping(selectors.DefaultSelector):
 
 
 def run(main: Coroutine[Any, Any, Result], delay: Callable[[], float] = lambda: 0.0) -> Result:
-    """What `main` returns, in virtual time that begins at 0."""
+    """Return the result of `main`, run in virtual time that starts at 0."""
     with asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(delay)) as runner:
         return runner.run(main)

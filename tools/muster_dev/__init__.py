@@ -1,1 +1,1 @@
-"""What the Makefile's targets do: `python -m muster_dev setup | lock | check`, with tools/ on the module path."""
+"""The code of the Makefile's targets: `python -m muster_dev setup | lock | check`, with tools/ on the module path."""

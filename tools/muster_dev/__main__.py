@@ -1,6 +1,6 @@
-"""The commands behind `make setup`, `make lock` and `make check`.
+"""The commands of `make setup`, `make lock` and `make check`.
 
-Runs on any Python 3 far enough to say that it's too old: what needs 3.11 is imported after that.
+This module loads in any Python 3, to report that the Python is too old. It imports modules for 3.11 after that check.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ NEWER = ("python3.11", "python3.12", "python3.13", "python3.14")
 
 
 def main() -> int:
-    """Run the command that `sys.argv` names; the exit code."""
-    if sys.version_info < (3, 11):  # noqa: UP036 - this is where an older Python is told so
+    """Run the command that `sys.argv` names; return the exit code."""
+    if sys.version_info < (3, 11):  # noqa: UP036 - report an older Python
         print(too_old(), file=sys.stderr)
         return 2
     from muster_dev import check, generated, image_facts, lock, setup  # noqa: PLC0415 - an older Python can't read them
@@ -33,7 +33,7 @@ def main() -> int:
 
 
 def too_old() -> str:
-    """What is wrong with this Python, and which one on this machine to name instead."""
+    """The error for an old Python, with a newer one on this machine if there is one."""
     path = [name for name in NEWER if shutil.which(name)]
     remedy = f"name a newer one: make PYTHON={path[0]} ..." if path else "install one: apt-get install python3.11"
     version = ".".join(str(part) for part in sys.version_info[:3])

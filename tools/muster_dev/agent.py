@@ -1,4 +1,4 @@
-"""What the agent may be made of: it runs in the user's image, so the standard library, from Python 3.8 on."""
+"""Checks that the agent's code fits the user's image: Python 3.8 or later, standard library only."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from muster_dev.places import ROOT
+from muster_dev.paths import ROOT
 from muster_dev.pythons import OLDEST, agent_pythons
 
 FOLDER = "training/muster_worker"
 OWN = "muster_worker"
-CHAINED = "sitecustomize"  # the user's own, which the hook must not replace
+CHAINED = "sitecustomize"  # the user's own module, which the hook also imports
 VERMIN = ("-q", "-t=3.8-", "--no-tips", "--violations", FOLDER)
 
 TRIAL = """
@@ -36,24 +36,24 @@ for name, kind in vars(schema).items():
 
 
 def sources() -> Iterator[Path]:
-    """The agent's modules."""
+    """The files of the agent."""
     yield from sorted((ROOT / FOLDER).rglob("*.py"))
 
 
 def foreign_imports() -> Sequence[str]:
-    """Imports of anything that is neither the standard library nor the agent itself."""
-    current = sys.stdlib_module_names | {OWN, CHAINED}
+    """Imports of anything but the standard library and the agent itself."""
+    allowed = sys.stdlib_module_names | {OWN, CHAINED}
     return [
         f"{file.relative_to(ROOT)} imports {name}"
         for file in sources()
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         for name in imported(node)
-        if name.partition(".")[0] not in current
+        if name.partition(".")[0] not in allowed
     ]
 
 
 def imported(node: ast.AST) -> list[str]:
-    """The modules that a statement imports; relative ones are the agent's own."""
+    """The absolute modules that a statement imports."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -62,17 +62,17 @@ def imported(node: ast.AST) -> list[str]:
 
 
 def older_python_name() -> str:
-    """For the check's line: which Python it is, and whether it is the oldest that the agent has to run on."""
+    """The Python of this check, and whether it is the oldest supported one."""
     version, python = next(agent_pythons())
     is_oldest = version == f"{OLDEST[0]}.{OLDEST[1]}"
     return f"Python {version} ({python})" + ("" if is_oldest else "; NOT TRIED on 3.8, which is not here")
 
 
 def problems_on_older_python() -> Sequence[str]:
-    """Compile and import every module of the agent on the oldest Python that is here."""
+    """Compile and import every module of the agent with the oldest Python on this machine."""
     _, python = next(agent_pythons())
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(ROOT / FOLDER, Path(folder) / OWN, ignore=shutil.ignore_patterns("__pycache__"))
         command = [python, "-I", "-W", "error", "-c", TRIAL, folder]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, env={"PATH": os.defpath})
-    return [] if done.returncode == 0 else [(done.stdout + done.stderr).strip()]
+        completed = subprocess.run(command, check=False, capture_output=True, text=True, env={"PATH": os.defpath})
+    return [] if completed.returncode == 0 else [(completed.stdout + completed.stderr).strip()]

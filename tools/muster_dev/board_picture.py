@@ -1,7 +1,7 @@
-"""The README's picture: two moments of `make demo`, drawn by the board itself. Prints an SVG.
+"""Prints the README's picture as an SVG: the board of `make demo` at two moments.
 
-The numbers are those of a real run, in which rank 2 was killed with `kill -9`; the drawing is the board's own code, so
-that the picture changes when the board does.
+The numbers are from a real run in which rank 2 was killed with `kill -9`. The board's own code draws it, so the picture
+changes with the board.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
 from muster.api.status.status import Progress, RankDetail, RankStatus, StateRange, Status
-from muster.cli.board.board import board
+from muster.cli.board.board import draw_board
 from muster.cli.board.view import View
 from muster.core.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
 from muster_worker.contract.schema import MetricValue, RankReport, Report
@@ -49,17 +49,17 @@ SVG = """\
 </g>
 </svg>
 """
-"""rich's own frame without its fonts, which a browser would fetch from elsewhere."""
+"""rich's own frame without its fonts, which a browser would download."""
 
 
 def main() -> None:
-    """Draw both moments, one below the other."""
+    """Print both moments, one below the other."""
     console = Console(
         file=io.StringIO(), record=True, width=WIDTH, height=HEIGHT, force_terminal=True, legacy_windows=False
     )
-    console.print(board(_running(), WIDTH, HEIGHT))
+    console.print(draw_board(_running(), WIDTH, HEIGHT))
     console.print(Text("\n$ kill -9 24976\n", style="dim"))
-    console.print(board(_killed(), WIDTH, HEIGHT))
+    console.print(draw_board(_killed(), WIDTH, HEIGHT))
     sys.stdout.write(console.export_svg(title="make demo", theme=SVG_EXPORT_THEME, code_format=SVG, unique_id="board"))
 
 

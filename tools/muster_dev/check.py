@@ -1,4 +1,4 @@
-"""`make check`: everything that a machine can say about the code, all of it, with one line for what is fine."""
+"""`make check`: all static checks of the code, with one line for each that passes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from muster_dev import agent, generated, lock, package, purity, tree
-from muster_dev.places import BIN, ROOT
+from muster_dev.paths import BIN, ROOT
 
 
 @dataclass(frozen=True)
 class Check:
-    """`run` returns what is wrong, for people; nothing when all is well."""
+    """A check: `run` returns the problems it detects."""
 
     name: str
     run: Callable[[], Sequence[str]]
@@ -23,7 +23,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Result:
-    """What a check found, and how long it took in seconds."""
+    """The problems of a check, and its duration in seconds."""
 
     name: str
     problems: Sequence[str]
@@ -31,22 +31,22 @@ class Result:
 
 
 def tool(*command: str) -> Callable[[], Sequence[str]]:
-    """A check by a program of .venv: what it prints is what is wrong when its exit code isn't 0."""
+    """A check with a program of .venv: its output is the problem if it fails."""
 
     def run() -> Sequence[str]:
-        done = subprocess.run(
+        completed = subprocess.run(
             [str(BIN / command[0]), *command[1:]], check=False, capture_output=True, text=True, cwd=ROOT
         )
-        return [] if done.returncode == 0 else [(done.stdout + done.stderr).strip()]
+        return [] if completed.returncode == 0 else [(completed.stdout + completed.stderr).strip()]
 
     return run
 
 
 STAND_IN = ("-q", "-t=3.9-", "--no-tips", "--violations", "operator/muster/importers/sagemaker/standin")
-"""Launch scripts run in the Python of their users: the SageMaker SDKs take 3.9."""
+"""This code runs in the users' launch scripts: the SageMaker SDKs support Python 3.9."""
 
 CHECKS = (
-    # The slowest first: the others run beside it.
+    # Start the slowest check first; the others run in parallel.
     Check("types are strict (mypy)", tool("mypy", "--no-error-summary")),
     Check(
         "format (ruff; `make format` puts it right)", tool("ruff", "format", "--check", "--output-format=concise", ".")
@@ -67,15 +67,15 @@ CHECKS = (
 
 
 def main(_: Sequence[str]) -> int:
-    """Run all checks, say what each found; the exit code."""
+    """Run all checks and print the results; return the exit code."""
     return 1 if any(result.problems for result in run_all()) else 0
 
 
 def run_all() -> Sequence[Result]:
-    """Run all checks, and say what each found."""
-    # PYTHONPATH is how this package was found; the tools shall not see it.
+    """Run all checks and print the results."""
+    # PYTHONPATH is only for this package, not for the tools.
     os.environ.pop("PYTHONPATH", None)
-    begun = time.monotonic()
+    started = time.monotonic()
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         results = list(pool.map(examine, CHECKS))
     for result in results:
@@ -84,12 +84,12 @@ def run_all() -> Sequence[Result]:
             print("    " + problem.replace("\n", "\n    "))
     failed = sum(1 for result in results if result.problems)
     verdict = f"{failed} of {len(results)} failed" if failed else f"all {len(results)} are fine"
-    print(f"check: {verdict}, in {time.monotonic() - begun:.0f} s", flush=True)
+    print(f"check: {verdict}, in {time.monotonic() - started:.0f} s", flush=True)
     return results
 
 
 def examine(check: Check) -> Result:
     """Run one check."""
-    begun = time.monotonic()
+    started = time.monotonic()
     problems = check.run()
-    return Result(check.name, problems, time.monotonic() - begun)
+    return Result(check.name, problems, time.monotonic() - started)

@@ -1,4 +1,4 @@
-"""Get uv, the installer: a pinned version, checked by hash, kept outside the checkout."""
+"""Downloads a pinned version of uv, the installer, verifies its hash, and stores it outside the checkout."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
-from muster_dev.places import REQUIREMENTS, cache
-from muster_dev.say import GiveUp, say
+from muster_dev.paths import REQUIREMENTS, cache
+from muster_dev.say import SetupError, say
 
 PIN = REQUIREMENTS / "uv.txt"
 
@@ -23,28 +23,35 @@ FROM_PIP = {
     "trusted-host": "UV_INSECURE_HOST",
     "cert": "SSL_CERT_FILE",
 }
-"""pip's settings and uv's names for them: a machine set up for pip (a mirror, a proxy's certificate) just works."""
+"""pip's settings and uv's names for them: uv then uses the mirrors and certificates that are configured for pip."""
 
 
 def uv() -> Path:
-    """The path of the pinned uv, fetched with pip when it isn't there yet. Raises `GiveUp` without a pip."""
+    """The path of the pinned uv; pip downloads it if necessary. Raises `SetupError` without pip."""
     version = pinned_version()
     folder = cache() / f"uv-{version}"
     program = folder / "bin" / "uv"
     if program.is_file():
         return program
     say(f"fetching uv {version}, the installer (17 MB), to {folder}")
-    # Another make may do the same: each fills a folder of its own, and renaming is all or nothing.
+    # Other processes may do the same: each fills its own folder, and renaming is atomic.
     with tempfile.TemporaryDirectory(dir=cache()) as scratch:
         fetched = Path(scratch) / "uv"
-        command = [*a_pip(Path(scratch)), "install", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes"]
-        done = subprocess.run(
+        command = [
+            *pip_command(Path(scratch)),
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--require-hashes",
+        ]
+        completed = subprocess.run(
             [*command, "--target", str(fetched), "-r", str(PIN)],
             check=False,
             env={**os.environ, "PIP_ROOT_USER_ACTION": "ignore", "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
         )
-        if done.returncode != 0:
-            raise GiveUp("pip could not fetch uv (see above): is the package index reachable from here?")
+        if completed.returncode != 0:
+            raise SetupError("pip could not fetch uv (see above): is the package index reachable from here?")
         if not program.is_file():
             shutil.rmtree(folder, ignore_errors=True)
             fetched.rename(folder)
@@ -55,35 +62,35 @@ def pinned_version() -> str:
     """The version in requirements/uv.txt."""
     match = re.search(r"^uv==(\S+)", PIN.read_text(encoding="utf-8"), re.MULTILINE)
     if match is None:
-        raise GiveUp(f"{PIN} names no version of uv: run `make lock`")
+        raise SetupError(f"{PIN} names no version of uv: run `make lock`")
     return match.group(1)
 
 
-def a_pip(scratch: Path) -> list[str]:
-    """The command of a pip: this Python's own, or one in a throw-away environment under `scratch` (ensurepip)."""
-    if works([sys.executable, "-m", "pip", "--version"]):
+def pip_command(scratch: Path) -> list[str]:
+    """The command of a pip: this Python's own, or one in a temporary environment under `scratch` (ensurepip)."""
+    if succeeds([sys.executable, "-m", "pip", "--version"]):
         return [sys.executable, "-m", "pip"]
     place = scratch / "pip"
-    if works([sys.executable, "-m", "venv", str(place)]):
+    if succeeds([sys.executable, "-m", "venv", str(place)]):
         return [str(place / "bin" / "python"), "-m", "pip"]
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    raise GiveUp(
+    raise SetupError(
         f"{sys.executable} has neither pip nor ensurepip. Install one (Debian: apt-get install python{version}-venv), "
         "or name a Python that has it: make PYTHON=..."
     )
 
 
-def works(command: list[str]) -> bool:
-    """Whether a command ends well; its output is not shown."""
+def succeeds(command: list[str]) -> bool:
+    """Whether a command succeeds; its output is discarded."""
     return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
 
 @lru_cache(maxsize=1)
 def environment() -> dict[str, str]:
-    """The environment for uv: its cache outside the tree, pip's settings where it has none of its own."""
+    """The environment for uv: a cache outside the tree, and pip's settings unless uv has its own."""
     settings = {
         **pip_settings(),
-        # Mirrors may be behind the main index; hashes keep any of them honest.
+        # Mirrors may be older than the main index; hashes protect against wrong files.
         "UV_INDEX_STRATEGY": "unsafe-best-match",
         "UV_HTTP_TIMEOUT": "300",
         **os.environ,
@@ -91,7 +98,7 @@ def environment() -> dict[str, str]:
         "UV_NO_CONFIG": "1",
         "UV_PYTHON_DOWNLOADS": "never",
     }
-    # Where files can't be linked they are copied; uv would warn about each.
+    # Copy files if links are impossible; otherwise uv warns about each.
     if cache().stat().st_dev != REQUIREMENTS.stat().st_dev:
         settings["UV_LINK_MODE"] = "copy"
     return settings
@@ -103,7 +110,7 @@ def pip_settings() -> dict[str, str]:
         [sys.executable, "-m", "pip", "config", "list"], check=False, capture_output=True, text=True
     ).stdout
     result = {}
-    # pip lists the variables first; they go before what files say.
+    # pip lists variables first; they have priority over configuration files.
     for name, value in reversed(re.findall(r"^[\w:]+\.([\w-]+)='(.*)'$", listed, re.MULTILINE)):
         if name in FROM_PIP:
             result[FROM_PIP[name]] = " ".join(value.replace("\\n", " ").split())

@@ -1,4 +1,4 @@
-"""Files that are made from code and checked in: who makes them, and whether they are what would be made now."""
+"""Generates the checked-in files that are made from code, and checks whether they are current."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ import json
 import subprocess
 from collections.abc import Iterator, Sequence
 
-from muster_dev.places import BIN, PYTHON, ROOT
+from muster_dev.paths import BIN, PYTHON, ROOT
 
 EXAMPLES = (
     *("data_parallel", "digits", "sagemaker_hosts", "two_dimensional"),
     *("mpi_c", "mpi_gradients", "mpi_messages", "nccl_tests"),
     *("sagemaker_estimator", "sagemaker_model_parallel", "sagemaker_mpi", "sagemaker_smddp", "sagemaker_torchrun"),
 )
-"""The folders of training/examples whose rendered jobs are kept, byte for byte."""
+"""Folders of training/examples whose rendered jobs are checked in."""
 
 POOLS = ("cpu", "g5", "p3dn", "p4d", "p5", "p5en", "trn1", "trn2")
-"""The same for jobs of tests/unit/pools: one for each kind of machine."""
+"""Jobs of tests/unit/pools whose rendered form is checked in: one for each kind of machine."""
 
-_RENDER = str(ROOT / "tools" / "muster_dev" / "golden_render.py")
 _REFERENCE = str(ROOT / "tools" / "muster_dev" / "field_reference.py")
 
 CRD = "crds/muster.dev_distributedtrainingjobs.yaml"
 GENERATED = {
     CRD: (str(BIN / "muster"), "crd"),
-    # Helm installs what is in a chart, and packs no links.
+    # Helm installs the files of a chart's folder, and doesn't package links.
     f"charts/muster/{CRD}": (str(BIN / "muster"), "crd"),
     "operator/muster/api/validation/rules/pods/pod_fields.json": (
         str(PYTHON),
@@ -32,52 +31,56 @@ GENERATED = {
     ),
     **{f"docs/reference/{part}.md": (str(PYTHON), _REFERENCE, part) for part in ("spec", "status")},
     "docs/board.svg": (str(PYTHON), str(ROOT / "tools" / "muster_dev" / "board_picture.py")),
-    **{
-        f"tests/unit/golden/{name}.yaml": (str(PYTHON), _RENDER, f"training/examples/{name}/job.yaml")
-        for name in EXAMPLES
-    },
-    **{
-        f"tests/unit/golden/pools/{name}.yaml": (str(PYTHON), _RENDER, f"tests/unit/pools/{name}.yaml")
-        for name in POOLS
-    },
 }
-"""Each file and the command that prints it."""
+"""Each file with the command that prints it."""
 
+_RENDERED = {
+    **{f"training/examples/{name}/job.yaml": f"tests/unit/golden/{name}.yaml" for name in EXAMPLES},
+    **{f"tests/unit/pools/{name}.yaml": f"tests/unit/golden/pools/{name}.yaml" for name in POOLS},
+}
+"""Each job's file and the file with its objects."""
 
-SETS = ((str(PYTHON), str(ROOT / "tools" / "muster_dev" / "golden_import.py")),)
+SETS = (
+    (str(PYTHON), str(ROOT / "tools" / "muster_dev" / "golden_import.py")),
+    (
+        str(PYTHON),
+        str(ROOT / "tools" / "muster_dev" / "golden_render.py"),
+        *(f"{job}={file}" for job, file in _RENDERED.items()),
+    ),
+)
 """Commands that print several files, as one JSON object of texts by their paths."""
 
 
 def stale() -> Sequence[str]:
-    """The files that differ from what their command prints now."""
+    """The files that differ from their command's output."""
     problems = []
     for command, paths in _commands():
-        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
-        if done.returncode != 0:
-            problems.append(f"{paths}: `{' '.join(command)}` failed: {done.stderr.strip()}")
+        completed = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+        if completed.returncode != 0:
+            problems.append(f"{paths}: `{' '.join(command)}` failed: {completed.stderr.strip()}")
             continue
         problems += [
             f"{path} is not what the code makes: run `make generate`"
-            for path, text in _files(command, done.stdout)
+            for path, text in _files(command, completed.stdout)
             if not (ROOT / path).is_file() or (ROOT / path).read_text(encoding="utf-8") != text
         ]
     return problems
 
 
 def main(_: Sequence[str]) -> int:
-    """`make generate`: write them."""
+    """`make generate`: write all files."""
     for command, _paths in _commands():
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-        for path, text in _files(command, done.stdout):
+        completed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        for path, text in _files(command, completed.stdout):
             (ROOT / path).write_text(text, encoding="utf-8")
             print(f"wrote {path}")
     return 0
 
 
 def _commands() -> Iterator[tuple[Sequence[str], str]]:
-    """Each command once, and what to call the files that it prints."""
+    """Each command once, with a name for its files."""
     yield from ((command, path) for path, command in GENERATED.items() if path != f"charts/muster/{CRD}")
-    yield from ((command, command[-1]) for command in SETS)
+    yield from ((command, command[1]) for command in SETS)
 
 
 def _files(command: Sequence[str], printed: str) -> Iterator[tuple[str, str]]:

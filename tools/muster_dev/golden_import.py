@@ -1,6 +1,6 @@
-"""Print what `muster import` makes of launch scripts such as users write, for the golden requests of SageMaker's SDK.
+"""Prints what `muster import` makes of launch scripts, to compare it with the SageMaker SDK's requests.
 
-One JSON object: the jobs' files by their paths.
+The output is a JSON object: the jobs' texts by path.
 """
 
 import contextlib
@@ -66,10 +66,10 @@ TRAINERS = {
     "torchrun": "Torchrun()",
     "torchrun_smp": "Torchrun(smp=SMP(hybrid_shard_degree=2, tensor_parallel_degree=4))",
 }
-"""What makes the difference between the requests that SDK 3 sent."""
+"""The only difference between the golden requests of SDK 3."""
 
 REFUSED = "plain_spot_and_warmpool"
-"""The SDK sends it, and SageMaker refuses it: muster doesn't make a job of it."""
+"""SageMaker rejects the SDK's request for this case, so muster makes no job of it."""
 
 _INPUT_ARGUMENTS = {
     "S3Uri": "s3_data",
@@ -80,7 +80,7 @@ _INPUT_ARGUMENTS = {
 
 
 def scripts(golden: Path) -> Iterator[tuple[str, str]]:
-    """Each case that a script can ask for, and the script. `golden` is the folder of requests."""
+    """Each case with its script. `golden` is the folder of requests."""
     cases: dict[str, dict[str, JSON]] = json.loads((golden / "cases.json").read_text(encoding="utf-8"))
     for name, case in cases.items():
         yield name, case_script(name, case)
@@ -89,20 +89,20 @@ def scripts(golden: Path) -> Iterator[tuple[str, str]]:
 
 
 def case_script(name: str, case: Mapping[str, JSON]) -> str:
-    """A script that trains as one of the golden cases does. The SDK was given a folder for all but plain images."""
+    """A launch script for a golden case. All estimators but plain images have a source folder."""
     estimator, arguments = str(case["estimator"]), case["kwargs"]
     code: dict[str, JSON] = {"entry_point": "train.py", "source_dir": "src"} if estimator != "Estimator" else {}
-    every = {**code, **arguments} if isinstance(arguments, dict) else code
-    values = "".join(f"    {key}={written(value)},\n" for key, value in every.items())
+    all_arguments = {**code, **arguments} if isinstance(arguments, dict) else code
+    values = "".join(f"    {key}={to_source(value)},\n" for key, value in all_arguments.items())
     job = f"golden-{name.replace('_', '-')}"
-    inputs = written(case["inputs"])
+    inputs = to_source(case["inputs"])
     return f"{HEAD}estimator = {estimator}(\n    role=role,\n{values})\nestimator.fit({inputs}, job_name={job!r})\n"
 
 
-def written(value: JSON) -> str:
-    """A value as Python source: what was built by a class is built again."""
+def to_source(value: JSON) -> str:
+    """A value as Python source, with the constructors of the SDK's classes."""
     if isinstance(value, list):
-        return f"[{', '.join(map(written, value))}]"
+        return f"[{', '.join(map(to_source, value))}]"
     if not isinstance(value, dict):
         return repr(value)
     fields = {key: item for key, item in value.items() if key != "__type__"}
@@ -111,15 +111,15 @@ def written(value: JSON) -> str:
             return f"InstanceGroup({_arguments(fields)})"
         case "TrainingInput":
             return f"TrainingInput({_arguments(_input_arguments(fields['config']))})"
-    return f"{{{', '.join(f'{key!r}: {written(item)}' for key, item in value.items())}}}"
+    return f"{{{', '.join(f'{key!r}: {to_source(item)}' for key, item in value.items())}}}"
 
 
 def _arguments(fields: Mapping[str, JSON]) -> str:
-    return ", ".join(f"{name}={written(value)}" for name, value in fields.items())
+    return ", ".join(f"{name}={to_source(value)}" for name, value in fields.items())
 
 
 def _input_arguments(config: JSON) -> dict[str, JSON]:
-    """TrainingInput's arguments from the part of the request that it made."""
+    """TrainingInput's arguments, from the part of the request that it generates."""
     result: dict[str, JSON] = {}
     for name, value in config.items() if isinstance(config, dict) else ():
         if isinstance(value, dict):
@@ -130,26 +130,26 @@ def _input_arguments(config: JSON) -> dict[str, JSON]:
 
 
 def code_folder(folder: Path) -> None:
-    """The folder that the scripts name, with the script that the golden jobs have."""
+    """Create the source folder of the scripts, with the training script of the golden jobs."""
     (folder / "src").mkdir()
     (folder / "src" / "train.py").write_text("print('trained')\n", encoding="utf-8")
 
 
 def main() -> None:
-    """Print them."""
-    made: dict[str, str] = {}
+    """Print all jobs."""
+    texts_by_path: dict[str, str] = {}
     golden = Path(GOLDEN).absolute()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         code_folder(Path(folder))
         for name, script in scripts(golden):
             if name != REFUSED:
-                made[f"{JOBS}/{name}.yaml"] = imported(script)
-    sys.stdout.write(json.dumps(made))
+                texts_by_path[f"{JOBS}/{name}.yaml"] = import_job(script)
+    sys.stdout.write(json.dumps(texts_by_path))
 
 
-def imported(script: str) -> str:
-    """The script's job as text."""
+def import_job(script: str) -> str:
+    """The script's job as YAML."""
     Path(OPTIONS.script).write_text(script, encoding="utf-8")
     with contextlib.redirect_stdout(io.StringIO()) as text:
         if import_script(OPTIONS) != 0:

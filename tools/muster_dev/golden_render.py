@@ -1,5 +1,9 @@
-"""Print what an example's job is rendered to, as `muster render` does, without the agent's own size and hash."""
+"""Print what jobs are rendered to, as `muster render` does, without the agent's own size and hash.
 
+`golden_render.py JOB=FILE ...` prints one JSON object: the text of each job's FILE.
+"""
+
+import json
 import sys
 
 from muster.api.spec.job import Job
@@ -8,15 +12,16 @@ from muster.cli.render.render import render_text
 from muster.cli.render.training_request import request_text
 
 AWS_REGION = "us-west-2"
-"""Where a job for SageMaker is rendered for, unless it says it itself."""
+"""The region for SageMaker jobs that don't set one."""
 
 
 def rendered(job: Job) -> str:
-    """The text of `muster render`."""
+    """The output of `muster render`."""
     if job.spec.backend == "SageMaker":
         return request_text(job, AWS_REGION, None, None)
     return render_text(job, b"")
 
 
 if __name__ == "__main__":
-    sys.stdout.write(rendered(read_job(sys.argv[1])))
+    pairs = [argument.split("=") for argument in sys.argv[1:]]
+    sys.stdout.write(json.dumps({file: rendered(read_job(job)) for job, file in pairs}))

@@ -1,7 +1,7 @@
-"""`make image-facts`: what the SageMaker SDK knows of training images, as the JSON file that comes with muster.
+"""`make image-facts`: extracts the SageMaker SDK's tables of training images into muster's JSON file.
 
-Only what muster asks for is kept: training with PyTorch, TensorFlow and Hugging Face, and what evaluates rules. The SDK
-is the one that requirements/sagemaker-sdk.txt names; nothing of it runs here, its own tables are read.
+The file contains only what muster uses: training with PyTorch, TensorFlow and Hugging Face, and the images that
+evaluate rules. The SDK is the one in requirements/sagemaker-sdk.txt. This reads its tables without running it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from muster_dev import sagemaker_sdk
-from muster_dev.places import ROOT
+from muster_dev.paths import ROOT
 
 FILE = ROOT / "operator/muster/render/sagemaker/image_facts.json"
 
@@ -23,15 +23,15 @@ CATALOGUES = {
     "pytorch_model_parallel": "pytorch-smp",
     "tensorflow": "tensorflow",
 }
-"""Our names of catalogues, and the SDK's."""
+"""muster's names of catalogues, and the SDK's."""
 
 EVALUATORS = {"debugger": "debugger", "detailed_profiler": "detailed-profiler"}
-"""The same of images that evaluate the rules of SageMaker Debugger."""
+"""The same for images that evaluate the rules of SageMaker Debugger."""
 
 HUGGING_FACE_SYSTEM = {"gpu": "cu110-ubuntu18.04"}
-"""Where the SDK's table has none: image_uris.get_training_image_uri."""
+"""The value for images without one in the SDK's table: image_uris.get_training_image_uri."""
 
-DEPTH = 3  # below it a document is written on one line, which makes one line a version
+DEPTH = 3  # write deeper levels on one line: one line per version
 
 
 def main(_: Sequence[str]) -> int:
@@ -43,15 +43,15 @@ def main(_: Sequence[str]) -> int:
 
 
 def facts(sdk: Path) -> dict[str, Any]:
-    """The document, from the SDK's tables in the folder that it is installed in."""
+    """The document, from the tables of the SDK in its installation folder."""
     registries: dict[str, dict[str, list[str]]] = {}
-    result = {name: catalogue(training(sdk, theirs), registries) for name, theirs in CATALOGUES.items()}
+    result = {name: catalogue(training(sdk, sdk_name), registries) for name, sdk_name in CATALOGUES.items()}
     hugging_face = training(sdk, "huggingface")
     by_version = {
         version: catalogue({**hugging_face, **bases, "versions": with_system(bases)}, registries)
         for version, bases in hugging_face["versions"].items()
     }
-    evaluators = {name: evaluator(sdk, theirs, registries) for name, theirs in EVALUATORS.items()}
+    evaluators = {name: evaluator(sdk, sdk_name, registries) for name, sdk_name in EVALUATORS.items()}
     regions = sorted({region for accounts in registries.values() for group in accounts.values() for region in group})
     return {
         "source": sagemaker_sdk.version(),
@@ -65,21 +65,21 @@ def facts(sdk: Path) -> dict[str, Any]:
 
 
 def training(sdk: Path, name: str) -> dict[str, Any]:
-    """One of the SDK's tables."""
+    """A table of training images of the SDK."""
     text = (sdk / "sagemaker" / "image_uri_config" / f"{name}.json").read_text(encoding="utf-8")
     table: dict[str, Any] = json.loads(text)["training"]
     return table
 
 
 def evaluator(sdk: Path, name: str, registries: dict[str, dict[str, list[str]]]) -> dict[str, Any]:
-    """A table of one image that has no versions, as an `Evaluator`."""
+    """The table of an image without versions, as an `Evaluator`."""
     text = (sdk / "sagemaker" / "image_uri_config" / f"{name}.json").read_text(encoding="utf-8")
     entry = json.loads(text)["versions"]["latest"]
     return {"repository": entry["repository"], "registries": registered(entry["registries"], registries)}
 
 
 def with_system(bases: Mapping[str, Any]) -> dict[str, Any]:
-    """The versions beneath one of transformers, each with the end of its tag."""
+    """The framework versions below a version of transformers, each with the suffix of its tag."""
     return {
         base: {"container_version": HUGGING_FACE_SYSTEM, **images}
         for base, images in bases.items()
@@ -88,7 +88,7 @@ def with_system(bases: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def catalogue(table: Mapping[str, Any], registries: dict[str, dict[str, list[str]]]) -> dict[str, Any]:
-    """A table as a `Catalogue`; the registries that it names are added to `registries`."""
+    """A table as a `Catalogue`. Adds the table's registries to `registries`."""
     versions = {
         version: [build(entry, pythons, registries) for pythons, entry in entries(images)]
         for version, images in table["versions"].items()
@@ -97,7 +97,7 @@ def catalogue(table: Mapping[str, Any], registries: dict[str, dict[str, list[str
 
 
 def entries(images: Mapping[str, Any]) -> list[tuple[list[str], Mapping[str, Any]]]:
-    """A version's images by their Pythons: one entry for all of them, or one for each."""
+    """A version's images by Python version: one entry for all of them, or one for each."""
     if "repository" in images:
         return [(images["py_versions"], images)]
     return [([python], entry) for python, entry in images.items()]
@@ -105,24 +105,24 @@ def entries(images: Mapping[str, Any]) -> list[tuple[list[str], Mapping[str, Any
 
 def build(entry: Mapping[str, Any], pythons: list[str], registries: dict[str, dict[str, list[str]]]) -> dict[str, Any]:
     """An entry as a `Build`."""
-    # Trainium's images name the version of the Neuron SDK; the SDK takes the last of them as text.
+    # Trainium's images have the version of the Neuron SDK; the SDK takes the maximum of the strings.
     system = [max(entry["sdk_versions"])] if "sdk_versions" in entry else []
     system += entry.get("container_version", {}).values()
-    made = {
+    result = {
         "pythons": pythons,
         "repository": entry["repository"],
         "registries": registered(entry["registries"], registries),
     }
-    return {**made, "system": "-".join(system)} if system else made
+    return {**result, "system": "-".join(system)} if system else result
 
 
 def registered(accounts: Mapping[str, str], registries: dict[str, dict[str, list[str]]]) -> str:
-    """The name of a set of registries, which is added where it is new."""
+    """The name of a set of registries; adds a new set."""
     grouped: dict[str, list[str]] = {}
     for region, account in sorted(accounts.items()):
         grouped.setdefault(account, []).append(region)
-    for name, known in registries.items():
-        if known == grouped:
+    for name, existing in registries.items():
+        if existing == grouped:
             return name
     name = f"set{len(registries) + 1}"
     registries[name] = grouped
@@ -130,7 +130,7 @@ def registered(accounts: Mapping[str, str], registries: dict[str, dict[str, list
 
 
 def domains(sdk: Path, regions: Sequence[str]) -> dict[str, list[str]]:
-    """The regions by the DNS domain of the partition of AWS that they are in, as botocore has them."""
+    """The regions by the DNS domain of their AWS partition, from botocore."""
     partitions = json.loads((sdk / "botocore" / "data" / "endpoints.json").read_text(encoding="utf-8"))["partitions"]
     result: dict[str, list[str]] = {}
     for partition in partitions:
@@ -141,7 +141,7 @@ def domains(sdk: Path, regions: Sequence[str]) -> dict[str, list[str]]:
 
 
 def rendered(document: object, depth: int = 0) -> str:
-    """JSON that changes line by line: spread out at the top, one line for each thing below `DEPTH`."""
+    """JSON for readable diffs: one line per entry below `DEPTH`."""
     if not isinstance(document, dict) or depth == DEPTH or all(isinstance(item, str) for item in document.values()):
         return json.dumps(document) + ("" if depth else "\n")
     indent = " " * (depth + 1)

@@ -1,4 +1,4 @@
-"""Started by the agent's own Python in an init container: copies all that lies beside it into the folder named."""
+"""Runs in an init container with the agent's own Python: copies the files beside it into its argument's folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Copy. The folder is there already, and not ours: an empty volume's top belongs to root."""
+    """Copy. The folder exists and belongs to root: it is the top of an empty volume."""
     for source in Path(__file__).resolve().parent.iterdir():
         target = Path(sys.argv[1], source.name)
         if source.is_dir():

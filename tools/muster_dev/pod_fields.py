@@ -1,6 +1,6 @@
-"""Print the fields of a pod's spec, with their types, as JSON, by the official client: no cluster is asked.
+"""Prints the fields of a pod's spec with their types as JSON, from the official client, without a cluster.
 
-Types are written as `muster.api.validation.rules.pods.schema` reads them.
+The format of the types is that of `muster.api.validation.rules.pods.schema`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ QUANTITIES = {
     "ResourceRequirements": ("limits", "requests"),
     "VolumeResourceRequirements": ("limits", "requests"),
 }
-"""For the client these are text. The API server takes numbers, too."""
+"""Text in the client. The API server also accepts numbers."""
 
 UNTYPED = {("HTTPGetAction", "port"): "port", ("TCPSocketAction", "port"): "port"}
-"""For the client these are anything. The API server takes a number or a port's name."""
+"""Untyped in the client. The API server accepts a number or a port's name."""
 
 _RELEASE = re.compile(r"OpenAPI document: release-(\d+\.\d+)")
 

@@ -1,7 +1,7 @@
-"""What code of the pure folders may not do by itself: I/O, a clock, randomness, the environment.
+"""Checks that the code of pure folders uses no I/O, clock, randomness or environment.
 
-The import contract of pyproject.toml, which names these folders, follows imports from module to module, and knows
-modules only. This check knows names: `datetime.now` is a clock, `datetime.fromisoformat` is not.
+The import contract of pyproject.toml, which lists these folders, only checks which modules import each other. This
+check works on names: `datetime.now` is a clock, `datetime.fromisoformat` is not.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ast
 import tomllib
 from collections.abc import Iterator, Sequence
 
-from muster_dev.places import ROOT
+from muster_dev.paths import ROOT
 
 CONTRACT = "Pure folders do no I/O and know no clock"
 
@@ -24,11 +24,11 @@ IMPORTED = frozenset({
     *("logging", "mmap", "multiprocessing", "os", "pathlib", "platform", "random", "secrets", "select", "selectors"),
     *("shutil", "socket", "ssl", "subprocess", "tempfile", "threading", "time", "urllib.request", "uuid"),
 })  # fmt: skip
-"""Names in full, each with all that is below it. A package's own data (`importlib.resources`) counts as code."""
+"""Full names, each with everything below it. A package's own data (`importlib.resources`) counts as code."""
 
 
 def impure() -> Sequence[str]:
-    """Where a pure folder does what it may not."""
+    """The violations in pure folders."""
     problems = []
     for module in pure_folders():
         place = ROOT / "operator" / module.replace(".", "/")
@@ -43,34 +43,36 @@ def impure() -> Sequence[str]:
 
 
 def pure_folders() -> Sequence[str]:
-    """The packages that the import contract calls pure."""
+    """The packages in the import contract of pure folders."""
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     contracts = tools["importlinter"]["contracts"]
     return [module for contract in contracts if contract["name"] == CONTRACT for module in contract["source_modules"]]
 
 
 def impurities(text: str) -> Sequence[tuple[int, str]]:
-    """Lines of a module, and what they use that is impure."""
+    """The lines of a module with impure names."""
     tree = ast.parse(text)
     imported: dict[str, str] = {}
-    found: set[tuple[int, str]] = set()
+    problems_by_line: set[tuple[int, str]] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            for name, full, known in _imports(node):
-                imported[name] = known
-                found |= {(node.lineno, impure_name) for impure_name in _impure(full)}
-    for used in ast.walk(tree):
-        if isinstance(used, ast.Attribute | ast.Name):
-            first, dot, rest = _dotted(used).partition(".")
+            for name, full, full_name in _imports(node):
+                imported[name] = full_name
+                problems_by_line |= {(node.lineno, impure_name) for impure_name in _impure(full)}
+    for reference in ast.walk(tree):
+        if isinstance(reference, ast.Attribute | ast.Name):
+            first, dot, rest = _dotted(reference).partition(".")
             if first in imported:
-                found |= {(used.lineno, impure_name) for impure_name in _impure(imported[first] + dot + rest)}
+                problems_by_line |= {
+                    (reference.lineno, impure_name) for impure_name in _impure(imported[first] + dot + rest)
+                }
             elif not rest and first in BUILT_IN:
-                found.add((used.lineno, first))
-    return sorted(found)
+                problems_by_line.add((reference.lineno, first))
+    return sorted(problems_by_line)
 
 
 def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, str]]:
-    """Each name that the module has from it, what is imported in full, and what the name stands for."""
+    """For each imported name: the name, the full import, and the full name behind it."""
     for alias in node.names:
         if isinstance(node, ast.ImportFrom):
             full = f"{node.module}.{alias.name}"
@@ -78,20 +80,20 @@ def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, str]
         elif alias.asname:
             yield alias.asname, alias.name, alias.name
         else:
-            # `import a.b` gives the name `a`.
+            # `import a.b` defines the name `a`.
             first = alias.name.partition(".")[0]
             yield first, alias.name, first
 
 
 def _impure(name: str) -> Iterator[str]:
-    """The name, or that of what it is a part of, if it is impure."""
+    """The name or a parent of it, if impure."""
     parts = name.split(".")
     prefixes = (".".join(parts[: count + 1]) for count in range(len(parts)))
     yield from IMPORTED.intersection(prefixes)
 
 
 def _dotted(node: ast.expr) -> str:
-    """`datetime.now` of an attribute or a name that is read, "" of anything else."""
+    """The dotted name of an attribute or a name that is read, as `datetime.now`; "" for anything else."""
     if isinstance(node, ast.Name):
         return node.id if isinstance(node.ctx, ast.Load) else ""
     if isinstance(node, ast.Attribute):

@@ -1,4 +1,4 @@
-"""Other Pythons of this machine: those that are on the PATH, and those that pyenv keeps."""
+"""Finds other Pythons of this machine: on PATH and from pyenv."""
 
 from __future__ import annotations
 
@@ -10,29 +10,32 @@ from functools import lru_cache
 from pathlib import Path
 
 OLDEST = (3, 8)
-"""What the agent has to run on, and all that is newer."""
+"""The oldest Python that the agent supports."""
 
 NEWEST_MINOR = 16
-"""The newest that is looked for."""
+"""The newest Python to look for."""
 
-KEPT = Path("~/.pyenv/versions")
+PYENV_VERSIONS = Path("~/.pyenv/versions")
 
 
 @lru_cache
 def find_python(version: str) -> str | None:
-    """A Python of a version ("3.8") that starts, which a version manager's stub may not; None when there is none."""
+    """The path of a Python of this version ("3.8"); None without one.
+
+    It is run once, because a version manager's stub may not start.
+    """
     candidates = [shutil.which(f"python{version}")]
-    candidates += map(str, sorted(KEPT.expanduser().glob(f"{version}.*/bin/python{version}")))
-    return next((each for each in candidates if each and starts(each)), None)
+    candidates += map(str, sorted(PYENV_VERSIONS.expanduser().glob(f"{version}.*/bin/python{version}")))
+    return next((path for path in candidates if path and starts(path)), None)
 
 
 def starts(python: str) -> bool:
-    """Whether a program runs as Python does."""
+    """Whether a program runs as Python."""
     return subprocess.run([python, "-c", ""], check=False, capture_output=True).returncode == 0
 
 
 def agent_pythons() -> Iterator[tuple[str, str]]:
-    """The Pythons here that the agent has to run on, with their versions, the oldest first. Ours is one of them."""
+    """The supported Pythons on this machine with their versions, the oldest first, including this one."""
     for minor in range(OLDEST[1], NEWEST_MINOR + 1):
         version = f"3.{minor}"
         python = sys.executable if minor == sys.version_info.minor else find_python(version)

@@ -1,6 +1,6 @@
-"""The SageMaker SDK that muster is compared with: fetched once into a folder of its own, and run as child processes.
+"""The SageMaker SDK for comparisons with muster: installed once into its own folder, and run as child processes.
 
-It reaches no network and no account: AWS' settings of this machine are not handed on.
+It has no network and no account: its processes don't get this machine's AWS settings.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import sys
 import tempfile
 from pathlib import Path
 
-from muster_dev.kept_folder import installed
-from muster_dev.places import REQUIREMENTS
+from muster_dev.cache import install_folder
+from muster_dev.paths import REQUIREMENTS
 
 LOCK = "sagemaker-sdk.txt"
 
 
 def folder() -> Path:
-    """The folder that holds the SDK and what it needs; fetched when it isn't there."""
-    return installed("sagemaker-sdk", LOCK)
+    """The folder with the SDK and its dependencies; installs it if necessary."""
+    return install_folder("sagemaker-sdk", LOCK)
 
 
 def version() -> str:
-    """Which one it is, as "sagemaker 2.257.7"."""
+    """The SDK's version, as "sagemaker 2.257.7"."""
     match = re.search(r"^sagemaker==(\S+)", (REQUIREMENTS / LOCK).read_text(encoding="utf-8"), re.MULTILINE)
     if match is None:
         raise LookupError(f"requirements/{LOCK} names no sagemaker: run `make lock`")
@@ -32,13 +32,13 @@ def version() -> str:
 
 
 def answer(script: Path, question: str) -> str:
-    """What `script` writes to the file that its argument names, run with the SDK and given `question` as its input.
+    """Run `script` with the SDK and `question` as its input. Returns what it writes to the file of its argument.
 
-    Not what it prints, where the SDK says what it does. Raises `CalledProcessError` when it fails; it has said why.
+    The standard output is not used, because the SDK logs there. Raises `CalledProcessError` if the script fails.
     """
     with tempfile.NamedTemporaryFile("r", encoding="utf-8") as written:
         subprocess.run(
-            # Without `site` there is only the SDK's folder beside the standard library.
+            # Without `site`, only the SDK's folder and the standard library are importable.
             [sys.executable, "-S", "-W", "ignore", str(script), written.name],
             check=True,
             input=question,
@@ -50,12 +50,12 @@ def answer(script: Path, question: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """What a process of the SDK gets to know."""
+    """The environment of the SDK's processes."""
     return {
         "PATH": os.defpath,
         "PYTHONPATH": str(folder()),
         "SAGEMAKER_SUPPRESS_V2_WARNING": "1",
-        # Credentials that are none, and no place to look for others, nor for defaults of this machine's user.
+        # Invalid credentials, and no configuration files of this machine's user.
         "AWS_ACCESS_KEY_ID": "nobody",
         "AWS_SECRET_ACCESS_KEY": "nothing",
         "AWS_CONFIG_FILE": os.devnull,

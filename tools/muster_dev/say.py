@@ -1,12 +1,12 @@
-"""Talking to the person who called make: short lines, at once, also through a pipe."""
+"""Messages of `make setup`: one short line each, flushed at once."""
 
 from __future__ import annotations
 
 
-class GiveUp(Exception):
-    """The set-up can't go on; the message says why and what to do."""
+class SetupError(Exception):
+    """The set-up can't continue; the message says why and what to do."""
 
 
 def say(text: str) -> None:
-    """Print one line about what happens now."""
+    """Print a line about the current step."""
     print(f"setup: {text}", flush=True)

@@ -1,4 +1,4 @@
-"""Rules about the files themselves: how long they may be, and what they may not mention."""
+"""Checks the size of modules and functions, and forbidden texts in files."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from muster_dev.places import ROOT
+from muster_dev.paths import ROOT
 
 MAX_MODULE_LINES = 300
 MAX_FUNCTION_LINES = 40
 LIMITED = ("operator", "training", "tools")
 
-# Written so that they don't find themselves.
+# Written so that the patterns don't match themselves.
 FORBIDDEN = {
     "a machine's path": re.compile(r"(?<![\w.}-])/(?:work(?![\w-])|root/)"),
     "a folder outside the tree": re.compile(r"\.\./share[d]"),
@@ -25,14 +25,14 @@ FORBIDDEN = {
 def files() -> Iterator[Path]:
     """The tree's files: tracked ones, and new ones that git doesn't ignore."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
-    for name in sorted(set(listed.split("\0")) - {""}):
+    names = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
+    for name in sorted(set(names.split("\0")) - {""}):
         if (ROOT / name).is_file():
             yield ROOT / name
 
 
 def too_long() -> Sequence[str]:
-    """Modules and functions that outgrew what a reader takes in at once."""
+    """Modules and functions above the limits."""
     problems = []
     for file in files():
         name = file.relative_to(ROOT)
@@ -53,7 +53,7 @@ def too_long() -> Sequence[str]:
 
 
 def forbidden_texts() -> Sequence[str]:
-    """Lines that would tie the project to one machine or one registry."""
+    """Lines with a path of a machine or the host of a registry."""
     problems = []
     for file in files():
         try:

@@ -1,4 +1,4 @@
-"""muster's part inside the training image: the agent, the ranks' wrapper and hook, and `report` for scripts."""
+"""muster's package in the training image: the agent, the wrapper and hook of ranks, and `report` for scripts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    # on demand: a rank's wrapper imports this package before the training may start
+    # Import on demand: a rank's wrapper imports this package, and its start-up delays the training.
     if name == "report":
         from muster_worker.rank.user import report
 

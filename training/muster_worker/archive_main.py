@@ -1,27 +1,27 @@
-"""What Python runs of the agent's archive, where it is called `__main__`: the agent, or a word on why it can't be.
+"""`__main__` of the agent's archive: runs the agent, or reports why this Python can't run it.
 
-Written for any Python, 2.7 included, because the image may have any: without functions and annotations.
+This module has to load in any Python, 2.7 included: no functions and no annotations.
 """
 
 import sys
 
-# contract.UNUSABLE_PYTHON; its module can't be read by an old Python
-SAID = "muster's agent can't run on this python3: "
-EXIT_CODE = 69  # sysexits.h: a program that is needed isn't there
+# Equal to contract.UNUSABLE_PYTHON, in a module that an old Python can't read.
+MESSAGE_START = "muster's agent can't run on this python3: "
+EXIT_CODE = 69  # sysexits.h: EX_UNAVAILABLE
 
 if __name__ == "__main__":
-    _is = "it is Python " + ".".join(map(str, sys.version_info[:2]))
-    if sys.version_info >= (3, 8):  # noqa: UP036 - this is where an older one is told so
+    _reason = "it is Python " + ".".join(map(str, sys.version_info[:2]))
+    if sys.version_info >= (3, 8):  # noqa: UP036 - report an older Python
         try:
             from muster_worker.entry import main
 
             sys.exit(main(sys.argv[1:]))
-        except ImportError as _error:  # a minimal one, or one built without a library
+        except ImportError as _error:  # a Python without part of the standard library
             if sys.argv[1:2] != ["node"]:
                 raise
-            _is += " without the module " + str(_error.name)
-    sys.stderr.write(SAID + _is + "\n")
+            _reason += " without the module " + str(_error.name)
+    sys.stderr.write(MESSAGE_START + _reason + "\n")
     if "--termination-log" in sys.argv[:-1]:
         with open(sys.argv[sys.argv.index("--termination-log") + 1], "w") as _log:
-            _log.write(SAID + _is)
+            _log.write(MESSAGE_START + _reason)
     sys.exit(EXIT_CODE)

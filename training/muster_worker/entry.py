@@ -1,4 +1,4 @@
-"""The archive's sub-commands: `node`, the agent; `rank`, `log-rank`, wrappers of ranks; `remote`, `network-check`."""
+"""Sub-commands of the archive: `node` (the agent), `rank` and `log-rank` (wrappers), `remote`, `network-check`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from typing import Sequence
 
 USAGE_EXIT_CODE = 64
-"""sysexits.h: the command was used wrongly."""
+"""sysexits.h: EX_USAGE."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a sub-command; the exit code."""
-    # each imports its own: a rank's wrapper starts once for every rank and has no use for the agent's modules
+    """Run a sub-command; return its exit code."""
+    # Import only the sub-command's modules: every rank starts a wrapper, which doesn't need the agent's.
     if arguments and arguments[0] == "rank":
         from muster_worker.rank import wrapper
 
@@ -36,8 +36,8 @@ def main(arguments: Sequence[str]) -> int:
 
         return check.main(arguments[1:])
     if arguments and arguments[0] == "node":
-        # A container's process 1 ignores SIGTERM unless it listens, and the agent takes a moment until it does: a pod
-        # that is deleted then would be waited for as long as its grace is.
+        # Process 1 of a container ignores SIGTERM without a handler. Until the agent's own handler is set, exit at
+        # once: otherwise Kubernetes would wait for the whole grace period.
         signal.signal(signal.SIGTERM, lambda *_: os._exit(STOPPED_EXIT_CODE))
         from muster_worker.agent import start
 

@@ -1,6 +1,6 @@
-"""Exit codes that more than one part of the agent ends with."""
+"""Exit codes that several parts of the agent use."""
 
 from __future__ import annotations
 
 STOPPED_EXIT_CODE = 143
-"""The agent's own when it was stopped, but not by the operator: a shell's for SIGTERM."""
+"""The agent's exit code when somebody other than the operator stopped it: a shell's code for SIGTERM."""

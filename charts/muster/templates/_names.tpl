@@ -1,4 +1,4 @@
-{{- /* Names are fixed: one muster a namespace, and a second one for the same jobs is refused by Helm. */ -}}
+{{- /* Names are fixed: one muster per namespace. Helm refuses a second release for the same jobs. */ -}}
 
 {{- define "muster.selector" -}}
 app.kubernetes.io/name: muster
@@ -21,9 +21,9 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end -}}
 {{- end }}
 
-{{- /* What muster does with jobs and their children. Creating with dryRun is the verb create, too. */ -}}
+{{- /* muster's permissions for jobs and their objects. A dry run needs the verb create, too. */ -}}
 {{- define "muster.rules" -}}
-{{- /* patch: its finalizer on jobs of SageMaker, where no cluster ends what was begun. delete: ttlSecondsAfterFinished. */ -}}
+{{- /* patch: the finalizer on SageMaker jobs, because Kubernetes does not stop training jobs. delete: ttlSecondsAfterFinished. */ -}}
 - apiGroups: [muster.dev]
   resources: [distributedtrainingjobs]
   verbs: [get, list, watch, patch, delete]

@@ -1,6 +1,6 @@
-"""The backends that a resource may name, and what the rest of muster asks of each: facts in place of comparisons.
+"""The backends that `spec.backend` accepts, and the properties in which they differ.
 
-What makes one is in the operator's registry (`controller/backends.py`).
+`controller/backends.py` has their implementations.
 """
 
 from collections.abc import Mapping
@@ -14,35 +14,35 @@ BackendName = Literal["Kubernetes", "SageMaker"]
 
 @dataclass(frozen=True)
 class BackendTraits:
-    """What is true of all jobs of a backend.
+    """Properties of all jobs of a backend.
 
-    `has_collector`: its nodes run agents, which report to muster's collector at once and at its pace; otherwise what
-    ranks say arrives late, and from many jobs never. `has_restarts`: `failurePolicy` is heeded. `finalizer` is what
-    holds a resource whose deletion ends nothing by itself; None: Kubernetes deletes all that belongs to it.
+    `has_collector`: the agents of its nodes report to muster's collector without delay; otherwise reports arrive late
+    or never. `supports_restarts`: muster applies `failurePolicy`. `finalizer` delays the resource's deletion until
+    muster has stopped the job; None: Kubernetes deletes the job's objects itself.
     """
 
     has_collector: bool
-    has_restarts: bool
+    supports_restarts: bool
     finalizer: str | None = None
 
 
 TRAINING_JOB_FINALIZER = "muster.dev/training-job"
-"""On a resource whose training job may run: nothing in the cluster goes with it, so muster has to see to that."""
+"""Set while a training job may run: Kubernetes can't stop it, so muster stops it before the resource is deleted."""
 
 BACKENDS: Mapping[BackendName, BackendTraits] = MappingProxyType(
     {
-        "Kubernetes": BackendTraits(has_collector=True, has_restarts=False),
-        "SageMaker": BackendTraits(has_collector=False, has_restarts=True, finalizer=TRAINING_JOB_FINALIZER),
+        "Kubernetes": BackendTraits(has_collector=True, supports_restarts=False),
+        "SageMaker": BackendTraits(has_collector=False, supports_restarts=True, finalizer=TRAINING_JOB_FINALIZER),
     }
 )
-"""All of them, by the name that a resource gives."""
+"""The properties of each backend."""
 
 
-def with_restarts() -> tuple[BackendName, ...]:
-    """The backends that start a failed job again."""
-    return tuple(name for name, traits in BACKENDS.items() if traits.has_restarts)
+def restarting_backends() -> tuple[BackendName, ...]:
+    """Return the backends that restart failed jobs."""
+    return tuple(name for name, traits in BACKENDS.items() if traits.supports_restarts)
 
 
-def holder_of(finalizers: tuple[str, ...]) -> BackendName | None:
-    """The backend that holds a resource with these finalizers; None: muster doesn't hold it."""
+def find_finalizing_backend(finalizers: tuple[str, ...]) -> BackendName | None:
+    """Return the backend that set one of these finalizers; None if no backend did."""
     return next((name for name, traits in BACKENDS.items() if traits.finalizer in finalizers), None)

@@ -5,8 +5,8 @@ from copy import deepcopy
 import yaml
 
 from muster.api.backends import BACKENDS
-from muster.api.changes import CHANGE_SENTENCE, OVER_SENTENCE, change_rule, over_rule
-from muster.api.names import API_VERSION, GROUP, KIND, NAME_SENTENCE, PLURAL, SHORT_NAME, VERSION
+from muster.api.changes import ENDED_MESSAGE, IMMUTABLE_MESSAGE, active_job_rule, ended_job_rule
+from muster.api.names import API_VERSION, GROUP, KIND, NAME_MESSAGE, PLURAL, SHORT_NAME, VERSION
 from muster.api.schema import Schema, spec_schema, status_schema
 
 _COLUMNS: tuple[tuple[str, str, str, str, int], ...] = (
@@ -28,7 +28,7 @@ _COLUMNS: tuple[tuple[str, str, str, str, int], ...] = (
 """Columns of priority 1 appear with -o wide."""
 
 
-def crd() -> Schema:
+def build_crd() -> Schema:
     """Return the CRD as an object; every call returns an equal one."""
     version: Schema = {
         "name": VERSION,
@@ -67,7 +67,7 @@ def crd() -> Schema:
 def crd_yaml() -> str:
     """Return the CRD as the text of `crds/`: the same bytes for the same types."""
     header = "# Generated from operator/muster/api by `muster crd`. Do not edit.\n"
-    return header + yaml.dump(crd(), Dumper=_PlainDumper, sort_keys=False, width=110, allow_unicode=True)
+    return header + yaml.dump(build_crd(), Dumper=_PlainDumper, sort_keys=False, width=110, allow_unicode=True)
 
 
 def _root() -> Schema:
@@ -87,17 +87,17 @@ def _root() -> Schema:
         "x-kubernetes-validations": [
             {
                 "rule": "self.metadata.name.size() <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-                "message": NAME_SENTENCE,
+                "message": NAME_MESSAGE,
             },
             {
-                "rule": over_rule(spec),
-                "message": OVER_SENTENCE,
+                "rule": ended_job_rule(spec),
+                "message": ENDED_MESSAGE,
                 "reason": "FieldValueForbidden",
                 "fieldPath": ".spec",
             },
             {
-                "rule": change_rule(spec),
-                "message": CHANGE_SENTENCE,
+                "rule": active_job_rule(spec),
+                "message": IMMUTABLE_MESSAGE,
                 "reason": "FieldValueForbidden",
                 "fieldPath": ".spec",
             },

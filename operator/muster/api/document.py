@@ -1,4 +1,4 @@
-"""A document from a file: its value as JSON, and the line of each of its fields."""
+"""A parsed document: its JSON value, and the line of each field."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import TypeAlias
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 """A JSON value. Integers fit into 64 bits; floats are finite, and no float is a whole number of that range."""
 
-Path: TypeAlias = tuple[str | int, ...]
+FieldPath: TypeAlias = tuple[str | int, ...]
 """The path from the document's root to a value: keys and list positions."""
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_/-]{1,64}")
@@ -17,13 +17,13 @@ _MAX_KEY_CHARS = 64
 
 @dataclass(frozen=True)
 class Document:
-    """A document and its source. `lines` holds the line (from 1) of every field; it is empty for JSON text."""
+    """A document and its source. `lines` has the line (from 1) of every field; JSON text has no lines."""
 
     value: JSON
     source: str = "resource"
-    lines: Mapping[Path, int] = field(default_factory=dict)
+    lines: Mapping[FieldPath, int] = field(default_factory=dict)
 
-    def line(self, path: Path) -> int | None:
+    def line(self, path: FieldPath) -> int | None:
         """The line of `path`, or of its nearest parent that has a line."""
         for length in range(len(path), -1, -1):
             if path[:length] in self.lines:
@@ -31,8 +31,8 @@ class Document:
         return None
 
 
-def shown(path: Path) -> str:
-    """Return a path as people read it: `spec.inputs[1].name`; a key that isn't a plain word is quoted."""
+def format_path(path: FieldPath) -> str:
+    """Format a path for messages: `spec.inputs[1].name`. Keys with special characters are quoted."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -40,12 +40,12 @@ def shown(path: Path) -> str:
         elif _PLAIN_KEY.fullmatch(part):
             text += f".{part}" if text else part
         else:
-            text += f"[{quoted(part)}]"
+            text += f"[{quote(part)}]"
     return text
 
 
-def quoted(text: str) -> str:
-    """Quote a user's text for a message: on one line, of bounded length."""
+def quote(text: str) -> str:
+    """Quote a user's text for a message: escape line ends, and truncate long text."""
     cut = text if len(text) <= _MAX_KEY_CHARS else text[: _MAX_KEY_CHARS - 1] + "…"
     escaped = cut.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in escaped) + '"'

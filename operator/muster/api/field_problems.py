@@ -1,11 +1,11 @@
-"""Problems of a resource, as messages for the user who wrote it."""
+"""Problems in a resource's fields, as messages for users."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class FieldProblem:
-    """One problem to correct: the field's path, the found and the allowed value, and the line in the file if known."""
+    """A problem in one field: its path, a message with the found and the allowed value, and the line if known."""
 
     path: str
     message: str
@@ -15,15 +15,15 @@ class FieldProblem:
         return f"{self.path}: {self.message}" if self.path else self.message
 
     def at(self, source: str) -> str:
-        """The problem after its place: `job.yaml:12: spec.nodes: found 0; allowed are 1 to 10000`."""
+        """Format the problem with its source: `job.yaml:12: spec.nodes: found 0; allowed are 1 to 10000`."""
         return f"{source}: {self}" if self.line is None else f"{source}:{self.line}: {self}"
 
 
 class InvalidResource(Exception):
-    """A resource that is invalid and can't run.
+    """The resource is invalid, and the job can't run.
 
-    `problems` holds its problems in the file's order, `left_out` counts the problems that are not listed. `reason` is
-    the reason of the conditions that report it.
+    `problems` are in the file's order; `left_out` is the number of further problems. The job's conditions get
+    `reason`.
     """
 
     def __init__(

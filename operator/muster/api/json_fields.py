@@ -1,23 +1,23 @@
-"""Values of JSON by their kind: what is of another kind counts as absent. Pure."""
+"""Read JSON values of an expected type; a value of another type counts as missing. Pure."""
 
 from muster.api.document import JSON
 
 
 def string(value: JSON) -> str:
-    """The text; "" for anything else."""
+    """Return the text; "" for other types."""
     return value if isinstance(value, str) else ""
 
 
-def whole(value: JSON) -> int | None:
-    """The whole number; None for anything else."""
+def integer(value: JSON) -> int | None:
+    """Return the integer; None for other types."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def mapping(value: JSON) -> dict[str, JSON]:
-    """The object; an empty one for anything else."""
+    """Return the object; an empty one for other types."""
     return value if isinstance(value, dict) else {}
 
 
 def objects(value: JSON) -> tuple[dict[str, JSON], ...]:
-    """The objects of the list; none for anything else."""
+    """Return the objects in the list; none for other types."""
     return tuple(item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()

@@ -13,7 +13,7 @@ MAX_NAME_CHARS = 40
 NAME_PATTERN = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 """A DNS label that a Service may have, too: its name begins with a letter."""
 
-NAME_SENTENCE = (
+NAME_MESSAGE = (
     "a job's name has at most 40 small letters, digits and dashes, begins with a letter and ends with a letter or digit"
 )
 

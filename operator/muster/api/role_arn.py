@@ -5,5 +5,5 @@ _ACCOUNT_FIELD = 4
 
 
 def account_of(role_arn: str) -> str:
-    """The account of a role, and so of its training jobs: a role can't be passed to another account."""
+    """Return the account of a role. Its training jobs run there: SageMaker accepts no role of another account."""
     return role_arn.split(":")[_ACCOUNT_FIELD]

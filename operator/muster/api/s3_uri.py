@@ -4,30 +4,30 @@ import re
 from dataclasses import dataclass
 
 MAX_CHARS = 1024
-"""Of a URI, as in CreateTrainingJob (botocore's S3Uri); a key alone may have as many bytes."""
+"""Maximum length of a URI in CreateTrainingJob (botocore's S3Uri), and of a key in bytes."""
 
 _BUCKET = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
 """Amazon S3 User Guide, "General purpose bucket naming rules": 3 to 63 small letters, digits, dots and dashes."""
 
 PATTERN = rf"^s3://{_BUCKET}(/[^?#\\\x00-\x1f\x7f]*)?$"
-"""No ? and no #: the SageMaker SDK parses what follows as a query and drops it."""
+"""Without ? and #: the SageMaker SDK drops the rest of the URI as a query or fragment."""
 
 CEL_PATTERN = rf"^s3://{_BUCKET}(/[^?#\\\\\\x00-\\x1f\\x7f]*)?$"
 """The same pattern, inside a CEL string."""
 
-LEADS_OUT = r"(/[.][.]?(/|$)|^[^/]*[.][.])"
-"""A part . or .. in a key, or two dots in a bucket: programs that resolve paths would read another location."""
+PATH_TRAVERSAL = r"(/[.][.]?(/|$)|^[^/]*[.][.])"
+"""A part . or .. in a key, or two dots in a bucket's name: programs that resolve paths would read another location."""
 
-CEL = f"self.matches('{CEL_PATTERN}') && !self.substring(5).matches('{LEADS_OUT}')"
+CEL = f"self.matches('{CEL_PATTERN}') && !self.substring(5).matches('{PATH_TRAVERSAL}')"
 """The CEL rule of all fields that hold an S3 URI."""
 
-SENTENCE = (
+MESSAGE = (
     f"s3://bucket/key is expected, with at most {MAX_CHARS} characters: a bucket's name has 3 to 63 small letters,"
     " digits, dots and dashes, a key has no ? # \\ and no part . or ..; access points and https:// are not supported"
 )
 
 
-class NotS3(ValueError):
+class InvalidS3Uri(ValueError):
     """The text is not an S3 URI that muster accepts."""
 
 
@@ -48,18 +48,18 @@ class S3Uri:
 
 
 def parse(text: str) -> S3Uri:
-    """Parse an S3 URI. Raises `NotS3`."""
-    bad = len(text) > MAX_CHARS or re.match(PATTERN, text) is None or re.search(LEADS_OUT, text[len("s3://") :])
+    """Parse an S3 URI. Raises `InvalidS3Uri`."""
+    bad = len(text) > MAX_CHARS or re.match(PATTERN, text) is None or re.search(PATH_TRAVERSAL, text[len("s3://") :])
     if bad or text.endswith("\n"):
-        raise NotS3(SENTENCE)
+        raise InvalidS3Uri(MESSAGE)
     bucket, _, key = text.removeprefix("s3://").partition("/")
     return S3Uri(bucket, key)
 
 
-def is_s3(text: str) -> bool:
-    """Whether `parse` takes it."""
+def is_s3_uri(text: str) -> bool:
+    """Whether `parse` accepts the text."""
     try:
         parse(text)
-    except NotS3:
+    except InvalidS3Uri:
         return False
     return True

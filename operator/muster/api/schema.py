@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from pydantic import BaseModel
 
-from muster.api.document import JSON, Path
+from muster.api.document import JSON, FieldPath
 from muster.api.json_fields import mapping
 from muster.api.spec.job import Spec
 from muster.api.status.status import Status
@@ -13,33 +13,33 @@ from muster.api.validation.all_rules import RULES
 
 Schema = dict[str, JSON]
 
-_KEPT = ("description", "default", "enum", "pattern", "minimum", "maximum", "minLength", "maxLength", "minItems",
+_COPIED_KEYS = ("description", "default", "enum", "pattern", "minimum", "maximum", "minLength", "maxLength", "minItems",
          "maxItems", "minProperties", "maxProperties", "nullable", "x-kubernetes-preserve-unknown-fields")  # fmt: skip
 
 _LIST_KEYS = {"env": "name", "metrics": "name", "inputs": "name", "conditions": "type"}
-"""Lists with a key: server-side apply merges their entries by it and rejects duplicates."""
+"""Lists with a key: server-side apply merges their entries by the key, and rejects duplicates."""
 
 
 @lru_cache
 def spec_schema() -> Schema:
-    """The schema of `spec`, with the rules that CEL can express."""
-    schema = _structural(Spec)
+    """Return the schema of `spec`, with the rules that CEL can express."""
+    schema = _convert_model(Spec)
     for rule in RULES:
-        for place in rule.places if rule.cel is not None else ():
-            target = _at_place(schema, place)
+        for path in rule.schema_paths if rule.cel is not None else ():
+            target = _find_subschema(schema, path)
             rules = target.setdefault("x-kubernetes-validations", [])
             if isinstance(rules, list):
-                rules.append({"rule": rule.cel, "message": rule.sentence})
+                rules.append({"rule": rule.cel, "message": rule.message})
     return schema
 
 
 @lru_cache
 def status_schema() -> Schema:
     """The schema of `status`."""
-    return _without_defaults(_structural(Status))
+    return _without_defaults(_convert_model(Status))
 
 
-def lookup(path: Path) -> Schema | None:
+def find_schema(path: FieldPath) -> Schema | None:
     """The schema at a path that begins with `spec`; None if there is no such field."""
     schema: Schema | None = spec_schema() if path[:1] == ("spec",) else None
     for part in path[1:]:
@@ -52,9 +52,9 @@ def lookup(path: Path) -> Schema | None:
     return schema
 
 
-def field_names(path: Path) -> list[str]:
+def field_names(path: FieldPath) -> list[str]:
     """The fields that an object at `path` may have."""
-    return list(mapping((lookup(path) or {}).get("properties")))
+    return list(mapping((find_schema(path) or {}).get("properties")))
 
 
 def _without_defaults(schema: Schema) -> Schema:
@@ -69,20 +69,20 @@ def _without_defaults(schema: Schema) -> Schema:
     return result
 
 
-def _structural(model: type[BaseModel]) -> Schema:
+def _convert_model(model: type[BaseModel]) -> Schema:
     source = model.model_json_schema(by_alias=True, mode="validation")
-    return _converted(source, mapping(source.get("$defs")), "")
+    return _convert(source, mapping(source.get("$defs")), "")
 
 
-def _converted(source: Mapping[str, JSON], definitions: Mapping[str, JSON], name: str) -> Schema:
-    """`source` without references, titles and unions; `name` is the field's name."""
+def _convert(source: Mapping[str, JSON], definitions: Mapping[str, JSON], name: str) -> Schema:
+    """Resolve the references and unions of `source`, and drop titles; `name` is the field's name."""
     reference = source.get("$ref")
     if isinstance(reference, str):
         source = {**mapping(definitions[reference.rpartition("/")[2]]), **source}
     options = source.get("anyOf")
     if isinstance(options, list):
-        return _union(source, [mapping(option) for option in options], definitions, name)
-    result: Schema = {key: source[key] for key in _KEPT if key in source and source[key] not in ([], None)}
+        return _convert_union(source, [mapping(option) for option in options], definitions, name)
+    result: Schema = {key: source[key] for key in _COPIED_KEYS if key in source and source[key] not in ([], None)}
     if "const" in source:
         result["enum"] = [source["const"]]
     kind = source.get("type")
@@ -91,42 +91,40 @@ def _converted(source: Mapping[str, JSON], definitions: Mapping[str, JSON], name
     if kind == "integer":
         result["format"] = "int64"
     if kind == "array":
-        result["items"] = _converted(mapping(source["items"]), definitions, "")
+        result["items"] = _convert(mapping(source["items"]), definitions, "")
         result.update(_list_type(name))
     values = source.get("additionalProperties")
     if isinstance(values, dict):
-        result["additionalProperties"] = _converted(values, definitions, name)
+        result["additionalProperties"] = _convert(values, definitions, name)
     if "properties" in source:
-        result.update(_properties(source, definitions))
+        result.update(_convert_properties(source, definitions))
     if kind == "object" and result.get("default") == {} and "properties" not in source:
         del result["default"]
     return result
 
 
-def _properties(source: Mapping[str, JSON], definitions: Mapping[str, JSON]) -> Schema:
+def _convert_properties(source: Mapping[str, JSON], definitions: Mapping[str, JSON]) -> Schema:
     fields = mapping(source["properties"])
-    result: Schema = {
-        "properties": {key: _converted(mapping(field), definitions, key) for key, field in fields.items()}
-    }
+    result: Schema = {"properties": {key: _convert(mapping(field), definitions, key) for key, field in fields.items()}}
     if source.get("required"):
         result["required"] = source["required"]
     return result
 
 
-def _union(
+def _convert_union(
     source: Mapping[str, JSON], options: Iterable[Mapping[str, JSON]], definitions: Mapping[str, JSON], name: str
 ) -> Schema:
-    own = {key: source[key] for key in _KEPT if key in source and source[key] not in ([], None)}
-    some = [option for option in options if option.get("type") != "null"]
-    if len(some) == 1:
-        return {**_converted(some[0], definitions, name), **own}
-    number = next(option for option in some if option.get("type") == "integer")
-    word = next(option for option in some if "const" in option)
-    least, most = number["minimum"], number["maximum"]
-    rule = f"type(self) == string ? self == '{word['const']}' : int(self) >= {least} && int(self) <= {most}"
-    message = f"allowed are {word['const']} and whole numbers from {least} to {most}"
+    copied = {key: source[key] for key in _COPIED_KEYS if key in source and source[key] not in ([], None)}
+    alternatives = [option for option in options if option.get("type") != "null"]
+    if len(alternatives) == 1:
+        return {**_convert(alternatives[0], definitions, name), **copied}
+    number = next(option for option in alternatives if option.get("type") == "integer")
+    constant = next(option for option in alternatives if "const" in option)
+    minimum, maximum = number["minimum"], number["maximum"]
+    rule = f"type(self) == string ? self == '{constant['const']}' : int(self) >= {minimum} && int(self) <= {maximum}"
+    message = f"allowed are {constant['const']} and whole numbers from {minimum} to {maximum}"
     return {
-        **own,
+        **copied,
         "x-kubernetes-int-or-string": True,
         "x-kubernetes-validations": [{"rule": rule, "message": message}],
     }
@@ -138,8 +136,8 @@ def _list_type(name: str) -> Schema:
     return {"x-kubernetes-list-type": "atomic"}
 
 
-def _at_place(schema: Schema, place: str) -> Schema:
-    """The part of a schema at a rule's place, such as `spec.env[].name`."""
-    for part in place.replace("[]", ".[]").split(".")[1:]:
+def _find_subschema(schema: Schema, path: str) -> Schema:
+    """Return the part of the schema at a rule's path, such as `spec.env[].name`."""
+    for part in path.replace("[]", ".[]").split(".")[1:]:
         schema = mapping(schema["items"] if part == "[]" else mapping(schema["properties"])[part])
     return schema

@@ -3,16 +3,16 @@
 from datetime import UTC, datetime
 
 
-def to_seconds(at: float) -> str:
-    """Format `at` (Unix seconds) as Kubernetes does: whole seconds, 2026-11-21T04:05:19Z."""
+def format_seconds(at: float) -> str:
+    """Format `at` (Unix seconds) as Kubernetes does: 2026-11-21T04:05:19Z."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def to_millis(at: float) -> str:
-    """Format `at` (Unix seconds) with milliseconds: the order of ranks' ends and speeds need them."""
+def format_milliseconds(at: float) -> str:
+    """Format `at` (Unix seconds) with milliseconds, which order the ends of ranks."""
     return datetime.fromtimestamp(round(at, 3), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def from_text(text: str) -> float:
-    """Parse a time that this module formatted into Unix seconds. Raises `ValueError` for any other text."""
+def parse_timestamp(text: str) -> float:
+    """Parse a time in one of this module's formats; return Unix seconds. Raises `ValueError` for other text."""
     return datetime.fromisoformat(text).timestamp()

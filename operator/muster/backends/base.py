@@ -1,4 +1,4 @@
-"""What a backend is: all that `engine/reconcile.py` and the operator ask of the places where jobs run."""
+"""The interface of a backend: everything that `engine/reconcile.py` and the operator need from it."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from muster.api.status.status import Status
 from muster.core.judge import Outcome
 
 Observed = TypeVar("Observed")
-"""What a backend's `observe` gathers."""
+"""What a backend's `observe` returns."""
 
 Facts = TypeVar("Facts")
-"""The same once it is complete: what is judged."""
+"""The completed observation, which the plan judges."""
 
 Act = TypeVar("Act")
-"""What a decision may ask of a backend."""
+"""The actions of a backend."""
 
 
-LOOK_AGAIN_SECONDS = 1.0
-"""After something was done: what follows from it, and by when, shows in the facts of the next look only."""
+REQUEUE_SECONDS = 1.0
+"""The delay after an action: the next observation shows its effect and the next deadline."""
 
 
 @dataclass(frozen=True)
 class Observation(Generic[Facts]):
-    """A job at one moment: its spec, its last status, what is known of it, and the time (Unix seconds)."""
+    """A job at one moment: its spec, its last status, the facts, and the time (Unix seconds)."""
 
     job: Job
     previous: Status
@@ -37,64 +37,64 @@ class Observation(Generic[Facts]):
 
 
 class Plan(Protocol[Observed, Facts, Act]):
-    """What follows from the facts of a backend's jobs. Pure: the same observation always gives the same."""
+    """The decisions about a backend's jobs. Pure: the same observation always gives the same result."""
 
     def complete(self, observed: Observation[Observed]) -> Observation[Facts]:
-        """The observation with all that follows from it, in one ordered list of steps."""
+        """Derive the complete facts, in one ordered list of steps."""
         ...
 
-    def judge(self, known: Observation[Facts]) -> Outcome:
-        """Whether the job is over, and how it ended."""
+    def judge(self, observation: Observation[Facts]) -> Outcome:
+        """Return whether the job is over, and how it ended."""
         ...
 
-    def decide(self, known: Observation[Facts], outcome: Outcome) -> tuple[Act, ...]:
-        """What has to be done now; nothing when all is as it should be."""
+    def decide(self, observation: Observation[Facts], outcome: Outcome) -> tuple[Act, ...]:
+        """Return the actions that are needed now."""
         ...
 
-    def summarise(self, known: Observation[Facts], outcome: Outcome, actions: Sequence[Act]) -> Status:
-        """The status that a reader of the resource sees."""
+    def summarise(self, observation: Observation[Facts], outcome: Outcome, actions: Sequence[Act]) -> Status:
+        """Return the new status of the resource."""
         ...
 
-    def next_wake(self, known: Observation[Facts], outcome: Outcome) -> float | None:
-        """When time alone may change the decision or the status (Unix seconds); None: never."""
+    def next_requeue_at(self, observation: Observation[Facts], outcome: Outcome) -> float | None:
+        """Return when time alone may change the decision or the status (Unix seconds); None: never."""
         ...
 
-    def is_over(self, known: Observation[Facts], outcome: Outcome, actions: Sequence[Act]) -> bool:
-        """Whether the outcome is known, and nothing of the job is left to look after."""
+    def is_over(self, observation: Observation[Facts], outcome: Outcome, actions: Sequence[Act]) -> bool:
+        """Whether the outcome is decided, and the job needs no more reconciles."""
         ...
 
 
 class Backend(Protocol[Observed, Facts, Act]):
-    """Where a job runs."""
+    """The system that runs a job's nodes."""
 
     @property
     def plan(self) -> Plan[Observed, Facts, Act]:
-        """What follows from the facts."""
+        """The plan of this backend."""
         ...
 
     async def observe(self, job: Job, previous: Status) -> Observed:
-        """What is known of the job now; `previous` is its last status."""
+        """Observe the job; `previous` is its last status."""
         ...
 
     async def apply(self, job: Job, actions: Sequence[Act]) -> None:
-        """Do what was decided. Doing it again changes nothing."""
+        """Execute the actions. Idempotent."""
         ...
 
 
 AnyBackend: TypeAlias = Backend[Any, Any, Any]
-"""One of a registry's: which facts and actions it has is its own affair, and `reconcile` looks into neither."""
+"""A backend of the registry: `reconcile` doesn't depend on its facts or actions."""
 
 
 @dataclass(frozen=True)
 class Requeue:
-    """When there is more although nothing happens (Unix seconds; None: never), or nothing at all."""
+    """When to reconcile again without an event (Unix seconds; None: never), or that the job is over."""
 
     until: float | None
     is_over: bool
 
 
 class JobResource(Protocol):
-    """A version of the job's resource, read. Times are Unix seconds."""
+    """A decoded version of the job's resource. Times are Unix seconds."""
 
     @property
     def namespace(self) -> str: ...
@@ -109,13 +109,13 @@ class JobResource(Protocol):
     @property
     def deleted_at(self) -> float | None: ...
     @property
-    def is_held(self) -> bool:
-        """Whether a backend's finalizer keeps it from being deleted."""
+    def has_finalizer(self) -> bool:
+        """Whether the resource has a backend's finalizer."""
         ...
 
     @property
     def job(self) -> Job | InvalidResource:
-        """What its spec says, or what is wrong with it."""
+        """The decoded spec, or its problems."""
         ...
 
     @property
@@ -123,44 +123,44 @@ class JobResource(Protocol):
 
 
 class ResourceWriter(Protocol):
-    """What a backend may change of the job's resource. Each raises what stands in its way."""
+    """The changes of a job's resource that a backend may make. Each method raises its request's errors."""
 
     async def write(self, status: Status) -> None:
-        """Keep the status."""
+        """Write the status."""
         ...
 
-    async def hold(self, finalizer: str) -> None:
-        """Put this finalizer on it."""
+    async def add_finalizer(self, finalizer: str) -> None:
+        """Add this finalizer."""
         ...
 
-    async def release(self, finalizer: str) -> None:
-        """Remove this finalizer and no other."""
+    async def remove_finalizer(self, finalizer: str) -> None:
+        """Remove this finalizer, and no other."""
         ...
 
     async def delete(self) -> None:
-        """Delete it."""
+        """Delete the resource."""
         ...
 
-    def told_when_outdated(self, tell: Callable[[], None]) -> AbstractContextManager[None]:
-        """Have `tell` called when it is deleted, or its spec is no longer the one of this turn."""
+    def notify_when_outdated(self, callback: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call `callback` when the resource is deleted, or its spec changes during this reconcile."""
         ...
 
 
 class ClusterBackend(Protocol):
-    """All jobs of a backend, for as long as this operator leads."""
+    """All jobs of a backend, during one term as leader."""
 
-    def of(self, resource: JobResource, writer: ResourceWriter) -> AnyBackend:
-        """The backend of one job, for one time around."""
+    def for_job(self, resource: JobResource, writer: ResourceWriter) -> AnyBackend:
+        """Return the backend of one job, for one reconcile."""
         ...
 
-    async def leave(self, resource: JobResource, writer: ResourceWriter) -> Requeue:
-        """Bring a deleted resource that bears the backend's finalizer closer to its end."""
+    async def finalize(self, resource: JobResource, writer: ResourceWriter) -> Requeue:
+        """Clean up for a deleted resource that still has the backend's finalizer."""
         ...
 
     def forget(self, job_uid: str) -> None:
-        """Drop what is held for a job whose resource was deleted."""
+        """Drop the state of a job whose resource was deleted."""
         ...
 
     def close(self) -> None:
-        """Another operator leads, or will."""
+        """Stop: this process' term as leader ends."""
         ...

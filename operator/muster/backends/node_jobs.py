@@ -1,4 +1,4 @@
-"""Jobs whose nodes run muster's agent, wherever those are: one plan for pods, processes, and what may come."""
+"""The plan of jobs whose nodes run muster's agent: the Kubernetes and the local backend share it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.backends.base import JobResource, Observation, Requeue, ResourceWriter
 from muster.core.actions import Action
-from muster.core.decide import decide, next_wake
+from muster.core.decide import decide, next_requeue_at
 from muster.core.facts import JobFacts
 from muster.core.inference import infer
 from muster.core.judge import Outcome, judge
@@ -18,55 +18,55 @@ from muster.core.status.summarise import summarise
 
 
 class NodeBackend(Protocol):
-    """Where a job's nodes live."""
+    """Creates and observes a job's nodes."""
 
     async def observe(self, job: Job) -> JobFacts:
-        """What is known of the job now."""
+        """Observe the job's nodes."""
         ...
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
-        """Do what was decided. Doing it again changes nothing."""
+        """Execute the actions. Idempotent."""
         ...
 
 
 class ClusterNodes(NodeBackend, Protocol):
-    """Where the nodes of all jobs of a cluster live."""
+    """Creates and observes the nodes of all jobs of a cluster."""
 
     def forget(self, job_uid: str) -> None:
-        """Drop what is held for a job whose resource was deleted."""
+        """Drop the state of a job whose resource was deleted."""
         ...
 
 
 @dataclass(frozen=True)
 class NodePlan:
-    """`leader_term` numbers the operator's time as leader: agents refuse commands of an earlier one."""
+    """`leader_term` is the operator's term as leader: agents refuse commands of an earlier one."""
 
     leader_term: int
 
     def complete(self, observed: Observation[JobFacts]) -> Observation[JobFacts]:
-        """The steps are `STEPS` in `core/inference.py`."""
+        """Apply `STEPS` of `core/inference.py`."""
         job, previous, now = observed.job, observed.previous, observed.now
         return Observation(job, previous, infer(job, previous, observed.facts, now), now)
 
-    def judge(self, known: Observation[JobFacts]) -> Outcome:
+    def judge(self, observation: Observation[JobFacts]) -> Outcome:
         """See `core/judge.py`."""
-        return judge(known.job, known.previous, known.facts, known.now)
+        return judge(observation.job, observation.previous, observation.facts, observation.now)
 
-    def decide(self, known: Observation[JobFacts], outcome: Outcome) -> tuple[Action, ...]:
+    def decide(self, observation: Observation[JobFacts], outcome: Outcome) -> tuple[Action, ...]:
         """See `core/decide.py`."""
-        return decide(known.job, known.facts, outcome, known.now, self.leader_term)
+        return decide(observation.job, observation.facts, outcome, observation.now, self.leader_term)
 
-    def summarise(self, known: Observation[JobFacts], outcome: Outcome, actions: Sequence[Action]) -> Status:
+    def summarise(self, observation: Observation[JobFacts], outcome: Outcome, actions: Sequence[Action]) -> Status:
         """See `core/status/summarise.py`."""
-        return summarise(known.job, known.previous, known.facts, outcome, actions, known.now)
+        return summarise(observation.job, observation.previous, observation.facts, outcome, actions, observation.now)
 
-    def next_wake(self, known: Observation[JobFacts], outcome: Outcome) -> float | None:
+    def next_requeue_at(self, observation: Observation[JobFacts], outcome: Outcome) -> float | None:
         """See `core/decide.py`."""
-        return next_wake(known.job, known.facts, outcome, known.now)
+        return next_requeue_at(observation.job, observation.facts, outcome, observation.now)
 
-    def is_over(self, known: Observation[JobFacts], outcome: Outcome, _: Sequence[Action]) -> bool:
-        """Once no agent is left: its commands, and what it may still say, need a turn."""
-        return outcome.is_decided and known.facts.is_gone
+    def is_over(self, observation: Observation[JobFacts], outcome: Outcome, _: Sequence[Action]) -> bool:
+        """Whether the outcome is decided and all agents have ended: agents still need commands until then."""
+        return outcome.is_decided and observation.facts.is_gone
 
 
 @dataclass(frozen=True)
@@ -77,32 +77,32 @@ class PlannedNodes:
     plan: NodePlan
 
     async def observe(self, job: Job, _: Status) -> JobFacts:
-        """What is known of the job now."""
+        """Observe the job's nodes."""
         return await self.nodes.observe(job)
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
-        """Do what was decided. Doing it again changes nothing."""
+        """Execute the actions. Idempotent."""
         await self.nodes.apply(job, actions)
 
 
 @dataclass(frozen=True)
 class NodeJobs:
-    """All jobs of a backend of nodes, for as long as this operator leads."""
+    """All jobs of a backend of nodes, during one term as leader."""
 
     nodes: ClusterNodes
     leader_term: int
 
-    def of(self, resource: JobResource, writer: ResourceWriter) -> PlannedNodes:  # noqa: ARG002 - nodes are all it has
-        """The backend of one job, for one time around."""
+    def for_job(self, resource: JobResource, writer: ResourceWriter) -> PlannedNodes:  # noqa: ARG002 - nodes need no resource
+        """Return the backend of one job, for one reconcile."""
         return PlannedNodes(self.nodes, NodePlan(self.leader_term))
 
-    async def leave(self, resource: JobResource, writer: ResourceWriter) -> Requeue:  # noqa: ARG002 - nothing is held
-        """Kubernetes deletes what belongs to the resource."""
+    async def finalize(self, resource: JobResource, writer: ResourceWriter) -> Requeue:  # noqa: ARG002 - nodes need no cleanup
+        """Do nothing: Kubernetes deletes the objects of a deleted resource."""
         return Requeue(None, is_over=True)
 
     def forget(self, job_uid: str) -> None:
-        """Drop what is held for a job whose resource was deleted."""
+        """Drop the state of a job whose resource was deleted."""
         self.nodes.forget(job_uid)
 
     def close(self) -> None:
-        """Nodes go on without an operator."""
+        """Do nothing: nodes continue without an operator."""

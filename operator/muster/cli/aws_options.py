@@ -1,4 +1,4 @@
-"""`--aws-region` and `--aws-account`, of the commands that show a request to AWS."""
+"""Parse `--aws-region` and `--aws-account` of the commands that show a request to AWS."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import re
 
 from muster.api.role_arn import account_of
 from muster.api.spec.sagemaker.spec import REGION_PATTERN, ROLE_PATTERN
-from muster.cli.problem import BadInput
+from muster.cli.errors import BadInput
 
 _ACCOUNT = re.compile("[0-9]{12}")
 
 
-def named_region(name: str | None) -> str | None:
-    """Check the region that the user names. Raises `BadInput`."""
+def check_region(name: str | None) -> str | None:
+    """Return the region if it is valid. Raises `BadInput`."""
     if name is not None and re.fullmatch(REGION_PATTERN, name) is None:
         raise BadInput(f"--aws-region {name}: a region such as us-west-2 is expected")
     return name
 
 
-def named_account(name: str | None, role: str | None) -> str | None:
-    """The account that the user names, else the role's. Raises `BadInput` for an invalid one."""
+def choose_account(name: str | None, role: str | None) -> str | None:
+    """Return the account `name`, or the role's account if it is None. Raises `BadInput` if it is invalid."""
     if name is not None and _ACCOUNT.fullmatch(name) is None:
         raise BadInput(f"--aws-account {name}: the account's 12 digits are expected")
     if name is not None or role is None or re.fullmatch(ROLE_PATTERN, role) is None:

@@ -1,4 +1,4 @@
-"""What a backend's jobs are to the commands that show and check them."""
+"""The interface of a backend to the commands that render, explain and validate jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from muster.cli.explain.explanation import Explanation
 
 @dataclass(frozen=True)
 class AwsOptions:
-    """`--aws-region` and `--aws-account`; None: not given."""
+    """The options `--aws-region` and `--aws-account`; None if unset."""
 
     region: str | None = None
     account: str | None = None
@@ -21,15 +21,15 @@ class AwsOptions:
 
 @dataclass(frozen=True)
 class BackendCommands:
-    """One backend's part of the commands. The operator's configuration is None where it is unknown.
+    """A backend's part of the commands. The operator's configuration is None if it is unknown.
 
-    `render` is `muster render`'s text. `explain` is `muster explain`'s table, of one node where nodes differ. Both
-    raise `BadInput`. `check` raises `InvalidResource` for a job that is not valid there, `objections` are why a valid
-    one can't be run by a cluster's operator yet, `notes` what else people should know of it.
+    `render` returns the output of `muster render`, and `explain` the rows of `muster explain` for one node; both raise
+    `BadInput`. `check` raises `InvalidResource` for a job that the backend rejects. `problems` returns why an operator
+    could not run a valid job yet, and `notes` returns further warnings.
     """
 
     render: Callable[[Job, AwsOptions, OperatorConfig | None], str]
     explain: Callable[[Job, int, OperatorConfig | None], Sequence[Explanation]]
     check: Callable[[Job, Document, OperatorConfig | None], None]
-    objections: Callable[[Job, OperatorConfig | None], tuple[str, ...]]
+    problems: Callable[[Job, OperatorConfig | None], tuple[str, ...]]
     notes: Callable[[Job], tuple[str, ...]]

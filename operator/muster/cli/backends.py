@@ -1,4 +1,4 @@
-"""The registry of the commands: by the name in `spec.backend`, what shows, explains and checks its jobs."""
+"""The registry of each backend's part of the commands, by the name in `spec.backend`."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ COMMANDS: Mapping[BackendName, BackendCommands] = MappingProxyType({"Kubernetes"
 
 
 def commands_of(job: Job) -> BackendCommands:
-    """Those of the job's backend."""
+    """Return the part of the job's backend."""
     return COMMANDS[job.spec.backend]

@@ -101,8 +101,8 @@ def run(
     source: LocalSource = None,
 ) -> None:
     """Run a job on this machine. Exit code 0 only when it is Complete."""
+    from muster.cli.errors import BadInput
     from muster.cli.options import RunOptions, read_inputs, read_output
-    from muster.cli.problem import BadInput
     from muster.cli.run.run import run_job
 
     options = RunOptions(
@@ -194,10 +194,10 @@ Namespace = Annotated[
 @app.command()
 def ranks(*, job: Name, namespace: Namespace = None) -> None:
     """Show every rank of a job on a cluster: live on a terminal, until the job has ended; else once."""
-    from muster.cli.jobs.cluster import Wanted
+    from muster.cli.jobs.cluster import JobReference
     from muster.cli.jobs.ranks import show_ranks
 
-    raise typer.Exit(show_ranks(Wanted(job, namespace)))
+    raise typer.Exit(show_ranks(JobReference(job, namespace)))
 
 
 @app.command()
@@ -214,12 +214,12 @@ def logs(
     ] = None,
 ) -> None:
     """Print what the ranks of a job on a cluster print, each line with its rank."""
-    from muster.cli.jobs.cluster import Wanted
-    from muster.cli.jobs.logs import Asked, follow_logs, show_logs
+    from muster.cli.jobs.cluster import JobReference
+    from muster.cli.jobs.logs import LogSelection, follow_logs, show_logs
 
-    asked = Asked(frozenset(rank or ()), tail)
+    asked = LogSelection(frozenset(rank or ()), tail)
     show = follow_logs if follow else show_logs
-    raise typer.Exit(show(Wanted(job, namespace), asked))
+    raise typer.Exit(show(JobReference(job, namespace), asked))
 
 
 @app.command()
@@ -233,10 +233,10 @@ def wait(
     ] = None,
 ) -> None:
     """Wait until a job on a cluster has ended. Exit code 0 only when it is Complete."""
-    from muster.cli.jobs.cluster import Wanted
+    from muster.cli.jobs.cluster import JobReference
     from muster.cli.jobs.wait import wait_for_job
 
-    raise typer.Exit(wait_for_job(Wanted(job, namespace), timeout))
+    raise typer.Exit(wait_for_job(JobReference(job, namespace), timeout))
 
 
 app.command("import")(import_command)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from muster.api.config import tenancy
 from muster.api.config.operator import OperatorConfig, read_config
-from muster.api.config.pools import with_pool
+from muster.api.config.pools import resolve_pool
 from muster.api.document import Document
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
 from muster.api.yaml.load import NotReadable, load_bytes
+from muster.cli.errors import BadInput
 from muster.cli.job_source import read_source, source_name
-from muster.cli.problem import BadInput
 
 
 def read_config_file(file: str | None) -> OperatorConfig | None:
@@ -29,26 +29,28 @@ def read_config_file(file: str | None) -> OperatorConfig | None:
         raise BadInput(str(error)) from None
 
 
-def with_config(job: Job, config: OperatorConfig | None) -> Job:
-    """Return the job as an operator with this configuration would see it (None: unknown configuration).
+def apply_config(job: Job, config: OperatorConfig | None) -> Job:
+    """Return the job with its pool's fields from the operator's configuration (None: unknown configuration).
 
     Raises `InvalidResource` for a pool that is missing in the configuration, or if the configuration is unknown.
     """
     pool = job.spec.node_pool
     if config is None and pool is not None and pool.name is not None:
-        words = f"found {pool.name}; the operator's configuration describes this pool: name its file with --config FILE"
-        raise InvalidResource((FieldProblem("spec.nodePool.name", words),))
-    return job if config is None else with_pool(job, config.node_pools)
+        message = (
+            f"found {pool.name}; the operator's configuration describes this pool: name its file with --config FILE"
+        )
+        raise InvalidResource((FieldProblem("spec.nodePool.name", message),))
+    return job if config is None else resolve_pool(job, config.node_pools)
 
 
-def checked_with_config(job: Job, document: Document, config: OperatorConfig | None) -> None:
-    """Raise `InvalidResource`, with the document's line, for what the configuration lacks or does not allow."""
+def check_with_config(job: Job, document: Document, config: OperatorConfig | None) -> None:
+    """Raise `InvalidResource`, with lines, if the configuration lacks the pool or does not allow the job's fields."""
     if config is None:
         return
     try:
-        with_pool(job, config.node_pools)
+        resolve_pool(job, config.node_pools)
     except InvalidResource as unknown:
         line = document.line(("spec", "nodePool", "name"))
         problems = tuple(FieldProblem(problem.path, problem.message, line) for problem in unknown.problems)
         raise InvalidResource(problems, document.source) from None
-    tenancy.check(job, config.tenancy, config.sagemaker.region or "")
+    tenancy.check_tenancy(job, config.tenancy, config.sagemaker.region or "")

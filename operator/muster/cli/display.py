@@ -1,4 +1,4 @@
-"""Show a run: as a board on a terminal, as plain lines elsewhere. Both write to standard error only."""
+"""Show a run on standard error: as a board on a terminal, otherwise as plain lines."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from muster.cli.board.board import board
-from muster.cli.board.rank_lines import OutputLine, coloured, uncoloured
-from muster.cli.board.view import View, clock, metric_parts
+from muster.cli.board.board import draw_board
+from muster.cli.board.rank_lines import OutputLine, format_coloured, format_plain
+from muster.cli.board.view import View, format_elapsed, format_metrics
 
 _FRAME_SECONDS = 0.1
-"""Seconds between two frames of the board: eyes are not faster, and drawing costs milliseconds."""
+"""Seconds between two frames of the board: drawing one takes milliseconds."""
 
 _FIRST_INTERVAL_SECONDS = 2.0
 _LONGEST_INTERVAL_SECONDS = 60.0
 _INTERVAL_GROWTH = 1.5
-"""The time between two plain lines grows, unless the phase changes: the log of a long run should stay short."""
+"""The time between two plain lines grows until the phase changes, so that the log of a long run stays short."""
 
 
 class Display(Protocol):
-    """Shows a run while it lasts."""
+    """Shows a run until it ends."""
 
     def show(self, view: View) -> None:
         """Show the current state."""
@@ -34,11 +34,11 @@ class Display(Protocol):
         ...
 
     def note(self, text: str) -> None:
-        """Show a sentence of muster's own."""
+        """Show a message of muster."""
         ...
 
     def close(self, view: View | None) -> None:
-        """End; `view` is the last state to show."""
+        """Show the last state `view`, and close the display."""
         ...
 
 
@@ -64,7 +64,7 @@ class BoardDisplay:
             self._draw(view)
 
     def line(self, line: OutputLine) -> None:
-        self._console.print(coloured(line), soft_wrap=True)
+        self._console.print(format_coloured(line), soft_wrap=True)
 
     def note(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=True)
@@ -80,11 +80,11 @@ class BoardDisplay:
             self._live.start()
             self._started = True
         width, height = self._console.size
-        self._live.update(board(view, width, height), refresh=True)
+        self._live.update(draw_board(view, width, height), refresh=True)
 
 
 class LineDisplay:
-    """Writes a line when the phase changes, and less often when only the message does."""
+    """Writes a line when the phase changes, and less often when only the message changes."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -102,30 +102,30 @@ class LineDisplay:
             self._interval = min(
                 _LONGEST_INTERVAL_SECONDS, max(_FIRST_INTERVAL_SECONDS, self._interval * _INTERVAL_GROWTH)
             )
-            self._write(plain_line(view))
+            self._write(format_summary(view))
 
     def line(self, line: OutputLine) -> None:
-        self._write(uncoloured(line))
+        self._write(format_plain(line))
 
     def note(self, text: str) -> None:
         self._write(text)
 
     def close(self, view: View | None) -> None:
         if view is not None and (view.status.phase, view.status.message) != self._said:
-            self._write(plain_line(view))
+            self._write(format_summary(view))
 
     def _write(self, text: str) -> None:
         self._console.out(text, highlight=False)
 
 
-def display_on(console: Console) -> Display:
-    """A board if the terminal can draw one; an Emacs shell, a log with forced colours and a file get lines."""
-    # not `is_terminal`, because FORCE_COLOR sets it as well
+def open_display(console: Console) -> Display:
+    """Return a board if the terminal can draw it; an Emacs shell, a file, or a log with forced colours gets lines."""
+    # not `is_terminal`, which FORCE_COLOR sets too
     return BoardDisplay(console) if console.file.isatty() and not console.is_dumb_terminal else LineDisplay(console)
 
 
-def plain_line(view: View) -> str:
+def format_summary(view: View) -> str:
     """Describe the run in one line: `0:12 Running: 4 of 4 ranks run; step 120, 3.4 steps/s (loss 0.31)`."""
-    metrics = ", ".join(metric_parts(view.status))
+    metrics = ", ".join(format_metrics(view.status))
     message = f": {view.status.message}" if view.status.message else ""
-    return f"{clock(view.elapsed)} {view.status.phase}{message}{f' ({metrics})' if metrics else ''}"
+    return f"{format_elapsed(view.elapsed)} {view.status.phase}{message}{f' ({metrics})' if metrics else ''}"

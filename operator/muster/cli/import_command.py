@@ -50,7 +50,7 @@ def import_command(
 ) -> None:
     """Print the training jobs of a SageMaker launch script as DistributedTrainingJobs.
 
-    The script runs in its own process, with a stand-in for the SageMaker SDK and boto3: no request reaches AWS.
+    The script runs in its own process, with a stand-in for the SageMaker SDK and boto3, so no request reaches AWS.
     Warnings are on standard error. Exit code 1: a part can't be imported, so nothing is.
     """
     from muster.cli.import_script import ImportOptions, import_script

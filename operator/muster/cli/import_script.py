@@ -14,13 +14,13 @@ import typer
 
 from muster.api.document import JSON
 from muster.api.spec.job import Job
-from muster.cli.aws_options import named_account, named_region
-from muster.cli.problem import BadInput, system_problem
-from muster.importers.sagemaker.jobs import Judge, Sources, imported
-from muster.importers.sagemaker.notebook import NotANotebook, Part, parts
-from muster.importers.sagemaker.script_run import NoAnswer, Order, run_script
+from muster.cli.aws_options import check_region, choose_account
+from muster.cli.errors import BadInput, format_os_error
+from muster.importers.sagemaker.jobs import JobCheck, SourceOptions, import_jobs
+from muster.importers.sagemaker.notebook import InvalidNotebook, Part, split_notebook
+from muster.importers.sagemaker.script_run import ScriptRequest, UnsupportedQuestion, run_script
 from muster.importers.sagemaker.translate.recording import Failure
-from muster.importers.sagemaker.translate.translation import Place
+from muster.importers.sagemaker.translate.translation import AccountOptions
 from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.images import Framework, NoSuchImage, Wanted, training_image
 from muster.render.sagemaker.request.render import request
@@ -28,10 +28,10 @@ from muster.render.sagemaker.request.setting import Setting
 
 _NOT_IMPORTED = 1
 
-_PASSED_ON = ("LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "VIRTUAL_ENV")
-"""Variables of our environment for the script: enough to run Python, and no credentials."""
+_INHERITED_VARIABLES = ("LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "VIRTUAL_ENV")
+"""Variables that the script inherits: enough to run Python, and no credentials."""
 
-_SOME_ACCOUNT = "0" * 12
+_PLACEHOLDER_ACCOUNT = "0" * 12
 _GIT_SOURCE = re.compile(r"(?P<url>https://[^@]+)@(?P<commit>[0-9a-f]+)(//(?P<path>.+))?")
 
 _FRAMEWORKS: Mapping[str, Framework] = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "huggingface": "HuggingFace"}
@@ -60,67 +60,67 @@ class ImportOptions:
 def import_script(options: ImportOptions) -> int:
     """Print the script's jobs, or the problems; return the exit code. Raises `BadInput`."""
     path = Path(options.script)
-    place = Place(named_region(options.region), named_account(options.account, options.role), options.role)
-    sources = Sources(path.parent if path.suffix == ".ipynb" else Path(), _source(options.source))
-    order = Order(
-        parts=_parts(path),
+    account = AccountOptions(check_region(options.region), choose_account(options.account, options.role), options.role)
+    sources = SourceOptions(path.parent if path.suffix == ".ipynb" else Path(), _parse_source(options.source))
+    order = ScriptRequest(
+        parts=_read_parts(path),
         script_folder=path.parent.absolute(),
         working_folder=sources.folder.absolute(),
         arguments=options.arguments,
         python=options.python or sys.executable,
-        environment=_environment(options.environment, os.environ),
+        environment=_script_environment(options.environment, os.environ),
         timeout_seconds=options.timeout_seconds,
-        region=place.region,
-        account=place.account,
-        role=place.role,
+        region=account.region,
+        account=account.account,
+        role=account.role,
     )
     try:
-        recording = run_script(order, _image)
+        recording = run_script(order, _find_image)
     except OSError as problem:
-        raise BadInput(system_problem(problem)) from None
-    result = imported(recording, path.name, place, sources, _judge(place))
-    for warning in (*_unread_defaults(), *result.warnings):
+        raise BadInput(format_os_error(problem)) from None
+    result = import_jobs(recording, path.name, account, sources, _build_job_check(account))
+    for warning in (*_warn_of_sdk_defaults(), *result.warnings):
         typer.echo(f"warning: {warning}", err=True)
-    problems = [*result.problems, *([_failed(recording.failure, order.python)] if recording.failure else [])]
+    problems = [*result.problems, *([_describe_failure(recording.failure, order.python)] if recording.failure else [])]
     for sentence in problems:
         typer.echo(sentence, err=True)
     if problems or not result.documents:
-        # all or nothing: a file that lacks one of the script's jobs looks complete
+        # import all jobs or none, because a file that lacks one of them looks complete
         typer.echo(f"{path.name}: " + ("nothing is imported" if problems else "it starts no training job"), err=True)
         return _NOT_IMPORTED
     typer.echo("---\n".join(result.documents), nl=False)
     return 0
 
 
-def _parts(path: Path) -> tuple[Part, ...]:
+def _read_parts(path: Path) -> tuple[Part, ...]:
     if path.suffix not in {".py", ".ipynb"}:
         raise BadInput(f"{path}: a script (.py) or a notebook (.ipynb) is expected")
     try:
         text = path.read_text(encoding="utf-8")
-        return parts(text, path.name) if path.suffix == ".ipynb" else (Part(path.name, text),)
+        return split_notebook(text, path.name) if path.suffix == ".ipynb" else (Part(path.name, text),)
     except OSError as problem:
-        raise BadInput(system_problem(problem)) from None
+        raise BadInput(format_os_error(problem)) from None
     except UnicodeDecodeError:
         raise BadInput(f"{path}: is not UTF-8") from None
-    except NotANotebook as problem:
+    except InvalidNotebook as problem:
         raise BadInput(f"{path}: {problem}") from None
 
 
-def _environment(asked: Sequence[str], own: Mapping[str, str]) -> dict[str, str]:
-    environment = {name: own[name] for name in _PASSED_ON if name in own}
-    # the script has no home folder, but should find packages from the user's site directory
+def _script_environment(asked: Sequence[str], user_environment: Mapping[str, str]) -> dict[str, str]:
+    environment = {name: user_environment[name] for name in _INHERITED_VARIABLES if name in user_environment}
+    # the script has no home folder, but may import packages from the user's site directory
     environment["PYTHONUSERBASE"] = site.getuserbase()
     for pair in asked:
         name, equals, value = pair.partition("=")
         if name.startswith("AWS_") and name not in {"AWS_REGION", "AWS_DEFAULT_REGION"}:
             raise BadInput(f"--env {name}: a launch script gets no AWS credentials, and no request reaches AWS")
-        if not equals and name not in own:
+        if not equals and name not in user_environment:
             raise BadInput(f"--env {name}: it isn't set here; use --env {name}=VALUE")
-        environment[name] = value if equals else own[name]
+        environment[name] = value if equals else user_environment[name]
     return environment
 
 
-def _source(name: str | None) -> Mapping[str, JSON] | None:
+def _parse_source(name: str | None) -> Mapping[str, JSON] | None:
     if name is None:
         return None
     if name.startswith("s3://"):
@@ -135,46 +135,50 @@ def _source(name: str | None) -> Mapping[str, JSON] | None:
     return {"git": {"url": match["url"], "commit": match["commit"], **path}}
 
 
-def _image(about: Mapping[str, str]) -> str:
+def _find_image(arguments: Mapping[str, str]) -> str:
     """Answer `image_uris.retrieve` for training images."""
-    framework = _FRAMEWORKS.get(about["framework"])
+    framework = _FRAMEWORKS.get(arguments["framework"])
     if framework is None:
         current = ", ".join(_FRAMEWORKS)
-        what = f"image_uris.retrieve({about['framework']!r})"
-        raise NoAnswer(f"{what}: muster supports the images of {current}; write the image's address into the script")
-    unknown = sorted(about.keys() - _IMAGE_ARGUMENTS)
+        call = f"image_uris.retrieve({arguments['framework']!r})"
+        raise UnsupportedQuestion(
+            f"{call}: muster supports the images of {current}; write the image's address into the script"
+        )
+    unknown = sorted(arguments.keys() - _IMAGE_ARGUMENTS)
     if unknown:
-        what = f"image_uris.retrieve({unknown[0]}=...)"
-        raise NoAnswer(f"{what}: muster doesn't support this argument; write the image's address into the script")
-    base = about.get("base_framework_version", "")
+        call = f"image_uris.retrieve({unknown[0]}=...)"
+        raise UnsupportedQuestion(
+            f"{call}: muster doesn't support this argument; write the image's address into the script"
+        )
+    base = arguments.get("base_framework_version", "")
     wanted = Wanted(
         framework=framework,
-        version=about.get("version", ""),
-        region=about["region"],
-        instance_type=about.get("instance_type", ""),
-        python=about.get("py_version", ""),
+        version=arguments.get("version", ""),
+        region=arguments["region"],
+        instance_type=arguments.get("instance_type", ""),
+        python=arguments.get("py_version", ""),
         pytorch=base.removeprefix("pytorch") if base.startswith("pytorch") else "",
         tensorflow=base.removeprefix("tensorflow") if base.startswith("tensorflow") else "",
     )
     try:
         return training_image(wanted, image_facts())
     except NoSuchImage as problem:
-        raise NoAnswer(f"image_uris.retrieve(...): {problem}") from None
+        raise UnsupportedQuestion(f"image_uris.retrieve(...): {problem}") from None
 
 
-def _judge(place: Place) -> Judge:
-    """Check that muster can build a request for a job: AWS has its image, and it fits SageMaker's limits."""
+def _build_job_check(account: AccountOptions) -> JobCheck:
+    """Return a check that muster can build a job's request: its image exists, and SageMaker's limits allow it."""
 
     def judge(job: Job) -> None:
         block = job.spec.sagemaker
-        region = block.region if block is not None and block.region is not None else place.region
+        region = block.region if block is not None and block.region is not None else account.region
         if region is not None:
-            request(job, Setting(region, place.account or _SOME_ACCOUNT, job.metadata.name), image_facts())
+            request(job, Setting(region, account.account or _PLACEHOLDER_ACCOUNT, job.metadata.name), image_facts())
 
     return judge
 
 
-def _unread_defaults() -> list[str]:
+def _warn_of_sdk_defaults() -> list[str]:
     """Warn about the SDK's configuration files with defaults for scripts (sagemaker/config/config.py)."""
     files = {
         "SAGEMAKER_ADMIN_CONFIG_OVERRIDE": "/etc/xdg/sagemaker/config.yaml",
@@ -188,7 +192,7 @@ def _unread_defaults() -> list[str]:
     ]
 
 
-def _failed(failure: Failure, python: str) -> str:
+def _describe_failure(failure: Failure, python: str) -> str:
     if failure.missing is not None:
         return f"{failure.note}; {python} lacks the module: set --python to the Python with which you run the script"
     return str(failure.note)

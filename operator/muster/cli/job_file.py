@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import typer
 
-from muster.api.amounts import amount
 from muster.api.document import Document
 from muster.api.field_problems import InvalidResource
+from muster.api.plurals import pluralize
 from muster.api.spec.job import Job
 from muster.api.validation.validate import is_job, validate
 from muster.api.yaml.load import NotReadable, load_bytes
+from muster.cli.errors import BadInput
 from muster.cli.job_source import read_source, source_name
-from muster.cli.problem import BadInput
 
 
 def read_job(file: str) -> Job:
     """Read the one job in `file` ("-": standard input). Raises `BadInput` with the problem and its place."""
     source = source_name(file)
     try:
-        return validate(_only_job(load_bytes(read_source(file), source), source))
+        return validate(_find_only_job(load_bytes(read_source(file), source), source))
     except OSError as error:
         raise BadInput(f"{source}: {error.strerror}") from None
     except (NotReadable, InvalidResource) as error:
         raise BadInput(str(error)) from None
 
 
-def _only_job(documents: list[Document], source: str) -> Document:
+def _find_only_job(documents: list[Document], source: str) -> Document:
     if len(documents) == 1:
         return documents[0]
     jobs = [document for document in documents if is_job(document)]
@@ -33,5 +33,5 @@ def _only_job(documents: list[Document], source: str) -> Document:
         result = "no DistributedTrainingJob" if not jobs else f"{len(jobs)} DistributedTrainingJobs"
         raise BadInput(f"{source}: {result} in it; use a file with one")
     # a file may hold a job and the ConfigMap that it uses on a cluster
-    typer.echo(f"{source}: skipped {amount(len(documents) - 1, 'resource')} of another kind", err=True)
+    typer.echo(f"{source}: skipped {pluralize(len(documents) - 1, 'resource')} of another kind", err=True)
     return jobs[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from muster.cli.problem import BadInput, system_problem
+from muster.cli.errors import BadInput, format_os_error
 from muster.distribution import DISTRIBUTION
 
 FAILED = 1
@@ -24,17 +24,17 @@ def main() -> None:
 
         app(standalone_mode=True)
     except BadInput as problem:
-        _leave(f"muster: {problem}", USAGE_ERROR)
+        _exit_with(f"muster: {problem}", USAGE_ERROR)
     except ModuleNotFoundError as missing:
         # the basic installation lacks the clients of Kubernetes and AWS
         if missing.name in _AWS_EXTRA:
-            _leave(f"muster: this command uses AWS or git and needs {missing.name}: {_install('aws')}", FAILED)
+            _exit_with(f"muster: this command uses AWS or git and needs {missing.name}: {_install('aws')}", FAILED)
         if missing.name not in _CLUSTER_EXTRA:
             raise
-        _leave(f"muster: this command uses a cluster and needs {missing.name}: {_install('cluster')}", FAILED)
+        _exit_with(f"muster: this command uses a cluster and needs {missing.name}: {_install('cluster')}", FAILED)
     except OSError as problem:
-        # such as a full disk under standard output; typer handles a closed pipe
-        _leave(f"muster: {system_problem(problem)}", FAILED)
+        # such as a full disk; typer handles a closed pipe
+        _exit_with(f"muster: {format_os_error(problem)}", FAILED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 
@@ -43,7 +43,7 @@ def _install(extra: str) -> str:
     return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
-def _leave(sentence: str, code: int) -> None:
+def _exit_with(sentence: str, code: int) -> None:
     sys.stderr.write(f"{sentence}\n")
     sys.exit(code)
 
@@ -51,7 +51,7 @@ def _leave(sentence: str, code: int) -> None:
 def _open_standard_streams() -> None:
     """Open /dev/null for each standard stream that is closed.
 
-    Otherwise the next file or socket would get its number, and the ranks would read from it or print to it.
+    Otherwise the next opened file or socket would get its number, and the ranks would use it as a standard stream.
     """
     for number in range(3):
         try:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from muster.cli.problem import BadInput
+from muster.cli.errors import BadInput
 from muster.cli.resource import OutputFormat
 
 
@@ -14,7 +14,7 @@ from muster.cli.resource import OutputFormat
 class RunOptions:
     """`folder` is the run's folder (None: a new one), `ranks` are the ranks whose lines to show (empty: all).
 
-    `keeps_here`: keep in the run's folder what the job would keep in S3.
+    `keeps_here`: store checkpoints and results in the run's folder instead of S3.
     """
 
     file: str
@@ -41,7 +41,7 @@ def read_inputs(pairs: Sequence[str]) -> dict[str, Path]:
 
 
 def check_ranks(ranks: Iterable[int], world: int) -> None:
-    """Refuse ranks that a job with `world` ranks doesn't have. Raises `BadInput`."""
+    """Raise `BadInput` for ranks that a job with `world` ranks doesn't have."""
     for rank in sorted(ranks):
         if not 0 <= rank < world:
             raise BadInput(f"--rank {rank}: the job has ranks 0 to {world - 1}")

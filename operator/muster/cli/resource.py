@@ -1,4 +1,4 @@
-"""Format a job and its status as the user asked."""
+"""Format a job and its status as YAML or JSON."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Literal
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.api.yaml.serialise import resource, to_yaml
+from muster.api.yaml.serialise import serialise_resource, to_yaml
 
 OutputFormat = Literal["yaml", "json"]
 
 
-def resource_text(job: Job, status: Status | None, output: OutputFormat) -> str:
-    """The resource with all defaults; the same bytes for the same job and status."""
-    document = resource(job, status)
+def format_resource(job: Job, status: Status | None, output: OutputFormat) -> str:
+    """Return the resource with all defaults; equal jobs and statuses give the same bytes."""
+    document = serialise_resource(job, status)
     if output == "json":
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     return to_yaml(document)

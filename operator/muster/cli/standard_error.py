@@ -1,4 +1,4 @@
-"""Standard error that may be closed: a closed terminal must not keep a run from stopping its ranks."""
+"""Standard error that ignores a closed terminal, so that the run can still stop its ranks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TextIO
 
 
 class StandardError(io.TextIOBase):
-    """Passes text on until its reader closes the stream."""
+    """Writes to the stream until its reader closes it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -10,14 +10,14 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from muster.collector.directory import Directory
-from muster.collector.door.admission import Admission
-from muster.collector.door.connections import AcceptedConnection, ConnectionLimits, Connections
-from muster.collector.door.cpu_shares import CpuShares
-from muster.collector.door.refusal import Reason, Refused
-from muster.collector.door.refusals import Refusals
-from muster.collector.door.strict_http import StrictConnection
+from muster.collector.pod_directory import PodDirectory
 from muster.collector.routes import Routes, refusal
+from muster.collector.server.admission import Admission
+from muster.collector.server.connections import AcceptedConnection, ConnectionLimits, Connections
+from muster.collector.server.cpu_shares import CpuShares
+from muster.collector.server.refusal import Reason, RequestRefused
+from muster.collector.server.refusal_counter import RefusalCounter
+from muster.collector.server.strict_http import StrictConnection
 from muster.collector.store import RankStore
 from muster.collector.trust.certificate import ServingCertificate, server_context
 from muster.collector.trust.tokens import PodClaim, Verifier
@@ -26,7 +26,7 @@ IDLE_SECONDS = 75.0
 """How long a pod's connection stays open between requests: longer than two heartbeats."""
 
 LINGER_SECONDS = 2.0
-"""How long the collector drains a refused body, so that the sender reads the response."""
+"""How long the collector drains a refused body, so that the client reads the response."""
 
 SHUTDOWN_SECONDS = 1.0
 
@@ -43,11 +43,11 @@ READ_BUFFER_BYTES = 16 * 1024
 """How much of a body a connection buffers before the handler reads it."""
 
 MAX_FIELD_BYTES = 16 * 1024
-"""The limit for a header: it may be a token."""
+"""The limit for a header, which may be a token."""
 
 
 class Collector:
-    """Stores agents' reports and sends them commands, once `lead` has been called.
+    """Stores agents' reports and sends them commands, after `lead` is called.
 
     `clock` returns Unix seconds. `refusals` counts refused requests and connections.
     """
@@ -57,12 +57,12 @@ class Collector:
         *,
         store: RankStore,
         verifier: Verifier,
-        directory: Directory,
+        directory: PodDirectory,
         certificate: ServingCertificate,
         clock: Callable[[], float],
         limits: ConnectionLimits | None = None,
     ) -> None:
-        self.refusals = Refusals()
+        self.refusals = RefusalCounter()
         self._context = server_context(certificate)
         self._limits = _within_descriptors(limits or ConnectionLimits())
         self._cpu = CpuShares(self._connected_pods)
@@ -103,15 +103,15 @@ class Collector:
         return 0 if self._connections is None else len(self._connections)
 
     def lead(self, holds_lease: Callable[[], bool]) -> None:
-        """This operator is the leader: accept reports from now on, and send commands while `holds_lease()`."""
+        """Accept reports from now on, and send commands while `holds_lease()`."""
         self._routes.lead(holds_lease)
 
     def step_down(self, leader: str | None) -> None:
-        """`leader` is the leader (None: unknown): every agent gets 503, waiting ones at once."""
+        """Respond 503 to all requests, at once to long polls; `leader` is the new leader (None: unknown)."""
         self._routes.step_down(leader)
 
     def use(self, certificate: ServingCertificate) -> None:
-        """Use this certificate for new connections; open ones stay."""
+        """Use this certificate for new connections."""
         self._context = server_context(certificate)
         if self._connections is not None:
             self._connections.context = self._context
@@ -136,9 +136,9 @@ class Collector:
 
 
 class _Server(web.Server):
-    """aiohttp's server, whose connections know their `AcceptedConnection`."""
+    """An aiohttp server whose connections refer to their `AcceptedConnection`."""
 
-    def __init__(self, routes: Routes, refusals: Refusals) -> None:
+    def __init__(self, routes: Routes, refusals: RefusalCounter) -> None:
         super().__init__(
             routes.handle,
             handler_cancellation=True,  # a poll ends with its connection
@@ -152,7 +152,7 @@ class _Server(web.Server):
 class _Connection(StrictConnection):
     """A connection of an agent, or an unauthenticated one."""
 
-    __slots__ = ("_refusals", "_refuses_the_rest", "client")
+    __slots__ = ("_is_refusing", "_refusals", "client")
 
     def __init__(self, server: _Server, client: AcceptedConnection) -> None:
         super().__init__(
@@ -163,21 +163,21 @@ class _Connection(StrictConnection):
             read_buffer_bytes=READ_BUFFER_BYTES,
         )
         self.client = client
-        self._refuses_the_rest = False
+        self._is_refusing = False
         self._refusals = server.refusals
 
     def data_received(self, data: bytes) -> None:
         """Parse in small chunks, and refuse chunked bodies: a chunk of one byte costs as much as one of 16 KiB."""
         for begin in range(0, len(data), PARSED_BYTES):
-            if self._refuses_the_rest:
+            if self._is_refusing:
                 return
             super().data_received(data[begin : begin + PARSED_BYTES])
             if len(self._messages) > MAX_QUEUED_REQUESTS:
-                self._refuses_the_rest = True
+                self._is_refusing = True
                 self.client.refuse(Reason.BAD_HTTP)
             elif self._messages and getattr(self._messages[-1][0], "chunked", True):
                 # respond to it, or to malformed HTTP, and close the connection without reading more
-                self._refuses_the_rest = True
+                self._is_refusing = True
                 self._lingering_time = 0.0
 
     def answer_malformed(self, _status: int, /) -> web.StreamResponse:
@@ -187,7 +187,7 @@ class _Connection(StrictConnection):
             self._refusals.count(Reason.BAD_HTTP, self.client.address)
         else:
             self._refusals.count(Reason.BAD_HTTP, pod.pod_name, pod.namespace)
-        return refusal(Refused(Reason.BAD_HTTP))
+        return refusal(RequestRefused(Reason.BAD_HTTP))
 
 
 def _trust(request: web.BaseRequest, pod: PodClaim) -> None:

@@ -1,7 +1,7 @@
 """Limit the memory of each namespace's objects in the operator. No I/O.
 
-A namespace that has used its share gets no more, and others are not affected. If all shares together are used up, each
-namespace still gets `floor`: no number of full namespaces can block an ordinary one.
+A namespace past its limit gets no more, and others are not affected. When all namespaces together reach the total
+limit, each one still gets `floor`, so that an ordinary namespace always works.
 """
 
 from __future__ import annotations
@@ -21,21 +21,18 @@ class Share:
 
 @dataclass
 class MemoryShares:
-    """Limits in bytes: for one namespace, for all together, and a namespace's guaranteed minimum.
-
-    Thread-safe.
-    """
+    """Limits in bytes: for one namespace, for all together, and a namespace's guaranteed minimum. Thread-safe."""
 
     per_namespace: int
     total: int
     floor: int
-    _taken: dict[str, Share] = field(default_factory=dict)
+    _reservations: dict[str, Share] = field(default_factory=dict)
     _used: Counter[str] = field(default_factory=Counter)
     _sum: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def take(self, key: str, share: Share, times: int = 1) -> bool:
-        """Reserve memory for the object; return whether it fits. An earlier reservation of it is released in any case.
+    def reserve(self, key: str, share: Share, times: int = 1) -> bool:
+        """Reserve memory for the object; return whether it fits. An earlier reservation is released in any case.
 
         `times` multiplies the limits.
         """
@@ -46,14 +43,14 @@ class MemoryShares:
                 self._sum + share.weight <= self.total * times or used <= self.floor
             )
             if fits:
-                self._taken[key] = share
+                self._reservations[key] = share
                 self._used[share.namespace] = used
                 self._sum += share.weight
             elif not self._used[share.namespace]:
                 del self._used[share.namespace]
             return fits
 
-    def give_back(self, key: str) -> None:
+    def release(self, key: str) -> None:
         """Release the object's memory."""
         with self._lock:
             self._give_back(key)
@@ -64,7 +61,7 @@ class MemoryShares:
             return self._used.get(namespace, 0)
 
     def fits(self, share: Share) -> bool:
-        """Whether `take` would accept a new object."""
+        """Whether `reserve` would accept a new object."""
         with self._lock:
             used = self._used.get(share.namespace, 0) + share.weight
             return used <= self.per_namespace and (self._sum + share.weight <= self.total or used <= self.floor)
@@ -72,10 +69,10 @@ class MemoryShares:
     def keys(self) -> tuple[str, ...]:
         """The keys of all objects with reserved memory."""
         with self._lock:
-            return tuple(self._taken)
+            return tuple(self._reservations)
 
     def _give_back(self, key: str) -> None:
-        before = self._taken.pop(key, None)
+        before = self._reservations.pop(key, None)
         if before is None:
             return
         self._sum -= before.weight

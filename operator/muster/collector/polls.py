@@ -1,9 +1,9 @@
-"""Agents' long polls: one for each pod."""
+"""Agents' long polls: at most one for each pod."""
 
 import asyncio
 from dataclasses import dataclass
 
-from muster.collector.door.refusal import Reason, Refused
+from muster.collector.server.refusal import Reason, RequestRefused
 from muster.collector.store import RankStore
 from muster_worker.contract.schema import Command, Order
 
@@ -11,11 +11,11 @@ from muster_worker.contract.schema import Command, Order
 @dataclass
 class _Poll:
     limit: asyncio.Timeout
-    replaced: bool = False
+    is_replaced: bool = False
 
 
 class Polls:
-    """Waits for pods' commands."""
+    """Wait for pods' commands."""
 
     def __init__(self, store: RankStore) -> None:
         self._store = store
@@ -24,15 +24,15 @@ class Polls:
     async def wait(self, pod_uid: str, job_uid: str, node: int, after: Order | None, seconds: float) -> Command | None:
         """Return a command above `after`; None if there is none within `seconds`.
 
-        Raises `Refused` (TooManyPolls) if the pod polls again meanwhile, `UnknownJob` if the job is removed.
+        Raises `RequestRefused` (TooManyPolls) if the pod polls again meanwhile, `UnknownJob` if the job is removed.
         """
         poll = self._begin(pod_uid, asyncio.timeout(seconds))
         try:
             async with poll.limit:
                 return await self._store.next_command(job_uid, node, after)
         except TimeoutError:
-            if poll.replaced:
-                raise Refused(Reason.TOO_MANY_POLLS, 1.0) from None
+            if poll.is_replaced:
+                raise RequestRefused(Reason.TOO_MANY_POLLS, 1.0) from None
             return None
         finally:
             if self._polls.get(pod_uid) is poll:
@@ -46,8 +46,8 @@ class Polls:
     def _begin(self, pod_uid: str, limit: asyncio.Timeout) -> _Poll:
         older = self._polls.get(pod_uid)
         if older is not None:
-            # an agent has one poll; the older one is left from a lost connection
-            older.replaced = True
+            # an agent has one poll; the older one belongs to a lost connection
+            older.is_replaced = True
             _end(older)
         poll = self._polls[pod_uid] = _Poll(limit)
         return poll

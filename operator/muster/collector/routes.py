@@ -1,4 +1,4 @@
-"""Handle the collector's requests: POST /v1/report and GET /v1/command, nothing else."""
+"""Handle the collector's requests: POST /v1/report and GET /v1/command."""
 
 import json
 import math
@@ -11,16 +11,16 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from muster.collector.answers import Answers
-from muster.collector.directory import Member
-from muster.collector.door.admission import UNKNOWN_POD_SECONDS, Admission, Admitted
-from muster.collector.door.bodies import Bodies
-from muster.collector.door.cpu_shares import CpuShares
-from muster.collector.door.decode_queue import DecodeQueue
-from muster.collector.door.refusal import ANSWERS, Reason, Refused
-from muster.collector.door.refusals import Refusals
-from muster.collector.pace import heartbeat_seconds
+from muster.collector.command_sender import CommandSender
+from muster.collector.heartbeat import heartbeat_seconds
+from muster.collector.pod_directory import Member
 from muster.collector.polls import Polls
+from muster.collector.server.admission import UNKNOWN_POD_SECONDS, Admission, AuthenticatedPod
+from muster.collector.server.bodies import Bodies
+from muster.collector.server.cpu_shares import CpuShares
+from muster.collector.server.decode_queue import DecodeQueue
+from muster.collector.server.refusal import RESPONSES, Reason, RequestRefused
+from muster.collector.server.refusal_counter import RefusalCounter
 from muster.collector.store import RankStore, UnknownJob
 from muster.collector.trust.tokens import PodClaim
 from muster.core.reports.bounds import OutOfBounds, check_bounds
@@ -60,7 +60,7 @@ class Routes:
         store: RankStore,
         admission: Admission,
         clock: Callable[[], float],
-        refusals: Refusals,
+        refusals: RefusalCounter,
         cpu: CpuShares,
         body_seconds: float,
     ) -> None:
@@ -73,7 +73,7 @@ class Routes:
         self._bodies = Bodies()
         self._decode_queue = DecodeQueue(lambda namespace: cpu.namespace_balance(namespace, time.monotonic()))
         self._polls = Polls(store)
-        self._answers = Answers(_HEADERS)
+        self._answers = CommandSender(_HEADERS)
         self._leads = _never
         self._leader = _LEADER_UNKNOWN
 
@@ -81,24 +81,24 @@ class Routes:
         """Handle one request; the only entry point."""
         try:
             self._require_leading()
-            # a caller without a valid token learns nothing, not even which paths exist
+            # clients without a valid token get no other information, such as the existing paths
             admitted = self._admission.admit(request, self._clock())
-        except Refused as refused:
+        except RequestRefused as refused:
             return self._refuse(refused, request.remote or "")
         pod = admitted.pod
         try:
             return await self._answer(request, admitted)
-        except Refused as refused:
+        except RequestRefused as refused:
             return self._refuse(refused, pod.pod_name, pod.namespace)
         except UnknownJob:
-            return self._refuse(Refused(Reason.UNKNOWN_POD, UNKNOWN_POD_SECONDS), pod.pod_name, pod.namespace)
+            return self._refuse(RequestRefused(Reason.UNKNOWN_POD, UNKNOWN_POD_SECONDS), pod.pod_name, pod.namespace)
 
     def lead(self, holds_lease: Callable[[], bool]) -> None:
-        """This operator is the leader: handle requests as long as it holds the Lease."""
+        """Handle requests as the leader, as long as this process holds the Lease."""
         self._leads = holds_lease
 
     def step_down(self, leader: str | None) -> None:
-        """`leader` is the leader (None: unknown): refuse all requests, also waiting polls."""
+        """Refuse all requests, also long polls; `leader` is the new leader (None: unknown)."""
         self._leads = _never
         self._leader = _LEADER_UNKNOWN if leader is None else f"{leader} is."
         self._polls.close()
@@ -109,20 +109,20 @@ class Routes:
 
     def _require_leading(self) -> None:
         if not self._leads():
-            raise Refused(Reason.NOT_LEADER, detail=self._leader)
+            raise RequestRefused(Reason.NOT_LEADER, detail=self._leader)
 
-    async def _answer(self, request: web.BaseRequest, admitted: Admitted) -> web.StreamResponse:
+    async def _answer(self, request: web.BaseRequest, admitted: AuthenticatedPod) -> web.StreamResponse:
         wait = self._cpu.wait(admitted.pod.namespace, admitted.pod.pod_uid, time.monotonic())
         if wait > 0.0:
-            raise Refused(Reason.TOO_BUSY, wait)
+            raise RequestRefused(Reason.TOO_BUSY, wait)
         match request.method, request.path:
             case "POST", "/v1/report":
                 return await self._report(request, admitted)
             case "GET", "/v1/command":
                 return await self._command(request, admitted)
-        raise Refused(Reason.NOT_FOUND)
+        raise RequestRefused(Reason.NOT_FOUND)
 
-    async def _report(self, request: web.BaseRequest, admitted: Admitted) -> web.Response:
+    async def _report(self, request: web.BaseRequest, admitted: AuthenticatedPod) -> web.Response:
         procs = self._store.shape(admitted.member.job_uid).procs_per_node
         async with self._bodies.read(request, admitted.pod, wire.max_report_bytes(procs), self._body_seconds) as body:
             # ages in the report are relative to the arrival of its last byte
@@ -131,22 +131,22 @@ class Routes:
                 with self._charged(admitted.pod):
                     self._require_leading()
                     self._take(body, admitted.member, procs, at)
-        return _json(_encode_answer(heartbeat_seconds(self._store.agents())))
+        return _json(_encode_answer(heartbeat_seconds(self._store.agent_count())))
 
     def _take(self, body: bytes, member: Member, procs: int, at: float) -> None:
         try:
             check_bounds(body, procs)
             report = wire.decode(Report, body)
         except (OutOfBounds, wire.Malformed):
-            raise Refused(Reason.MALFORMED) from None
+            raise RequestRefused(Reason.MALFORMED) from None
         if report.job_uid != member.job_uid:
-            raise Refused(Reason.OTHER_JOB)
+            raise RequestRefused(Reason.OTHER_JOB)
         if (report.node, report.replacement) != (member.node, member.replacement):
-            raise Refused(Reason.OTHER_POD)
+            raise RequestRefused(Reason.OTHER_POD)
         try:
             self._store.record(member, report, at)
         except Implausible as error:
-            raise Refused(Reason.IMPLAUSIBLE, detail=str(error)) from None
+            raise RequestRefused(Reason.IMPLAUSIBLE, detail=str(error)) from None
 
     @contextmanager
     def _charged(self, pod: PodClaim) -> Iterator[None]:
@@ -156,7 +156,7 @@ class Routes:
         finally:
             self._cpu.charge_pod(pod.namespace, pod.pod_uid, time.thread_time() - began, time.monotonic())
 
-    async def _command(self, request: web.BaseRequest, admitted: Admitted) -> web.StreamResponse:
+    async def _command(self, request: web.BaseRequest, admitted: AuthenticatedPod) -> web.StreamResponse:
         after, wait = _read_query(request)
         member = admitted.member
         command = await self._polls.wait(admitted.pod.pod_uid, member.job_uid, member.node, after, wait)
@@ -165,7 +165,7 @@ class Routes:
             return web.Response(status=HTTPStatus.NO_CONTENT, headers=_HEADERS)
         return await self._answers.send(request, admitted.pod.namespace, command)
 
-    def _refuse(self, refused: Refused, source: str, namespace: str = "") -> web.Response:
+    def _refuse(self, refused: RequestRefused, source: str, namespace: str = "") -> web.Response:
         self._refusals.count(refused.reason, source, namespace)
         return refusal(refused)
 
@@ -174,9 +174,9 @@ def _never() -> bool:
     return False
 
 
-def refusal(refused: Refused) -> web.Response:
+def refusal(refused: RequestRefused) -> web.Response:
     """The response to a refused request: a status and one sentence as JSON."""
-    answer = ANSWERS[refused.reason]
+    answer = RESPONSES[refused.reason]
     headers = dict(_HEADERS)
     if refused.retry_after is not None:
         headers["Retry-After"] = str(max(1, math.ceil(refused.retry_after)))
@@ -189,9 +189,7 @@ def refusal(refused: Refused) -> web.Response:
         headers=headers,
         content_type="application/json",
     )
-    # without a valid token there is no second request on the connection; behind a Service, the next connection may
-    # reach the leader
-    # the leader
+    # close the connection without a valid token; behind a Service, the next connection may reach the leader
     if answer.status == HTTPStatus.UNAUTHORIZED or refused.reason in _CLOSING:
         response.force_close()
     return response
@@ -200,10 +198,10 @@ def refusal(refused: Refused) -> web.Response:
 def _read_query(request: web.BaseRequest) -> tuple[Order | None, int]:
     query = request.query
     if not set(query) <= {"after", "wait"} or len(query) != len(set(query)):
-        raise Refused(Reason.MALFORMED)
+        raise RequestRefused(Reason.MALFORMED)
     wait = query.get("wait", "0")
     if not _WAIT.fullmatch(wait):
-        raise Refused(Reason.MALFORMED)
+        raise RequestRefused(Reason.MALFORMED)
     return _read_order(query.get("after")), min(int(wait), MAX_WAIT_SECONDS)
 
 
@@ -212,7 +210,7 @@ def _read_order(text: str | None) -> Order | None:
         return None
     match = _ORDER.fullmatch(text)
     if match is None or int(match[3]) >= len(CommandKind.ALL):
-        raise Refused(Reason.MALFORMED)
+        raise RequestRefused(Reason.MALFORMED)
     return (int(match[1]), int(match[2]), int(match[3]))
 
 

@@ -1,14 +1,10 @@
-"""Agents' reports and commands, for every job of this process. In memory: agents report everything again.
-
-Belongs to one event loop. The jobs' shapes and `check` bound its size; texts have limits for each namespace and in
-total.
-"""
+"""Agents' reports and commands, for all jobs of this process. In memory: agents report everything again."""
 
 import asyncio
 from dataclasses import dataclass, field
 
-from muster.collector.directory import Member
 from muster.collector.memory_shares import MemoryShares, Share
+from muster.collector.pod_directory import Member
 from muster.core.facts import AgentFacts
 from muster.core.reports.check import Shape, check
 from muster.core.reports.merge import merge
@@ -19,7 +15,7 @@ _MIB = 1024 * 1024
 
 
 class UnknownJob(LookupError):
-    """The job, or this pod of it, is not registered, or has been removed."""
+    """The job, or this pod of it, is not registered, or was removed."""
 
 
 @dataclass
@@ -51,19 +47,19 @@ class _Entry:
 
 
 class RankStore:
-    """Jobs, the latest facts about their agents, and the latest command for each."""
+    """Jobs, the newest facts about their agents, and the newest command for each."""
 
     def __init__(self, texts: MemoryShares | None = None) -> None:
         self._texts = texts or MemoryShares(per_namespace=48 * _MIB, total=144 * _MIB, floor=_MIB)
         self._jobs: dict[str, _Entry] = {}
-        # A counter, because every report needs the number.
+        # Count them, because every report needs the number.
         self._agents = 0
 
     def register(self, shape: Shape) -> None:
         """Accept reports of this job. Registering the same shape twice changes nothing.
 
-        With another shape (the job was scaled while suspended), the reports are dropped; readers of `changed` continue
-        to wait.
+        If the shape has changed (the job was scaled while suspended), old reports are dropped, and readers of `changed`
+        continue to wait.
         """
         entry = self._jobs.get(shape.job_uid)
         if entry is None:
@@ -76,7 +72,7 @@ class RankStore:
             entry.forget()
 
     def forget(self, job_uid: str) -> None:
-        """Remove the job, and end its agents' waiting for commands."""
+        """Remove the job, and end its agents' long polls."""
         entry = self._jobs.pop(job_uid, None)
         if entry is not None:
             self._agents -= entry.shape.nodes
@@ -84,14 +80,14 @@ class RankStore:
             entry.forget()
 
     def replace(self, job_uid: str, node: int) -> None:
-        """The node gets a new pod: drop the old pod's reports and command."""
+        """Drop the reports and the command of the node's old pod, which a new pod replaces."""
         entry = self._jobs.get(job_uid)
         if entry is not None:
-            self._texts.give_back(_key(entry, node))
+            self._texts.release(_key(entry, node))
             entry.replace(node)
 
     def clear(self) -> None:
-        """Remove every job: another operator is the leader, and this one would start without knowledge."""
+        """Remove all jobs, because another operator is the leader."""
         for job_uid in list(self._jobs):
             self.forget(job_uid)
 
@@ -99,8 +95,8 @@ class RankStore:
         """The job's registered shape. Raises `UnknownJob`."""
         return self._entry(job_uid).shape
 
-    def agents(self) -> int:
-        """The number of agents of registered jobs, which determines the heartbeat."""
+    def agent_count(self) -> int:
+        """Return the number of agents of registered jobs, which determines the heartbeat."""
         return self._agents
 
     def record(self, member: Member, report: Report, at: float) -> None:
@@ -114,7 +110,7 @@ class RankStore:
         check(report, entry.shape, at)
         node = entry.node(member.node)
         merged = merge(node.agent, report, at)
-        if not self._texts.take(_key(entry, member.node), Share(entry.shape.namespace, text_bytes(merged))):
+        if not self._texts.reserve(_key(entry, member.node), Share(entry.shape.namespace, text_bytes(merged))):
             merged = without_texts(merged)
         if merged != node.agent:
             node.agent = merged
@@ -127,7 +123,7 @@ class RankStore:
         return current.agent if current is not None else None
 
     def send(self, job_uid: str, node: int, command: Command) -> None:
-        """Make `command` the node's current one, unless that is a higher one. Raises `UnknownJob`."""
+        """Set the node's current command, unless the current one has a higher order. Raises `UnknownJob`."""
         if command.job_uid != job_uid:
             raise ValueError("the command belongs to another job")
         current = self._entry(job_uid).node(node)
@@ -136,7 +132,7 @@ class RankStore:
             _wake(current)
 
     def command(self, job_uid: str, node: int, after: Order | None) -> Command | None:
-        """The node's current command if it is above `after`. Raises `UnknownJob`."""
+        """Return the node's current command if it is above `after`. Raises `UnknownJob`."""
         command = self._entry(job_uid).node(node).command
         return command if command is not None and (after is None or command.order > after) else None
 
@@ -163,12 +159,12 @@ class RankStore:
         return command
 
     def changed(self, job_uid: str) -> asyncio.Event:
-        """Set by every report with news; its only reader clears it. Raises `UnknownJob`."""
+        """Return the event that every report with changes sets; its only reader clears it. Raises `UnknownJob`."""
         return self._entry(job_uid).changed
 
     def _give_back(self, entry: _Entry) -> None:
         for node in entry.nodes:
-            self._texts.give_back(_key(entry, node))
+            self._texts.release(_key(entry, node))
 
     def _entry(self, job_uid: str) -> _Entry:
         entry = self._jobs.get(job_uid)

@@ -1,4 +1,4 @@
-"""The registry of backends: by the name that `spec.backend` gives, what makes one, and what it says of a job."""
+"""The registry of backends: how to create each one, and its defaults and notes for a job."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from muster.backends.node_jobs import NodeJobs
 from muster.clients.aws.client import Aws
 from muster.clients.kubernetes.client import Client
 from muster.collector.store import RankStore
-from muster.controller.jobs.training_parts import training_jobs
+from muster.controller.jobs.sagemaker_jobs import make_sagemaker_jobs
 from muster.render.kubernetes import apply_defaults as on_kubernetes
 from muster.render.kubernetes.setting import Setting
 from muster.render.sagemaker import apply_defaults as on_sagemaker
@@ -28,10 +28,10 @@ from muster.render.sagemaker.notes import training_notes
 
 @dataclass(frozen=True)
 class OperatorServices:
-    """What the operator has for its backends, for as long as the process lives, whether it leads or not.
+    """The services of the operator process for its backends, whether it is the leader or not.
 
-    `authority` gives the certificates that agents shall trust, as PEM, `seed` what the gangs' credentials are derived
-    from; `clock` gives Unix seconds.
+    `authority` returns the CA certificates for agents, as PEM. `seed` returns the secret from which the agents'
+    credentials are derived. `clock` returns Unix seconds.
     """
 
     client: Client
@@ -47,7 +47,7 @@ class OperatorServices:
 
 @dataclass(frozen=True)
 class Term:
-    """One time as leader. `wake` is called with a job's uid when a backend learns something of it."""
+    """One term of this process as leader. A backend calls `wake` with a job's uid when the job's state changes."""
 
     number: int
     wake: Callable[[str], None]
@@ -55,9 +55,10 @@ class Term:
 
 @dataclass(frozen=True)
 class BackendKind:
-    """`apply_defaults` completes a spec and raises `InvalidResource` where that can't be done.
+    """How to use one backend.
 
-    `notes` are what people should know of a valid job. `make` gives a backend that knows nothing of earlier terms.
+    `apply_defaults` completes a spec, and raises `InvalidResource` if it can't. `notes` returns warnings about a valid
+    job. `make` creates a backend without any state of earlier terms.
     """
 
     apply_defaults: Callable[[Job, Status, OperatorConfig], Job]
@@ -66,8 +67,8 @@ class BackendKind:
 
 
 def admit(job: Job, config: OperatorConfig) -> None:
-    """Raises `InvalidResource` for a job that uses what its namespace may not."""
-    tenancy.check(job, config.tenancy, config.sagemaker.region or "")
+    """Raise `InvalidResource` if the job's namespace may not use what the job requests."""
+    tenancy.check_tenancy(job, config.tenancy, config.sagemaker.region or "")
 
 
 def _kubernetes(services: OperatorServices, term: Term) -> ClusterBackend:
@@ -85,7 +86,7 @@ def _kubernetes(services: OperatorServices, term: Term) -> ClusterBackend:
 
 def _sagemaker(services: OperatorServices, term: Term) -> ClusterBackend:
     config = services.config
-    return training_jobs(
+    return make_sagemaker_jobs(
         services.aws, services.client, config, partial(admit, config=config), services.clock, term.wake
     )
 
@@ -104,19 +105,27 @@ BACKENDS: Mapping[BackendName, BackendKind] = MappingProxyType(
         ),
     }
 )
-"""All of them: a new backend is one entry here, one in `api/backends.py` and one in `cli/backends.py`."""
+"""All backends. A new backend needs one entry here, one in `api/backends.py` and one in `cli/backends.py`."""
 
 
 def apply_defaults(job: Job, status: Status, config: OperatorConfig) -> Job:
-    """The job as its backend's plan takes it. Raises `InvalidResource`."""
+    """Complete the job's spec for its backend. Raises `InvalidResource`."""
     return BACKENDS[job.spec.backend].apply_defaults(job, status, config)
 
 
+def check_job(job: Job, status: Status, config: OperatorConfig) -> None:
+    """Raise `InvalidResource` if the namespace may not use what the job requests, or a node pool doesn't exist."""
+    # A job that has started keeps running, even if the configuration allows less now.
+    if not status.was_started:
+        admit(job, config)
+    apply_defaults(job, status, config)
+
+
 def notes_of(job: Job) -> tuple[str, ...]:
-    """What people should know of the job, a line each."""
+    """Return the warnings about a valid job, one line each."""
     return BACKENDS[job.spec.backend].notes(job)
 
 
 def make_backends(services: OperatorServices, term: Term) -> Mapping[BackendName, ClusterBackend]:
-    """All backends of one time as leader."""
+    """Create all backends for one term as leader."""
     return {name: kind.make(services, term) for name, kind in BACKENDS.items()}

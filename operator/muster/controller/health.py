@@ -1,7 +1,7 @@
-"""What the kubelet asks: whether the operator works, and whether agents may be sent to it.
+"""Serve the kubelet's probes: liveness (/healthz) and readiness (/readyz).
 
-The elector's process serves it (`leader/elector.py`), which knows no jobs: the main process sends it the complaints. An
-endpoint that needs jobs or ranks belongs into the main process (`replica.py`).
+The elector's process serves them (`leader/elector.py`). It has no access to jobs: the main process sends it the failure
+messages. Put an endpoint that needs jobs or ranks into the main process (`replica.py`).
 """
 
 from __future__ import annotations
@@ -15,42 +15,42 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from muster.collector.door.strict_http import NO_ACCESS_LOG
+from muster.collector.server.strict_http import NO_ACCESS_LOG
 
 MAX_CONNECTIONS = 64
-"""At once. Any client that reaches the port may connect: the oldest connection is closed for the next one."""
+"""Any client that reaches the port may connect. Past the limit, a new connection closes the oldest one."""
 
 CONNECTION_SECONDS = 2.0
-"""How long a connection stays, whatever is asked: the kubelet opens one for each question."""
+"""The maximum age of a connection. The kubelet opens a new one for each probe."""
 
-Complaints = Callable[[], Iterable[str]]
-"""Says what is wrong at this moment; nothing when all is well."""
+FailureMessages = Callable[[], Iterable[str]]
+"""Returns a message for each problem; nothing if the process is healthy."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """`holds` is asked each time; `complaint` says what is wrong when it doesn't."""
+    """A health check. `message` is the message if `passes` returns False."""
 
-    complaint: str
-    holds: Callable[[], bool]
+    message: str
+    passes: Callable[[], bool]
 
 
-def failed(checks: Iterable[Check]) -> tuple[str, ...]:
-    """The complaints of those that don't hold."""
-    return tuple(check.complaint for check in checks if not check.holds())
+def failure_messages(checks: Iterable[Check]) -> tuple[str, ...]:
+    """Return the messages of the failed checks."""
+    return tuple(check.message for check in checks if not check.passes())
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Where the kubelet will ask. Raises `OSError`."""
+    """Open the socket for the kubelet's probes. Raises `OSError`."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family, backlog=MAX_CONNECTIONS)
 
 
 @asynccontextmanager
-async def serve_health(listening: socket.socket, alive: Complaints, ready: Complaints) -> AsyncIterator[None]:
-    """Answer /healthz and /readyz for as long as the block lasts."""
+async def serve_health(listening: socket.socket, alive: FailureMessages, ready: FailureMessages) -> AsyncIterator[None]:
+    """Serve /healthz and /readyz until the block ends."""
     answers = {"/healthz": alive, "/readyz": ready}
-    server = _Server(_answering(answers))
+    server = _Server(_make_handler(answers))
     accepting = await asyncio.get_running_loop().create_server(lambda: _Connection(server), sock=listening)
     try:
         yield
@@ -60,38 +60,38 @@ async def serve_health(listening: socket.socket, alive: Complaints, ready: Compl
         await server.shutdown(0.0)
 
 
-def _answering(answers: dict[str, Complaints]) -> Callable[[web.BaseRequest], Awaitable[web.Response]]:
+def _make_handler(answers: dict[str, FailureMessages]) -> Callable[[web.BaseRequest], Awaitable[web.Response]]:
     async def answer(request: web.BaseRequest) -> web.Response:
-        asked = answers.get(request.path)
-        if asked is None:
-            return _closing(web.Response(status=HTTPStatus.NOT_FOUND))
-        complaints = tuple(asked())
-        if not complaints:
-            return _closing(web.Response(text="ok\n"))
-        text = "".join(f"{line}\n" for line in complaints)
-        return _closing(web.Response(text=text, status=HTTPStatus.SERVICE_UNAVAILABLE))
+        probe = answers.get(request.path)
+        if probe is None:
+            return _close_after(web.Response(status=HTTPStatus.NOT_FOUND))
+        messages = tuple(probe())
+        if not messages:
+            return _close_after(web.Response(text="ok\n"))
+        text = "".join(f"{line}\n" for line in messages)
+        return _close_after(web.Response(text=text, status=HTTPStatus.SERVICE_UNAVAILABLE))
 
     return answer
 
 
-def _closing(response: web.Response) -> web.Response:
+def _close_after(response: web.Response) -> web.Response:
     response.force_close()
     return response
 
 
 class _Server(web.Server):
-    """aiohttp's server, with few places."""
+    """An aiohttp server with a limited number of connections."""
 
     def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.Response]]) -> None:
         super().__init__(handler)
         self._open: dict[asyncio.BaseTransport, None] = {}
 
-    def enter(self, transport: asyncio.BaseTransport) -> None:
+    def add(self, transport: asyncio.BaseTransport) -> None:
         if len(self._open) >= MAX_CONNECTIONS:
             self._abort(next(iter(self._open)))
         self._open[transport] = None
 
-    def leave(self, transport: asyncio.BaseTransport) -> None:
+    def remove(self, transport: asyncio.BaseTransport) -> None:
         self._open.pop(transport, None)
 
     def abort(self) -> None:
@@ -105,27 +105,27 @@ class _Server(web.Server):
 
 
 class _Connection(web.RequestHandler):
-    """One connection: a question, its answer, and no more."""
+    """A connection that closes after one response."""
 
-    __slots__ = ("_limit", "_visited")
+    __slots__ = ("_connections", "_limit")
 
     def __init__(self, server: _Server) -> None:
         super().__init__(
             server, loop=asyncio.get_running_loop(), access_log=NO_ACCESS_LOG, max_line_size=1024, max_headers=32
         )
-        self._visited = server
+        self._connections = server
         self._limit: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._visited.enter(transport)
+        self._connections.add(transport)
         self._limit = asyncio.get_running_loop().call_later(CONNECTION_SECONDS, self._end, transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         if self._limit is not None:
             self._limit.cancel()
         if self.transport is not None:
-            self._visited.leave(self.transport)
+            self._connections.remove(self.transport)
         super().connection_lost(exc)
 
     def _end(self, transport: asyncio.BaseTransport) -> None:

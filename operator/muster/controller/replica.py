@@ -1,4 +1,4 @@
-"""One replica of the operator, put together. It watches and listens always, and decides when it leads."""
+"""One replica of the operator, with all its components. A standby runs them, too, except for the leader's tasks."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ from muster.api.config.operator import OperatorConfig
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.clients.aws.client import Aws
 from muster.clients.kubernetes.client import Client
-from muster.clients.kubernetes.election import LOOK_SECONDS
+from muster.clients.kubernetes.election import POLL_SECONDS
 from muster.clients.kubernetes.informer import Informer
 from muster.clients.kubernetes.object_versions import Untracked
 from muster.collector.collector import Collector
+from muster.collector.server.refusal_counter import log_refusals
 from muster.collector.store import RankStore
 from muster.collector.trust.certificate import ServingCertificate
-from muster.controller.acceptance import check
-from muster.controller.backends import OperatorServices, make_backends
+from muster.controller.backends import OperatorServices, check_job, make_backends
 from muster.controller.health import Check
 from muster.controller.leader.election import LeaderElection
-from muster.controller.leading import LeaderDependencies, Leading
+from muster.controller.leader_tasks import LeaderDependencies, LeaderTasks
 from muster.controller.startup import check_cluster, with_retries
-from muster.controller.supervision import supervised
+from muster.controller.supervision import supervise
 from muster.controller.trust.ca_bundle import CaBundle
 from muster.controller.trust.collector_endpoints import CollectorEndpoints
-from muster.controller.trust.refusals_log import tell_refusals
 from muster.controller.trust.trust import Trust, TrustSetting
-from muster.controller.webhook.door import listen
+from muster.controller.webhook.connections import listen
 from muster.controller.webhook.server import WebhookServer
 from muster.controller.webhook.webhook import Webhook
 from muster.engine.steady_clock import steady_clock
@@ -42,16 +41,16 @@ from muster.objects.kubernetes.warnings import POD_WARNINGS
 from muster.render.kubernetes.setting import Setting
 
 DEFAULT_COLLECTOR = "https://muster-collector.{namespace}.svc:{port}"
-"""Where agents find the collector when the chart's Service is in front of it."""
+"""The collector's URL for agents, through the chart's Service."""
 
 
 DEFAULT_WEBHOOK = "muster-webhook.{namespace}.svc"
-"""What the API server calls the chart's Service by."""
+"""The webhook's host for the API server, through the chart's Service."""
 
 
 @dataclass(frozen=True)
 class WebhookOptions:
-    """`address` is what the API server calls it by; None: the chart's Service."""
+    """`address` is the webhook's host for the API server; None: the chart's Service."""
 
     port: int
     address: str | None
@@ -59,7 +58,7 @@ class WebhookOptions:
 
 @dataclass(frozen=True)
 class OperatorOptions:
-    """`namespaces` empty: all of the cluster's. None: what follows from the namespace that the operator runs in."""
+    """`namespaces` empty: all namespaces. `lease_namespace` None: the operator's own namespace."""
 
     namespaces: tuple[str, ...]
     host: str
@@ -79,16 +78,16 @@ class OperatorOptions:
 
 @dataclass
 class Replica:
-    """`run` goes on until it is cancelled, or until what only a new process can put right.
+    """`run` runs until it is cancelled, or until only a new process can help.
 
-    `identity` is the process' name, under which `election` has the Lease held.
+    `identity` is this process' name in the Lease, which `election` holds.
     """
 
     client: Client
     options: OperatorOptions
     identity: str
     election: LeaderElection
-    _leading: Leading | None = None
+    _leading: LeaderTasks | None = None
     _is_ready: bool = False
     _webhook: Webhook | None = None
 
@@ -99,31 +98,31 @@ class Replica:
         self._informers = self._make_informers()
 
     async def run(self) -> None:
-        """Work. Raises `CannotStart`, and an `ExceptionGroup` with what ended it."""
+        """Run the replica. Raises `StartupError`, and an `ExceptionGroup` if a component fails."""
         async with AsyncExitStack() as stack:
             self._open_health(stack)
             await check_cluster(self.client, self.options.namespaces, random.random)
-            trust = Trust(self.client, self._trust_setting(), self._renewed, self._clock)
+            trust = Trust(self.client, self._trust_setting(), self._use_certificate, self._clock)
             await with_retries("the collector's certificates and the cluster's keys", trust.start, random.random)
             collector = await self._open_collector(stack, trust)
             self._open_webhook(stack, trust)
             dependencies = self._dependencies(trust, collector, self._open_aws(stack))
             async with asyncio.TaskGroup() as tasks:
-                # A standby watches pods, too: it takes over at once, for the price of one more watch.
+                # A standby watches pods, too, so that it can take over at once. The price is one more watch.
                 for name, informer in zip(("pods", "warnings"), self._informers, strict=True):
-                    self._begin(tasks, f"the watch of {name}", informer.run)
-                self._begin(tasks, "the renewal of certificates", trust.run)
-                self._begin(tasks, "the collector's word of who leads", lambda: self._name_leader(collector))
+                    self._start_task(tasks, f"the watch of {name}", informer.run)
+                self._start_task(tasks, "the renewal of certificates", trust.run)
+                self._start_task(tasks, "the collector's leader status", lambda: self._publish_leader(collector))
                 if self.options.webhook is not None:
                     configuration = f"{self.options.lease_name}-{self._namespace}"
                     bundle = CaBundle(self.client, configuration, trust.bundle)
-                    self._begin(tasks, "the API server's trust in the webhook", bundle.run)
-                self._begin(tasks, "the collector's word of refusals", lambda: tell_refusals(collector.refusals))
+                    self._start_task(tasks, "the webhook's caBundle", bundle.run)
+                self._start_task(tasks, "the log of refused reports", lambda: log_refusals(collector.refusals))
                 self._is_ready = True
                 await self.election.run(lambda leader_term: self._lead(dependencies, leader_term))
 
-    def _begin(self, tasks: asyncio.TaskGroup, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        tasks.create_task(supervised(name, work, random.random), name=name)
+    def _start_task(self, tasks: asyncio.TaskGroup, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        tasks.create_task(supervise(name, work, random.random), name=name)
 
     @property
     def _namespace(self) -> str:
@@ -142,7 +141,7 @@ class Replica:
                 self.client,
                 POD_WARNINGS,
                 namespaces,
-                self._pods.warn,
+                self._pods.handle_event,
                 fields="involvedObject.kind=Pod,type=Warning",
                 versions=Untracked,
             ),
@@ -155,13 +154,16 @@ class Replica:
         return TrustSetting(self._namespace, f"{self.options.lease_name}-collector", tuple(hosts))
 
     def _open_health(self, stack: AsyncExitStack) -> None:
-        alive = (Check("the watch of jobs has ended", lambda: self._leading is None or self._leading.works),)
+        alive = (Check("the watch of jobs has ended", lambda: self._leading is None or self._leading.is_healthy),)
         ready = (
             Check("it is still starting", lambda: self._is_ready),
-            Check("the pods are not all known yet", lambda: all(one.synced.is_set() for one in self._informers)),
+            Check(
+                "the list of pods is not complete yet",
+                lambda: all(informer.synced.is_set() for informer in self._informers),
+            ),
         )
         self.election.start(alive, ready)
-        stack.callback(asyncio.create_task(self.election.pulse(), name="pulse").cancel)
+        stack.callback(asyncio.create_task(self.election.send_heartbeats(), name="pulse").cancel)
 
     async def _open_collector(self, stack: AsyncExitStack, trust: Trust) -> Collector:
         self._collector = Collector(
@@ -181,20 +183,20 @@ class Replica:
             return
         listening = listen(self.options.host, options.port)
         stack.callback(listening.close)
-        accept = partial(check, config=self.options.config)
+        accept = partial(check_job, config=self.options.config)
         self._webhook = Webhook(WebhookServer(listening, trust.certificate()), accept, random.random)
         self._webhook.start()
         stack.callback(self._webhook.stop)
 
     def _open_aws(self, stack: AsyncExitStack) -> Aws:
-        # One for all times as leader: what was asked before counts against the same quotas.
+        # Use one client for all terms: its requests count against the same quotas.
         aws = Aws(self.options.config.sagemaker.endpoints, may_change=self.election.holds_lease)
         stack.push_async_callback(aws.close)
         return aws
 
     def _dependencies(self, trust: Trust, collector: Collector, aws: Aws) -> LeaderDependencies:
         options, config = self.options, self.options.config
-        client = self.client.changing_while(self.election.holds_lease)
+        client = self.client.restricted_by(self.election.holds_lease)
         setting = Setting(
             cluster_domain=options.cluster_domain,
             collector_url=self._collector_url,
@@ -228,23 +230,23 @@ class Replica:
         return CollectorEndpoints(self._namespace, service, options.collector_addresses, options.collector_port)
 
     async def _lead(self, dependencies: LeaderDependencies, leader_term: int) -> None:
-        self._leading = Leading(dependencies, leader_term)
+        self._leading = LeaderTasks(dependencies, leader_term)
         try:
             await self._leading.run()
         finally:
             self._leading = None
 
-    async def _name_leader(self, collector: Collector) -> None:
-        """Let a standby's collector say who leads."""
-        named: str | None = ""
+    async def _publish_leader(self, collector: Collector) -> None:
+        """Let a standby's collector name the leader in its responses."""
+        published: str | None = ""
         while True:
             holder = self.election.holder
-            if self._leading is None and holder != named:
+            if self._leading is None and holder != published:
                 collector.step_down(holder)
-            named = holder if self._leading is None else ""
-            await asyncio.sleep(LOOK_SECONDS)
+            published = holder if self._leading is None else ""
+            await asyncio.sleep(POLL_SECONDS)
 
-    def _renewed(self, certificate: ServingCertificate) -> None:
+    def _use_certificate(self, certificate: ServingCertificate) -> None:
         self._collector.use(certificate)
         if self._webhook is not None:
             self._webhook.server.use(certificate)

@@ -1,4 +1,4 @@
-"""The operator as a process: it runs until it gets a signal or can't continue."""
+"""Run the operator as a process, until it gets a signal or fails."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from muster.controller.leader.elector import ElectorOptions
 from muster.controller.leader.process import elector_process
 from muster.controller.replica import OperatorOptions, Replica
 
-SWITCH_SECONDS = 0.0005
-"""After that a thread that computes lets another one go on: Python's own 5 ms would be what each answer of the event
-loop takes while kopf, or the turn of a large job, has something to compute."""
+SWITCH_INTERVAL_SECONDS = 0.0005
+"""How soon a computing thread lets another one run. With Python's 5 ms, each iteration of the event loop would take
+that long while kopf, or the reconcile of a large job, computes."""
 
-STOPPED_AT_ONCE = 1
+FORCED_EXIT_CODE = 1
 """The exit code after a second signal."""
 
 _log = logging.getLogger(__name__)
 
 
 def serve(options: OperatorOptions) -> None:
-    """Run one replica until SIGTERM or SIGINT; it finishes what it is doing, and gives the Lease back.
+    """Run one replica until SIGTERM or SIGINT. It finishes the current reconciles and releases the Lease.
 
-    Begins a second process, so it is called before there are threads. Raises `NoCluster`, `CannotStart`, `OSError`
-    when a port is taken, and an `ExceptionGroup` when a part of it ended.
+    Call it before the process has threads, because it forks. Raises `NoCluster`, `StartupError`, `OSError` if a port is
+    in use, and an `ExceptionGroup` if a component fails.
     """
     identity = new_identity()
     elector = ElectorOptions(options.lease_namespace, options.lease_name, identity)
@@ -40,15 +40,15 @@ def serve(options: OperatorOptions) -> None:
 
 
 async def _serve(options: OperatorOptions, identity: str, election: LeaderElection) -> None:
-    sys.setswitchinterval(SWITCH_SECONDS)
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     client = await Client.connect()
     try:
         work = asyncio.create_task(Replica(client, options, identity, election).run(), name="replica")
-        asked = _on_signals(work.cancel)
+        was_signalled = _on_signals(work.cancel)
         try:
             await work
         except asyncio.CancelledError:
-            if not asked():
+            if not was_signalled():
                 raise
             _log.info("stopped")
     finally:
@@ -56,17 +56,17 @@ async def _serve(options: OperatorOptions, identity: str, election: LeaderElecti
 
 
 def _on_signals(stop: Callable[[], object]) -> Callable[[], bool]:
-    """Call `stop` at the first signal, end at the second; whether there was one."""
-    heard: list[int] = []
+    """Call `stop` at the first signal, and exit at the second. Return a function: whether there was a signal."""
+    received: list[int] = []
 
-    def hear(number: int) -> None:
-        heard.append(number)
-        if len(heard) > 1:
-            os._exit(STOPPED_AT_ONCE)
+    def handle(number: int) -> None:
+        received.append(number)
+        if len(received) > 1:
+            os._exit(FORCED_EXIT_CODE)
         _log.info("%s: stopping", signal.Signals(number).name)
         stop()
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, hear, number)
-    return lambda: bool(heard)
+        loop.add_signal_handler(number, handle, number)
+    return lambda: bool(received)

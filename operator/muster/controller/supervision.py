@@ -1,4 +1,4 @@
-"""Keeps a task going that serves all jobs: whatever one of them makes of it must not end it for the others."""
+"""Restart a task that serves all jobs when a bug makes it fail."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from collections.abc import Awaitable, Callable
 
 from muster.clients.kubernetes.backoff import backoff_seconds
 
-GOOD_SECONDS = 60.0
-"""When a task went for so long, its failure is not one of a row."""
+STABLE_SECONDS = 60.0
+"""A failure after this long doesn't count as another one in a row."""
 
 _log = logging.getLogger(__name__)
 
 
-async def supervised(
+async def supervise(
     name: str,
     work: Callable[[], Awaitable[None]],
     chance: Callable[[], float],
     monotonic: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Run `work` until it returns, and again at growing pauses when it fails. `chance` gives numbers from 0 to 1."""
+    """Run `work` until it returns, and restart it with backoff when it fails. `chance` returns numbers from 0 to 1."""
     failures = 0
     while True:
         began = monotonic()
         try:
             return await work()
-        except Exception:  # noqa: BLE001 - whatever it is, the others' jobs go on
-            failures = 0 if monotonic() - began > GOOD_SECONDS else failures
+        except Exception:  # noqa: BLE001 - any bug; the operator must keep running
+            failures = 0 if monotonic() - began > STABLE_SECONDS else failures
             seconds = backoff_seconds(failures, None, chance())
-            _log.exception("%s failed by a mistake in muster; begun again in %.1f s", name, seconds)
+            _log.exception("%s failed because of a bug in muster; restart in %.1f s", name, seconds)
         failures += 1
         await asyncio.sleep(seconds)

@@ -1,4 +1,4 @@
-"""What a decision asks a backend to do. Each is idempotent: a world that has it already stays as it is."""
+"""The actions a backend can be asked to do. Every action is idempotent."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from muster_worker.contract.schema import Command
 
 @dataclass(frozen=True)
 class CreateNode:
-    """Bring the node's process or pod, and its agent, into being."""
+    """Create the node's process or pod, with its agent."""
 
     node: int
     replacement: int
@@ -15,7 +15,7 @@ class CreateNode:
 
 @dataclass(frozen=True)
 class SendCommand:
-    """Make `command` the current one of these nodes' agents."""
+    """Send `command` to the agents of these nodes."""
 
     nodes: tuple[int, ...]
     command: Command
@@ -23,7 +23,7 @@ class SendCommand:
 
 @dataclass(frozen=True)
 class KillNode:
-    """End the node's process at once, whatever its agent says."""
+    """Kill the node's process at once, without asking its agent."""
 
     node: int
     why: str
@@ -40,14 +40,14 @@ class RemoveNode:
 
 @dataclass(frozen=True)
 class RemoveStray:
-    """Delete a pod of the job that is none of its nodes (any more)."""
+    """Delete a pod of the job that belongs to none of its current nodes."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class DeleteResource:
-    """Delete the job's resource; Kubernetes deletes all that belongs to it."""
+    """Delete the job's resource; Kubernetes then deletes everything it owns."""
 
 
 Action = CreateNode | SendCommand | KillNode | RemoveNode | RemoveStray | DeleteResource

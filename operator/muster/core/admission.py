@@ -1,13 +1,13 @@
-"""Whether a job may be stored: what the operator would refuse later, said before the API server stores it. Pure."""
+"""Validate a job at admission, with the rules that the operator applies later. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from muster.api.changes import CHANGE_SENTENCE, CHANGEABLE, OVER_SENTENCE, changed_fields
+from muster.api.changes import ENDED_MESSAGE, IMMUTABLE_MESSAGE, MUTABLE_FIELDS, changed_fields
 from muster.api.document import JSON, Document
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
-from muster.api.status.reader import status_of
+from muster.api.status.reader import read_status
 from muster.api.status.status import Status
 from muster.api.validation.all_rules import LASTING_RULES, RULES
 from muster.api.validation.validate import validate
@@ -15,21 +15,21 @@ from muster.api.validation.validate import validate
 
 @dataclass(frozen=True)
 class JobChange:
-    """The resource as it is to be stored, and as it is stored: None for a new one."""
+    """The resource before and after the change; `stored` is None for a new resource."""
 
     wanted: Mapping[str, JSON]
     stored: Mapping[str, JSON] | None
 
 
-def objections(change: JobChange, accept: Callable[[Job, Status], None]) -> tuple[FieldProblem, ...]:
-    """Everything that speaks against the change; nothing for one that leaves the spec as it is.
+def validate_change(change: JobChange, accept: Callable[[Job, Status], None]) -> tuple[FieldProblem, ...]:
+    """Return every reason to reject the change; an unchanged spec is always allowed.
 
     `accept` raises `InvalidResource` for a job that this operator's configuration doesn't allow or know.
     """
     stored, wanted = change.stored, change.wanted
-    status = Status() if stored is None else status_of(stored)
+    status = Status() if stored is None else read_status(stored)
     if stored is not None:
-        # To remove a finalizer, or to add a label, changes nothing of what runs.
+        # Changing only metadata, such as a finalizer or a label, never affects the running job.
         if stored.get("spec") == wanted.get("spec"):
             return ()
         forbidden = _forbidden(_spec(stored), _spec(wanted), status)
@@ -44,13 +44,13 @@ def objections(change: JobChange, accept: Callable[[Job, Status], None]) -> tupl
 
 
 def _forbidden(before: Mapping[str, JSON], now: Mapping[str, JSON], status: Status) -> tuple[FieldProblem, ...]:
-    """Changes that the CRD's rules refuse: the CRD of a cluster may be older than its operator."""
+    """Repeat the CRD's own transition rules, because the cluster may have an older CRD than its operator."""
     changed = changed_fields(before, now)
     if status.final_condition is not None:
-        return tuple(FieldProblem(f"spec.{name}", OVER_SENTENCE) for name in changed)
+        return tuple(FieldProblem(f"spec.{name}", ENDED_MESSAGE) for name in changed)
     if before.get("suspend") is True or _is_refused(status):
         return ()
-    return tuple(FieldProblem(f"spec.{name}", CHANGE_SENTENCE) for name in changed if name not in CHANGEABLE)
+    return tuple(FieldProblem(f"spec.{name}", IMMUTABLE_MESSAGE) for name in changed if name not in MUTABLE_FIELDS)
 
 
 def _is_refused(status: Status) -> bool:

@@ -1,11 +1,11 @@
-"""The job's deadlines: to be ready, and to be done."""
+"""The job's startup deadline and active deadline."""
 
 from muster.api.spec.job import Job
 from muster.core.facts import JobFacts
 
 
 def startup_deadline(job: Job, facts: JobFacts, began_at: float) -> float | None:
-    """When all nodes have to be ready, so that the gang starts; None while one of them has no place.
+    """When all nodes have to be ready for the gang to start; None while a node is not scheduled.
 
     Autoscalers take their time, so it counts from the last node's placement. `began_at` is when the job was created or
     last resumed (Unix seconds): nodes without a placement, as of a local run, have their place from then on.
@@ -17,6 +17,6 @@ def startup_deadline(job: Job, facts: JobFacts, began_at: float) -> float | None
 
 
 def active_deadline(job: Job, began_at: float) -> float | None:
-    """When the job has to be done; None: no limit."""
+    """When `activeDeadlineSeconds` expires; None without a limit."""
     seconds = job.spec.active_deadline_seconds
     return None if seconds is None else began_at + seconds

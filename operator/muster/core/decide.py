@@ -1,4 +1,4 @@
-"""What has to be done now for a job: the one decision that every backend carries out."""
+"""Decide which actions a job needs now. All backends share this decision."""
 
 from collections.abc import Sequence
 
@@ -12,93 +12,99 @@ from muster.core.failure.mpi_ends import launcher_has_ended
 from muster.core.failure.problems import unreachable_at
 from muster.core.gang_release import release_at
 from muster.core.judge import Outcome, Verdict
-from muster.core.meeting import meet
+from muster.core.peers import select_peers
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind
 
 FAILURE_GRACE_SECONDS = 2.0
-"""From SIGTERM to SIGKILL once a rank failed: the others can't go on, and their devices are wanted."""
+"""Between SIGTERM and SIGKILL after a rank failed: the other ranks can't continue, so free their devices soon."""
 
 STOP_GRACE_SECONDS = 10.0
-"""From SIGTERM to SIGKILL when the time is up or somebody asks for it, and the node has no grace of its own.
+"""Between SIGTERM and SIGKILL at a deadline or a stop request, if the node sets no grace period.
 
-Healthy ranks may want to write a snapshot.
+Healthy ranks may need this time to write a checkpoint.
 """
 
 LEAST_GRACE_SECONDS = 1.0
-"""However little a pod's owner gives it: ranks are asked before they are killed."""
+"""The minimum grace period: even a pod with a grace period of 0 gets a SIGTERM before SIGKILL."""
 
 HUNG_SECONDS = 10.0
-"""How long an agent may take, beyond the grace, to do what it was told; then its process is killed."""
+"""How long after the grace period an agent may take to obey a command before its process is killed."""
 
 
 def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
-    """The actions that bring the job further; none when all is as it should be. `now` is in Unix seconds.
+    """Return the actions that the job needs at `now` (Unix seconds); none if it is in the desired state.
 
-    `outcome` is what `judge` says of these facts. `leader_term` numbers the operator's time as leader: commands of an
-    earlier one are refused by agents. Deciding again on facts that show the actions applied gives nothing new.
+    `outcome` is the result of `judge` for these facts. `leader_term` orders leaders: agents refuse commands from an
+    earlier leader. Once the facts show the actions applied, the same decision returns no new actions.
     """
     strays = (*remove_strays(facts), *kill_lost(facts))
     if outcome.is_decided:
-        return (*strays, *_end(job, facts, outcome, now, leader_term), *clean_up(job, facts, outcome, now))
-    # Create nothing for a job of which a part is refused.
+        return (*strays, *_end_nodes(job, facts, outcome, now, leader_term), *clean_up(job, facts, outcome, now))
+    # One of the job's pods can't be created, so create none.
     if facts.refusal is not None and not outcome.started:
         return strays
-    # Delete pods of an earlier spec: none of them has started its ranks.
-    if facts.outdated and not outcome.started:
+    # Delete pods of an older spec: none of them has started its ranks.
+    if facts.has_outdated_pods and not outcome.started:
         return (*strays, *remove_outdated(facts))
     release = outcome.release
-    # Release the nodes of half a gang: others can use them.
+    # Delete an incomplete gang's pods to free resources for other jobs.
     if release is not None and release.is_under_way(facts, now):
         return (*strays, *remove_released(facts, release))
     missing = tuple(node for node in facts.nodes if node.process.state is ProcessState.MISSING)
-    # Start needs the addresses of all nodes, so create the missing ones first.
+    # The start command contains the addresses of all nodes, so create missing nodes first.
     if missing:
         lowest = 0 if release is None else release.replacement
         return (*strays, *(CreateNode(node.node, max(lowest, node.process.replacement + 1)) for node in missing))
     can_start = _can_start(facts, outcome, now)
     return (
         *strays,
-        *(_start(job, facts, outcome, leader_term) if can_start else _close(job, facts, outcome, now, leader_term)),
+        *(
+            _start(job, facts, outcome, leader_term)
+            if can_start
+            else _end_after_launcher(job, facts, outcome, now, leader_term)
+        ),
     )
 
 
-def next_wake(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> float | None:
-    """When time alone, without a new fact, may change the decision or the status; None: never."""
-    # A job that was resumed while it was being suspended is suspended completely first.
+def next_requeue_at(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> float | None:
+    """The next time at which the decision or the status may change without a new event; None: never."""
+    # The job was resumed during its suspension: complete the suspension first.
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled and not job.spec.suspend:
         return now
     times = [at for node in facts.nodes for at in (facts.silent_at(node), lost_at(node, facts))]
     if outcome.is_decided:
         times.append(expires_at(job, outcome))
-        times.extend(_killed_at(facts, outcome, node) for node in facts.nodes if not node.is_gone)
+        times.extend(_kill_at(facts, outcome, node) for node in facts.nodes if not node.is_gone)
     else:
         if not outcome.started:
             times += [startup_deadline(job, facts, outcome.began_at), release_at(job, facts)]
             times.append(None if outcome.release is None else outcome.release.until)
         times.append(active_deadline(job, outcome.began_at))
         times.extend(unreachable_at(node, facts) for node in facts.nodes)
-        times.extend(_killed_at(facts, outcome, node) for node in facts.nodes if not node.is_gone)
+        times.extend(_kill_at(facts, outcome, node) for node in facts.nodes if not node.is_gone)
     return min((at for at in times if at is not None and at > now), default=None)
 
 
 def _can_start(facts: JobFacts, outcome: Outcome, now: float) -> bool:
-    """Whether all nodes are there, and some wait for Start: all, or those that an operator did not come to tell."""
+    """Whether all nodes that have not started are ready. After an operator restart that can be a part of the gang."""
     waiting = [node for node in facts.nodes if not node.has_started]
     if not waiting or not all(node.is_ready and not facts.is_silent(node, now) for node in waiting):
         return False
-    # A restarted operator hears of running ranks one node at a time; the addresses of all are needed.
-    return not outcome.started or bool(meet(facts.nodes))
+    # After its restart an operator receives running ranks' reports one by one, and the start needs all addresses.
+    return not outcome.started or bool(select_peers(facts.nodes))
 
 
 def _start(job: Job, facts: JobFacts, outcome: Outcome, leader_term: int) -> tuple[Action, ...]:
     waiting = tuple(node.node for node in facts.nodes if not node.has_started)
-    command = Command(leader_term, job.metadata.uid, outcome.attempt, CommandKind.START, meet(facts.nodes))
+    command = Command(leader_term, job.metadata.uid, outcome.attempt, CommandKind.START, select_peers(facts.nodes))
     return (SendCommand(waiting, command),)
 
 
-def _close(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
-    """Once mpirun is over, bring nodes to an end that only wait for it: how it went is judged when all have told."""
-    # What is left of mpirun on its own node its agent ends by itself, and those that ended are asked to leave later.
+def _end_after_launcher(
+    job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int
+) -> tuple[Action, ...]:
+    """After mpirun has ended, stop the other nodes, which wait for a command."""
+    # The agent on mpirun's own node cleans up by itself. Nodes that have ended receive an exit command later.
     if not launcher_has_ended(job, facts) or not facts.nodes[0].has_ended:
         return ()
     waiting = [node for node in facts.nodes[1:] if node.current_agent is not None and not node.has_ended]
@@ -106,8 +112,8 @@ def _close(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term:
     return _send_where_needed(facts, outcome, [(node, command) for node in waiting], now)
 
 
-def _end(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
-    """Bring every node that is still there to its end."""
+def _end_nodes(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
+    """Stop every node that still runs."""
     wanted = []
     for node in facts.nodes:
         grace = grace_seconds(node, facts, outcome)
@@ -118,20 +124,20 @@ def _end(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: i
 def _send_where_needed(
     facts: JobFacts, outcome: Outcome, wanted: Sequence[tuple[NodeFacts, Command]], now: float
 ) -> tuple[Action, ...]:
-    """Tell nodes what they weren't told yet, and kill those that don't do it."""
+    """Send commands that the nodes have not received yet, and kill nodes that did not obey in time."""
     kills: list[Action] = []
-    fields: dict[Command, list[int]] = {}
+    nodes_by_command: dict[Command, list[int]] = {}
     for node, command in wanted:
-        # The agent of this pod has not started, so there is no one to send a command to.
+        # Without a running process there is no agent to receive the command.
         if node.process.state is not ProcessState.RUNNING:
             continue
-        killed_at = _killed_at(facts, outcome, node)
-        # An agent gets the time to do what it was told last.
-        if not _is_told(node, command):
-            fields.setdefault(command, []).append(node.node)
-        elif killed_at is not None and now >= killed_at:
+        kill_at = _kill_at(facts, outcome, node)
+        # A new command restarts the agent's time limit.
+        if not _has_received(node, command):
+            nodes_by_command.setdefault(command, []).append(node.node)
+        elif kill_at is not None and now >= kill_at:
             kills.append(KillNode(node.node, f"its agent did not end within {HUNG_SECONDS:.0f} s"))
-    return (*kills, *(SendCommand(tuple(nodes), command) for command, nodes in fields.items()))
+    return (*kills, *(SendCommand(tuple(nodes), command) for command, nodes in nodes_by_command.items()))
 
 
 def _ending_command(job: Job, outcome: Outcome, kind: str, grace: float, leader_term: int) -> Command:
@@ -146,49 +152,49 @@ def _ending_command(job: Job, outcome: Outcome, kind: str, grace: float, leader_
 
 def _ending_kind(node: NodeFacts, grace: float) -> str:
     agent = node.current_agent
-    # Nothing of the job runs there.
+    # No rank runs on this node.
     if agent is None or node.has_ended or agent.report.phase == AgentPhase.READY:
         return CommandKind.EXIT
-    # Ctrl-C was pressed twice: kill at once.
+    # The user pressed Ctrl-C twice: kill at once.
     if grace <= 0:
         return CommandKind.KILL
     return CommandKind.STOP
 
 
 def grace_seconds(node: NodeFacts, facts: JobFacts, outcome: Outcome) -> float:
-    """From SIGTERM to SIGKILL for the node's ranks that still run; 0: SIGKILL at once."""
-    own = node.process.grace_seconds
-    healthy = STOP_GRACE_SECONDS if own is None else max(LEAST_GRACE_SECONDS, own)
+    """Between SIGTERM and SIGKILL for the node's running ranks; 0: SIGKILL at once."""
+    node_grace = node.process.grace_seconds
+    healthy = STOP_GRACE_SECONDS if node_grace is None else max(LEAST_GRACE_SECONDS, node_grace)
     grace = healthy if outcome.failure is None else FAILURE_GRACE_SECONDS
     if facts.stop_request is None:
         return grace
-    # Who asks for a stop may be in a greater hurry than a failure, never less.
-    asked = facts.stop_request.grace_seconds
-    return asked if outcome.verdict is Verdict.STOPPED else min(grace, asked)
+    # After a failure, a stop request can only shorten the grace period.
+    requested = facts.stop_request.grace_seconds
+    return requested if outcome.verdict is Verdict.STOPPED else min(grace, requested)
 
 
-def _is_told(node: NodeFacts, command: Command) -> bool:
-    """Whether the node's last command is this one or a later one, and given in this term: others are refused."""
+def _has_received(node: NodeFacts, command: Command) -> bool:
+    """Whether the current leader has sent the node this command or a later one. Agents refuse older leaders."""
     last = node.command
     if last is None or last.leader_term < command.leader_term:
         return False
-    return (last.attempt, _place(last)) >= (command.attempt, _place(command))
+    return (last.attempt, _order(last)) >= (command.attempt, _order(command))
 
 
-def _place(command: Command) -> int:
+def _order(command: Command) -> int:
     return CommandKind.ALL.index(command.kind)
 
 
-def _killed_at(facts: JobFacts, outcome: Outcome, node: NodeFacts) -> float | None:
-    """When the node's process is killed if it has not ended by then; None while it wasn't told to end."""
+def _kill_at(facts: JobFacts, outcome: Outcome, node: NodeFacts) -> float | None:
+    """When to kill the node's process if it still runs; None before it receives a command to end."""
     command = node.command
-    if command is None or not node.is_told_to_end:
+    if command is None or not node.has_end_command:
         return None
     agent = node.current_agent
-    # No rank is left that could hang, and what they left is worth the time.
+    # All ranks have ended, and the upload may take as long as it needs.
     if agent is not None and agent.report.phase == AgentPhase.UPLOADING and command.kind != CommandKind.KILL:
         return None
-    heard_at = facts.created_at if agent is None else agent.heard_at
-    # A backend that does not know when it gave the command leaves the cause's time, or the node's last word.
-    since = next(at for at in (node.commanded_at, outcome.at, heard_at) if at is not None)
+    last_report_at = facts.created_at if agent is None else agent.last_report_at
+    # Some backends don't record when they sent the command: use the time of the cause or of the last report.
+    since = next(at for at in (node.command_sent_at, outcome.at, last_report_at) if at is not None)
     return since + command.grace_seconds + HUNG_SECONDS

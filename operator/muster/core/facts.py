@@ -1,6 +1,6 @@
-"""What is known of a job at one moment: the only input of a decision besides the job itself and the time.
+"""The observed facts of a job at one moment: with the spec, the status and the time, the input of every decision.
 
-Backends build these in `observe`; the plan and the status read them. Times are Unix seconds on the operator's clock.
+Backends create these in `observe`. Times are Unix seconds on the operator's clock.
 """
 
 from dataclasses import dataclass
@@ -19,38 +19,38 @@ from muster_worker.contract.schema import (
 )
 
 SILENT_PACES = 3
-"""A node is silent after that many heartbeats without a report: two may be lost by accident."""
+"""Missing heartbeats before a node counts as silent: two may be lost by accident."""
 
 
 class ProcessState(StrEnum):
-    """A node's process (locally) or pod (on a cluster), as its backend sees it without asking the agent."""
+    """The state of a node's process (locally) or pod (on a cluster), as its backend observes it without the agent."""
 
     MISSING = "Missing"
-    WAITING = "Waiting"  # it exists, and its agent has not begun: it is being placed, or its image is fetched
+    WAITING = "Waiting"  # the agent has not started: the pod is not scheduled or its image is being pulled
     RUNNING = "Running"
     EXITED = "Exited"
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What keeps a node from being there or at work, or what ended it, where its agent can't tell.
+    """Why a node can't start or work, or why it ended, when its agent can't report the reason.
 
-    `reason` is one CamelCase word, `message` a sentence for the job's owner, without a full stop. `lacks` is what is
-    missing, where something is, in words that nodes share which miss the same: "insufficient nvidia.com/gpu".
+    `reason` is one CamelCase word, `message` a sentence for the user without a full stop. `shortage` is the missing
+    resource, in words that are equal for all nodes with the same shortage: "insufficient nvidia.com/gpu".
     """
 
     reason: str
     message: str
-    lacks: str = ""
+    shortage: str = ""
 
 
 @dataclass(frozen=True)
 class TerminationMessage:
-    """What a node's agent left in its pod's termination log: how the node ended, even if no report arrived.
+    """The content of a pod's termination log, which the agent writes so that its result survives a lost report.
 
-    `ranks` counts those that it had, `succeeded` those of them that ended with exit code 0. `first_failure` is the rank
-    that failed before all others of the node, `terminated` says that the agent was stopped, but not by muster.
-    Its content can come from the job itself, so it speaks of its node only.
+    `ranks` counts the node's ranks, `succeeded` those with exit code 0. `first_failure` is the first rank of the node
+    that failed. `terminated` is set if something other than muster stopped the agent.
+    The job can write this file itself, so trust it only about its own node.
     """
 
     job_uid: str
@@ -67,20 +67,19 @@ class TerminationMessage:
 
 @dataclass(frozen=True)
 class ProcessFacts:
-    """`exit_code` and `signal` are the agent's own. `problem` is what the backend knows of why it is in this state.
+    """A node's process or pod. `exit_code` and `signal` are the agent's.
 
-    `name` is the pod's and `machine` that of the cluster's node that it is placed on; `scheduled_at` is when it was.
-    `is_leaving` says that its deletion was asked for, by whomever: it is gone in a moment.
-    The replacement of a MISSING process is the highest that its backend has seen of the node, -1 when it has seen none.
-    `grace_seconds` is how long its ranks get from SIGTERM to SIGKILL by what its owner wrote; None: not set.
-    `memory_limit` is what its ranks may use together, as its owner wrote it; "" without a limit.
-    `lingers` says that the agent has EXITED and other containers of its pod still run. `termination_message` is set
-    once it has EXITED and left one.
+    `problem` is the backend's explanation of the state. `name` is the pod's name, `machine` the name of the cluster
+    node that it is scheduled on since `scheduled_at`. `is_terminating` is set once somebody has requested the pod's
+    deletion.
+    `replacement` of a MISSING process is the highest that the backend has observed for this node, or -1.
+    `grace_seconds` and `memory_limit` are the owner's settings for the ranks; None and "" if unset.
+    `has_running_sidecars` is set if the agent has EXITED and other containers of the pod still run.
+    `termination_message` is set once the agent has EXITED and written one.
 
-    What the cluster says of its machine, by when the operator saw it: `cut_off_at` is since when the machine doesn't
-    answer the cluster, or the cluster gave the pod up; `gone_by` when a deletion that was asked for should be done.
-    `lost_at` is set once the job goes on without the node's machine: whatever is heard of this process afterwards
-    comes too late.
+    For lost machines, by the time at which the operator observed it: `unreachable_since` is when the machine stopped
+    answering the cluster or the cluster evicted the pod; `deletion_deadline` is when a requested deletion should be
+    complete. `lost_at` is set once the job continues without the machine. Later reports of this process don't count.
     """
 
     state: ProcessState
@@ -93,19 +92,19 @@ class ProcessFacts:
     name: str | None = None
     machine: str | None = None
     scheduled_at: float | None = None
-    is_leaving: bool = False
+    is_terminating: bool = False
     grace_seconds: float | None = None
-    lingers: bool = False
+    has_running_sidecars: bool = False
     termination_message: TerminationMessage | None = None
     memory_limit: str = ""
-    cut_off_at: float | None = None
-    gone_by: float | None = None
+    unreachable_since: float | None = None
+    deletion_deadline: float | None = None
     lost_at: float | None = None
 
 
 @dataclass(frozen=True)
 class RankFacts:
-    """A rank's report with its ages turned into times. `sequence` is the newest report's that named the rank."""
+    """A rank's report with ages converted to times. `sequence` is that of the latest report that includes the rank."""
 
     report: RankReport
     started_at: float | None = None
@@ -115,13 +114,13 @@ class RankFacts:
 
     @property
     def has_exited(self) -> bool:
-        """Whether the rank is reported dead."""
+        """Whether the report says that the rank's process has exited."""
         return self.report.state == RankState.EXITED
 
 
 @dataclass(frozen=True)
 class MetricFacts:
-    """A metric's latest value on a node, and when the rank wrote it."""
+    """The latest value of a metric on a node, and when the rank wrote it."""
 
     value: MetricValue
     at: float
@@ -138,42 +137,42 @@ class LauncherFacts:
 
 @dataclass(frozen=True)
 class AgentFacts:
-    """The newest report of a node's agent. `heard_at` is when any report of it last came."""
+    """The latest report of a node's agent. `last_report_at` is when the last report arrived."""
 
     report: Report
-    heard_at: float
+    last_report_at: float
     ranks: tuple[RankFacts, ...] = ()
     metrics: tuple[MetricFacts, ...] = ()
     launcher: LauncherFacts | None = None
-    terminated_at: float | None = None  # the agent was stopped, but not by the operator
+    terminated_at: float | None = None  # something other than the operator stopped the agent
 
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """One node of the job. `name` is what people call it: `<job>-<node>`."""
+    """One node of the job. `name` is `<job>-<node>`."""
 
     node: int
     name: str
     process: ProcessFacts
     agent: AgentFacts | None = None
-    command: Command | None = None  # the last one given to the agent
-    commanded_at: float | None = None  # when it was given
+    command: Command | None = None  # the last command sent to the agent
+    command_sent_at: float | None = None  # when it was sent
 
     @property
     def current_agent(self) -> AgentFacts | None:
-        """The agent of the node's present process; what an earlier replacement said is the past."""
+        """The agent of the node's current process; None if the last report came from an earlier replacement."""
         agent = self.agent
         return agent if agent is not None and agent.report.replacement >= self.process.replacement else None
 
     @property
     def ranks(self) -> tuple[RankFacts, ...]:
-        """What the node's present agent says of its ranks."""
+        """The ranks in the current agent's report."""
         agent = self.current_agent
         return () if agent is None else agent.ranks
 
     @property
     def is_ready(self) -> bool:
-        """Whether the node's agent waits for Start and said where it can be reached."""
+        """Whether the node's agent waits for the start command and has reported its address."""
         agent = self.current_agent
         if agent is None or self.process.state is not ProcessState.RUNNING:
             return False
@@ -183,7 +182,7 @@ class NodeFacts:
 
     @property
     def has_started(self) -> bool:
-        """Whether the node was told to start its ranks, or did."""
+        """Whether the node has received the start command, or reports a start."""
         agent = self.current_agent
         if agent is not None and agent.report.attempt > 0:
             return True
@@ -191,57 +190,57 @@ class NodeFacts:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the agent said that no process of the attempt is left."""
+        """Whether the agent reports that all processes of the attempt have ended."""
         agent = self.current_agent
         return agent is not None and agent.report.phase == AgentPhase.ENDED
 
     @property
     def is_gone(self) -> bool:
-        """Whether the node's agent does not exist (yet, or any more), and will not come into being by itself."""
+        """Whether the node has no agent, and none will start without an action."""
         return self.process.state in (ProcessState.MISSING, ProcessState.EXITED)
 
     @property
     def is_placed(self) -> bool:
-        """Whether the node's process has its place on a machine."""
+        """Whether the node's process is scheduled on a machine."""
         if self.process.state is ProcessState.WAITING:
             return self.process.scheduled_at is not None
         return self.process.state is not ProcessState.MISSING
 
     @property
-    def is_mute(self) -> bool:
-        """Whether the node's process runs and nobody has heard its agent yet."""
+    def has_no_report(self) -> bool:
+        """Whether the node's process runs but its agent has not reported yet."""
         return self.process.state is ProcessState.RUNNING and self.current_agent is None
 
     @property
-    def is_settled(self) -> bool:
-        """Whether no rank of the job runs on the node, and none will without an action."""
+    def is_idle(self) -> bool:
+        """Whether no rank runs on the node, and none will without an action."""
         return self.process.state is not ProcessState.RUNNING or self.has_ended
 
     @property
-    def is_told_to_end(self) -> bool:
-        """Whether the node's agent was told to stop, to kill its ranks or to leave."""
+    def has_end_command(self) -> bool:
+        """Whether the node's agent was sent a command to stop, to kill its ranks or to exit."""
         return self.command is not None and self.command.kind != CommandKind.START
 
 
 @dataclass(frozen=True)
 class StopRequest:
-    """A request to end the job before it is done."""
+    """A user's request to stop the job."""
 
     at: float
-    by: str  # for people: "Ctrl-C"
+    by: str  # shown to users: "Ctrl-C"
     grace_seconds: float
 
 
 @dataclass(frozen=True)
 class JobFacts:
-    """`nodes` has an entry for each of the job's nodes, ordered, also for those that don't exist yet.
+    """The job's facts. `nodes` is ordered and has one entry for every node, even if it doesn't exist yet.
 
-    `created_at` is when the job was created. `heartbeat_seconds` is the pace that the collector gives the job's agents,
-    and `listening_since` when it began to hear them: a restarted operator knows of no report before that. `refusal`
-    says why no node of this job can be made as it is written. `strays` are the names of pods that are the job's and no
-    longer wanted: beyond its nodes, or replaced. `outdated` says that a pod of the job was made from another
-    spec than the present one. `problem` is what keeps the job as a whole from going on, where it is none of its nodes'.
-    `remarks` are what the job's owner should know of the spec although it is valid, such as fields that nothing heeds.
+    `heartbeat_seconds` is the interval at which the job's agents report. `collector_started_at` is when the collector
+    started: a restarted operator has received no earlier report. `refusal` explains why no node can be created from
+    this
+    spec. `strays` are the names of the job's surplus pods: beyond its nodes, or replaced. `has_outdated_pods` is set if
+    a pod was made from an older spec. `problem` affects the whole job rather than one node.
+    `warnings` are warnings for the user about a valid spec, such as fields without effect.
     """
 
     created_at: float
@@ -250,34 +249,34 @@ class JobFacts:
     stop_request: StopRequest | None = None
     refusal: Problem | None = None
     strays: tuple[str, ...] = ()
-    listening_since: float = 0.0
-    outdated: bool = False
+    collector_started_at: float = 0.0
+    has_outdated_pods: bool = False
     problem: Problem | None = None
-    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
-    def is_settled(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether no rank of the job runs, and none will without an action."""
-        return all(node.is_settled for node in self.nodes)
+        return all(node.is_idle for node in self.nodes)
 
     @property
     def is_gone(self) -> bool:
-        """Whether no node's agent exists."""
+        """Whether no node has an agent."""
         return all(node.is_gone for node in self.nodes)
 
     @property
     def is_empty(self) -> bool:
-        """Whether the job has no pod or process, not even one that has ended."""
+        """Whether the job has no pod or process at all, not even an ended one."""
         return not self.strays and all(node.process.state is ProcessState.MISSING for node in self.nodes)
 
     def silent_at(self, node: NodeFacts) -> float | None:
-        """When the node counts as silent if no report comes; None when no more reports are due."""
+        """When the node counts as silent if no report arrives; None if no report is expected."""
         agent = node.current_agent
-        if agent is None or node.is_settled:
+        if agent is None or node.is_idle:
             return None
-        return agent.heard_at + SILENT_PACES * self.heartbeat_seconds
+        return agent.last_report_at + SILENT_PACES * self.heartbeat_seconds
 
     def is_silent(self, node: NodeFacts, now: float) -> bool:
-        """Whether the node's ranks are unknown: its process is there, but its agent says nothing."""
+        """Whether the node's process exists but its agent has stopped reporting, so that its ranks are unknown."""
         at = self.silent_at(node)
         return at is not None and now >= at

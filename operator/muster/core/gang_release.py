@@ -1,7 +1,7 @@
-"""A gang that can't be placed whole gives up what it holds, waits, and is made again. Pure.
+"""Delete the pods of a gang that can't be scheduled completely, wait, and create them again. Pure.
 
-Two jobs that hold half of the machines each would wait for each other for ever. That it was given up stands in the
-status, with the replacement from which on pods count again: who takes over goes on from there.
+Otherwise two jobs that hold half of the machines each would wait for each other for ever. The status records each
+release with the first replacement after it, so that a new leader can continue.
 """
 
 import hashlib
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Placement, Status
-from muster.api.timestamps import from_text
+from muster.api.timestamps import parse_timestamp
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure.problems import QUOTA_EXCEEDED, UNSCHEDULABLE
 
@@ -17,7 +17,7 @@ GANG_RELEASED = "GangReleased"
 
 FIRST_BACKOFF_SECONDS = 30.0
 MAX_BACKOFF_SECONDS = 600.0
-"""Between giving up and trying again, before the jitter: from the first time to the longest."""
+"""The shortest and the longest wait between a release and the next try, before jitter."""
 
 _MAX_DOUBLINGS = 10
 _HASH_BYTES = 8
@@ -25,9 +25,9 @@ _HASH_BYTES = 8
 
 @dataclass(frozen=True)
 class GangRelease:
-    """The last time that the gang was given up: the `count`th, at `at` (Unix seconds), tried again at `until`.
+    """The latest release of the gang: number `count`, at `at`, with the next try at `until` (Unix seconds).
 
-    Pods of a lower replacement than `replacement` are of the gang that was given up.
+    Pods with a replacement below `replacement` belong to the released gang.
     """
 
     count: int
@@ -36,52 +36,52 @@ class GangRelease:
     until: float
 
     def gives_up(self, node: NodeFacts) -> bool:
-        """Whether the node's pod is one of the gang that was given up."""
+        """Whether the node's pod belongs to the released gang."""
         return node.process.state is not ProcessState.MISSING and node.process.replacement < self.replacement
 
     def is_under_way(self, facts: JobFacts, now: float) -> bool:
-        """Whether the gang is given up right now: pods of it are still there, or the pause isn't over."""
+        """Whether the released gang's pods still exist, or the backoff is not over."""
         return now < self.until or any(self.gives_up(node) for node in facts.nodes)
 
 
 def release_of(job: Job, previous: Status, facts: JobFacts, now: float) -> GangRelease | None:
-    """The gang's last release, which may be due right now (Unix seconds); None when there was none."""
+    """The gang's latest release, which may begin at `now` (Unix seconds); None if there was none."""
     last = _previous_release(job, previous.placement)
-    # One that is under way comes to its end first.
+    # Complete the current release first.
     if last is not None and last.is_under_way(facts, now):
         return last
     at = release_at(job, facts)
     if at is None or now < at:
         return last
-    return _next(job, facts, last, now)
+    return _next_release(job, facts, last, now)
 
 
 def release_at(job: Job, facts: JobFacts) -> float | None:
-    """When the gang is given up if nothing changes; None while it can be placed, holds nothing, or others see to it."""
-    # A queue's scheduler places all or none; if it does otherwise it has its reasons.
+    """When to release the gang if nothing changes; None if it is schedulable, holds no resources, or has a queue."""
+    # A queue's scheduler is responsible for all-or-nothing placement.
     if job.spec.queue is not None:
         return None
     problems = (node.process.problem for node in facts.nodes if not node.is_placed)
     if not any(problem is not None and problem.reason in (UNSCHEDULABLE, QUOTA_EXCEEDED) for problem in problems):
         return None
-    placed = [node.process.scheduled_at for node in facts.nodes if node.is_placed and not node.process.is_leaving]
+    placed = [node.process.scheduled_at for node in facts.nodes if node.is_placed and not node.process.is_terminating]
     first = min((at for at in placed if at is not None), default=None)
     return None if first is None else first + job.spec.startup_timeout_seconds
 
 
 def backoff_seconds(job_uid: str, count: int) -> float:
-    """How long to wait after the `count`th release: longer each time, and not as long as any other job."""
+    """How long to wait after release number `count`: exponential backoff with a jitter that differs between jobs."""
     longest = min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(count - 1, _MAX_DOUBLINGS))
     digest = hashlib.sha256(f"{job_uid}/{count}".encode()).digest()
     share = int.from_bytes(digest[:_HASH_BYTES], "big") / 2.0 ** (8 * _HASH_BYTES)
     return longest * (0.5 + share)
 
 
-def _next(job: Job, facts: JobFacts, last: GangRelease | None, now: float) -> GangRelease:
+def _next_release(job: Job, facts: JobFacts, last: GangRelease | None, now: float) -> GangRelease:
     count = 1 if last is None else last.count + 1
     lowest = 0 if last is None else last.replacement
     replacement = max(lowest, *(node.process.replacement + 1 for node in facts.nodes))
-    at = float(int(now))  # as the status tells it
+    at = float(int(now))  # the status stores whole seconds
     return GangRelease(count, replacement, at, at + backoff_seconds(job.metadata.uid, count))
 
 
@@ -89,8 +89,8 @@ def _previous_release(job: Job, placement: Placement | None) -> GangRelease | No
     if placement is None:
         return None
     try:
-        at = from_text(placement.released_at)
+        at = parse_timestamp(placement.released_at)
     except ValueError:
-        at = 0.0  # not a time of muster's: treat it as long past
+        at = 0.0  # somebody else wrote an invalid time: treat it as long past
     until = at + backoff_seconds(job.metadata.uid, placement.releases)
     return GangRelease(placement.releases, placement.replacement, at, until)

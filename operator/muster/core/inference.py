@@ -1,4 +1,4 @@
-"""What follows from facts before a decision: one ordered list of steps completes what a backend observed. Pure."""
+"""Complete the observed facts before a decision: an ordered list of pure steps for each node."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
-from muster.core.failure.lost_nodes import without_lost
+from muster.core.failure.lost_nodes import end_if_lost
 from muster.core.failure.problems import POD_DELETED, with_problem
 from muster.core.failure.termination_log import with_termination_message
 
 
 @dataclass(frozen=True)
-class Circumstances:
-    """What a step may ask besides the node: the job, its last status, the facts as they were observed, and the time.
+class InferenceContext:
+    """A step's input besides the node. `observed` are the facts before any step.
 
-    `started` says that `previous` tells of a start, `attempt` is its number or the next one's.
+    `started` is set if `previous` records a start. `attempt` is the number of that start, or of the next one.
     """
 
     job: Job
@@ -26,53 +26,53 @@ class Circumstances:
     attempt: int
 
 
-def end_lost_node(node: NodeFacts, at: Circumstances) -> NodeFacts:
-    """Its machine is lost: the job goes on without it, or the node's place is free."""
-    return without_lost(node, at.observed, at.previous, at.now, started=at.started)
+def end_lost_node(node: NodeFacts, context: InferenceContext) -> NodeFacts:
+    """If the node's machine is lost, end the node, or free its place."""
+    return end_if_lost(node, context.observed, context.previous, context.now, started=context.started)
 
 
-def drop_own_removal(node: NodeFacts, at: Circumstances) -> NodeFacts:
-    """Its pod of an earlier start went with the suspension: muster deleted it, or the operator before."""
-    process, former = node.process, 0 if at.started else at.previous.attempt
-    if process.state is not ProcessState.MISSING or not 0 <= process.replacement < former:
+def drop_own_removal(node: NodeFacts, context: InferenceContext) -> NodeFacts:
+    """Drop the problem of a deleted pod if it belongs to an attempt before the suspension: muster deleted that pod."""
+    process, previous_attempts = node.process, 0 if context.started else context.previous.attempt
+    if process.state is not ProcessState.MISSING or not 0 <= process.replacement < previous_attempts:
         return node
     if process.problem is None or process.problem.reason != POD_DELETED:
         return node
     return replace(node, process=replace(process, problem=None))
 
 
-def count_starts(node: NodeFacts, at: Circumstances) -> NodeFacts:
-    """Every start of the gang had a process of the node: one that saw none of them knows it from their number."""
-    process, starts = node.process, at.previous.attempt
-    if process.state is not ProcessState.MISSING or process.replacement >= starts - 1:
+def count_starts(node: NodeFacts, context: InferenceContext) -> NodeFacts:
+    """Raise the replacement of a missing node to match the attempt: every attempt had a process of the node."""
+    process, attempts = node.process, context.previous.attempt
+    if process.state is not ProcessState.MISSING or process.replacement >= attempts - 1:
         return node
-    return replace(node, process=replace(process, replacement=starts - 1))
+    return replace(node, process=replace(process, replacement=attempts - 1))
 
 
-def drop_past(node: NodeFacts, at: Circumstances) -> NodeFacts:
-    """What agents of an earlier start said, and what they were told, is the past of a job that was suspended since."""
-    # The attempt has not started, so no agent has reported or received anything.
-    if node.process.state is ProcessState.MISSING and not at.started:
-        return node if node.agent is None and node.command is None else _without_past(node)
+def drop_past(node: NodeFacts, context: InferenceContext) -> NodeFacts:
+    """Drop reports and commands of attempts before the job's suspension."""
+    # The attempt has not started, so a missing node can't have a report or a command.
+    if node.process.state is ProcessState.MISSING and not context.started:
+        return node if node.agent is None and node.command is None else _without_agent(node)
     agent, command = node.agent, node.command
-    if agent is not None and 0 < agent.report.attempt < at.attempt:
-        return _without_past(node)
-    if command is not None and command.attempt < at.attempt:
-        return replace(node, command=None, commanded_at=None)
+    if agent is not None and 0 < agent.report.attempt < context.attempt:
+        return _without_agent(node)
+    if command is not None and command.attempt < context.attempt:
+        return replace(node, command=None, command_sent_at=None)
     return node
 
 
-def read_last_message(node: NodeFacts, at: Circumstances) -> NodeFacts:
-    """What its agent left in the pod's termination log stands for a last report that was lost."""
-    return with_termination_message(at.job, node)
+def read_last_message(node: NodeFacts, context: InferenceContext) -> NodeFacts:
+    """Use the pod's termination log if the agent's last report was lost."""
+    return with_termination_message(context.job, node)
 
 
-def name_problem(node: NodeFacts, at: Circumstances) -> NodeFacts:
-    """Its facts and the time amount to a problem: an agent that was never heard, or not for a while."""
-    return with_problem(node, at.observed, at.now)
+def name_problem(node: NodeFacts, context: InferenceContext) -> NodeFacts:
+    """Add the problem of an agent that never reported, or stopped reporting."""
+    return with_problem(node, context.observed, context.now)
 
 
-STEPS: tuple[Callable[[NodeFacts, Circumstances], NodeFacts], ...] = (
+STEPS: tuple[Callable[[NodeFacts, InferenceContext], NodeFacts], ...] = (
     end_lost_node,
     drop_own_removal,
     count_starts,
@@ -80,20 +80,20 @@ STEPS: tuple[Callable[[NodeFacts, Circumstances], NodeFacts], ...] = (
     read_last_message,
     name_problem,
 )
-"""In this order: each sees the node as the steps before it have left it."""
+"""Each step receives the result of the previous one."""
 
 
 def infer(job: Job, previous: Status, facts: JobFacts, now: float) -> JobFacts:
-    """The facts as judge, decide and summarise want them, at `now` (Unix seconds)."""
-    at = Circumstances(job, previous, facts, now, previous.was_started, previous.current_attempt)
-    return replace(facts, nodes=tuple(_completed(node, at) for node in facts.nodes))
+    """Return the complete facts that judge, decide and summarise need, at `now` (Unix seconds)."""
+    context = InferenceContext(job, previous, facts, now, previous.was_started, previous.current_attempt)
+    return replace(facts, nodes=tuple(_apply_steps(node, context) for node in facts.nodes))
 
 
-def _completed(node: NodeFacts, at: Circumstances) -> NodeFacts:
+def _apply_steps(node: NodeFacts, context: InferenceContext) -> NodeFacts:
     for step in STEPS:
-        node = step(node, at)
+        node = step(node, context)
     return node
 
 
-def _without_past(node: NodeFacts) -> NodeFacts:
-    return replace(node, agent=None, command=None, commanded_at=None)
+def _without_agent(node: NodeFacts) -> NodeFacts:
+    return replace(node, agent=None, command=None, command_sent_at=None)

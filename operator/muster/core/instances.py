@@ -1,12 +1,12 @@
-"""What is known of instance types. Pure facts: of a type that isn't here nothing is made up.
+"""Data of EC2 instance types. Types without reliable data are left out.
 
-GPUs, chips and cores: Amazon EC2 User Guide, "Instance types", accelerated computing (specifications of each type). EFA
-devices: one a network card that takes an EFA, there under "Network cards". Huge pages: what AWS' own manifests ask for
-on EKS (Amazon EKS User Guide, "Run machine learning training on Amazon EKS with Elastic Fabric Adapter"); its images
-set them aside. Cores of Trainium2: AWS Neuron documentation, "Logical NeuronCore configuration": each chip has eight
-physical cores, of which two make one that software sees unless it is told otherwise. Karpenter's reference, "Instance
-Types", has the same numbers of g6e, trn1 and trn2, but counts trn2's physical cores as aws.amazon.com/neuroncore.
-p2: the same guide, previous generation. Left out, because sources differ or are silent: g3, g6f, g7, gr6, p6e-gb200.
+GPUs, chips and cores: Amazon EC2 User Guide, "Instance types", accelerated computing (specifications of each type).
+EFA devices: one for each network card that supports EFA, in the same guide under "Network cards". Huge pages: AWS'
+manifests for EKS (Amazon EKS User Guide, "Run machine learning training on Amazon EKS with Elastic Fabric Adapter");
+its images reserve them. Cores of Trainium2: AWS Neuron documentation, "Logical NeuronCore configuration": each chip has
+eight physical cores, and by default two of them form one logical core. Karpenter's reference, "Instance
+Types", has the same numbers for g6e, trn1 and trn2, but counts trn2's physical cores as aws.amazon.com/neuroncore.
+p2: the same guide, previous generation. Left out because sources differ or have no data: g3, g6f, g7, gr6, p6e-gb200.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,16 +17,16 @@ HUGE_PAGES_MIB = 5120
 
 @dataclass(frozen=True)
 class Instance:
-    """One type. `neuron_cores` are those that software sees, `cores_in_one` physical ones each.
+    """One instance type. `neuron_cores` are logical cores of `physical_cores_per_core` physical cores each.
 
-    `huge_pages_mib` is for all its EFA devices.
+    `huge_pages_mib` is the total for all EFA devices.
     """
 
     gpus: int = 0
     efa: int = 0
     neuron_chips: int = 0
     neuron_cores: int = 0
-    cores_in_one: int = 1
+    physical_cores_per_core: int = 1
     huge_pages_mib: int = 0
 
 
@@ -85,22 +85,22 @@ INSTANCES: Mapping[str, Instance] = {
     "trn1.2xlarge": Instance(neuron_chips=1, neuron_cores=2),
     "trn1.32xlarge": Instance(neuron_chips=16, neuron_cores=32, efa=8),
     "trn1n.32xlarge": Instance(neuron_chips=16, neuron_cores=32, efa=16),
-    "trn2.48xlarge": Instance(neuron_chips=16, neuron_cores=64, cores_in_one=2, efa=16),
+    "trn2.48xlarge": Instance(neuron_chips=16, neuron_cores=64, physical_cores_per_core=2, efa=16),
 }
-"""All types of which something is known."""
+"""Instance types by name."""
 
 
-def instance_of(name: str) -> Instance | None:
-    """What is known of the type; None when nothing is."""
+def find_instance(name: str) -> Instance | None:
+    """The data of an instance type; None if it is not in the table."""
     return INSTANCES.get(name)
 
 
 def sentence(instance: Instance) -> str:
-    """What is known of it, for people: "8 GPUs, 32 EFA devices"."""
-    return ", ".join(_parts(instance))
+    """Describe an instance type for messages: "8 GPUs, 32 EFA devices"."""
+    return ", ".join(_phrases(instance))
 
 
-def _parts(instance: Instance) -> Iterator[str]:
+def _phrases(instance: Instance) -> Iterator[str]:
     if instance.gpus:
         yield f"{instance.gpus} GPU{_plural(instance.gpus)}"
     if instance.neuron_chips:

@@ -1,12 +1,12 @@
-"""The world that a job asks for: how many ranks, and which node each belongs to."""
+"""The number of ranks that a job needs, and the node of each rank."""
 
 from muster.api.spec.job import Job
 from muster.api.spec.sagemaker.block import sagemaker_blocks
-from muster.api.spec.sagemaker.launch import rank_groups
+from muster.api.spec.sagemaker.launch import rank_instance_groups
 
 
 def procs_per_node(job: Job) -> int:
-    """Ranks on each node. Raises `ValueError` while `procsPerNode` is still Auto: see `render.resolve_procs`."""
+    """The ranks on each node. Raises `ValueError` while `procsPerNode` is still Auto: see `render.resolve_procs`."""
     procs = job.spec.procs_per_node
     if isinstance(procs, str):
         raise ValueError("spec.procsPerNode is still Auto: resolve it from the node's devices first")
@@ -19,22 +19,22 @@ def is_mpi(job: Job) -> bool:
 
 
 def rank_nodes(job: Job) -> int:
-    """How many nodes have ranks, the first ones: on SageMaker those of the instance group that runs them, else all."""
-    groups = (group for block in sagemaker_blocks(job.spec) for group in rank_groups(block))
+    """The number of nodes with ranks, counted from node 0. On SageMaker only one instance group may have ranks."""
+    groups = (group for block in sagemaker_blocks(job.spec) for group in rank_instance_groups(block))
     return sum(group.instance_count for group in groups) or job.spec.nodes
 
 
 def world_size(job: Job) -> int:
-    """How many ranks the job asks for."""
+    """The number of the job's ranks."""
     return rank_nodes(job) * procs_per_node(job)
 
 
-def home_of(job: Job, rank: int) -> int:
-    """The node that `rank` belongs to; launchers number ranks node by node."""
+def node_of_rank(job: Job, rank: int) -> int:
+    """The node of `rank`; launchers number ranks node by node."""
     return rank // procs_per_node(job)
 
 
 def uploads_to_s3(job: Job) -> bool:
-    """Whether what the ranks leave is brought to S3 before a node has ended."""
+    """Whether each node uploads checkpoints or output to S3 before it ends."""
     checkpoint, output = job.spec.checkpoint, job.spec.output
     return (checkpoint is not None and checkpoint.s3 is not None) or (output is not None and output.s3 is not None)

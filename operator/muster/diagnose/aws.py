@@ -73,7 +73,7 @@ _UNKNOWN_CALLER = frozenset(
         "UnrecognizedClientException",
     }
 )
-"""Messages about signatures quote the request."""
+"""Errors about the caller's identity. Their messages may quote the request, so don't show them."""
 
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException", "403", "Forbidden", "UnauthorizedOperation"})
 _MISSING = frozenset(
@@ -91,12 +91,12 @@ _MISSING_TEXTS = ("Requested resource not found", "Could not find")
 """SageMaker sends these texts in a ValidationException, whatever its model says (aws/aws-sdk#165)."""
 
 _LONG_VALUE = re.compile(r"(?<=Value )'(.{40}).+?'(?= at ')")
-"""SageMaker quotes the whole refused value, and a hyperparameter has up to 2,500 characters."""
+"""SageMaker quotes the whole invalid value, and a hyperparameter may have 2,500 characters."""
 
 _UNKNOWN_DENIAL = "IAM's policies of that identity, of the organisation or of the resource forbid it."
 
-_SILENT = "Received error when attempting to retrieve container metadata"
-"""botocore's message if the EKS Pod Identity agent does not answer: the credentials may still be valid."""
+_UNANSWERED = "Received error when attempting to retrieve container metadata"
+"""botocore's message if the EKS Pod Identity agent does not answer; the credentials may still be valid."""
 
 _DENIAL = re.compile(r"User: (?P<who>\S+) is not authorized to perform: (?P<action>[\w-]+:\w+)(?P<rest>.*)", re.DOTALL)
 _ON = re.compile(r"\s*on resource: (?P<resource>\S+)(?P<why>.*)", re.DOTALL)
@@ -139,19 +139,19 @@ def iam_action(service: str, operation: str) -> str:
     return _ACTIONS.get((service, operation), f"{service}:{operation}")
 
 
-def classified(error: Exception, service: str, operation: str, place: Place) -> AwsError:
+def translate_error(error: Exception, service: str, operation: str, place: Place) -> AwsError:
     """Translate an exception of botocore; `operation` is the requested operation."""
     if not isinstance(error, ClientError):
-        return _unasked(error, iam_action(service, operation), place)
+        return _translate_other(error, iam_action(service, operation), place)
     answer = error.response.get("Error", {})
-    # The failed operation may be AssumeRole, on the way to the requested one.
+    # The failed operation may be AssumeRole, which precedes the requested one.
     asked = error.operation_name
     refusal = _Refusal(
         service="sts" if asked in {"AssumeRole", "AssumeRoleWithWebIdentity", "GetCallerIdentity"} else service,
         operation=asked,
         place=place,
         code=str(answer.get("Code", "")),
-        text=_shown(str(answer.get("Message", ""))),
+        text=_shorten(str(answer.get("Message", ""))),
         status=int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)),
     )
     return next(result for check in _CHECKS if (result := check(refusal)) is not None)
@@ -188,22 +188,22 @@ def _denied(refusal: _Refusal) -> AwsError | None:
     if match is None:
         why = f" AWS says: {refusal.text}" if refusal.text else ""
         return AccessDenied(f"{refusal.asked} is not allowed.{why or ' ' + _UNKNOWN_DENIAL}", refusal.action, "")
-    # The caller may create training jobs but not pass their role: then the action is iam:PassRole.
-    where = _ON.match(match["rest"])
-    resource = where["resource"].rstrip(".,") if where else ""
-    why = (where["why"] if where else match["rest"]).strip().rstrip(".").removeprefix("because ")
+    # The denied action may differ: creating a training job also needs iam:PassRole.
+    resource_match = _ON.match(match["rest"])
+    resource = resource_match["resource"].rstrip(".,") if resource_match else ""
+    why = (resource_match["why"] if resource_match else match["rest"]).strip().rstrip(".").removeprefix("because ")
     return AccessDenied(
         f"{match['who']} is not allowed to do {match['action']}{f' on {resource}' if resource else ''}"
-        f"{f': {why}' if why else ''}. Allow it with IAM{_and_in_trust(match['action'], refusal.place)}.",
+        f"{f': {why}' if why else ''}. Allow it with IAM{_trust_policy_hint(match['action'], refusal.place)}.",
         match["action"],
         resource,
     )
 
 
-def _and_in_trust(action: str, place: Place) -> str:
+def _trust_policy_hint(action: str, place: Place) -> str:
     # STS sends the same message for a wrong principal and for a missing external id.
-    is_of_trust = action == "sts:AssumeRole" and place.external_id
-    return f", and in the role's trust policy for the external id {place.external_id}" if is_of_trust else ""
+    needs_trust = action == "sts:AssumeRole" and place.external_id
+    return f", and in the role's trust policy for the external id {place.external_id}" if needs_trust else ""
 
 
 def _no_capacity(refusal: _Refusal) -> AwsError | None:
@@ -219,28 +219,28 @@ def _exists(refusal: _Refusal) -> AwsError | None:
 
 
 def _missing(refusal: _Refusal) -> AwsError | None:
-    is_said = refusal.code == "ValidationException" and refusal.text.startswith(_MISSING_TEXTS)
-    if not is_said and refusal.code not in _MISSING:
+    has_text = refusal.code == "ValidationException" and refusal.text.startswith(_MISSING_TEXTS)
+    if not has_text and refusal.code not in _MISSING:
         return None
-    return NotFound(f"{refusal.asked}: the resource does not exist ({refusal.code}{_colon(refusal.text)}).")
+    return NotFound(f"{refusal.asked}: the resource does not exist ({refusal.code}{_after_colon(refusal.text)}).")
 
 
 def _failed(refusal: _Refusal) -> AwsError | None:
     if refusal.status < 500:  # noqa: PLR2004  (HTTP's server errors)
         return None
-    return Unavailable(f"AWS failed on {refusal.asked}: {refusal.status} {refusal.code}{_colon(refusal.text)}.")
+    return Unavailable(f"AWS failed on {refusal.asked}: {refusal.status} {refusal.code}{_after_colon(refusal.text)}.")
 
 
 def _invalid(refusal: _Refusal) -> AwsError:
-    return Invalid(f"AWS refuses {refusal.asked}: {refusal.code}{_colon(refusal.text)}")
+    return Invalid(f"AWS refuses {refusal.asked}: {refusal.code}{_after_colon(refusal.text)}")
 
 
 _CHECKS: tuple[Callable[[_Refusal], AwsError | None], ...] = (
-    # First errors about the caller: the message of a refusal may resemble any other.
+    # Errors about the caller come first, because other messages may resemble them.
     _unknown_caller,
     _expired,
     _throttled,
-    # Before invalid requests: SageMaker refuses a role that may not be passed with a ValidationException.
+    # Before invalid requests: SageMaker reports a denied iam:PassRole as a ValidationException.
     _denied,
     _no_capacity,
     _exists,
@@ -250,30 +250,30 @@ _CHECKS: tuple[Callable[[_Refusal], AwsError | None], ...] = (
 )
 
 
-def _unasked(error: Exception, action: str, place: Place) -> AwsError:
-    """Errors before a request, or without a response."""
-    words = _shown(str(error))
+def _translate_other(error: Exception, action: str, place: Place) -> AwsError:
+    """Translate errors that occurred before a request was sent, or without a response."""
+    text = _shorten(str(error))
     if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound):
         return NoCredentials(
-            f"There are no AWS credentials for {action} in {place} ({words}). Give the operator's service account a "
+            f"There are no AWS credentials for {action} in {place} ({text}). Give the operator's service account a "
             "role (IRSA or Pod Identity), or set AWS_PROFILE or AWS_ACCESS_KEY_ID."
         )
     if isinstance(error, SSOError | LoginError | TokenRetrievalError):
-        return ExpiredCredentials(f"The AWS sign-in has expired: {words} Sign in again with `aws sso login`.")
-    if isinstance(error, CredentialRetrievalError) and _SILENT in words:
-        return Unavailable(f"The provider of AWS credentials does not answer for {action} in {place}: {words}")
+        return ExpiredCredentials(f"The AWS sign-in has expired: {text} Sign in again with `aws sso login`.")
+    if isinstance(error, CredentialRetrievalError) and _UNANSWERED in text:
+        return Unavailable(f"The provider of AWS credentials does not answer for {action} in {place}: {text}")
     if isinstance(error, CredentialRetrievalError):
-        return ExpiredCredentials(f"The provider of AWS credentials refuses them for {action} in {place}: {words}")
+        return ExpiredCredentials(f"The provider of AWS credentials refuses them for {action} in {place}: {text}")
     if isinstance(error, ParamValidationError | InvalidRegionError | UnknownEndpointError):
-        return Invalid(f"{action} can't be requested in {place}: {words}")
+        return Invalid(f"{action} can't be requested in {place}: {text}")
     # Unreachable, interrupted, or timed out.
-    return Unavailable(f"AWS does not answer {action} in {place}: {words}")
+    return Unavailable(f"AWS does not answer {action} in {place}: {text}")
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     line = _LONG_VALUE.sub(r"'\1…'", " ".join(text.split()))
     return line if len(line) <= MAX_TEXT_CHARS else line[: MAX_TEXT_CHARS - 1] + "…"
 
 
-def _colon(text: str) -> str:
+def _after_colon(text: str) -> str:
     return f": {text}" if text else ""

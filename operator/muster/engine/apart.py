@@ -1,4 +1,4 @@
-"""Long computations beside the event loop: pure ones, in a thread, so that the loop goes on meanwhile."""
+"""Run long pure computations in a thread, so that the event loop is not blocked."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from weakref import WeakValueDictionary
 T = TypeVar("T")
 
 charge: ContextVar[Callable[[float], None] | None] = ContextVar("charge", default=None)
-"""Gets the processor time that a task's work took in a thread: it counts as the task's own."""
+"""Called with the processor time that a task used in the thread, which counts as the task's own."""
 
 _THREAD = ThreadPoolExecutor(max_workers=1, thread_name_prefix="apart")
-"""One: Python computes in one thread at a time, and each further one would keep the event loop waiting longer."""
+"""A single worker: because of the GIL, more threads would only delay the event loop."""
 
 
 _QUEUES: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-"""One for each namespace that has work: only its first one waits for the thread, so that namespaces take turns."""
+"""A lock per namespace: only the first task of each waits for the thread, so that namespaces take turns."""
 
 
 async def apart(namespace: str, work: Callable[[], T]) -> T:
-    """What `work`, for a job of the namespace, gives.
+    """Return the result of `work`, for a job of the namespace.
 
-    It must be pure: whatever the loop changes meanwhile, it must not see.
+    `work` must be pure and must not depend on anything that the event loop changes.
     """
     queue = _QUEUES.setdefault(namespace, asyncio.Lock())
     async with queue:
-        result, seconds = await asyncio.get_running_loop().run_in_executor(_THREAD, _timed, work)
-    tell = charge.get()
-    if tell is not None:
-        tell(seconds)
+        result, seconds = await asyncio.get_running_loop().run_in_executor(_THREAD, _measure, work)
+    add_seconds = charge.get()
+    if add_seconds is not None:
+        add_seconds(seconds)
     return result
 
 
-def _timed(work: Callable[[], T]) -> tuple[T, float]:
-    began = time.thread_time()
+def _measure(work: Callable[[], T]) -> tuple[T, float]:
+    started_at = time.thread_time()
     result = work()
-    return result, time.thread_time() - began
+    return result, time.thread_time() - started_at

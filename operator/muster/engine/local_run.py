@@ -1,4 +1,4 @@
-"""One job from start to end on this machine: the loop around `reconcile`."""
+"""Run one job on this machine from start to end, with `reconcile` in a loop."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from muster.core.facts import JobFacts
 from muster.engine.reconcile import ReconcileResult, reconcile
 
 _LEADER_TERM = 1
-"""A local run has one decider, so one leader term."""
+"""A local run has a single leader."""
 
-_REST_SECONDS = 0.02
-"""The least pause between two turns: reports that come together are looked at together."""
+_MIN_INTERVAL_SECONDS = 0.02
+"""The minimum time between two reconciliations: reports that arrive together are handled together."""
 
 
 class StoppableBackend(NodeBackend, Protocol):
-    """A backend that can be asked to bring its job to an end."""
+    """A backend that can be asked to stop its job."""
 
     def request_stop(self, by: str, grace_seconds: float) -> None:
-        """`by` asks the job to end; its ranks get so long from SIGTERM to SIGKILL."""
+        """Request a stop by `by`; the ranks get `grace_seconds` between SIGTERM and SIGKILL."""
         ...
 
 
 class Session(Protocol):
-    """An open run: its backend, and the event that is set whenever something of it changed."""
+    """An open run: its backend, and an event for changes."""
 
     @property
     def backend(self) -> StoppableBackend: ...
@@ -40,9 +40,9 @@ class Session(Protocol):
 
 @dataclass
 class LocalRun:
-    """Runs `job` on `backend`; looks again whenever `changed` is set. Every turn is passed to `publish`.
+    """Runs `job` on `backend`, and reconciles whenever `changed` is set. `publish` receives every result.
 
-    `clock` gives Unix seconds.
+    `clock` returns Unix seconds.
     """
 
     job: Job
@@ -52,7 +52,7 @@ class LocalRun:
     publish: Callable[[ReconcileResult[JobFacts]], None]
 
     async def run(self) -> ReconcileResult[JobFacts]:
-        """Go around until the job is over; the last turn."""
+        """Reconcile until the job is over; return the last result."""
         status, backend = Status(), PlannedNodes(self.backend, NodePlan(_LEADER_TERM))
         while True:
             self.changed.clear()
@@ -64,7 +64,7 @@ class LocalRun:
             await self._wait_for_change(result)
 
     async def write(self, status: Status) -> None:
-        """A local run's status ends with it: `publish` shows it."""
+        """Discard the status: `publish` has shown it, and no one needs it after the run."""
 
     async def _wait_for_change(self, result: ReconcileResult[JobFacts]) -> None:
         timeout = None if result.requeue_at is None else max(0.0, result.requeue_at - self.clock())
@@ -73,4 +73,4 @@ class LocalRun:
                 await self.changed.wait()
         except TimeoutError:
             return
-        await asyncio.sleep(_REST_SECONDS)
+        await asyncio.sleep(_MIN_INTERVAL_SECONDS)

@@ -1,4 +1,4 @@
-"""The way of a job, once around: look, decide, write, act. The same for every backend, which brings its own facts."""
+"""One reconciliation of a job: observe, decide, write the status, act. The same for all backends."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Generic, Protocol
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.backends.base import LOOK_AGAIN_SECONDS, Act, Backend, Facts, Observation, Observed, Plan
+from muster.backends.base import REQUEUE_SECONDS, Act, Backend, Facts, Observation, Observed, Plan
 from muster.core.world import world_size
 from muster.engine.apart import apart
 
-RANKS_AT_ONCE = 1000
-"""What follows from the facts of so many ranks is worked out in the event loop itself, in about 20 ms."""
+MAX_RANKS_IN_EVENT_LOOP = 1000
+"""Up to this number of ranks the event loop computes the decision itself, in about 20 ms."""
 
 
 class StatusWriter(Protocol):
-    """Where a job's status is kept."""
+    """Stores a job's status."""
 
     async def write(self, status: Status) -> None:
-        """Keep it. What `news.is_news` says of it is kept when this returns; mere progress may wait."""
+        """Store the status. Significant changes are stored before this returns; progress may be delayed."""
         ...
 
 
 @dataclass(frozen=True)
 class ReconcileResult(Generic[Facts]):
-    """What one time around found and says.
+    """The result of one reconciliation.
 
-    `requeue_at` is when time alone may change something (Unix seconds; None: never), `is_over` that the job's outcome
-    is known and nothing of it is left.
+    `requeue_at` is when to reconcile without a new event (Unix seconds; None: never). `is_over` is set once the job's
+    result is final and nothing of it remains.
     """
 
     facts: Facts
@@ -44,10 +44,12 @@ async def reconcile(
 ) -> ReconcileResult[Facts]:
     """Bring the job one step closer to its spec, and report its state."""
     observed = Observation(job, previous, await backend.observe(job, previous), now)
-    work_out = partial(_decide, backend.plan, observed)
+    compute = partial(_decide, backend.plan, observed)
     # This takes a millisecond for a hundred ranks and seconds for a hundred thousand.
-    actions, result = work_out() if world_size(job) <= RANKS_AT_ONCE else await apart(job.metadata.namespace, work_out)
-    # What was decided is written before it is done: the operator that takes over after a crash finds it in the status.
+    actions, result = (
+        compute() if world_size(job) <= MAX_RANKS_IN_EVENT_LOOP else await apart(job.metadata.namespace, compute)
+    )
+    # Write the decision before acting, so that a new leader finds it in the status after a crash.
     await status_writer.write(result.status)
     await backend.apply(job, actions)
     return result
@@ -56,11 +58,11 @@ async def reconcile(
 def _decide(
     plan: Plan[Observed, Facts, Act], observed: Observation[Observed]
 ) -> tuple[Sequence[Act], ReconcileResult[Facts]]:
-    known = plan.complete(observed)
-    outcome = plan.judge(known)
-    actions = plan.decide(known, outcome)
-    status = plan.summarise(known, outcome, actions)
+    context = plan.complete(observed)
+    outcome = plan.judge(context)
+    actions = plan.decide(context, outcome)
+    status = plan.summarise(context, outcome, actions)
     # A silent agent sends no event, so check again after LOOK_AGAIN_SECONDS.
-    times = (plan.next_wake(known, outcome), known.now + LOOK_AGAIN_SECONDS if actions else None)
+    times = (plan.next_requeue_at(context, outcome), context.now + REQUEUE_SECONDS if actions else None)
     requeue_at = min((at for at in times if at is not None), default=None)
-    return actions, ReconcileResult(known.facts, status, requeue_at, plan.is_over(known, outcome, actions))
+    return actions, ReconcileResult(context.facts, status, requeue_at, plan.is_over(context, outcome, actions))

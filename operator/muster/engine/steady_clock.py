@@ -1,4 +1,4 @@
-"""The time of a run: it does not follow changes of the system clock."""
+"""A clock that ignores changes of the system clock."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 
 def steady_clock(now: float, monotonic: Callable[[], float]) -> Callable[[], float]:
-    """A clock that is `now` (Unix seconds) at this moment and goes on as `monotonic` does.
+    """Return a clock that starts at `now` (Unix seconds) and advances with `monotonic`.
 
-    The machine's own clock may be corrected meanwhile: by that a deadline would seem over, all nodes silent, and a rank
-    that failed later than another the first one.
+    A correction of the system clock would otherwise seem to exceed deadlines, silence all nodes, or reorder failures.
     """
-    began = monotonic()
-    return lambda: now + (monotonic() - began)
+    started_at = monotonic()
+    return lambda: now + (monotonic() - started_at)

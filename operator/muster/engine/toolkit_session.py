@@ -1,4 +1,4 @@
-"""A training job of SageMaker on this machine: its request, carried out by the container toolkit; its ranks' lines."""
+"""Run a SageMaker training job on this machine: the container toolkit executes its request."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from muster.api.document import JSON
 from muster.api.spec.job import Job
 from muster.api.spec.sagemaker.block import block_of
 from muster.api.spec.sagemaker.launch import rank_instance_type
-from muster.api.timestamps import from_text
+from muster.api.timestamps import parse_timestamp
 from muster.backends.local.folders import Folders, link_channels
 from muster.backends.local.hosts import hosts_file
 from muster.backends.local.layout import RunLayout, make_folders
+from muster.backends.local.process_tree import kill_marked
 from muster.backends.local.processes import AgentProcesses, OnLine
 from muster.backends.local.session import Machine
 from muster.backends.local.toolkit.backend import ToolkitBackend
@@ -26,7 +27,6 @@ from muster.backends.local.toolkit.host import (
     make_hosts,
 )
 from muster.backends.local.toolkit.metrics import OutputMetrics
-from muster.backends.local.tree import kill_marked
 from muster.core.facts import AgentFacts
 from muster.core.training_job.hosts import host_names
 from muster.core.world import procs_per_node
@@ -37,15 +37,15 @@ from muster_worker.contract.log_line import MARK
 
 ATTEMPT = 1
 HOMOGENEOUS = "homogeneousCluster"
-"""The group of instances that are of no named one: sagemaker-training 5.1.4, environment.py."""
+"""The group of instances without a named one: sagemaker-training 5.1.4, environment.py."""
 
 PYTORCH_MODULE = "sagemaker_pytorch_container.training:main"
-"""What PyTorch's and Hugging Face's images have in SAGEMAKER_TRAINING_MODULE."""
+"""The value of SAGEMAKER_TRAINING_MODULE in PyTorch's and Hugging Face's images."""
 
 
 @dataclass(frozen=True)
 class ToolkitSession:
-    """An open run: its backend, and the event that is set whenever something of it changed."""
+    """An open run: its backend, and an event for changes."""
 
     backend: ToolkitBackend
     changed: asyncio.Event
@@ -53,7 +53,7 @@ class ToolkitSession:
 
 @dataclass(frozen=True)
 class ToolkitRun:
-    """What is run, where, and by which Python, which has the toolkit."""
+    """The job, its request and folders, and the Python with the toolkit."""
 
     job: Job
     training: Training
@@ -64,9 +64,9 @@ class ToolkitRun:
 
 
 def training_of(job: Job, request: TrainingRequest, code: Mapping[str, CodeFile]) -> Training:
-    """What the containers of a request get. `code` is the job's own; the request may add to it."""
+    """Build the containers' input from a request. `code` is the job's own; the request may add files to it."""
     block = block_of(job.spec)
-    added = {} if request.archive is None else request.archive.files
+    added_files = {} if request.archive is None else request.archive.files
     variables = request.body.get("Environment")
     return Training(
         hosts=host_names(job.spec.nodes),
@@ -75,13 +75,13 @@ def training_of(job: Job, request: TrainingRequest, code: Mapping[str, CodeFile]
         hyperparameters=request.hyperparameters,
         channels=_channels(request.body.get("InputDataConfig")),
         environment={name: str(value) for name, value in variables.items()} if isinstance(variables, dict) else {},
-        code={**code, **{path: CodeFile(content) for path, content in added.items()}},
+        code={**code, **{path: CodeFile(content) for path, content in added_files.items()}},
         module=framework_module(job),
     )
 
 
 def framework_module(job: Job) -> str:
-    """The framework's part of the toolkit, as MODULE:FUNCTION; "" for none."""
+    """The framework's module for the toolkit, as MODULE:FUNCTION; "" for none."""
     framework = job.spec.sagemaker.framework if job.spec.sagemaker is not None else None
     return PYTORCH_MODULE if framework is not None and framework.name != "TensorFlow" else ""
 
@@ -90,24 +90,24 @@ def framework_module(job: Job) -> str:
 async def open_toolkit(
     run: ToolkitRun, *, on_line: OnLine, clock: Callable[[], float]
 ) -> AsyncIterator[ToolkitSession]:
-    """Make the run's folders; on leaving, end every process that is left.
+    """Create the run's folders; on exit, end all remaining processes.
 
-    `clock` gives Unix seconds. Raises `OSError` where folders or files can't be made.
+    `clock` returns Unix seconds. Raises `OSError` if folders or files can't be created.
     """
     job, layout = run.job, run.layout
-    _make_places(run)
+    _create_folders(run)
     changed, log, metrics = asyncio.Event(), RankLog(_rank_group(job)), OutputMetrics(job)
 
-    def hear(node: int, text: str) -> None:
+    def handle_line(node: int, text: str) -> None:
         now = clock()
-        is_rank_s = log.feed([LogLine(run.training.hosts[node], now, text)])
-        if metrics.feed(node, now, text) or is_rank_s:
+        is_report = log.feed([LogLine(run.training.hosts[node], now, text)])
+        if metrics.feed(node, now, text) or is_report:
             changed.set()
-        # what ranks tell muster is on the board
+        # The board shows the ranks' own report lines in another form.
         if MARK not in text:
             on_line(node, text)
 
-    processes = AgentProcesses(clock, hear, changed.set)
+    processes = AgentProcesses(clock, handle_line, changed.set)
     backend = ToolkitBackend(
         job=job,
         layout=layout,
@@ -127,7 +127,7 @@ async def open_toolkit(
         kill_marked(f"MUSTER_RUN_DIR={layout.private}/".encode())
 
 
-def _make_places(run: ToolkitRun) -> None:
+def _create_folders(run: ToolkitRun) -> None:
     metadata, nodes, layout = run.job.metadata, run.job.spec.nodes, run.layout
     make_folders(layout, nodes, run.folders.checkpoints)
     link_channels(layout, nodes, run.folders)
@@ -140,7 +140,7 @@ def _rank_group(job: Job) -> RankGroup:
         attempt=ATTEMPT,
         nodes=job.spec.nodes,
         procs_per_node=procs_per_node(job),
-        created_at=from_text(job.metadata.creation_timestamp),
+        created_at=parse_timestamp(job.metadata.creation_timestamp),
         has_launcher=True,
     )
 
@@ -150,17 +150,17 @@ def _by_node(agents: tuple[AgentFacts, ...]) -> Mapping[int, AgentFacts]:
 
 
 def _channels(config: JSON) -> dict[str, dict[str, str]]:
-    """inputdataconfig.json's entries (SageMaker developer guide, "How SageMaker AI Provides Training Information")."""
+    """Build inputdataconfig.json (SageMaker developer guide, "How SageMaker AI Provides Training Information")."""
     result = {}
     for channel in config if isinstance(config, list) else []:
         if not isinstance(channel, dict):
             continue
         source = channel.get("DataSource")
         s3 = source.get("S3DataSource") if isinstance(source, dict) else None
-        spread = s3.get("S3DataDistributionType") if isinstance(s3, dict) else None
+        distribution = s3.get("S3DataDistributionType") if isinstance(s3, dict) else None
         entry = {
             "TrainingInputMode": str(channel.get("InputMode", "File")),
-            "S3DistributionType": str(spread or "FullyReplicated"),
+            "S3DistributionType": str(distribution or "FullyReplicated"),
             "RecordWrapperType": "None",
         }
         if "ContentType" in channel:

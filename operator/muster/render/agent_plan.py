@@ -1,4 +1,4 @@
-"""The plan that every agent of a job gets, from the job's spec."""
+"""Render the plan that every agent of a job receives."""
 
 from muster.api.spec.job import Job
 from muster.core.world import procs_per_node
@@ -6,13 +6,13 @@ from muster_worker.contract import schema
 
 
 def resolve_procs(job: Job, devices: int) -> int:
-    """Ranks on each node when it has `devices` accelerators: as asked for, or with Auto one a device, at least one."""
+    """Ranks on each node with `devices` accelerators: procsPerNode, or for Auto one per device and at least one."""
     procs = job.spec.procs_per_node
     return max(devices, 1) if isinstance(procs, str) else procs
 
 
 def render_plan(job: Job, collector_url: str, collector_ca: str) -> schema.Plan:
-    """The job's plan. `collector_ca` is PEM. Raises `ValueError` while `procsPerNode` is still Auto."""
+    """Return the job's plan. `collector_ca` is PEM. Raises `ValueError` while `procsPerNode` is still Auto."""
     spec = job.spec
     return schema.Plan(
         version=schema.VERSION,

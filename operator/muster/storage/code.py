@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from muster.api.document import quoted
+from muster.api.document import quote
 from muster.api.s3_uri import S3Uri, parse
 from muster.render.storage.errors import FOLDER_UNUSABLE, GIT_TOKEN_MISSING, StorageError
 from muster.render.storage.git_place import ORIGIN, GitPlace
@@ -20,38 +20,38 @@ from muster.storage.source_folder import read_archive, write_files
 
 def download_code(plan: CodePlan, folder: Path, config_map: Path | None, dependencies: StorageDependencies) -> None:
     """Write the job's code to `folder`. `config_map` is the folder of its ConfigMap. Raises `StorageError`."""
-    files = code(plan, config_map, dependencies)
-    _write(files, folder)
-    dependencies.say(f"code: {len(files)} {'file' if len(files) == 1 else 'files'}")
+    files = read_code(plan, config_map, dependencies)
+    _write_files(files, folder)
+    dependencies.report(f"code: {len(files)} {'file' if len(files) == 1 else 'files'}")
 
 
-def code(plan: CodePlan, config_map: Path | None, dependencies: StorageDependencies) -> SourceFiles:
+def read_code(plan: CodePlan, config_map: Path | None, dependencies: StorageDependencies) -> SourceFiles:
     """Read the files of the job's code from their source. Raises `StorageError`."""
     if plan.git is not None:
-        # imported here: only git needs dulwich
+        # only git needs dulwich
         from muster.storage.git.source import fetch_commit
 
-        place, token = plan.git, _token(plan.git, dependencies)
-        return retry(lambda: fetch_commit(place, token), dependencies.sleep)
+        repository, token = plan.git, _get_token(plan.git, dependencies)
+        return retry(lambda: fetch_commit(repository, token), dependencies.sleep)
     if plan.archive is not None:
-        return _archive(parse(plan.archive), dependencies)
+        return _read_archive(parse(plan.archive), dependencies)
     if plan.config_map is not None:
-        return _config_map(plan.config_map, config_map)
+        return _read_config_map(plan.config_map, config_map)
     return checked(from_texts(plan.files), "spec.source.inline")
 
 
-def _token(place: GitPlace, dependencies: StorageDependencies) -> str | None:
-    """The token if the job asks for one, else None."""
-    if place.username is None:
+def _get_token(repository: GitPlace, dependencies: StorageDependencies) -> str | None:
+    """Return the token for the repository; None if the job needs none."""
+    if repository.username is None:
         return None
     if dependencies.git_token is None:
-        words = f"the job's code needs a token: set {VARIABLE} for `muster run`"
-        raise StorageError(GIT_TOKEN_MISSING, f"{ORIGIN}.secretKeyRef: {words}")
+        message = f"the job's code needs a token: set {VARIABLE} for `muster run`"
+        raise StorageError(GIT_TOKEN_MISSING, f"{ORIGIN}.secretKeyRef: {message}")
     return checked_token(dependencies.git_token.encode("utf-8", "surrogateescape"), VARIABLE)
 
 
-def _archive(uri: S3Uri, dependencies: StorageDependencies) -> SourceFiles:
-    # as above, for boto3
+def _read_archive(uri: S3Uri, dependencies: StorageDependencies) -> SourceFiles:
+    # only S3 needs boto3
     from muster.storage.s3.bucket import Bucket
 
     field = "spec.source.s3.uri"
@@ -68,21 +68,21 @@ def _archive(uri: S3Uri, dependencies: StorageDependencies) -> SourceFiles:
     return read_archive(io.BytesIO(retry(read, dependencies.sleep)), field)
 
 
-def _config_map(name: str, folder: Path | None) -> SourceFiles:
+def _read_config_map(name: str, folder: Path | None) -> SourceFiles:
     field = "spec.source.configMap"
     if folder is None:
         raise refused(
-            field, f"{quoted(name)} is in a cluster, not on this machine; name a folder, or write the code inline"
+            field, f"{quote(name)} is in a cluster, not on this machine; name a folder, or write the code inline"
         )
     try:
-        # the kubelet keeps symbolic links beside the entries
+        # the kubelet creates symbolic links beside the entries
         entries = {file.name: SourceFile(file.read_bytes()) for file in folder.iterdir() if file.is_file()}
     except OSError as error:
         raise refused(field, str(error)) from None
     return checked(entries, field)
 
 
-def _write(files: SourceFiles, folder: Path) -> None:
+def _write_files(files: SourceFiles, folder: Path) -> None:
     try:
         write_files(files, folder)
     except OSError as error:

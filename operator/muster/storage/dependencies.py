@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StorageDependencies:
-    """`client` creates the S3 client on first use. `say` prints a line about the progress.
+    """`client` creates the S3 client on first use. `report` prints a line about progress.
 
-    `git_token` is the token for a git host, if the job asks for one.
+    `git_token` is the token for the git host, if the job needs one.
     """
 
     client: Callable[[], S3Client]
     sleep: Sleep
     clock: Callable[[], float]
-    say: Callable[[str], object]
+    report: Callable[[str], object]
     git_token: str | None = field(default=None, repr=False)

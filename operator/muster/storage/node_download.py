@@ -1,11 +1,11 @@
-"""Download what a node's ranks need at the start: code, data, checkpoints. Blocks."""
+"""Download code, data and checkpoints for a node's ranks before they start. Blocks."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
 
-from muster.api.amounts import amount
+from muster.api.plurals import pluralize
 from muster.api.s3_uri import S3Uri, parse
 from muster.render.storage.errors import FOLDER_UNUSABLE, StorageError
 from muster.render.storage.objects import check_case, nothing_found, placed, share
@@ -15,8 +15,8 @@ from muster.storage.dependencies import StorageDependencies
 from muster.storage.node_folders import NodeFolders
 from muster.storage.retry import retry
 from muster.storage.s3.bucket import Bucket
-from muster.storage.s3.download import Into, Progress, fetch
-from muster.storage.s3.snapshots import Snapshots
+from muster.storage.s3.checkpoints import CheckpointSync
+from muster.storage.s3.download import DownloadFolders, Progress, download_objects
 
 CHECKPOINT_FIELD = "spec.checkpoint.s3"
 OUTPUT_FIELD = "spec.output.s3"
@@ -25,49 +25,54 @@ OUTPUT_FIELD = "spec.output.s3"
 def download_node(
     plan: StoragePlan, node: int, folders: NodeFolders, config_map: Path | None, dependencies: StorageDependencies
 ) -> None:
-    """Download what node `node` needs. `config_map` is the folder of the code's ConfigMap. Raises `StorageError`."""
-    # check write permissions now: otherwise the job would fail after hours of training
+    """Download the files of node `node`. `config_map` is the folder of the code's ConfigMap. Raises `StorageError`."""
+    # check write permissions now, because later the job would fail after hours of training
     for field, uri in ((CHECKPOINT_FIELD, plan.checkpoint), (OUTPUT_FIELD, plan.output)):
         if uri is not None:
-            bucket = _bucket(dependencies, parse(uri), field)
+            bucket = _open_bucket(dependencies, parse(uri), field)
             key = parse(uri).below(f".muster-{plan.job}").key
             retry(partial(bucket.try_write, key), dependencies.sleep)
     if plan.code is not None:
         download_code(plan.code, folders.code, config_map, dependencies)
     for channel in plan.channels:
-        _channel(plan, channel, node, folders, dependencies)
+        _download_channel(plan, channel, node, folders, dependencies)
     if plan.checkpoint is not None:
-        count = snapshots(plan.checkpoint, folders, dependencies).download()
-        dependencies.say(f"checkpoint: {amount(count, 'file')} from {plan.checkpoint}")
+        count = open_checkpoints(plan.checkpoint, folders, dependencies).download()
+        dependencies.report(f"checkpoint: {pluralize(count, 'file')} from {plan.checkpoint}")
 
 
-def snapshots(uri: str, folders: NodeFolders, dependencies: StorageDependencies) -> Snapshots:
-    """The checkpoints of a node, which are synced with `uri`."""
-    place = parse(uri)
-    into = Into(folders.checkpoints, folders.notes / "checkpoints")
-    return Snapshots(
-        _bucket(dependencies, place, CHECKPOINT_FIELD), place, into, dependencies.sleep, dependencies.clock
+def open_checkpoints(uri: str, folders: NodeFolders, dependencies: StorageDependencies) -> CheckpointSync:
+    """Return the sync of a node's checkpoints with `uri`."""
+    location = parse(uri)
+    into = DownloadFolders(folders.checkpoints, folders.notes / "checkpoints")
+    return CheckpointSync(
+        _open_bucket(dependencies, location, CHECKPOINT_FIELD), location, into, dependencies.sleep, dependencies.clock
     )
 
 
-def _channel(
+def _download_channel(
     plan: StoragePlan, channel: S3Channel, node: int, folders: NodeFolders, dependencies: StorageDependencies
 ) -> None:
     field, uri = f"spec.inputs[{channel.index}].s3.uri", parse(channel.uri)
-    bucket = _bucket(dependencies, uri, field)
+    bucket = _open_bucket(dependencies, uri, field)
     result = placed(retry(lambda: list(bucket.objects(uri.key)), dependencies.sleep), uri, field)
     if not result:
         raise nothing_found(uri, field)
-    mine = share(result, node, plan.nodes) if channel.is_sharded else result
-    into = Into(folders.channels / channel.name, folders.notes / "input" / channel.name)
-    if _folds_case(into):
-        check_case(mine, field)
-    size = sum(one.stored.size for one in mine)
-    dependencies.say(f"input {channel.name}: {len(mine)} of {amount(len(result), 'file')}, {_shown(size)}, from {uri}")
-    fetch(bucket, mine, into, dependencies.sleep, _teller(channel.name, size, dependencies))
+    own_objects = share(result, node, plan.nodes) if channel.is_sharded else result
+    into = DownloadFolders(folders.channels / channel.name, folders.notes / "input" / channel.name)
+    if _ignores_case(into):
+        check_case(own_objects, field)
+    size = sum(one.stored.size for one in own_objects)
+    dependencies.report(
+        f"input {channel.name}: {len(own_objects)} of {pluralize(len(result), 'file')}, {_format_size(size)},"
+        f" from {uri}"
+    )
+    download_objects(
+        bucket, own_objects, into, dependencies.sleep, _progress_reporter(channel.name, size, dependencies)
+    )
 
 
-def _teller(name: str, size: int, dependencies: StorageDependencies) -> Progress:
+def _progress_reporter(name: str, size: int, dependencies: StorageDependencies) -> Progress:
     progress = {"there": 0, "reported": dependencies.clock()}
 
     def count_bytes(count: int) -> None:
@@ -75,7 +80,7 @@ def _teller(name: str, size: int, dependencies: StorageDependencies) -> Progress
         now = dependencies.clock()
         if now - progress["reported"] >= _PROGRESS_SECONDS:
             progress["reported"] = now
-            dependencies.say(f"input {name}: {_shown(progress['there'])} of {_shown(size)}")
+            dependencies.report(f"input {name}: {_format_size(progress['there'])} of {_format_size(size)}")
 
     return count_bytes
 
@@ -83,11 +88,11 @@ def _teller(name: str, size: int, dependencies: StorageDependencies) -> Progress
 _PROGRESS_SECONDS = 10.0
 
 
-def _shown(size: float) -> str:
+def _format_size(size: float) -> str:
     return f"{size / 2**20:,.1f} MiB"
 
 
-def _folds_case(into: Into) -> bool:
+def _ignores_case(into: DownloadFolders) -> bool:
     """Whether the folder's file system ignores case."""
     try:
         into.notes.mkdir(parents=True, exist_ok=True)
@@ -98,5 +103,5 @@ def _folds_case(into: Into) -> bool:
         raise StorageError(FOLDER_UNUSABLE, f"the data can't be written: {error}") from None
 
 
-def _bucket(dependencies: StorageDependencies, uri: S3Uri, field: str) -> Bucket:
+def _open_bucket(dependencies: StorageDependencies, uri: S3Uri, field: str) -> Bucket:
     return Bucket(dependencies.client(), uri.bucket, field)

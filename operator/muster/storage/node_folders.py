@@ -1,4 +1,4 @@
-"""A node's folders for code, data, checkpoints and results, as its download and upload containers see them."""
+"""A node's folders for code, data, checkpoints and results in its storage containers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class NodeFolders:
-    """`channels` has a folder for each channel, `notes` has the records of downloads and uploads."""
+    """`channels` has a folder for each channel; `notes` has records of downloads and uploads."""
 
     channels: Path
     checkpoints: Path
@@ -18,8 +18,8 @@ class NodeFolders:
     notes: Path
 
 
-def below(root: Path) -> NodeFolders:
-    """A node's folders below one root."""
+def folders_below(root: Path) -> NodeFolders:
+    """Return a node's folders below `root`."""
     return NodeFolders(
         channels=root / "input",
         checkpoints=root / "checkpoints",

@@ -1,4 +1,4 @@
-"""Upload what a node's ranks write: checkpoints while they run, results once they have ended. Blocks."""
+"""Upload a node's checkpoints while its ranks run, and results after their end. Blocks."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from muster.api.amounts import amount
+from muster.api.plurals import pluralize
 from muster.api.s3_uri import parse
 from muster.render.storage.errors import StorageError
 from muster.render.storage.storage_plan import StoragePlan
 from muster.storage.dependencies import StorageDependencies
-from muster.storage.node_download import OUTPUT_FIELD, snapshots
+from muster.storage.node_download import OUTPUT_FIELD, open_checkpoints
 from muster.storage.node_folders import NodeFolders
 from muster.storage.s3.bucket import Bucket
-from muster.storage.s3.snapshots import SETTLED_SECONDS, Snapshots
-from muster.storage.s3.upload import LocalFile, files_of, upload_what_goes
+from muster.storage.s3.checkpoints import SETTLED_SECONDS, CheckpointSync
+from muster.storage.s3.upload import LocalFile, list_files, upload_possible
 
 
 @dataclass(frozen=True)
@@ -29,21 +29,21 @@ class NodeSync:
     _sent: dict[str, LocalFile] = field(default_factory=dict)
 
     def refresh(self) -> None:
-        """Download checkpoints that other nodes have written: restarted ranks must see the same files."""
-        kept = self._snapshots()
-        if kept is not None:
-            kept.download()
+        """Download other nodes' checkpoints, because all restarted ranks must read the same files."""
+        checkpoints = self._open_checkpoints()
+        if checkpoints is not None:
+            checkpoints.download()
 
-    def go_along(self) -> None:
+    def upload_checkpoints(self) -> None:
         """Upload complete checkpoint files while ranks run."""
-        kept = self._snapshots()
-        if kept is not None:
-            kept.upload(SETTLED_SECONDS)
+        checkpoints = self._open_checkpoints()
+        if checkpoints is not None:
+            checkpoints.upload(SETTLED_SECONDS)
 
     def finish(self) -> None:
-        """Upload all files of the ranks, none of which runs any more. Report failures after trying all of them."""
+        """Upload all files after the end of the ranks; report failures after trying all uploads."""
         works: tuple[Callable[[], None], ...] = (
-            self._upload_snapshots,
+            self._upload_checkpoints,
             partial(self._upload_results, "model", self.folders.model),
             partial(self._upload_results, "output", self.folders.output),
         )
@@ -59,29 +59,29 @@ class NodeSync:
         if problems:
             raise problems[0]
 
-    def _snapshots(self) -> Snapshots | None:
+    def _open_checkpoints(self) -> CheckpointSync | None:
         return (
-            snapshots(self.plan.checkpoint, self.folders, self.dependencies)
+            open_checkpoints(self.plan.checkpoint, self.folders, self.dependencies)
             if self.plan.checkpoint is not None
             else None
         )
 
-    def _upload_snapshots(self) -> None:
-        kept = self._snapshots()
-        if kept is not None:
-            self._say("checkpoint", kept.upload(), str(self.plan.checkpoint))
+    def _upload_checkpoints(self) -> None:
+        checkpoints = self._open_checkpoints()
+        if checkpoints is not None:
+            self._report("checkpoint", checkpoints.upload(), str(self.plan.checkpoint))
 
     def _upload_results(self, name: str, folder: Path) -> None:
         if self.plan.output is None:
             return
-        place = parse(self.plan.output).below(self.plan.job, name)
-        bucket = Bucket(self.dependencies.client(), place.bucket, OUTPUT_FIELD)
-        files = [file for file in files_of(folder) if self._sent.get(f"{name}/{file.path}") != file]
-        upload_what_goes(bucket, folder, files, place, self.dependencies.sleep)
-        # on one machine the nodes share these folders, and each calls this
+        location = parse(self.plan.output).below(self.plan.job, name)
+        bucket = Bucket(self.dependencies.client(), location.bucket, OUTPUT_FIELD)
+        files = [file for file in list_files(folder) if self._sent.get(f"{name}/{file.path}") != file]
+        upload_possible(bucket, folder, files, location, self.dependencies.sleep)
+        # on one machine, all nodes share these folders, and each node uploads them
         self._sent.update((f"{name}/{file.path}", file) for file in files)
-        self._say(name, len(files), str(place))
+        self._report(name, len(files), str(location))
 
-    def _say(self, what: str, count: int, place: str) -> None:
+    def _report(self, what: str, count: int, place: str) -> None:
         if count:
-            self.dependencies.say(f"{what}: {amount(count, 'file')} to {place}")
+            self.dependencies.report(f"{what}: {pluralize(count, 'file')} to {place}")

@@ -8,7 +8,7 @@ from typing import TypeVar
 from muster.render.storage.errors import StorageError
 
 BACKOFF_SECONDS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0, 30.0, 30.0)
-"""Seconds between attempts without progress: a network failure may last three minutes."""
+"""Seconds between attempts: a network failure may last three minutes."""
 
 _Result = TypeVar("_Result")
 
@@ -17,7 +17,7 @@ Sleep = Callable[[float], object]
 
 
 def retry(attempt: Callable[[], _Result], sleep: Sleep) -> _Result:
-    """Return the result of the first successful attempt. Raises a `StorageError` that is permanent or persists."""
+    """Return the result of the first successful attempt. Raises `StorageError` if it is permanent or persists."""
     for seconds in BACKOFF_SECONDS:
         try:
             return attempt()

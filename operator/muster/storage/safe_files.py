@@ -1,6 +1,6 @@
-"""Open files in a folder of another user without following links that this user may create at any time.
+"""Open files in another user's folder without following links, which that user may create at any time.
 
-Ranks write to folders that these containers read and write with more rights.
+The storage containers have more rights than the ranks, which write to the same folders.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @contextmanager
-def held(folder: Path, path: str) -> Iterator[Path]:
-    """A path that keeps naming the regular file that is now at `path` below `folder`. Raises `OSError`.
+def pin_file(folder: Path, path: str) -> Iterator[Path]:
+    """Yield a path that continues to refer to the regular file at `path` below `folder`. Raises `OSError`.
 
-    Links within `folder` are resolved first; if one of them changes meanwhile, the file counts as missing.
+    Links within `folder` are resolved first. If one of them changes meanwhile, the file counts as missing.
     """
     root = folder.resolve()
     real = Path(os.path.realpath(root / path, strict=True))
     if not real.is_relative_to(root):
         raise FileNotFoundError(errno.ENOENT, "it leads out of the folder", path)
-    with _opened(root, real.relative_to(root).parts[:-1], makes=False) as parent:
+    with _open_folder(root, real.relative_to(root).parts[:-1], makes=False) as parent:
         file = os.open(real.name, _FILE, dir_fd=parent)
         try:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 raise FileNotFoundError(errno.ENOENT, "it is no regular file", path)
-            # elsewhere the ranks are processes of this very user, and could read the files themselves
+            # on other systems, the ranks have the same user and can read the files anyway
             yield Path(f"/proc/self/fd/{file}") if sys.platform == "linux" else real
         finally:
             os.close(file)
@@ -42,26 +42,26 @@ def held(folder: Path, path: str) -> Iterator[Path]:
 def place_file(file: Path, folder: Path, path: str) -> None:
     """Move `file` to `path` below `folder`, on the same file system, and create parent folders. Raises `OSError`."""
     parts = Path(path).parts
-    with _opened(folder, parts[:-1], makes=True) as parent:
+    with _open_folder(folder, parts[:-1], makes=True) as parent:
         os.replace(file, parts[-1], dst_dir_fd=parent)
 
 
 @contextmanager
-def _opened(folder: Path, parts: tuple[str, ...], *, makes: bool) -> Iterator[int]:
-    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _open_folder(folder: Path, parts: tuple[str, ...], *, makes: bool) -> Iterator[int]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in parts:
             if makes:
-                _make(part, here)
-            there = os.open(part, _FOLDER, dir_fd=here)
-            os.close(here)
-            here = there
-        yield here
+                _make_folder(part, descriptor)
+            child = os.open(part, _FOLDER, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = child
+        yield descriptor
     finally:
-        os.close(here)
+        os.close(descriptor)
 
 
-def _make(name: str, parent: int) -> None:
+def _make_folder(name: str, parent: int) -> None:
     try:
         os.mkdir(name, dir_fd=parent)
     except FileExistsError:

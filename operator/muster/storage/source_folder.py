@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from muster.api import file_paths
-from muster.api.document import quoted
+from muster.api.document import quote
 from muster.render.storage.source_files import MAX_FILES, SourceFile, SourceFiles, check_bytes, checked, refused
 
-_MAX_HEADS_BYTES = 2 * MAX_FILES * 4096
-"""Limit of an archive's headers, long names included."""
+_MAX_HEADER_BYTES = 2 * MAX_FILES * 4096
+"""Maximum size of an archive's headers, including long names."""
 
 
 def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
@@ -23,11 +23,11 @@ def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
     files: dict[str, SourceFile] = {}
     size = 0
     try:
-        with gzip.GzipFile(fileobj=archive) as unpacked, _open(_Limited(unpacked, origin)) as members:
+        with gzip.GzipFile(fileobj=archive) as unpacked, _open_tar(_Limited(unpacked, origin)) as members:
             for count, member in enumerate(members):
                 if count > 2 * MAX_FILES:
                     raise refused(origin, f"it has more than {MAX_FILES} files")
-                path = _path(member, origin)
+                path = _check_path(member, origin)
                 if member.isdir():
                     continue
                 # check before reading: a kilobyte of an archive may expand to a terabyte of zeros
@@ -35,7 +35,7 @@ def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
                 check_bytes(size, origin)
                 content = members.extractfile(member)
                 if path in files or content is None:
-                    raise refused(origin, f"{quoted(path)} occurs twice in it")
+                    raise refused(origin, f"{quote(path)} occurs twice in it")
                 files[path] = SourceFile(content.read(), executable=bool(member.mode & 0o100))
     except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
         raise refused(origin, f"it is not a complete .tar.gz archive ({error})") from None
@@ -44,7 +44,7 @@ def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
 
 
 class _Limited:
-    """Limits the unpacked data of an archive: tarfile reads a name into memory, and a name may have a terabyte."""
+    """Limits the unpacked data of an archive, because tarfile reads a name of any length into memory."""
 
     def __init__(self, unpacked: gzip.GzipFile, origin: str) -> None:
         self._unpacked = unpacked
@@ -54,31 +54,31 @@ class _Limited:
     def read(self, size: int) -> bytes:
         data = self._unpacked.read(size)
         self._size += len(data)
-        check_bytes(self._size - _MAX_HEADS_BYTES, self._origin)
+        check_bytes(self._size - _MAX_HEADER_BYTES, self._origin)
         return data
 
 
-def _open(archive: _Limited) -> tarfile.TarFile:
+def _open_tar(archive: _Limited) -> tarfile.TarFile:
     # "r|" reads the archive as a stream, without seeking
     return tarfile.open(fileobj=cast("BinaryIO", archive), mode="r|")
 
 
-def _path(member: tarfile.TarInfo, origin: str) -> str:
+def _check_path(member: tarfile.TarInfo, origin: str) -> str:
     path = member.name.removeprefix("./").rstrip("/")
     if member.isdir():
         return path
     if not member.isreg():
-        raise refused(origin, f"{quoted(path)} is a link or a device; replace it by the file itself")
-    objection = file_paths.objection(path)
+        raise refused(origin, f"{quote(path)} is a link or a device; replace it by the file itself")
+    objection = file_paths.find_path_problem(path)
     if objection is not None:
-        raise refused(origin, f"{quoted(path)}: {objection}")
+        raise refused(origin, f"{quote(path)}: {objection}")
     return path
 
 
 def write_files(files: SourceFiles, folder: Path) -> None:
     """Write these `checked` files to `folder`, and remove everything else. Raises `OSError`. Blocks.
 
-    Existing files are from an earlier start; the folder itself stays, because it may be a mount.
+    Existing files are from an earlier attempt. The folder itself remains, because it may be a mount.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for entry in folder.iterdir():
@@ -87,9 +87,9 @@ def write_files(files: SourceFiles, folder: Path) -> None:
         else:
             entry.unlink()
     for path, file in files.items():
-        place = folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
         mode = 0o777 if file.executable else 0o666
-        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
         with os.fdopen(descriptor, "wb") as output:
             output.write(file.content)

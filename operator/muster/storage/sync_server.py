@@ -1,6 +1,6 @@
 """Sync a node's files with S3 when its agent asks for it over a Unix socket. Blocks.
 
-A single thread does one sync at a time: concurrent uploads of one checkpoint would be useless.
+One thread does one sync at a time, because concurrent uploads of a checkpoint would be useless.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 from muster.render.storage.errors import StorageError
 from muster.storage.node_sync import NodeSync
 
-KEEP_SECONDS = 30.0
-"""The time between two uploads: a lost node can lose this much training, besides its unfinished checkpoint."""
+UPLOAD_INTERVAL_SECONDS = 30.0
+"""The time between two uploads: a lost node loses checkpoints of at most this time."""
 
 _REQUEST_SECONDS = 5.0
 _MAX_REQUEST_BYTES = 1024
@@ -32,13 +32,13 @@ def serve(node_sync: NodeSync, path: Path, stop: int) -> None:
         listener.listen(8)
         sync_server = _SyncServer(node_sync)
         while True:
-            ready, _, _ = select.select([listener.fileno(), stop], [], [], KEEP_SECONDS)
+            ready, _, _ = select.select([listener.fileno(), stop], [], [], UPLOAD_INTERVAL_SECONDS)
             if stop in ready:
                 break
             if listener.fileno() in ready:
                 sync_server.answer(listener.accept()[0])
             else:
-                sync_server.go_along()
+                sync_server.upload_checkpoints()
     sync_server.end()
 
 
@@ -47,27 +47,27 @@ class _SyncServer:
         self._node_sync = node_sync
         self._finished = False
 
-    def answer(self, asker: socket.socket) -> None:
+    def answer(self, client: socket.socket) -> None:
         """Handle a request of the agent, and send the result."""
-        with asker, suppress(OSError):
-            asker.settimeout(_REQUEST_SECONDS)
-            work = self._work(_line(asker))
+        with client, suppress(OSError):
+            client.settimeout(_REQUEST_SECONDS)
+            work = self._parse_request(_read_line(client))
             if work is None:
                 return
-            problem = self._tried(work)
+            problem = self._run(work)
             fields = {} if problem is None else {"reason": problem.reason, "message": problem.message}
-            asker.sendall(json.dumps(fields).encode("ascii") + b"\n")
+            client.sendall(json.dumps(fields).encode("ascii") + b"\n")
 
-    def go_along(self) -> None:
+    def upload_checkpoints(self) -> None:
         """Upload without a request. Failures are retried, and reported only after the ranks have ended."""
-        self._tried(self._node_sync.go_along)
+        self._run(self._node_sync.upload_checkpoints)
 
     def end(self) -> None:
         """Upload the rest, unless the agent has already asked for it."""
         if not self._finished:
-            self._tried(self._node_sync.finish)
+            self._run(self._node_sync.finish)
 
-    def _work(self, line: bytes) -> Callable[[], None] | None:
+    def _parse_request(self, line: bytes) -> Callable[[], None] | None:
         try:
             request = json.loads(line)
         except ValueError:
@@ -77,19 +77,19 @@ class _SyncServer:
         self._finished = ask == "finish"
         return {"refresh": self._node_sync.refresh, "finish": self._node_sync.finish}.get(str(ask))
 
-    def _tried(self, work: Callable[[], None]) -> StorageError | None:
+    def _run(self, work: Callable[[], None]) -> StorageError | None:
         try:
             work()
         except StorageError as problem:
-            self._node_sync.dependencies.say(f"{problem.reason}: {problem.message}")
+            self._node_sync.dependencies.report(f"{problem.reason}: {problem.message}")
             return problem
         return None
 
 
-def _line(asker: socket.socket) -> bytes:
+def _read_line(client: socket.socket) -> bytes:
     received = b""
     while b"\n" not in received and len(received) < _MAX_REQUEST_BYTES:
-        piece = asker.recv(_MAX_REQUEST_BYTES)
+        piece = client.recv(_MAX_REQUEST_BYTES)
         if not piece:
             break
         received += piece

@@ -1,4 +1,4 @@
-"""A job, and a backend that makes its pods on a real API server."""
+"""A job, and a backend that creates its pods on a real API server."""
 
 import pytest
 
@@ -10,6 +10,6 @@ from muster.clients.kubernetes.client import Client
 
 @pytest.fixture
 async def world(kubectl: Kubectl, client: Client, namespace: str) -> World:
-    """A job of two nodes that has not been started."""
+    """A job of two nodes without pods."""
     kubectl.define(crd_yaml())
     return await World.begin(client, namespace)

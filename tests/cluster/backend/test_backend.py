@@ -1,4 +1,4 @@
-"""A job's pods on a real API server: made once, adopted, refused, removed, and found again by another operator."""
+"""A job's pods on a real API server: created once, adopted, refused, deleted, and adopted by another operator."""
 
 import json
 from pathlib import Path
@@ -10,8 +10,8 @@ from cluster.backend.world import Operator, World
 from cluster.shared import Kubectl
 from muster.api.document import JSON
 from muster.api.json_fields import mapping, string
-from muster.backends.kubernetes.creation import UNTOLD_SECONDS
-from muster.backends.kubernetes.ledger import MAX_BACKOFF_SECONDS
+from muster.backends.kubernetes.job_state import MAX_BACKOFF_SECONDS
+from muster.backends.kubernetes.pod_creator import UNCONFIRMED_SECONDS
 from muster.clients.kubernetes.client import Change, Client
 from muster.core.actions import CreateNode, RemoveNode, RemoveStray, SendCommand
 from muster.core.facts import Problem, ProcessState
@@ -44,7 +44,7 @@ async def _stranger(world: World, kind: Kind, name: str) -> None:
 
 
 async def _tell_all(world: World, operator: Operator) -> None:
-    """What an informer's first list tells."""
+    """Return what an informer's first list reports."""
     for pod in (await world.client.list(PODS, world.namespace)).items:
         operator.pods.take(Change("ADDED", pod))
 
@@ -63,7 +63,7 @@ async def test_nodes_wait_as_soon_as_they_are_created(world: World) -> None:
         ("vit-0", "vit-0-0", WAITING),
         ("vit-1", "vit-1-0", WAITING),
     ]
-    assert (facts.refusal, facts.strays, facts.outdated) == (None, (), False)
+    assert (facts.refusal, facts.strays, facts.has_outdated_pods) == (None, (), False)
     for kind in (SERVICES, CONFIG_MAPS):
         assert await _exists(world.client, kind, world.namespace)
 
@@ -71,7 +71,7 @@ async def test_nodes_wait_as_soon_as_they_are_created(world: World) -> None:
 async def test_creating_again_adopts_what_is_there(world: World) -> None:
     operator, job = world.operator(), world.job()
     await operator.create(job)
-    # a new process whose informer has reported nothing yet
+    # a new process whose informer has not reported anything yet
     another = world.operator()
     await another.create(job)
     assert await world.pods() == ["vit-0-0", "vit-1-0"]
@@ -145,7 +145,7 @@ async def test_a_quota_holds_the_nodes_until_it_has_room(world: World, kubectl: 
     assert held[0].process.problem is not None
     assert held[0].process.problem.message.startswith("quota team is exceeded: asked for pods=1, used pods=1")
     kubectl("delete", "resourcequota", "team", f"--namespace={world.namespace}")
-    # it is not asked again before its time
+    # it sends no request before the retry time
     await operator.apply(job, CreateNode(held[0].node, 0))
     assert len(await world.pods()) == 1
     world.clock.now += MAX_BACKOFF_SECONDS
@@ -169,7 +169,7 @@ async def test_what_the_api_server_does_not_know_is_refused_before_anything_is_m
     assert facts.refusal == Problem("InvalidPod", "spec.template.spec.nodeSelectr: unknown field")
     assert await world.pods() == []
     assert not await _exists(world.client, SERVICES, world.namespace)
-    # another generation of the resource is another matter
+    # another generation of the resource is independent of it
     world.generation += 1
     right = world.job()
     assert (await operator.backend.observe(right)).refusal is None
@@ -195,10 +195,10 @@ async def test_another_operator_finds_everything_again(world: World) -> None:
     await _tell_all(world, second)
     facts = await second.backend.observe(job)
     assert [node.process.state for node in facts.nodes] == [WAITING] * 2
-    assert not facts.outdated
-    assert (await second.backend.observe(world.job(command=["false"]))).outdated is False
+    assert not facts.has_outdated_pods
+    assert (await second.backend.observe(world.job(command=["false"]))).has_outdated_pods is False
     world.generation += 1
-    assert (await second.backend.observe(world.job(command=["false"]))).outdated is True
+    assert (await second.backend.observe(world.job(command=["false"]))).has_outdated_pods is True
 
 
 async def test_a_removed_node_is_missing_and_nobodys_fault(world: World) -> None:
@@ -217,7 +217,7 @@ async def test_a_pod_that_somebody_deletes_is_told_and_may_be_made_anew(world: W
     operator, job = world.operator(), world.job()
     async with operator.informed(world.namespace):
         await operator.create(job)
-        uid = next(known.pod.uid for known in operator.pods.of(job.metadata.uid) if known.pod.name == "vit-0-0")
+        uid = next(known.pod.uid for known in operator.pods.pods_of(job.metadata.uid) if known.pod.name == "vit-0-0")
         await world.client.delete(PODS, world.namespace, "vit-0-0")
         while (await operator.nodes(job))[0].process.state is not MISSING:
             await operator.until_changed()
@@ -234,7 +234,7 @@ async def test_a_pod_that_came_and_went_unseen_is_missed(world: World) -> None:
     await operator.create(job)
     await world.client.delete(PODS, world.namespace, "vit-0-0")
     assert (await operator.nodes(job))[0].process.state is WAITING
-    world.clock.now += UNTOLD_SECONDS
+    world.clock.now += UNCONFIRMED_SECONDS
     assert [node.process.state for node in await operator.nodes(job)] == [MISSING, WAITING]
 
 
@@ -265,7 +265,7 @@ async def test_a_replaced_pod_has_heard_nothing(world: World) -> None:
     world.clock.now += 1
     await operator.apply(job, SendCommand((0, 1), exit_))
     value = (await operator.nodes(job))[0]
-    assert (value.command, value.commanded_at) == (exit_, world.clock.now)
+    assert (value.command, value.command_sent_at) == (exit_, world.clock.now)
     assert operator.store.command(job.metadata.uid, 0, None) == exit_
     await operator.apply(job, CreateNode(0, 1))
     replaced, other = await operator.nodes(job)

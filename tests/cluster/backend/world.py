@@ -1,4 +1,4 @@
-"""A job's resource on an API server, operators that come and go, and a clock that is set."""
+"""A job's resource on an API server, successive operators, and a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from muster.render.kubernetes.setting import Setting
 JSONObject = dict[str, JSON]
 
 NOBODY = "nobody"
-"""A scheduler that doesn't exist: pods stay as they were created."""
+"""A scheduler that doesn't exist: pods remain as they were created."""
 
 
 class Clock:
@@ -42,7 +42,7 @@ class Clock:
 
 @dataclass
 class Operator:
-    """One process's view: its pods, its store, its backend."""
+    """One process' view: its pods, its store, its backend."""
 
     client: Client
     clock: Clock
@@ -69,7 +69,7 @@ class Operator:
 
     @asynccontextmanager
     async def informed(self, namespace: str) -> AsyncIterator[None]:
-        """With an informer that tells of the namespace's pods."""
+        """Start an informer that reports the namespace's pods."""
         informer = Informer(self.client, PODS, (namespace,), self.pods.take)
         task = asyncio.create_task(informer.run())
         try:
@@ -86,7 +86,7 @@ class Operator:
 
 @dataclass
 class World:
-    """`job` is the resource as created, `fields` what its spec says."""
+    """`job` is the resource as created, `fields` the content of its spec."""
 
     client: Client
     namespace: str
@@ -106,7 +106,7 @@ class World:
         return cls(client, namespace, string(mapping(made.get("metadata")).get("uid")), Clock())
 
     def job(self, **fields: JSON) -> Job:
-        """The job with these fields of its spec; each call may be another generation of the resource."""
+        """The job with these fields in its spec; each call may be another generation of the resource."""
         metadata = Metadata(
             name="vit",
             namespace=self.namespace,
@@ -117,7 +117,7 @@ class World:
         return Job(metadata=metadata, spec=Spec.model_validate_json(json.dumps({**_fields(), **fields})))
 
     def operator(self, client: Client | None = None) -> Operator:
-        """A new process."""
+        """Start a new process."""
         return Operator(client or self.client, self.clock)
 
     async def pods(self) -> list[str]:

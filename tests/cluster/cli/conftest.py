@@ -1,4 +1,4 @@
-"""The command, and jobs that no operator runs: their statuses are the tests'."""
+"""The command, and jobs without an operator: the tests write their statuses."""
 
 import pytest
 

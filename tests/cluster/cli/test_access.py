@@ -1,4 +1,4 @@
-"""What a command says to who may not ask, or can't."""
+"""The messages of commands without permission or without a connection."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from cluster.cli.told_jobs import NAME, RUNNING, ToldJobs
 from cluster.muster_command import Muster
 from cluster.shared import Kubectl
-from muster.cli.jobs.cluster import sentence
+from muster.cli.jobs.cluster import explain_api_error
 from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import Kind
@@ -50,11 +50,11 @@ def test_a_cluster_that_does_not_answer(kubectl: Kubectl, namespace: str, tmp_pa
 
 @pytest.mark.parametrize(("group", "version"), [("nosuch.muster.dev", "v1"), ("muster.dev", "v1alpha1")])
 async def test_a_cluster_without_the_crd(kubectl: Kubectl, told: ToldJobs, group: str, version: str) -> None:
-    del told  # its CRD: the second one is of a group that is there
+    del told  # its CRD; the second one is of an existing group
     client = await Client.connect(str(kubectl.kubeconfig))
     try:
         with pytest.raises(ApiError) as raised:
             await client.get(Kind(group, version, "nosuchthings", "NoSuchThing"), "default", NAME)
     finally:
         await client.close()
-    assert "the cluster has no DistributedTrainingJobs" in sentence(raised.value, "default", NAME)
+    assert "the cluster has no DistributedTrainingJobs" in explain_api_error(raised.value, "default", NAME)

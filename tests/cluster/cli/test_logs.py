@@ -1,4 +1,4 @@
-"""`muster logs`, with pods that the tests make."""
+"""`muster logs`, with pods that the tests create."""
 
 from cluster.cli.told_jobs import COMPLETE, NAME, RUNNING, SUSPENDED, ToldJobs
 from cluster.muster_command import Muster
@@ -48,7 +48,7 @@ def test_pods_that_wait_or_are_gone(muster: Muster, told: ToldJobs) -> None:
     assert (waiting.returncode, waiting.stdout) == (0, "")
     assert waiting.stderr == f"{RUNNING.message}\n[told-0-0] no log yet: the pod is Pending\n"
     told.tell(COMPLETE)
-    # a pod that never started doesn't block a follower
+    # a pod that never started doesn't block the command with --follow
     assert muster("logs", NAME, "-f").returncode == 0
     told.kubectl("delete", f"pod/{NAME}-0-0", f"--namespace={told.namespace}")
     gone = muster("logs", NAME)

@@ -1,4 +1,4 @@
-"""Jobs whose statuses the tests write: no operator looks after their namespace."""
+"""Jobs whose statuses the tests write, in a namespace without an operator."""
 
 import json
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from muster.api.status.status import (
     Status,
     StepRange,
 )
-from muster.api.yaml.serialise import status_fields
+from muster.api.yaml.serialise import serialise_status
 
 NAME = "told"
 JOB = f"dtj/{NAME}"
@@ -94,7 +94,7 @@ class ToldJobs:
     namespace: str
 
     def create(self, status: Status | None = None) -> None:
-        """The job, with a status if one is given."""
+        """Create the job, with a status if one is given."""
         spec = {"nodes": 2, "procsPerNode": 2, "launcher": {"direct": {}}, "command": ["true"], "image": PYTHON_IMAGE}
         job = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob", "metadata": {"name": NAME}}
         self._run("apply", "-f", "-", stdin=json.dumps({**job, "spec": spec}))
@@ -104,7 +104,7 @@ class ToldJobs:
     def tell(self, status: Status) -> None:
         """Write the job's status."""
         job = json.loads(self._run("get", JOB, "--output=json"))
-        whole = json.dumps({**job, "status": status_fields(status)})
+        whole = json.dumps({**job, "status": serialise_status(status)})
         self._run("replace", "--subresource=status", "-f", "-", stdin=whole)
 
     def delete(self) -> None:
@@ -112,7 +112,7 @@ class ToldJobs:
         self._run("delete", JOB)
 
     def pod(self, node: int, command: str, cpu: str = "10m") -> None:
-        """A pod as one of the job's, that says what `command` (a shell's) prints; it asks for so much `cpu`."""
+        """Create a pod of the job that prints the output of `command` (a shell's), with a request for `cpu`."""
         uid = self._run("get", JOB, "--output=jsonpath={.metadata.uid}")
         labels = {"muster.dev/job": NAME, "muster.dev/job-uid": uid, "muster.dev/node": str(node)}
         trainer: dict[str, JSON] = {"name": "trainer", "image": PYTHON_IMAGE, "imagePullPolicy": PULL_POLICY}

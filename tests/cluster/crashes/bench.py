@@ -1,4 +1,4 @@
-"""A namespace with an operator of its own, whose calls all go through a proxy: where one life is lived at a time."""
+"""A namespace with its own operator, whose calls all go through a proxy; it runs one scenario at a time."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ END_SECONDS = 90.0
 
 
 class Accident(Protocol):
-    """What becomes of some of a life's calls."""
+    """Decides about some of a scenario's calls."""
 
     def befall(self, what: str) -> Fate:
-        """What becomes of a call that does this."""
+        """Return what happens to this call."""
 
     @property
     def happened(self) -> bool:
-        """Whether a call met with it."""
+        """Whether a call was affected."""
 
 
 @dataclass
 class AtStep:
-    """From a step on, so many calls of its kind meet with a fate."""
+    """Affects a number of calls of one kind, from a step on."""
 
     step: Step
     fate: Callable[[], Fate]
@@ -56,7 +56,7 @@ class AtStep:
 
 @dataclass
 class AtEveryStep:
-    """The first call of each kind meets with a fate."""
+    """Affects the first call of each kind."""
 
     fate: Callable[[], Fate]
     _met: set[str] = field(default_factory=set)
@@ -74,7 +74,7 @@ class AtEveryStep:
 
 @dataclass(frozen=True)
 class Together:
-    """Several accidents in one life; of two that would befall the same call, the first."""
+    """Several accidents in one scenario; the first one wins for a call."""
 
     accidents: tuple[Accident, ...]
 
@@ -89,7 +89,7 @@ class Together:
 
 @dataclass
 class Bench:
-    """`run` lives a life; `names` gives names that no job had before. `watch_fate` is asked about each watch."""
+    """`run` runs a scenario; `names` returns unused job names. `watch_fate` is called for each watch."""
 
     place: Place
     proxy: ApiProxy
@@ -105,7 +105,7 @@ class Bench:
     @classmethod
     @contextlib.asynccontextmanager
     async def ready(cls, place: Place, folder: Path, names: Callable[[Life], str]) -> AsyncIterator[Bench]:
-        """A bench with nothing running."""
+        """A bench without a running operator."""
         async with ApiProxy.serve(folder, state().kubeconfig) as proxy:
             operator = OperatorFork(proxy.kubeconfig, place.namespace, folder / "operator.log")
             bench = cls(place, proxy, operator, names)
@@ -116,7 +116,7 @@ class Bench:
                 operator.end()
 
     async def record(self, life: Life) -> tuple[tuple[Step, ...], Ending]:
-        """A life that nothing happens in: its calls and its end. Raises `NotReached`."""
+        """Run a scenario without accidents; return its calls and its end. Raises `NotReached`."""
         job = self.names(life)
         self.operator.ensure()
         await life.begin(self.place, job)
@@ -127,13 +127,15 @@ class Bench:
         return steps(self.proxy.calls, job), result
 
     async def record_start(self, life: Life) -> tuple[Step, ...]:
-        """The calls of an operator's own start, with a job to begin with; each kind once. Raises `NotReached`."""
+        """The calls of an operator's start with a first job, each kind once. Raises `NotReached`."""
         await self.clear()
         await self.record(life)
         return tuple(step for step in steps(self.proxy.calls, None) if step.nth == 1)
 
     async def run(self, life: Life, accident: Accident, clean: Ending) -> str | None:
-        """A life with an accident; what is wrong with its end, "" for nothing, None: nothing happened to it."""
+        """Run a scenario with an accident; return what is wrong with its end, "" for nothing, None if the accident did
+        not happen.
+        """
         self.operator.ensure()
         job = self.names(life)
         self._accidents[job] = accident
@@ -153,14 +155,14 @@ class Bench:
             del self._accidents[None]
 
     async def clear(self) -> None:
-        """End the operator, and have it leave nothing."""
+        """Stop the operator, and delete what it created."""
         self.operator.end()
         self.proxy.calls.clear()
         await self.place.client.delete(LEASES, self.place.namespace, LEASE)
         await self.place.client.delete(SECRETS, self.place.namespace, f"{LEASE}-collector")
 
     def kill(self) -> None:
-        """SIGKILL, with another operator to come."""
+        """Kill the operator with SIGKILL; another one starts."""
         self.operator.kill()
         self._replacing = asyncio.create_task(self._replace())
 

@@ -1,4 +1,4 @@
-"""Namespaces, what is seen of them, and where their ranks report."""
+"""Namespaces, the observation of their jobs, and the server to which their ranks report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMESPACES = 8
 
 @pytest.fixture(scope="session")
 def namespaces(cluster_with_jobs: Kubectl) -> Iterator[tuple[str, ...]]:
-    """Of these tests."""
+    """The namespaces of these tests."""
     prefix = f"test-crash-{secrets.token_hex(2)}"
     names = tuple(f"{prefix}-{number}" for number in range(NAMESPACES))
     cluster_with_jobs.apply(*({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names))
@@ -36,7 +36,7 @@ def namespaces(cluster_with_jobs: Kubectl) -> Iterator[tuple[str, ...]]:
 
 @pytest.fixture(scope="session")
 def cluster_with_jobs(shared_cluster: SharedCluster) -> Kubectl:
-    """A cluster that knows DistributedTrainingJobs, and whose pods reach this machine."""
+    """A cluster with the CRD, whose pods reach this machine."""
     shared_cluster.up()
     kubectl = Kubectl(shared_cluster.kubeconfig)
     kubectl.define(crd_yaml())
@@ -45,7 +45,7 @@ def cluster_with_jobs(shared_cluster: SharedCluster) -> Kubectl:
 
 @pytest.fixture
 async def places(cluster_with_jobs: Kubectl, namespaces: tuple[str, ...]) -> AsyncIterator[tuple[Place, ...]]:
-    """One for each namespace; what happens in them is watched."""
+    """One for each namespace; the jobs in it are watched."""
     world = World()
     desk = RankDesk(world.stir)
     client = await Client.connect(str(cluster_with_jobs.kubeconfig))
@@ -58,7 +58,7 @@ async def places(cluster_with_jobs: Kubectl, namespaces: tuple[str, ...]) -> Asy
 
 @pytest.fixture(scope="session")
 def numbers() -> Iterator[int]:
-    """For names: what is left of the last test's jobs, such as their events, is not the next one's."""
+    """Numbers for names, so that events of an earlier test's jobs don't belong to the next test's."""
     return itertools.count()
 
 
@@ -82,13 +82,13 @@ async def benches(
 
 @pytest.fixture(scope="session")
 def known_records() -> list[Record]:
-    """What `records` keeps from test to test."""
+    """Stores `records` from test to test."""
     return []
 
 
 @pytest.fixture
 async def records(benches: tuple[Bench, ...], known_records: list[Record]) -> tuple[Record, ...]:
-    """Lives in which nothing happens."""
+    """Scenarios without accidents."""
     if not known_records:
         known_records += await record_all(benches)
     return tuple(known_records)

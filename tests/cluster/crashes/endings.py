@@ -1,4 +1,4 @@
-"""How a job ended, with what differs from run to run left out; and what may never be seen of a job."""
+"""The end of a job without the details that differ between runs, and states that a job must never have."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cluster.crashes.world import ObservedJob
 
 FINAL = ("Complete", "Failed")
 TURNS = ("Started", "Suspended", "Resumed", "Completed", "Failed")
-"""Events of the job's own way. What befell its pods on the way is different each time."""
+"""The regular events of a job. The events about its pods differ between runs."""
 
 
 @dataclass(frozen=True)
 class Ending:
-    """What a user sees of a job that is over. `starts` has each rank's number of starts."""
+    """The end of a job as a user sees it. `starts` has each rank's number of starts."""
 
     exists: bool
     phase: str
@@ -30,7 +30,7 @@ class Ending:
     starts: frozenset[tuple[int, int]]
 
     def differs(self, other: Ending) -> str:
-        """What is not as in `other`."""
+        """The differences to `other`."""
         pairs = ((name, getattr(self, name), getattr(other, name)) for name in self.__dataclass_fields__)
         return "; ".join(
             f"{name}: {_shown(mine)}, not {_shown(theirs)}" for name, mine, theirs in pairs if mine != theirs
@@ -38,7 +38,7 @@ class Ending:
 
 
 def ending(seen: ObservedJob, starts: Counter[int]) -> Ending:
-    """How the job stands now, as if it were over. The last status of a deleted job doesn't matter."""
+    """The job's current state as an end. The last status of a deleted job is ignored."""
     status = seen.status if seen.exists else {}
     ranks = status.get("ranks", {})
     return Ending(
@@ -47,7 +47,8 @@ def ending(seen: ObservedJob, starts: Counter[int]) -> Ending:
         attempt=status.get("attempt", 0),
         conditions=frozenset((one["type"], one["status"], one["reason"]) for one in status.get("conditions", ())),
         ranks=frozenset((one["state"], one["ranks"]) for one in ranks.get("byState", ())),
-        # What a rank did when muster stopped it is asked once and kept in memory: it goes with a killed operator.
+        # The operator reads a rank's activity once, when it stops the rank, and stores it in memory only: a killed
+        # operator loses it.
         failures=tuple(_failure(one) for one in ranks.get("details", ()) if one["reason"] != "StoppedByMuster"),
         events=frozenset(Counter(each for each in seen.events if each[1] in TURNS).items()),
         there=frozenset(seen.there),
@@ -56,10 +57,10 @@ def ending(seen: ObservedJob, starts: Counter[int]) -> Ending:
 
 
 def wrongs(seen: ObservedJob, starts: Counter[int]) -> list[str]:
-    """What must not be, whatever happened to the operator.
+    """Violations of rules that hold whatever happens to the operator.
 
-    A node has one pod at a time and, unless it is deleted before it starts, one for each attempt. That
-    a pod has the name of a deleted one is harmless: muster identifies pods by uid.
+    A node has one pod at a time and, unless it is deleted before it starts, one for each attempt. A pod may have the
+    name of a deleted one: muster identifies pods by uid.
     """
     attempt = max((status.get("attempt", 0) for status in seen.statuses), default=0)
     more = [
@@ -74,7 +75,7 @@ def wrongs(seen: ObservedJob, starts: Counter[int]) -> list[str]:
 
 
 def request_failures(statuses: Sequence[dict[str, Any]]) -> list[str]:
-    """Where a status lost what the previous one had reported."""
+    """Statuses that lost values of the previous status."""
     result = []
     for before, after in pairwise(statuses):
         if after.get("attempt", 0) < before.get("attempt", 0):
@@ -86,7 +87,7 @@ def request_failures(statuses: Sequence[dict[str, Any]]) -> list[str]:
         began, begins = before.get("startTime"), after.get("startTime")
         if same_start and began is not None and begins is not None and began != begins:
             result.append(f"startTime {began} became {begins}")
-        # Ranks that run don't become pending but by a suspension.
+        # Running ranks become pending only by a suspension.
         if (before.get("phase"), after.get("phase")) in _BACKWARDS:
             result.append(f"{before['phase']} became {after['phase']}")
     return result

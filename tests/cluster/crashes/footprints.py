@@ -1,4 +1,4 @@
-"""Which call of a job's life a call is: the same name for the same step, whichever job takes it, and in which run."""
+"""Names the calls of a job: the same step has the same name, for any job and in any run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ CHANGES = ("create", "update", "patch", "delete")
 
 @dataclass(frozen=True)
 class Step:
-    """The `nth` call (from 1) of its kind in a life; `what` is such as "create pods -0-0"."""
+    """The `nth` call (from 1) of its kind; `what` is such as "create pods -0-0"."""
 
     what: str
     nth: int
 
     @property
     def is_change(self) -> bool:
-        """Whether the API server changes something for it."""
+        """Whether the call changes something on the API server."""
         return self.what.split()[0] in CHANGES
 
     def __str__(self) -> str:
@@ -30,7 +30,7 @@ class Step:
 
 
 def job_of(call: Call) -> str | None:
-    """The name of the job that a call is made for, which has no hyphen; None: for none, or for all."""
+    """The name of the call's job, without a hyphen; None: no job, or all jobs."""
     if call.resource == "events" and call.verb == "create":
         return str(json.loads(call.body)["involvedObject"]["name"])
     if call.resource.split("/")[0] not in ("pods", "services", "configmaps", "distributedtrainingjobs"):
@@ -39,13 +39,13 @@ def job_of(call: Call) -> str | None:
 
 
 def what_of(call: Call) -> str:
-    """What a call does."""
+    """The kind of a call."""
     verb = "rehearse" if "dryRun=All" in call.query else call.verb
     return f"{verb} {call.resource or call.path} {_subject(call)}".rstrip()
 
 
 def steps(calls: Sequence[Call], job: str | None) -> tuple[Step, ...]:
-    """The calls of a life in their order. Watches are none: they are broken, not answered."""
+    """The calls of a scenario in their order, without watches: a watch is closed, not answered."""
     counted: Counter[str] = Counter()
     result = []
     for call in calls:
@@ -74,7 +74,7 @@ def _subject(call: Call) -> str:
 
 
 def _news(status: Any) -> str:
-    """What a write of a status is about; how far the ranks are is written as it comes."""
+    """The subject of a status write; progress of ranks counts as one subject."""
     conditions = [f"{one['type']}={one['status']}" for one in status.get("conditions", ()) if one["type"] in _STAGES]
     return " ".join([status.get("phase", "-"), *conditions])
 

@@ -1,4 +1,4 @@
-"""The lives of jobs that the operator is killed in: what is asked for, and what ranks and users do."""
+"""The scenarios in which the operator is killed: the job's spec, and what ranks and users do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ GRACE_SECONDS = 6
 
 @dataclass(frozen=True)
 class Place:
-    """Where a job lives: the cluster without anything in between, what is seen of it, and where its ranks report."""
+    """The environment of a job: the cluster without a proxy, the observation of jobs, and the server for their
+    ranks.
+    """
 
     client: Client
     world: World
@@ -30,24 +32,24 @@ class Place:
     namespace: str
 
     def starts(self, job: str) -> Counter[int]:
-        """How often each of the job's ranks began."""
+        """The number of starts of each of the job's ranks."""
         return self.desk.starts.get(job, Counter())
 
     def ending(self, job: str) -> Ending:
-        """How the job stands."""
+        """The job's current end."""
         return ending(self.world.of(job), self.starts(job))
 
     def wrongs(self, job: str, clean: Ending) -> str:
-        """What is wrong with a job that should have ended so; "" for nothing."""
+        """What is wrong with a job that should have this end; "" for nothing."""
         result = (*self.mistakes(job), self.ending(job).differs(clean))
         return "; ".join(each for each in result if each)
 
     def mistakes(self, job: str) -> list[str]:
-        """What must not have been."""
+        """Violations so far."""
         return wrongs(self.world.of(job), self.starts(job))
 
     async def stage(self, job: str, holds: Callable[[ObservedJob], bool], what: str) -> None:
-        """Wait until the job has come so far."""
+        """Wait until the job has reached this stage."""
         if not await self.world.until(job, holds, STAGE_SECONDS):
             raise NotReached(f"never {what}: {self.ending(job)}")
 
@@ -58,14 +60,14 @@ class Place:
 
 
 class NotReached(Exception):
-    """A life came to a halt."""
+    """A scenario did not continue."""
 
 
 @dataclass(frozen=True)
 class Life:
-    """`world` ranks; `order` says how they end, `acts` what the user does after applying the job.
+    """`world` ranks; `order` is how they end, `acts` what the user does after applying the job.
 
-    `last` is the reason of the event that says the end, or "" for a job that is deleted; `left` is what stays of it.
+    `last` is the reason of the last event, or "" for a job that is deleted; `left` are the remaining objects.
     """
 
     name: str
@@ -77,12 +79,12 @@ class Life:
     left: frozenset[str] = frozenset()
 
     def is_over(self, seen: ObservedJob) -> bool:
-        """Whether the job came to its end, and was tidied up."""
+        """Whether the job has ended, and its pods are deleted."""
         is_told = any(reason == self.last for _, reason in seen.events) if self.last else not seen.exists
         return is_told and seen.there == self.left
 
     async def begin(self, place: Place, job: str) -> None:
-        """Have the job applied."""
+        """Apply the job."""
         place.desk.orders[job] = self.order
         await place.client.create(JOBS, place.namespace, self._manifest(place, job))
 
@@ -108,7 +110,7 @@ class Life:
 
 
 def all_began(place: Place, job: str, world: int, times: int = 1) -> Callable[[ObservedJob], bool]:
-    """Whether each rank has begun so often."""
+    """Whether each rank has started this often."""
 
     def holds(_: ObservedJob) -> bool:
         starts = place.starts(job)
@@ -118,32 +120,32 @@ def all_began(place: Place, job: str, world: int, times: int = 1) -> Callable[[O
 
 
 async def ends_well(_: Begun) -> int:
-    """At once."""
+    """It ends at once."""
     return 0
 
 
 async def stays(_: Begun) -> int:
-    """Until it is ended."""
+    """It runs until it is stopped."""
     return await asyncio.Future[int]()
 
 
 async def rank_1_fails(begun: Begun) -> int:
-    """The other one would stay."""
+    """Rank 1 fails; the other one would run."""
     await begun.until_all(2)
     return FAILING_CODE if begun.rank == 1 else await stays(begun)
 
 
 async def second_ends_well(begun: Begun) -> int:
-    """The first is suspended."""
+    """The first start is suspended, the second succeeds."""
     return await stays(begun) if begun.start == 1 else 0
 
 
 async def nothing(_: Place, __: str) -> None:
-    """The user looks on."""
+    """The user does nothing."""
 
 
 async def suspends_and_resumes(place: Place, job: str) -> None:
-    """Once its ranks run."""
+    """While its ranks run."""
     await place.stage(job, all_began(place, job, 1), "began")
     await place.patch(job, suspend=True)
     await place.stage(job, lambda seen: seen.phase == "Suspended", "suspended")
@@ -151,7 +153,7 @@ async def suspends_and_resumes(place: Place, job: str) -> None:
 
 
 async def deletes(place: Place, job: str) -> None:
-    """Once its ranks run."""
+    """While its ranks run."""
     await place.stage(job, lambda seen: seen.phase == "Running" and all_began(place, job, 1)(seen), "running")
     await place.client.delete(JOBS, place.namespace, job)
 

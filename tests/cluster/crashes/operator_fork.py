@@ -1,4 +1,4 @@
-"""The operator as a process that is there at once: forked from one that has imported it all, as `muster operator`."""
+"""The operator as a process that starts at once: forked from a process with all imports, as `muster operator`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _IMPORTED = ["muster.cli.main", "muster.cli.commands", "muster.controller.serve"
 
 @dataclass
 class OperatorFork:
-    """One replica of a namespace's operator, which it is started as again and again; what all say is in `log`."""
+    """A replica of a namespace's operator that can be started again and again; all of them log to `log`."""
 
     kubeconfig: Path
     namespace: str
@@ -36,7 +36,7 @@ class OperatorFork:
     _process: ForkServerProcess | None = None
 
     def start(self) -> None:
-        """Start it; it needn't be ready."""
+        """Start it, without waiting until it is ready."""
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(_IMPORTED)
         self._said_before = len(self.said)
@@ -45,7 +45,7 @@ class OperatorFork:
         self.starts += 1
 
     def ensure(self) -> None:
-        """Have it run."""
+        """Start it if it doesn't run."""
         if not self.runs:
             self.end()
             self.start()
@@ -56,28 +56,28 @@ class OperatorFork:
         return self._process is not None and self._process.is_alive()
 
     def until_leads(self) -> None:
-        """Wait until it has become the leader, as long as that takes at most."""
+        """Wait until it is the leader, up to a limit."""
         deadline = time.monotonic() + LEAD_SECONDS
         while " is the leader, term" not in self.said[self._said_before :] and time.monotonic() < deadline:
             time.sleep(PAUSE_SECONDS)
 
     def kill(self) -> None:
-        """SIGKILL; it does nothing more when this returns."""
+        """Kill it with SIGKILL; return when it has ended."""
         self._send(signal.SIGKILL)
 
     def stop(self) -> None:
-        """SIGTERM; it ends in its own time."""
+        """Send SIGTERM, without waiting."""
         self._send(signal.SIGTERM)
 
     def join(self) -> None:
-        """Wait until it has ended, which it was asked to."""
+        """Wait until it has ended after SIGTERM."""
         process = self._process
         if process is not None:
             process.join(END_SECONDS)
         self.end()
 
     def end(self) -> None:
-        """See to it that it runs no more, and wait for that."""
+        """Kill it if it runs, and wait for its end."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -87,7 +87,7 @@ class OperatorFork:
 
     @property
     def said(self) -> str:
-        """What all of them logged."""
+        """The log of all of them."""
         return self.log.read_text(encoding="utf-8") if self.log.exists() else ""
 
     def _send(self, number: signal.Signals) -> None:
@@ -108,11 +108,11 @@ class OperatorFork:
 
 
 def _operate(kubeconfig: str, log: str, options: tuple[str, ...]) -> None:
-    """What the process does: the command line as it is."""
-    from muster.cli.main import main  # noqa: PLC0415 - imported already, by the process that this one was forked from
+    """Run the command line in the child process."""
+    from muster.cli.main import main  # noqa: PLC0415 - already imported by the parent process
 
     os.environ["KUBECONFIG"] = kubeconfig
-    # A killed one leaves the files that the Kubernetes client makes of a kubeconfig's certificates.
+    # A killed process leaves the files that the Kubernetes client makes of a kubeconfig's certificates.
     folder = Path(log).with_suffix(".tmp")
     folder.mkdir(exist_ok=True)
     os.environ["TMPDIR"] = str(folder)
@@ -120,7 +120,7 @@ def _operate(kubeconfig: str, log: str, options: tuple[str, ...]) -> None:
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for stream in (1, 2):
         os.dup2(descriptor, stream)
-    # Ctrl-C is the tests'.
+    # Ctrl-C is for the tests.
     os.setsid()
     sys.argv = ["muster", "operator", *options]
     main()

@@ -1,4 +1,6 @@
-"""Where ranks report their start and get instructions how to end: each start is known, and lasts as wanted."""
+"""A server to which ranks report their start and which tells them how to end: tests see each start and choose its
+length.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ sys.exit(int(desk.makefile().readline() or 0))
 
 @dataclass(frozen=True)
 class Begun:
-    """A rank of a job has begun, for the `start`-th time (from 1). `until_all` waits until so many ranks have."""
+    """A rank of a job has started for the `start`-th time (from 1). `until_all` waits until this many ranks have."""
 
     job: str
     rank: int
@@ -30,7 +32,7 @@ class Begun:
 
 
 Order = Callable[[Begun], Awaitable[int]]
-"""The exit code that the rank is to end with, once it is to end."""
+"""The exit code with which the rank ends, once it may end."""
 
 
 @dataclass
@@ -46,7 +48,7 @@ class RankDesk:
 
     @contextlib.asynccontextmanager
     async def served(self) -> AsyncIterator[None]:
-        """Listen meanwhile."""
+        """Listen inside the block."""
         server = await asyncio.start_server(self._greet, lan.HOST, 0)
         self.port = server.sockets[0].getsockname()[1]
         try:
@@ -58,7 +60,7 @@ class RankDesk:
             await asyncio.gather(*self._talks, return_exceptions=True)
 
     def command(self, job: str) -> list[str]:
-        """What the job's ranks run."""
+        """The command of the job's ranks."""
         return ["python3", "-c", RANK.format(host=lan.HOST, port=self.port), job]
 
     async def _until_begun(self, counts: Counter[int], ranks: int) -> None:

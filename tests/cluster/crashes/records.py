@@ -1,4 +1,4 @@
-"""Lives in which nothing happens: which calls they are made of, and how they end."""
+"""Scenarios without accidents: their calls, and their ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ PROGRESS = "patch distributedtrainingjobs/status -"
 
 @dataclass(frozen=True)
 class Record:
-    """`steps` are those of every such life; the way to the first start, the same in all, is the first life's alone."""
+    """`steps` are the steps of each run of the scenario; only the first record has the steps up to the first start,
+    which are common to all.
+    """
 
     life: Life
     steps: tuple[Step, ...]
@@ -27,7 +29,7 @@ class Record:
 
 
 async def record_all(benches: Sequence[Bench]) -> tuple[Record, ...]:
-    """Each life twice, side by side."""
+    """Run each scenario twice, in parallel."""
     lived = await asyncio.gather(
         *(bench.record(life) for bench, life in zip(benches, (*LIVES, *LIVES), strict=True)),
     )
@@ -43,9 +45,9 @@ async def record_all(benches: Sequence[Bench]) -> tuple[Record, ...]:
 
 
 async def side_by_side(benches: Sequence[Bench], waiting: list[T], live: Callable[[Bench, T], Awaitable[None]]) -> None:
-    """Live all cases that wait, one at a time on each of the benches; a bench may be given several times.
+    """Run all waiting cases, one at a time on each of the benches; a bench may be listed several times.
 
-    Who is called with the same `waiting` meanwhile shares in the work.
+    Concurrent callers with the same `waiting` share the work.
     """
 
     async def work(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""The API server refuses, fails, forgets or says nothing at every call of a job's life; the operator lives."""
+"""The API server refuses, fails, drops or delays every call of a job's life; the operator survives."""
 
 from asyncio import gather
 from collections.abc import Callable, Mapping
@@ -18,16 +18,17 @@ pytestmark = pytest.mark.long
 TEST_SECONDS = 900
 IN_A_ROW = 5
 SPREAD = 7
-"""Every so-manieth step of a life fails so often: the steps of one turn are fewer, and pauses grow until one goes well.
+"""Every n-th step of a scenario fails this often: one reconciliation has fewer steps, and backoffs grow until one
+succeeds.
 
-With a number that is prime to the fates', each such life has as many of them as it can.
+The number is coprime to the number of fates, so each scenario has as many of them as possible.
 """
 
 AT_ONCE = 3
-"""Lives that one operator has side by side."""
+"""Scenarios that one operator runs at the same time."""
 
 LATE_SECONDS = 21.0
-"""Longer than the operator waits for an answer; then the API server carries it out all the same."""
+"""Longer than the operator waits for an answer; the API server executes the request nevertheless."""
 
 FATES: Mapping[str, Fate] = {
     "409": Answer(409, "Conflict"),
@@ -42,7 +43,7 @@ LATE = (Step("create pods -0-0", 1), Step("create events Completed", 1))
 
 @dataclass(frozen=True)
 class Case:
-    """An accident in a life, or in the operator's start before it."""
+    """An accident in a scenario, or in the operator's start before it."""
 
     name: str
     record: Record
@@ -51,7 +52,9 @@ class Case:
 
 
 def cases_of(records: tuple[Record, ...]) -> list[Case]:
-    """Each fate at all steps of a life; each step with one fate again and again, some in one life; some time-outs."""
+    """Each fate at all steps of a scenario; each step with one repeated fate, several in one scenario; some
+    time-outs.
+    """
     cases = [
         Case(f"{record.life.name}, every step, {name}", record, AtEveryStep(_always(fate)))
         for record in records
@@ -97,7 +100,7 @@ async def test_jobs_end_as_if_the_api_server_had_done_its_duty(
     starting, leading = benches[: len(starts)], benches[len(starts) :]
 
     async def start_first() -> None:
-        # Alone with its operator, which is a new one.
+        # Alone with its own new operator.
         await side_by_side(starting, starts, live)
         await side_by_side(starting * AT_ONCE, lives, live)
 

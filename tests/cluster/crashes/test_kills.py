@@ -1,4 +1,6 @@
-"""The operator is killed at every call of a job's life: before it is sent, and carried out but before its answer."""
+"""The operator is killed at every call of a job's life: before the API server gets it, and after it but before the
+answer.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,12 +17,12 @@ pytestmark = pytest.mark.long
 
 TEST_SECONDS = 900
 ATTEMPTS = 3
-"""What doesn't come in each life, such as a write of progress, is waited for in so many."""
+"""Some calls, such as a write of progress, don't occur in each run: try this often."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A kill at one step of one life, or of the operator's start before that life."""
+    """A kill at one step of one scenario, or of the operator's start before that scenario."""
 
     record: Record
     step: Step
@@ -32,7 +34,7 @@ class Case:
 
 
 def cases_of(record: Record, steps: tuple[Step, ...], *, at_start: bool) -> list[Case]:
-    """A read that was carried out left no trace: it is the same as one that wasn't sent."""
+    """A read that was executed has no effect: it equals one that wasn't sent."""
     return [
         Case(record, step, fate, at_start) for step in steps for fate in ((Drop, Lose) if step.is_change else (Drop,))
     ]
@@ -66,5 +68,5 @@ async def test_a_killed_operators_jobs_end_as_if_nothing_had_happened(
     await side_by_side(benches, list(cases), live)
     print(f"{len(cases)} kills; steps that came no more: {never}")  # noqa: T201 - for the reader of a report
     assert problems == [], "\n".join(problems)
-    # Which ranks are reported together differs; most steps occur always.
+    # The ranks that are reported together differ; most steps occur always.
     assert len(never) <= len(cases) // 10, never

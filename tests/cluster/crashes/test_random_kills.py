@@ -1,4 +1,4 @@
-"""Minutes of random kills, with twenty jobs at any time: each comes to its right end."""
+"""Minutes of random kills, with twenty jobs at any time: each reaches its expected end."""
 
 import asyncio
 import os
@@ -26,19 +26,19 @@ MINUTES = float(os.environ.get("MUSTER_RANDOM_KILLS_MINUTES", "2"))
 SEED = int(os.environ.get("MUSTER_RANDOM_KILLS_SEED", "0")) or random.SystemRandom().randrange(1, 1_000_000)
 JOBS_AT_ONCE = 20
 OVER_SECONDS = 120.0
-"""For a job to come to its end, with an operator that is killed again and again."""
+"""The time for a job to end, with an operator that is killed again and again."""
 
 MAX_WORK_SECONDS = 8.0
 MAX_PAUSE_SECONDS = 8.0
 KILLED_SHARE = 0.7
 EXPIRED_SHARE = 0.8
 LEADING_SHARE = 0.8
-"""So often the next one may lead for a moment before it is killed."""
+"""The share of operators that may lead for a moment before they are killed."""
 
 
 @dataclass(frozen=True)
 class Role:
-    """A life, and how it is to end; `root_cause` is the rank that fails, and its exit code."""
+    """A scenario and its expected end; `root_cause` is the rank that fails, and its exit code."""
 
     life: Life
     phase: str
@@ -47,7 +47,7 @@ class Role:
 
 
 def draw(chance: random.Random) -> Role:
-    """What the next job is for."""
+    """Choose the next job's scenario."""
     nodes, seconds = chance.randint(1, 2), chance.uniform(0.0, MAX_WORK_SECONDS)
     spec: dict[str, JSON] = {"nodes": nodes, "cleanPodPolicy": "All"}
 
@@ -81,7 +81,7 @@ def draw(chance: random.Random) -> Role:
 
 
 async def live(place: Place, role: Role, job: str) -> str:
-    """What is wrong with the job in the end; "" for nothing."""
+    """Return what is wrong with the job at its end; "" for nothing."""
     life = role.life
     try:
         await life.begin(place, job)
@@ -106,7 +106,9 @@ def _times(role: Role, reason: str) -> int:
 
 
 async def kill_at_random(operator: OperatorFork, place: Place, chance: random.Random) -> None:
-    """Until cancelled. A killed one's Lease runs out by itself, or at once: else mostly none would lead."""
+    """Run until cancelled. A killed operator's Lease expires by itself, or at once: otherwise mostly none would
+    lead.
+    """
     while True:
         if chance.random() < LEADING_SHARE:
             await asyncio.to_thread(operator.until_leads)
@@ -122,7 +124,7 @@ async def kill_at_random(operator: OperatorFork, place: Place, chance: random.Ra
 
 @asynccontextmanager
 async def dying(place: Place, folder: Path, chance: random.Random) -> AsyncIterator[OperatorFork]:
-    """An operator that is killed meanwhile; after it, one that isn't would be there."""
+    """Kill the operator at random inside the block; afterwards one runs undisturbed."""
     operator = OperatorFork(state().kubeconfig, place.namespace, folder / "operator.log")
     operator.start()
     killing = asyncio.create_task(kill_at_random(operator, place, chance))
@@ -139,7 +141,7 @@ async def dying(place: Place, folder: Path, chance: random.Random) -> AsyncItera
 async def test_every_job_comes_to_its_right_end(
     places: tuple[Place, ...], numbers: Iterator[int], tmp_path: Path
 ) -> None:
-    place, chance = places[0], random.Random(SEED)  # noqa: S311 - to be repeated
+    place, chance = places[0], random.Random(SEED)  # noqa: S311 - to be reproducible
     deadline = time.monotonic() + 60 * MINUTES
     jobs: list[str] = []
     problems: list[str] = []
@@ -155,6 +157,6 @@ async def test_every_job_comes_to_its_right_end(
 
     async with dying(place, tmp_path, chance) as operator:
         await asyncio.gather(*(slot() for _ in range(JOBS_AT_ONCE)))
-    print(f"seed {SEED}: {len(jobs)} jobs, {operator.starts} operators")  # noqa: T201 - to repeat it
+    print(f"seed {SEED}: {len(jobs)} jobs, {operator.starts} operators")  # noqa: T201 - to reproduce it
     assert problems == [], f"seed {SEED}\n" + "\n".join(problems)
     assert "Traceback" not in operator.said

@@ -1,4 +1,4 @@
-"""What the API server tells of jobs and of what is made for them, in order and from the beginning."""
+"""All events of the API server about jobs and their objects, in order and from the beginning."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ NODE_LABEL = "muster.dev/node"
 
 @dataclass
 class ObservedJob:
-    """A job as it was seen: all statuses, the events by reason, and what is there of it now.
+    """The history of a job: all statuses, the events by reason, and its current objects.
 
-    `pods` has the uids of all pods that a node ever had; `present` those of now; `twins` tells where they were several.
+    `pods` has the uids of all pods that a node ever had, `present` those of now; `twins` lists nodes with several pods
+    at a time.
     """
 
     statuses: list[dict[str, Any]] = field(default_factory=list)
@@ -40,27 +41,27 @@ class ObservedJob:
 
     @property
     def phase(self) -> str:
-        """Of the last status."""
+        """The phase of the last status."""
         return str(self.status.get("phase", ""))
 
 
 @dataclass
 class World:
-    """Jobs by name: names are used once, whatever the namespace."""
+    """Jobs by name: a name is used once, whatever the namespace."""
 
     jobs: dict[str, ObservedJob] = field(default_factory=dict)
     _changed: dict[str, asyncio.Event] = field(default_factory=dict)
 
     def of(self, job: str) -> ObservedJob:
-        """What was seen of a job."""
+        """The history of a job."""
         return self.jobs.setdefault(job, ObservedJob())
 
     def stir(self, job: str) -> None:
-        """Something about it changed: who waits looks again."""
+        """Wake waiting callers after a change."""
         self._changed.setdefault(job, asyncio.Event()).set()
 
     async def until(self, job: str, holds: Callable[[ObservedJob], bool], seconds: float) -> bool:
-        """Whether it comes to hold within so many seconds."""
+        """Whether the condition becomes true within this many seconds."""
         changed = self._changed.setdefault(job, asyncio.Event())
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -71,7 +72,7 @@ class World:
 
     @contextlib.asynccontextmanager
     async def watched(self, client: Client, namespaces: tuple[str, ...]) -> AsyncIterator[None]:
-        """Look at these namespaces meanwhile."""
+        """Watch these namespaces inside the block."""
         informers = [
             Informer(client, JOBS, namespaces, self._job),
             Informer(client, EVENTS, namespaces, self._event, fields=OF_JOBS),

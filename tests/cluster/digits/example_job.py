@@ -1,4 +1,4 @@
-"""The examples' own job files, with no more changed than this cluster needs."""
+"""The examples' own job files, with the changes that this cluster needs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ PREPARE = EXAMPLES / "digits" / "prepare.py"
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What this cluster has in place of the example's: its image's packages, and where the images are."""
+    """This cluster's replacements for the example's: its image's packages, and the folder of the images."""
 
     packages: TorchVolume
     data: Path
@@ -30,7 +30,7 @@ def example_job(example: str, surroundings: Surroundings) -> dict[str, Any]:
     inside = job["spec"]
     inside["image"] = PYTHON_IMAGE
     inside["command"][0] = "python3"
-    # Two cores are all of this machine, and others run on it, too.
+    # This machine has two cores, and others use them, too.
     inside["resources"] = {"requests": {"cpu": "100m", "memory": "500Mi"}}
     inside["env"] = [*surroundings.packages.env, {"name": "OMP_NUM_THREADS", "value": "1"}]
     for volume in _host_paths(inside["inputs"]):
@@ -43,7 +43,7 @@ def example_job(example: str, surroundings: Surroundings) -> dict[str, Any]:
 
 
 def put_code(kubectl: Kubectl, namespace: str, example: str) -> str:
-    """The script, as the example's own comment says; the ConfigMap's name."""
+    """Create the ConfigMap with the script, as the example's comment shows; return its name."""
     name = f"{example.replace('_', '-')}-code"
     script = EXAMPLES / example / "train.py"
     kubectl("create", "configmap", name, f"--namespace={namespace}", f"--from-file={script}")

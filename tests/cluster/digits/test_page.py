@@ -1,4 +1,6 @@
-"""The pages about jobs on a cluster are true: their commands are run in their order, on small jobs of their names."""
+"""The pages about jobs on a cluster are correct: the tests run their commands in order, on small jobs with the same
+names.
+"""
 
 import json
 import re
@@ -32,14 +34,14 @@ def commands(page: str) -> list[str]:
 
 @dataclass
 class Reader:
-    """Does what the pages say, in a namespace."""
+    """Runs a page's commands in a namespace."""
 
     kubectl: Kubectl
     muster: Muster
     namespace: str
 
     def do(self, command: str) -> None:
-        """Run a command of a page to its good end; one that goes on, until it has said something."""
+        """Run a command of a page to its end, or until one that continues has printed something."""
         program, *words = shlex.split(command)
         if words[:2] == ["wait", "--for=condition=Complete"]:
             let_go(self.kubectl, self.namespace)
@@ -67,7 +69,7 @@ class Reader:
         assert done.returncode == 0, done.stderr
 
     def _await(self, words: list[str]) -> None:
-        """What a reader sees before going on."""
+        """Wait for what a reader would wait for."""
         said = " ".join(words)
         if '"suspend": false' in said:
             self.kubectl.wait("jsonpath={.status.phase}=Running", JOB, self.inside)
@@ -92,7 +94,7 @@ def test_the_pages_are_true(installed_operator: Installation) -> None:
 
 
 def quick_start(name: str, torch: TorchVolume) -> dict[str, Any]:
-    """The job of the quick start, with this cluster's image in place of the public one."""
+    """The job of the quick start, with this cluster's image instead of the public one."""
     blocks = re.findall(r"```yaml\n(.*?)```", text("quickstart.md"), re.DOTALL)
     (job,) = (job for job in map(yaml.safe_load, blocks) if job["metadata"]["name"] == name)
     trainer = {"name": "trainer", "imagePullPolicy": PULL_POLICY, "volumeMounts": list(torch.mounts)}
@@ -103,7 +105,7 @@ def quick_start(name: str, torch: TorchVolume) -> dict[str, Any]:
 
 
 def follow_the_quick_start(installed: Installation, name: str, torch: TorchVolume) -> dict[str, str]:
-    """Run its commands for a job in their order; what each has printed."""
+    """Run its commands for a job in order; return their output."""
     reader = reader_of(installed)
     said: dict[str, str] = {}
     for command in commands("quickstart.md"):

@@ -1,4 +1,4 @@
-"""A script written for SageMaker, unchanged, as one process a node that finds its hosts itself."""
+"""An unchanged script written for SageMaker, with one process per node that finds its hosts itself."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A training run, watched as people watch it."""
+"""A training run with the watch commands of a user."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ from cluster.terminal import Terminal
 TRAINING_SECONDS = 240
 NAME = "digits"
 JOB = f"dtj/{NAME}"
-# Enough steps to see them grow, and for the accuracy that the example requires.
+# Enough steps to see the counter increase, and for the accuracy that the example requires.
 EPOCHS = 12
 COLUMNS = 7
 PATIENCE_SECONDS = 60.0
@@ -32,7 +32,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Trained:
-    """What the run has left: its resource, and what each watcher said."""
+    """The result of the run: its resource, and each watcher's output."""
 
     muster: Muster
     resource: dict[str, Any]
@@ -45,7 +45,7 @@ class Trained:
 
 @contextlib.contextmanager
 def train(kubectl: Kubectl, namespace: str, surroundings: Surroundings) -> Iterator[Trained]:
-    """Run the job to its end, then delete it and its script."""
+    """Run the job to its end, then delete the job and its script."""
     inside, muster = f"--namespace={namespace}", Muster(kubectl.kubeconfig, namespace)
     code = put_code(kubectl, namespace, NAME)
     job = example_job(NAME, surroundings)
@@ -67,11 +67,11 @@ def train(kubectl: Kubectl, namespace: str, surroundings: Surroundings) -> Itera
 
 
 def _rows(table: "subprocess.Popen[str]") -> tuple[Row, ...]:
-    """The reports so far."""
+    """The lines so far."""
     table.terminate()
     assert table.stdout is not None
     rows = (line.split() for line in table.stdout.read().splitlines() if line.startswith(NAME))
-    # NAME BACKEND PHASE NODES RANKS STEP AGE: no PHASE before the operator has looked, no STEP before the first
+    # NAME BACKEND PHASE NODES RANKS STEP AGE: no PHASE before the operator has read the job, no STEP before the first
     return tuple(Row(row[2], row[4], row[5] if len(row) == COLUMNS else "") for row in rows if len(row) >= COLUMNS - 1)
 
 

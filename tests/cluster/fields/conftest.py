@@ -1,4 +1,4 @@
-"""One namespace and one operator for all that a resource's fields do."""
+"""One namespace and one operator for the tests of the resource's fields."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from cluster.shared import SharedCluster
 
 @pytest.fixture(scope="session")
 def fields_site(shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """With an operator that is ready."""
+    """A site with a ready operator."""
     with new_site(shared_cluster, "fields", tmp_path_factory.mktemp("fields")) as site:
         site.operators.start()
         yield site

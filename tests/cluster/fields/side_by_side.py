@@ -1,4 +1,4 @@
-"""Jobs that are all put on at once, because each takes its seconds, and asked about one by one."""
+"""Jobs that all start at once, because each takes seconds, and are checked one by one."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ NOTHING: Manifest = {}
 
 
 def template(container: Manifest = NOTHING, *, grace: int = 6, **pod: object) -> Manifest:
-    """A job's template with something more in `trainer` and in the pod."""
+    """A job's template with further fields in `trainer` and in the pod."""
     others = pod.pop("containers", [])
     assert isinstance(others, list)
     trainer = {"name": "trainer", "imagePullPolicy": PULL_POLICY, **container}
@@ -18,7 +18,7 @@ def template(container: Manifest = NOTHING, *, grace: int = 6, **pod: object) ->
 
 
 def sleeper(name: str) -> Manifest:
-    """A container that never ends by itself, and does as soon as it is asked to."""
+    """A container that ends only when it gets a signal, and then at once."""
     script = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); signal.pause()"
     return {
         "name": name,
@@ -34,5 +34,5 @@ def condition(jobs: Jobs, name: str, kind: str) -> Any:
 
 
 def wait_for_deletion(jobs: Jobs, *objects: str) -> None:
-    """Wait until objects are no more."""
+    """Wait until objects are deleted."""
     jobs.kubectl.wait("delete", *objects, f"--namespace={jobs.namespace}")

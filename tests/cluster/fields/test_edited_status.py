@@ -1,4 +1,6 @@
-"""Statuses edited by a user: a job never runs again, and an unreadable status is reported and left alone."""
+"""Statuses edited by a user: a job never runs again, and the operator reports an unreadable status and takes no
+action.
+"""
 
 import json
 import signal
@@ -9,7 +11,7 @@ import pytest
 
 from cluster.operator.cluster_jobs import FOREVER, OK, Jobs
 from cluster.operator.site import Site
-from muster.api.timestamps import from_text
+from muster.api.timestamps import parse_timestamp
 
 RUNNING = "jsonpath={.status.phase}=Running"
 STARTED = "jsonpath={.status.attempt}=1"
@@ -18,7 +20,7 @@ ONE = {"nodes": 1, "procsPerNode": 1}
 
 
 def edit(jobs: Jobs, name: str, **status: Any) -> None:
-    """Write into the job's status; what is None is taken away."""
+    """Write into the job's status; None deletes a field."""
     patch = json.dumps({"status": status})
     jobs.run("patch", f"dtj/{name}", "--subresource=status", "--type=merge", "--patch", patch)
 
@@ -34,14 +36,14 @@ def pods(jobs: Jobs, name: str) -> set[str]:
 
 
 def another_life(jobs: Jobs, name: str) -> None:
-    """A job's whole life is time enough for the operator to look at all others."""
+    """Wait for the whole life of another job: in that time the operator has reconciled all other jobs."""
     jobs.apply(name, OK, **ONE)
     jobs.wait(name, "condition=Complete")
 
 
 @pytest.fixture(scope="module")
 def lives(fields_site: Site) -> Jobs:
-    """Jobs that are over or run: all at once, because each takes its seconds."""
+    """Jobs that are over or run: all at once, because each takes seconds."""
     jobs = fields_site.jobs
     for name in ("lost-time", "lost-count", "lost-all", "bad-time", "nap"):
         jobs.apply(name, FOREVER, **ONE)
@@ -73,8 +75,8 @@ def test_a_start_that_was_taken_out_of_the_status_is_known_again(lives: Jobs, na
     another_life(lives, f"after-{name}")
     status = lives.status(name)
     assert (status["phase"], status["ranks"]["running"], status["attempt"]) == ("Running", 1, 1)
-    # The ranks say when they began: a little after the operator had written it, and before the edit.
-    assert from_text(before["startTime"]) <= from_text(status["startTime"]) <= edited
+    # The ranks report their own start times: after the operator has written its own, and before the edit.
+    assert parse_timestamp(before["startTime"]) <= parse_timestamp(status["startTime"]) <= edited
     assert pods(lives, name) == made
 
 
@@ -88,7 +90,7 @@ def test_a_time_that_is_none_is_told_of_and_the_ranks_run_on_until_it_is_correct
     assert "kubectl edit --subresource=status" in status["message"]
     assert status["startTime"] == "yesterday"
     lives.kubectl.wait("create", *events(lives, "bad-time", "StatusUnreadable"), f"--namespace={lives.namespace}")
-    # what is asked of it meanwhile is done afterwards
+    # the operator carries out later changes
     lives.patch("bad-time", suspend=True)
     another_life(lives, "after-bad-time")
     assert pods(lives, "bad-time") == made
@@ -118,7 +120,7 @@ def test_an_end_that_can_t_be_read_is_told_of_and_nothing_runs_again(
 ) -> None:
     conditions = lives.status(name)["conditions"]
     broken = [{**entry, **changes} if entry["type"] == "Complete" else entry for entry in conditions]
-    # a start time would tell that it ran, whatever became of it
+    # a start time would show that it ran, whatever happened to the status
     edit(lives, name, conditions=broken, startTime=None, attempt=None)
     lives.wait(name, STALLED)
     assert says in lives.status(name)["message"]

@@ -1,4 +1,4 @@
-"""Pods that their owner wants otherwise: each kind runs, and says what becomes of its ranks."""
+"""Pods with unusual settings of their owner: each kind runs, and the ranks' end is reported."""
 
 import json
 
@@ -53,7 +53,7 @@ def odd(fields_site: Site) -> Jobs:
 
 
 def report_of(jobs: Jobs, pod: str) -> dict[str, object]:
-    """What the pod's rank reported about itself."""
+    """The report of the pod's rank about itself."""
     (line,) = (line for line in jobs.log(pod).splitlines() if line.startswith("[rank "))
     result: dict[str, object] = json.loads(line.partition("] ")[2])
     return result

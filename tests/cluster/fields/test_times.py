@@ -1,4 +1,4 @@
-"""Deadlines, graces and what is cleaned up when, on a real cluster."""
+"""Deadlines, grace periods and cleanup times on a real cluster."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from cluster.operator.site import Site
 ONE = {"nodes": 1, "procsPerNode": 1}
 LATE = "fields.test/late"
 SAVING_SECONDS = 11
-"""Less than the pods' grace gives, more than a pod without one would get."""
+"""Less than the pods' grace period, more than the default one."""
 
 SAVES = f"""
 import signal, sys, time
@@ -51,7 +51,7 @@ def timed(fields_site: Site) -> Iterator[Jobs]:
 def test_the_startup_deadline_counts_from_the_placement(timed: Jobs) -> None:
     timed.wait("slow", "condition=Failed")
     assert condition(timed, "slow", "Failed")["reason"] == "StartupTimeout"
-    # Both were created together, and this one had no place.
+    # Both were created together, and this one could not be scheduled.
     assert condition(timed, "patient", "Failed")["status"] == "False"
     assert condition(timed, "patient", "Scheduled")["reason"] == "Unschedulable"
     timed.patch("patient", startupTimeoutSeconds=600)

@@ -1,4 +1,6 @@
-"""What the API server takes and muster doesn't: the operator says what `muster validate` says, and makes nothing."""
+"""Specs that the API server accepts and muster refuses: the operator gives the message of `muster validate`, and
+creates nothing.
+"""
 
 import json
 
@@ -7,7 +9,7 @@ from unit.api.api_resources import bad_resources, problems
 
 ROWS = {f"row-{index}": row for index, row in enumerate(bad_resources()) if row.by == "muster"}
 RUN = tuple(ROWS)[:2]
-"""Those that really run once they are repaired; the others are suspended, for the machine's sake."""
+"""The jobs that really run once they are corrected; the others are suspended, to save the machine's time."""
 
 
 def listed(jobs: Jobs) -> dict[str, dict[str, str]]:
@@ -23,7 +25,7 @@ def test_the_operators_verdict_is_validates_and_what_is_repaired_runs(jobs: Jobs
     assert len(ROWS) > 50
     metadata = {name: {"name": name, "labels": {"table": "bad"}} for name in ROWS}
     bad = [{**row.value, "metadata": metadata[name]} for name, row in ROWS.items()]
-    # not apply, which would leave out what is null
+    # not apply, which would drop nulls
     jobs.run("create", "--save-config", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": bad}))
     jobs.run("wait", "dtj", "--selector=table=bad", "--for=condition=Accepted=False", "--timeout=60s")
     for name, accepted in listed(jobs).items():

@@ -1,4 +1,4 @@
-"""Waiting for what only asking tells."""
+"""Polls for conditions without an event."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from cluster.waiting import PAUSE_SECONDS
 
 
 def until(what: Callable[[], object], seconds: float) -> float:
-    """Wait until `what()` holds; how many seconds that took. Raises AssertionError after so many."""
+    """Wait until `what()` is true; return the seconds. Raises AssertionError after the limit."""
     began = time.monotonic()
     while not what():
         assert time.monotonic() - began < seconds, f"not within {seconds:.0f} s"

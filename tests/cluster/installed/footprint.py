@@ -1,4 +1,4 @@
-"""What an operator takes of its node: memory and processor time, by the kernel's own count."""
+"""The operator's memory and processor time, by the kernel's counters."""
 
 import os
 import time
@@ -7,7 +7,7 @@ from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGESIZE")
-# Of /proc/PID/stat, counted behind the program's name.
+# Fields of /proc/PID/stat, counted after the program's name.
 _USER_TICKS, _SYSTEM_TICKS, _STARTED_TICKS, _RESIDENT_PAGES = 11, 12, 19, 21
 
 
@@ -23,14 +23,14 @@ class Footprint:
 
 
 def footprint(processes: tuple[int, ...], seconds: float) -> Footprint:
-    """The processes' over the next seconds: memory as it is then, processor time on the average."""
+    """The memory of processes now, and their average processor time over the next seconds."""
     before = _processor(processes)
     time.sleep(seconds)  # it's an average over them
     return Footprint(_sum(processes, _RESIDENT_PAGES) * _PAGE / 2**20, (_processor(processes) - before) / seconds)
 
 
 def started_at(process: int) -> float:
-    """When a process began, in Unix seconds."""
+    """The start time of a process, in Unix seconds."""
     booted_at = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
     return booted_at + _sum((process,), _STARTED_TICKS) / _TICKS
 

@@ -1,4 +1,6 @@
-"""Images without Python, one static program and one on musl: the agent brings its own, out of the operator's image."""
+"""Images without Python, one static program and one on musl: the agent brings its own Python from the
+operator's image.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +24,7 @@ from support.musl_files import COMMAND
 
 @dataclass(frozen=True)
 class Case:
-    """An image, what its ranks run, and whose resources make what of the pod."""
+    """An image, the command of its ranks, and the resources that determine the pod's QoS class."""
 
     name: str
     image: str
@@ -42,7 +44,9 @@ def template() -> Manifest:
 
 
 def programs(pod: Any, name: str) -> list[int]:
-    """The processes of the pod that run this program. One that was only just begun is still its parent's copy."""
+    """The processes of the pod that run this program. A process that has just been forked is still its parent's
+    copy.
+    """
     return [one for one in machine.processes(pod) if program_of(one) == name]
 
 
@@ -50,7 +54,7 @@ def program_of(process: int) -> str | None:
     try:
         return Path(f"/proc/{process}/exe").readlink().name
     except FileNotFoundError:
-        return None  # it has ended meanwhile
+        return None  # it has ended in the meantime
 
 
 def seconds_to_copy(pod: Any) -> str:
@@ -87,14 +91,14 @@ def test_its_ranks_are_watched_and_a_killed_one_is_named(
 
 
 def watched(jobs: Jobs, case: Case) -> None:
-    """A job of the case runs, and fails by the rank that is killed."""
+    """Run a job of the case, which fails because a rank is killed."""
     jobs.wait(case.name, "jsonpath={.status.phase}=Running")
     pod = jobs.started_pod(f"{case.name}-1-0")
     assert pod["status"]["qosClass"] == case.quality
     say(f"{case.name}: its Python was copied from {seconds_to_copy(pod)}")
     program = Path(case.command[0]).name
     until(lambda: programs(pod, program), PATIENCE_SECONDS)
-    rank = min(programs(pod, program))  # what it has begun comes after it
+    rank = min(programs(pod, program))  # its children come after it
     # the agent's guardian, the agent, and the rank's wrapper
     assert len(programs(pod, "python3")) == 3
     machine.kill(rank)

@@ -1,4 +1,4 @@
-"""The leader's pod goes while a job trains: another leads, ranks notice nothing, the status goes on."""
+"""The leader's pod is deleted while a job trains: another one leads, the ranks continue, and so does the status."""
 
 import json
 import time
@@ -22,7 +22,7 @@ STOPPED_SECONDS = 2.0
 
 @pytest.fixture
 def training(installed_operator: Installation) -> Iterator[Installation]:
-    """The installation, two of its replicas ready, with a job `held` of 2 x 2 ranks; it's right in the end."""
+    """The installation, two of its replicas ready, with a job `held` of 2 x 2 ranks; the job succeeds at the end."""
     kubectl, namespace = installed_operator.kubectl, installed_operator.namespace
     kubectl("rollout", "status", "deployment/muster", f"--namespace={installed_operator.system}", "--timeout=60s")
     kubectl.apply(held_job("held", namespace))
@@ -62,7 +62,7 @@ def test_a_leader_that_is_stopped_hands_over_at_once(training: Installation) -> 
 
 
 def follow(training: Installation, end: Callable[[str], object], how: str) -> None:
-    """End the leader, and see another one take up what is asked of it."""
+    """End the leader, and check that another one continues its work."""
     kubectl, namespace, leader = training.kubectl, training.namespace, training.leader
     end(pod_of(leader))
     began = time.monotonic()
@@ -74,7 +74,7 @@ def follow(training: Installation, end: Callable[[str], object], how: str) -> No
 
 
 def pod_of(identity: str) -> str:
-    """The pod of a replica, by the name that it gave itself."""
+    """The pod of a replica, by the replica's own name."""
     return identity.partition("_")[0]
 
 

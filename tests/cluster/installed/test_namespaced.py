@@ -1,4 +1,4 @@
-"""muster for some namespaces has no business in others."""
+"""muster for some namespaces does nothing in others."""
 
 import json
 
@@ -13,7 +13,7 @@ RIGHTS = "roles,rolebindings,clusterroles,clusterrolebindings"
 def test_a_job_of_another_namespace_is_left_alone(installed_operator: Installation, namespace: str) -> None:
     kubectl, own = installed_operator.kubectl, installed_operator.namespace
     kubectl.apply(held_job("another", namespace))
-    # One that is applied later is run from its beginning to its end meanwhile.
+    # A job that is applied later runs from start to end in the meantime.
     kubectl.apply(held_job("own", own, nodes=1, procs_per_node=1))
     kubectl.wait(COUNTING, f"{JOB}/own", f"--namespace={own}")
     let_go(kubectl, own, "own")
@@ -28,6 +28,6 @@ def test_it_has_rights_in_its_namespaces_only(installed_operator: Installation) 
     all_of_them = rights.grants(listed["items"], f"{installed_operator.system}:muster")
     own = (f"muster-{installed_operator.system}",)
     granted = {grant for grant in all_of_them if grant.names != own}
-    # The configuration of a webhook is in no namespace.
+    # The configuration of a webhook is cluster-scoped.
     assert {grant.resource for grant in all_of_them - granted} == {"validatingwebhookconfigurations"}
     assert {grant.namespace for grant in granted} == {installed_operator.system, installed_operator.namespace}

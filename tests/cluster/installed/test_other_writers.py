@@ -1,4 +1,4 @@
-"""Another client writes to the resource all the time (a GitOps controller, a user's script): nothing gets lost."""
+"""Another client writes to the resource all the time (a GitOps controller, a user's script): no change is lost."""
 
 import json
 import time
@@ -49,7 +49,7 @@ async def test_what_others_write_meanwhile_stays_and_the_status_goes_on(
 
 
 async def write(client: Client, namespace: str, mark: int) -> int:
-    """Write as fast as the API server takes it, for a while; the last mark."""
+    """Write for a while as fast as the API server accepts it; return the last mark."""
     until_then = time.monotonic() + LOOK_SECONDS
     while time.monotonic() < until_then:
         mark += 1
@@ -58,6 +58,6 @@ async def write(client: Client, namespace: str, mark: int) -> int:
 
 
 def has_read_again(account: str, namespace: str) -> bool:
-    """Whether the operator has read a job anew, which it does when its write came too late."""
+    """Whether the operator has read the job again, which it does after a conflict."""
     result = rights.uses(audit.events(places.state()), account)
     return any((use.verb, use.resource, use.namespace) == ("get", JOBS.plural, namespace) for use in result)

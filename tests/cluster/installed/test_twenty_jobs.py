@@ -1,4 +1,4 @@
-"""Many jobs at once: what the operator takes for them, and how often it writes their statuses."""
+"""Many jobs at once: the operator's resources, and the rate of status writes."""
 
 import contextlib
 import itertools
@@ -22,9 +22,9 @@ from cluster.installed.footprint import footprint, started_at
 from cluster.reasons import machine
 from cluster.say import say
 from cluster.shared import Kubectl, SharedCluster
-from muster.api.status.reader import status_of
+from muster.api.status.reader import read_status
 from muster.api.status.status import Status
-from muster.core.status.news import is_news
+from muster.core.status.significant_change import is_significant_change
 
 pytestmark = pytest.mark.long
 
@@ -62,18 +62,18 @@ def test_twenty_jobs_cost_little_and_their_progress_is_written_every_two_seconds
         writes = status_writes(namespace, began, ended)
     assert set(writes) == set(names)
     number = sum(map(len, writes.values()))
-    # Jobs with late reports were reported at once.
+    # State changes were reported at once, also those of jobs with late progress.
     quiet = [times for name, times in writes.items() if name not in told]
     gaps = [later - earlier for times in quiet for earlier, later in itertools.pairwise(times)]
     say(f"{number} writes; the least time between two of {len(quiet)} jobs without news: {min(gaps):.2f} s")
     assert min(gaps) >= PROGRESS_SECONDS
-    # ... and it is written: nearly as often as it may be.
+    # ... and progress is written nearly at its highest rate.
     assert all(len(times) > BUSY_SECONDS / PROGRESS_SECONDS / 2 for times in quiet)
 
 
 @contextlib.contextmanager
 def restless(kubectl: Kubectl, namespace: str) -> Iterator[set[str]]:
-    """The names of jobs that there is news of meanwhile, complete in the end."""
+    """The names of jobs whose progress changes all the time; they complete at the end."""
     result: set[str] = set()
     line = "--output=jsonpath={.metadata.name} {.status}{'\\n'}"
     with (
@@ -81,38 +81,38 @@ def restless(kubectl: Kubectl, namespace: str) -> Iterator[set[str]]:
         ThreadPoolExecutor(1) as reader,
     ):
         assert watch.stdout is not None
-        # It has begun.
+        # It has started.
         first = watch.stdout.readline()
         rest = reader.submit(watch.stdout.read)
         yield result
         watch.terminate()
         said = first + rest.result()
     by_key: dict[str, Status] = {}
-    # The last one may be half written.
+    # The last line may be incomplete.
     for each in said.split("\n")[:-1]:
         name, _, written = each.partition(" ")
-        status = status_of({"status": json.loads(written)})
-        if is_news(by_key.setdefault(name, status), status):
+        status = read_status({"status": json.loads(written)})
+        if is_significant_change(by_key.setdefault(name, status), status):
             result.add(name)
         by_key[name] = status
 
 
 def leaders_processes(release: Installation) -> tuple[int, ...]:
-    """This machine's ids of what runs in the leader's container."""
+    """This machine's process ids of the leader's container."""
     pod = release.leader.partition("_")[0]
     result = release.kubectl("get", "pod", pod, f"--namespace={release.system}", "--output=json")
     return machine.processes(json.loads(result), "muster")
 
 
 def acquired_at(release: Installation) -> float:
-    """When the leader became it, in Unix seconds."""
+    """When the leader acquired the Lease, in Unix seconds."""
     path = "--output=jsonpath={.spec.acquireTime}"
     text = release.kubectl("get", "lease", "muster", f"--namespace={release.system}", path)
     return datetime.fromisoformat(text).timestamp()
 
 
 def requested_memory(release: Installation) -> int:
-    """What the chart asks of a node for one replica, in bytes."""
+    """The chart's memory request of one replica, in bytes."""
     path = "--output=jsonpath={.spec.template.spec.containers[0].resources.requests.memory}"
     text = release.kubectl("get", "deployment", "muster", f"--namespace={release.system}", path)
     match = re.fullmatch(r"(\d+)Mi", text)
@@ -121,7 +121,7 @@ def requested_memory(release: Installation) -> int:
 
 
 def status_writes(namespace: str, began: float, ended: float) -> dict[str, Sequence[float]]:
-    """When each job's status was written, in Unix seconds, by the API server's clock."""
+    """The times of each job's status writes, in Unix seconds, by the API server's clock."""
     result: dict[str, list[float]] = defaultdict(list)
     for event in audit.events(places.state()):
         about: Any = event.get("objectRef") or {}

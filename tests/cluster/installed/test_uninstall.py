@@ -1,4 +1,4 @@
-"""muster is uninstalled under its jobs, and installed again."""
+"""muster is uninstalled while jobs run, and installed again."""
 
 import pytest
 
@@ -15,30 +15,30 @@ pytestmark = pytest.mark.long
 CRD = "CustomResourceDefinition/distributedtrainingjobs.muster.dev"
 OF_ANY_NAMESPACE = {"ConfigMap/kube-root-ca.crt", "ServiceAccount/default"}
 START_SECONDS = 120.0
-# An agent whose ranks have ended leaves after a minute without an answer.
+# An agent whose ranks have ended exits after a minute without an answer.
 ALONE_SECONDS = 150.0
-# The kubelet looks at ConfigMaps, by which agents learn of a new collector's authority, once a minute and a half.
+# The kubelet updates ConfigMaps, by which agents get a new collector's authority, every minute and a half.
 HEARD_AGAIN_SECONDS = 150.0
 
 
 def inside(kubectl: Kubectl, namespace: str) -> set[str]:
-    """All objects of a namespace but events, which tell of the past."""
+    """All objects of a namespace except events."""
     return objects(kubectl, "true", f"--namespace={namespace}")
 
 
 def outside(kubectl: Kubectl, *namespaces: str) -> set[str]:
-    """All objects that are in no namespace and belong to nothing in another namespace than these."""
+    """All cluster-scoped objects, and those with an owner outside these namespaces."""
     others = set(kubectl("get", "namespaces", "--output=jsonpath={.items[*].metadata.name}").split()) - {*namespaces}
     return {
         each
         for each in objects(kubectl, "false")
-        # A Service's address goes with it.
+        # The Service's address is deleted with it.
         if not each.startswith(("Namespace/", "IPAddress/")) and not any(other in each for other in others)
     }
 
 
 def objects(kubectl: Kubectl, namespaced: str, *options: str) -> set[str]:
-    """What `kubectl get` lists of all kinds."""
+    """The output of `kubectl get` for all kinds."""
     kinds = kubectl("api-resources", "--verbs=list", "--output=name", f"--namespaced={namespaced}").split()
     wanted = ",".join(kind for kind in kinds if not kind.startswith("events"))
     line = "--output=jsonpath={range .items[*]}{.kind}/{.metadata.name}{'\\n'}{end}"

@@ -1,4 +1,4 @@
-"""What the operator would refuse is refused at `kubectl apply`, by any replica, and nothing else is kept out."""
+"""`kubectl apply` fails for jobs that the operator would refuse, with any replica, and only for those."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Objects for these tests, and what is read from them."""
+"""Objects for these tests, and readers of their fields."""
 
 from collections.abc import Mapping
 

@@ -11,7 +11,7 @@ from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Drop, Fate, Lose, Pa
 from cluster.kube.builders import config_map, meta, pod
 from muster.clients.kubernetes import client as client_module
 from muster.clients.kubernetes import session
-from muster.clients.kubernetes.adaptive_limit import FIRST
+from muster.clients.kubernetes.adaptive_limit import INITIAL_LIMIT
 from muster.clients.kubernetes.client import Change, Client, LogOptions
 from muster.objects.kubernetes.errors import NO_ANSWER, ApiError, Cause
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, PODS, Object, Reading
@@ -25,7 +25,7 @@ async def test_what_is_created_is_read_back(client: Client, namespace: str) -> N
     made = await created(client, namespace)
     assert await client.get(CONFIG_MAPS, namespace, "one") == made
     assert made["data"] == {"a": "1"}
-    # What the client itself never reads.
+    # Fields that the client itself never reads.
     stored = json.loads(await client.read(CONFIG_MAPS.path(namespace, "one")))
     assert [entry["manager"] for entry in stored["metadata"]["managedFields"]] == ["muster"]
 
@@ -39,7 +39,7 @@ async def test_a_name_that_is_taken_is_no_other_conflict(client: Client, namespa
 
 async def test_a_field_that_the_api_server_does_not_know_is_refused(client: Client, namespace: str) -> None:
     body: Object = {**config_map("one"), "dada": {}}
-    for attempt in (client.create, client.rehearse):
+    for attempt in (client.create, client.dry_run_create):
         with pytest.raises(ApiError, match='unknown field "dada"') as caught:
             await attempt(CONFIG_MAPS, namespace, body)
         assert caught.value.is_refusal
@@ -48,13 +48,13 @@ async def test_a_field_that_the_api_server_does_not_know_is_refused(client: Clie
 async def test_what_is_wrong_is_told_by_field(client: Client, namespace: str) -> None:
     body: Object = {**pod("one"), "spec": {"containers": []}}
     with pytest.raises(ApiError) as caught:
-        await client.rehearse(PODS, namespace, body)
+        await client.dry_run_create(PODS, namespace, body)
     assert (caught.value.status, caught.value.reason) == (422, "Invalid")
     assert caught.value.causes == (Cause("spec.containers", "Required value"),)
 
 
 async def test_a_rehearsal_creates_nothing(client: Client, namespace: str) -> None:
-    rehearsed = await client.rehearse(CONFIG_MAPS, namespace, config_map("one"))
+    rehearsed = await client.dry_run_create(CONFIG_MAPS, namespace, config_map("one"))
     assert meta(rehearsed, "uid")
     with pytest.raises(ApiError) as caught:
         await client.get(CONFIG_MAPS, namespace, "one")
@@ -101,7 +101,7 @@ async def test_grace_is_the_deleters(client: Client, namespace: str) -> None:
 
 
 async def test_a_list_in_pages_is_whole(client: Client, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "PAGE", 2)
+    monkeypatch.setattr(client_module, "PAGE_SIZE", 2)
     names = [f"m{number}" for number in range(5)]
     for name in names:
         await client.create(CONFIG_MAPS, namespace, config_map(name, {"mine": "yes"}))
@@ -117,14 +117,14 @@ async def test_a_list_in_pages_is_whole(client: Client, namespace: str, monkeypa
 async def test_a_list_of_large_objects_comes_in_smaller_parts(
     proxy: ApiProxy, proxied: Client, client: Client, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_module, "PAGE", 16)
+    monkeypatch.setattr(client_module, "PAGE_SIZE", 16)
     monkeypatch.setattr(client_module, "PAGE_BYTES", 40_000)
     names = [f"m{number}" for number in range(6)]
     for name in names:
         await client.create(CONFIG_MAPS, namespace, config_map(name, {"mine": "yes"}, x="y" * 30_000))
     listing = await proxied.list(CONFIG_MAPS, namespace, labels="mine=yes")
     assert [meta(item, "name") for item in listing.items] == names
-    # 16 at once are too many, and so are 2; then each comes by itself.
+    # 16 requests at once are too many, and so are 2; then each is sent alone.
     assert [call.verb for call in proxy.calls].count("list") == 2 + len(names)
 
 
@@ -189,7 +189,9 @@ async def test_logs_are_followed_to_their_end(client: Client, namespace: str) ->
 
 
 async def log_once_started(client: Client, namespace: str) -> bytes:
-    """The API server refuses until then; of a container that is made and not started a kubelet tells an empty log."""
+    """Wait until the container has started: the API server first refuses, and a kubelet returns an empty log for a
+    container that was created and not started.
+    """
     while True:
         with contextlib.suppress(ApiError):
             whole = b"".join([chunk async for chunk in client.log(namespace, "one", LogOptions(follow=True))])
@@ -232,7 +234,7 @@ async def test_a_question_is_asked_again_when_its_connection_was_closed(
 async def test_a_late_answer_is_no_answer(
     proxy: ApiProxy, proxied: Client, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(session, "RESPONSE_SECONDS", 0.2)
     proxy.decide = lambda _: Pass(seconds=5)
     with pytest.raises(ApiError, match="within") as caught:
         await proxied.get(CONFIG_MAPS, namespace, "one")
@@ -255,16 +257,16 @@ async def test_a_namespace_begins_with_8_requests_at_once_and_watches_are_not_co
     before, full = len(proxy.calls), asyncio.Event()
 
     def decide(call: Call) -> Fate:
-        if call.number == before + int(FIRST) - 1:
+        if call.number == before + int(INITIAL_LIMIT) - 1:
             full.set()
         return Pass(seconds=1)
 
     proxy.decide = decide
     gets = [asyncio.create_task(proxied.list(CONFIG_MAPS, namespace)) for _ in range(80)]
     await full.wait()
-    # Time for one too many to come.
+    # Give one request too many the time to arrive.
     await asyncio.sleep(0.1)
-    assert len(proxy.calls) == before + int(FIRST)
+    assert len(proxy.calls) == before + int(INITIAL_LIMIT)
     await asyncio.gather(*gets)
     for watch in watches:
         await watch.aclose()

@@ -1,4 +1,4 @@
-"""A real API server takes the slices, and leaders of different terms write over each other in one direction only."""
+"""A real API server accepts the slices, and a leader of an earlier term never overwrites those of a later one."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ import pytest
 from cluster.shared import Kubectl
 from muster.clients.kubernetes.client import Client
 from muster.controller.trust import collector_endpoints
-from muster.controller.trust.collector_endpoints import CollectorEndpoints, keep_endpoints
+from muster.controller.trust.collector_endpoints import CollectorEndpoints, maintain_endpoints
 
 SERVICE = "muster-collector"
 
@@ -37,7 +37,7 @@ def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextlib.asynccontextmanager
 async def leader(client: Client, namespace: str, leader_term: int, *addresses: str) -> AsyncIterator[None]:
     here = CollectorEndpoints(namespace, SERVICE, addresses, 8443)
-    task = asyncio.create_task(keep_endpoints(client, here, leader_term, lambda: 0.0))
+    task = asyncio.create_task(maintain_endpoints(client, here, leader_term, lambda: 0.0))
     try:
         yield
     finally:
@@ -63,7 +63,7 @@ async def test_the_service_leads_to_the_leader_of_the_latest_leader_term(
         await until(lambda: addresses(kubectl, service) == ["10.0.0.5", "fd00::5"])
         async with leader(client, service, 6, "10.0.0.6", "fd00::6"):
             await until(lambda: addresses(kubectl, service) == ["10.0.0.6", "fd00::6"])
-            await asyncio.sleep(0.5)  # the one of term 5 looks again, and leaves it alone
+            await asyncio.sleep(0.5)  # the leader of term 5 checks again, and changes nothing
             assert addresses(kubectl, service) == ["10.0.0.6", "fd00::6"]
 
 

@@ -18,7 +18,7 @@ MINE = "mine=yes"
 
 @dataclass
 class Listener:
-    """Keeps the reported changes; a test waits for a number of them, or makes the callback fail."""
+    """Stores the reported changes; a test waits for a number of them, or makes the callback fail."""
 
     told: list[tuple[str, str]] = field(default_factory=list)
     last: Change | None = None
@@ -147,7 +147,7 @@ async def test_what_vanished_in_a_gap_is_told(proxy: ApiProxy, proxied: Client, 
 
 
 async def gap(proxy: ApiProxy, listener: Listener, client: Client, namespace: str) -> None:
-    """All that happens here is unseen, and can't be watched afterwards."""
+    """Changes inside the block are not reported, and can't be watched afterwards."""
     await listener.until(4)
     proxy.decide = lambda _: Answer(503, "ServiceUnavailable")
     proxy.cut_watches()
@@ -181,7 +181,7 @@ async def test_a_silent_watch_is_dropped(proxy: ApiProxy, proxied: Client, clien
 
 
 async def test_pages_are_told_as_one_list(client: Client, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "PAGE", 2)
+    monkeypatch.setattr(client_module, "PAGE_SIZE", 2)
     listener = Listener()
     for number in range(5):
         await make(client, namespace, f"m{number}")

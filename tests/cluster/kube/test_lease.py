@@ -38,7 +38,7 @@ class Contender:
             self.stopped.set()
 
     async def until_it_leads(self) -> float:
-        """How long that took, in seconds."""
+        """Wait until it leads; return the seconds."""
         began = time.monotonic()
         async with asyncio.timeout(PATIENCE_SECONDS):
             await self.leads.wait()
@@ -103,7 +103,7 @@ async def test_a_leader_that_was_killed_is_followed(
 ) -> None:
     first = contend(proxied, "host_1")
     await first.until_it_leads()
-    # As a killed process: nothing of it reaches the API server any more.
+    # Like a killed process: none of its requests reaches the API server.
     proxy.decide = lambda _: Answer(503, "ServiceUnavailable")
     await first.stop()
     second = contend(client, "host_2")
@@ -138,7 +138,7 @@ async def test_a_deleted_lease_ends_the_leader_term_and_never_lowers_it(
     assert first.leader_terms[1] > first.leader_terms[0]
     await first.stop()
     await client.delete(LEASES, namespace, NAME)
-    # Another process, some seconds later, which knows nothing of the earlier terms.
+    # Another process, some seconds later, without the earlier terms.
     second = Contender(client, namespace, "second", ahead_seconds=5)
     await second.until_it_leads()
     assert second.leader_terms[0] > first.leader_terms[1]
@@ -161,7 +161,7 @@ async def test_a_renewal_whose_answer_is_lost_costs_no_leader_term(
     proxy.decide = lose_updates
     await asyncio.sleep(8)
     assert len(lost) == 2
-    # A label makes the leader's version old.
+    # Changing a label makes the leader's version outdated.
     await client.merge(LEASES, namespace, NAME, {"metadata": {"labels": {"a": "b"}}})
     await asyncio.sleep(4)
     assert first.leads.is_set()

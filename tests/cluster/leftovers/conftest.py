@@ -1,4 +1,4 @@
-"""One namespace for all who delete and change what muster made, and operators that come and go there."""
+"""One namespace for tests that delete and change muster's objects, and successive operators for it."""
 
 from collections.abc import Iterator
 
@@ -11,14 +11,14 @@ from cluster.shared import SharedCluster
 
 @pytest.fixture(scope="session")
 def site(shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """No operator runs there unless `operator` is asked for."""
+    """A site whose operator runs only with the fixture `operator`."""
     with new_site(shared_cluster, "leftovers", tmp_path_factory.mktemp("leftovers")) as made:
         yield made
 
 
 @pytest.fixture
 def operator(site: Site) -> OperatorProcess:
-    """One that runs: that of the test before, if it does."""
+    """A running operator: the previous test's, if it still runs."""
     if site.operators.started and site.operators.started[-1].runs:
         return site.operators.started[-1]
     return site.operators.start()

@@ -1,4 +1,4 @@
-"""What is changed of a job: while it is suspended it counts for its next start, while it runs it is refused."""
+"""Changes of a job: they apply to the next start of a suspended job, and are refused for a running one."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from cluster.images import PULL_POLICY
 from cluster.operator.cluster_jobs import FOREVER
 from cluster.operator.operator_process import OperatorProcess
 from cluster.operator.site import Site
-from muster.api.changes import CHANGE_SENTENCE
+from muster.api.changes import IMMUTABLE_MESSAGE
 
 RUNNING = "jsonpath={.status.phase}=Running"
 SAYS = "import os, time; print('world', os.environ['WORLD_SIZE'], os.environ.get('MODE'), flush=True); time.sleep(600)"
@@ -17,7 +17,7 @@ SAYS = "import os, time; print('world', os.environ['WORLD_SIZE'], os.environ.get
 
 @pytest.fixture(scope="module")
 def changing(site: Site) -> Iterator[Site]:
-    """Jobs that are up to run, side by side: one is made larger and other, one smaller, one nothing of this."""
+    """Jobs that start in parallel: one becomes larger and different, one smaller, one doesn't change."""
     if not (site.operators.started and site.operators.started[-1].runs):
         site.operators.start()
     site.jobs.apply("grown", SAYS, nodes=1, procsPerNode=1)
@@ -81,14 +81,14 @@ def test_a_job_that_runs_is_not_changed(changing: Site, change: dict[str, object
     before = changing.jobs.resource("fixed")
     with pytest.raises(AssertionError) as refused:
         changing.jobs.patch("fixed", **change)
-    assert CHANGE_SENTENCE in str(refused.value)
+    assert IMMUTABLE_MESSAGE in str(refused.value)
     assert changing.jobs.resource("fixed")["spec"] == before["spec"]
 
 
 def test_a_job_that_runs_is_not_scaled(changing: Site) -> None:
     with pytest.raises(AssertionError) as refused:
         changing.jobs.run("scale", "dtj/fixed", "--replicas=2")
-    assert CHANGE_SENTENCE in str(refused.value)
+    assert IMMUTABLE_MESSAGE in str(refused.value)
     assert changing.jobs.children("fixed", "pods") == {"pod/fixed-0-0"}
 
 
@@ -113,7 +113,7 @@ def test_a_suspension_that_is_taken_back_at_once_comes_to_its_end_first(
     jobs.apply("hasty-not", "pass", nodes=1, procsPerNode=1)
     jobs.wait("hasty-not", "condition=Complete")
     jobs.wait("hasty", RUNNING)
-    # whether the operator saw the first change or only the second: there is one whole gang
+    # whether the operator saw the first change or only the second: there is one complete gang
     status = jobs.status("hasty")
     replacement = status["attempt"] - 1
     assert jobs.children("hasty", "pods") == {f"pod/hasty-0-{replacement}"}

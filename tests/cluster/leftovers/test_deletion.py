@@ -1,4 +1,4 @@
-"""What is deleted, by whom and whenever: nothing is left behind, and nothing comes back."""
+"""Deletions by different users at different times: no objects remain, and none is created again."""
 
 import signal
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ RUNNING = "jsonpath={.status.phase}=Running"
 
 @pytest.fixture
 def doomed_site(cluster: Cluster, tmp_path: Path) -> Iterator[Site]:
-    """One that loses a namespace: where the chart's permissions for it are deleted, no operator starts any more."""
+    """A site that loses a namespace: without the chart's permissions for it, no operator can start any more."""
     with new_site(cluster, "doomed", tmp_path) as made:
         yield made
 
@@ -26,7 +26,9 @@ def one_rank(jobs: Jobs, name: str, script: str = FOREVER, **spec: object) -> No
 
 
 def another_lives(jobs: Jobs, name: str) -> None:
-    """A whole life of a job: time enough for something to come back, and a sign that the operator works."""
+    """Wait for the whole life of a job: enough time for an object to be created again, and a sign that the operator
+    works.
+    """
     one_rank(jobs, name, "pass")
     jobs.wait(name, "condition=Complete")
 
@@ -66,7 +68,7 @@ def test_a_namespace_that_is_deleted_while_its_jobs_run(doomed_site: Site) -> No
 
 
 def test_children_that_are_deleted_while_the_job_runs(operator: OperatorProcess, site: Site) -> None:
-    # Its pods have mounted what they need: Service and ConfigMap are made again for pods that are to start, only.
+    # Its pods have mounted their volumes: Service and ConfigMap are created again only for pods that will start.
     jobs = site.jobs
     one_rank(jobs, "bare")
     one_rank(jobs, "robbed")
@@ -76,7 +78,7 @@ def test_children_that_are_deleted_while_the_job_runs(operator: OperatorProcess,
     jobs.run("delete", "service/bare-muster", "configmap/bare-muster")
     jobs.run("delete", "pod/robbed-0-0")
     jobs.wait("robbed", "condition=Failed")
-    # What it says more depends on whether the operator saw the pod being deleted, or only that it is missing.
+    # The rest of the message depends on whether the operator saw the pod's deletion, or only that the pod is missing.
     message = jobs.status("robbed")["message"]
     assert "pod robbed-0-0" in message
     assert message.endswith("and not by muster")
@@ -84,7 +86,7 @@ def test_children_that_are_deleted_while_the_job_runs(operator: OperatorProcess,
     assert jobs.children("bare") == {"pod/bare-0-0"}
     assert jobs.children("robbed", "pods") == set()
     assert jobs.status("bare")["phase"] == "Running"
-    # what is to be started anew needs them again
+    # a new start needs them again
     jobs.patch("bare", suspend=True)
     jobs.wait("bare", "condition=Suspended")
     jobs.patch("bare", suspend=False)
@@ -106,7 +108,7 @@ def test_a_job_that_ran_is_never_run_again_whatever_is_deleted(operator: Operato
     jobs.run("delete", *(jobs.children("done") | jobs.children("broken")))
     another_lives(jobs, "after-done")
     operator.signal(signal.SIGTERM)
-    # the whole of it, while no operator runs
+    # the whole namespace, while no operator runs
     jobs.run("delete", *jobs.children("stopped"), "--grace-period=1")
     restarted = site.operators.start()
     jobs.wait("stopped", "condition=Failed")

@@ -1,4 +1,4 @@
-"""Pods and what they need come in any order, and the operator hears of them late: the job starts all the same."""
+"""Pods and their objects appear in any order, and the operator gets their events late: the job still starts."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ def late(is_it: Callable[[Call], bool]) -> Callable[[Call], Fate]:
 
 @pytest.fixture
 async def lagging(site: Site, tmp_path: Path) -> AsyncIterator[ApiProxy]:
-    """An operator hears nothing of its pods for a while, but for the answers to its own requests."""
+    """An operator that gets no events about its pods for a while, only the answers to its own requests."""
     async with ApiProxy.serve(tmp_path, site.kubectl.kubeconfig) as proxy:
         proxy.decide = late(lambda call: (call.verb, call.resource) == ("watch", "pods"))
         for running in site.operators.started:

@@ -1,4 +1,4 @@
-"""An image with Open MPI 4 and mpi4py as Debian has them: its packages, installed over the workers' image by apt."""
+"""An image with Debian's Open MPI 4 and mpi4py: apt installs its packages over the workers' image."""
 
 import hashlib
 import subprocess
@@ -20,12 +20,12 @@ STEPS = (
     f"DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install {' '.join(PACKAGES)}",
     f"rm -rf {' '.join(f'{folder}/*' for folder in DROPPED)}",
 )
-# as root, for apt's own user has no way into the room
+# as root, because apt's own user can't access the room
 INSTALL = Run(" && ".join(STEPS).replace("apt-get", "apt-get -o APT::Sandbox::User=root"), "/")
 
 
 def mpi_image(tools: Tools) -> Image:
-    """From the cache, or from the machine's own mirror. Raises CannotGoOn with apt's last lines when it fails."""
+    """Return it from the cache, or build it from the machine's own mirror. Raises CannotGoOn with apt's last lines."""
     with alone_in_cache():
         base = debian.provide(tools)
         key = hashlib.sha256(f"{base.key} {INSTALL}".encode()).hexdigest()[:12]

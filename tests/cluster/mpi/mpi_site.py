@@ -1,4 +1,4 @@
-"""MPI jobs on the cluster: the image that their pods have, and what differs between implementations and users."""
+"""MPI jobs on the cluster: the image of their pods, and the differences between implementations and users."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from cluster.operator.site import Site
 
 @dataclass(frozen=True)
 class Rights:
-    """What pods and their containers may: both parts of a template's securityContext."""
+    """The permissions of pods and their containers: both parts of a template's securityContext."""
 
     pod: Mapping[str, object] = field(default_factory=dict)
     container: Mapping[str, object] = field(default_factory=dict)
@@ -20,13 +20,13 @@ class Rights:
 
 ROOT = Rights()
 USER = Rights({"runAsUser": 1000, "runAsNonRoot": True})
-"""One that the image knows nothing of: it has no name and no home there."""
+"""A user without a name and a home in the image."""
 
 RESTRICTED = Rights(
     {**USER.pod, "seccompProfile": {"type": "RuntimeDefault"}},
     {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}},
 )
-"""The same user, as the restricted pod security standard wants it, who can't even write into the image's /tmp."""
+"""The same user under the restricted Pod Security Standard, without write access to the image's /tmp."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class MpiSite:
 
     @property
     def jobs(self) -> Jobs:
-        """The namespace's."""
+        """The jobs of the namespace."""
         return self.site.jobs
 
     def apply(self, name: str, mpi: PodInstall, command: tuple[str, ...], rights: Rights = ROOT) -> None:
@@ -66,6 +66,6 @@ class MpiSite:
         return self.jobs.status(name)
 
     def why(self, name: str) -> str:
-        """What the job's nodes and the operator have said."""
+        """The logs of the job's nodes and of the operator."""
         pods = self.jobs.children(name, "pods")
         return "\n".join([*(self.jobs.run("logs", pod) for pod in sorted(pods)), self.site.said])

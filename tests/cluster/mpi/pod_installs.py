@@ -13,7 +13,9 @@ IN_THE_IMAGE = "openmpi4"
 
 @dataclass(frozen=True)
 class PodInstall:
-    """The parts of a job that make `mpirun` and mpi4py those of one implementation; `bin` is where its programs are."""
+    """The parts of a job that make `mpirun` and mpi4py those of one implementation; `bin` is the folder of its
+    programs.
+    """
 
     name: str
     bin: str = "/usr/bin"
@@ -23,11 +25,11 @@ class PodInstall:
 
 
 def pod_install(name: str) -> PodInstall:
-    """One of `mpi_installs.NAMES`, fetched if need be."""
+    """Return one of `mpi_installs.NAMES`; download it if necessary."""
     if name == IN_THE_IMAGE:
         return PodInstall(name)
     install = mpi_installs.install(name)
-    # in a folder of its own: only root may read root's home, where it is on the machine
+    # in a separate folder: on the machine it is in root's home, which only root may read
     inside = f"{AT}/{name}"
     moved = {key: value.replace(str(install.folder), inside) for key, value in install.environment.items()}
     path = PATH.removeprefix("PATH=")

@@ -1,4 +1,4 @@
-"""What MPI jobs run: an mpirun of the owner's own, one that muster's settings don't reach, and the example."""
+"""The commands of MPI jobs: the owner's own mpirun, one that muster's settings don't reach, and the example."""
 
 import json
 from dataclasses import replace
@@ -12,14 +12,14 @@ from cluster.ended_job import succeeded
 from cluster.mpi.mpi_site import USER, MpiSite
 from cluster.mpi.pod_installs import pod_install
 
-# in one piece: mpirun passes pieces on
+# in one write, because mpirun passes on pieces
 HELLO = (
     "import os; from mpi4py.MPI import COMM_WORLD as world; os.write(1, b'hello %d %d\\n' % (world.rank, world.size))"
 )
 OWN = ("mpirun", "-np", "4", "--map-by", "ppr:2:node", "python3", "-c", HELLO)
 RAN = "it ran"
 TOLERANCE = 0.01
-# what starts between the agent and mpirun, and takes away what it doesn't know
+# a program between the agent and mpirun that removes unknown variables
 FORGET = """#!/bin/sh
 for name in $(env | sed -n 's/^\\(PRTE_MCA_[^=]*\\)=.*/\\1/p'); do unset "$name"; done
 exec {bin}/mpirun --map-by slot:oversubscribe "$@"
@@ -28,20 +28,20 @@ exec {bin}/mpirun --map-by slot:oversubscribe "$@"
 
 @pytest.mark.timeout(180)
 def test_commands(mpi_site: MpiSite) -> None:
-    """All at once: they wait most of the time."""
+    """All jobs at once, because they wait most of the time."""
     mpi_site.apply("own", pod_install("openmpi4"), OWN, USER)
     forgetful(mpi_site, "forgetful")
     messages(mpi_site)
     status = mpi_site.ended("own", "Complete")
     assert succeeded(status) == "4/4", mpi_site.why("own")
-    said = mpi_site.jobs.run("logs", "own-0-0")  # mpirun prints what ranks say
+    said = mpi_site.jobs.run("logs", "own-0-0")  # mpirun prints the ranks' output
     assert all(f"hello {rank} 4" in said for rank in range(4)), said
     runs_nothing(mpi_site, "forgetful")
     averages(mpi_site, "mpi-messages")
 
 
 def forgetful(site: MpiSite, name: str) -> None:
-    """Apply a job whose image has another program in mpirun's place."""
+    """Apply a job whose image has another program instead of mpirun."""
     mpi = pod_install("openmpi5")
     code = {"mpirun": FORGET.format(bin=mpi.bin)}
     site.jobs.kubectl.apply(
@@ -59,7 +59,9 @@ def forgetful(site: MpiSite, name: str) -> None:
 
 
 def runs_nothing(site: MpiSite, name: str) -> None:
-    """Open MPI 5 that knows of no other node has a world of four ranks on this one, and would report success."""
+    """An Open MPI 5 without the settings for other nodes has a world of four ranks on this one, and would report
+    success.
+    """
     status = site.ended(name, "Failed")
     failed = next(entry for entry in status["conditions"] if entry["type"] == "Failed")
     assert failed["reason"] == "WorldSizeMismatch", site.why(name)
@@ -69,18 +71,18 @@ def runs_nothing(site: MpiSite, name: str) -> None:
 
 
 def messages(site: MpiSite) -> None:
-    """Apply the example as it stands, but for the image."""
+    """Apply the example unchanged, except for the image."""
     put_code(site.jobs.kubectl, site.jobs.namespace, "mpi_messages")
     job: dict[str, Any] = yaml.safe_load((EXAMPLES / "mpi_messages" / "job.yaml").read_text(encoding="utf-8"))
     job["spec"]["image"] = site.image
-    # two cores are all of this machine, and others run on it, too
+    # this machine has two cores, and others use them, too
     job["spec"]["resources"] = {"requests": {"cpu": "50m"}}
     job["spec"]["env"] = [{"name": "OMP_NUM_THREADS", "value": "1"}]
     site.jobs.run("apply", "--filename=-", stdin=json.dumps(job))
 
 
 def averages(site: MpiSite, name: str) -> None:
-    """On all its 3 nodes."""
+    """It runs on all 3 nodes."""
     status = site.ended(name, "Complete")
     assert (succeeded(status), status["phase"]) == ("6/6", "Succeeded"), site.why(name)
     assert abs(float(status["progress"]["metrics"]["average"]) - 0.5) < TOLERANCE

@@ -1,4 +1,4 @@
-"""An MPI gang that starts a second time, by another operator: its agents know each other by what that one gives."""
+"""A second start of an MPI gang, by another operator: its agents authenticate with the credentials of that operator."""
 
 import signal
 

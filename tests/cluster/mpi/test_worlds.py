@@ -1,4 +1,6 @@
-"""mpi4py on two nodes with two ranks each, started by every implementation's mpirun, as root and with few rights."""
+"""mpi4py on two nodes with two ranks each, started by every implementation's mpirun, as root and with few
+permissions.
+"""
 
 from typing import Any
 
@@ -24,7 +26,7 @@ LEAVE = f"if world.rank == 3: os._exit(3)\n{STAY}"
 
 
 def met(site: MpiSite, name: str, user: int) -> None:
-    """Every rank is where the job has it, and has heard of all others."""
+    """Every rank is on the job's node for it, and has received messages from all others."""
     for node in range(2):
         said = site.jobs.run("logs", f"{name}-{node}-0")
         for rank in (2 * node, 2 * node + 1):
@@ -38,7 +40,7 @@ def by_state(status: Any) -> list[tuple[str, int, str]]:
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("name", mpi_installs.NAMES)
 def test_a_world_of_two_nodes(mpi_site: MpiSite, name: str) -> None:
-    """Three jobs at once: they wait most of the time."""
+    """Three jobs at once, because they wait most of the time."""
     mpi = pod_install(name)
     for job, script, rights in (("sum", MEET, ROOT), ("exit", MEET + LEAVE, USER), ("kill", MEET + STAY, RESTRICTED)):
         mpi_site.apply(f"{name}-{job}", mpi, ("python3", "-c", script), rights)
@@ -48,7 +50,7 @@ def test_a_world_of_two_nodes(mpi_site: MpiSite, name: str) -> None:
 
 
 def completes(site: MpiSite, name: str) -> None:
-    """As root; the status is the one that a job with torchrun has."""
+    """As root; the status equals that of a torchrun job."""
     status = site.ended(name, "Complete")
     assert (status["phase"], succeeded(status), status["attempt"]) == ("Succeeded", "4/4", 1), site.why(name)
     assert by_state(status) == [("Succeeded", WORLD, "0-3")]
@@ -57,7 +59,7 @@ def completes(site: MpiSite, name: str) -> None:
 
 
 def names_the_exit_code(site: MpiSite, name: str) -> None:
-    """Of the rank that fails first, whatever mpirun makes of it."""
+    """The exit code of the rank that fails first, whatever mpirun returns."""
     status = site.ended(name, "Failed")
     first = status["ranks"]["details"][0]
     assert (first["rank"], first["state"], first["exitCode"]) == (3, "Failed", 3), site.why(name)
@@ -65,7 +67,7 @@ def names_the_exit_code(site: MpiSite, name: str) -> None:
 
 
 def names_the_killed_rank(site: MpiSite, name: str) -> None:
-    """As a user whom the image doesn't know, with no rights, in an image without sshd."""
+    """As a user without an entry in the image, without permissions, in an image without sshd."""
     jobs = site.jobs
     jobs.wait(name, "jsonpath={.status.ranks.ready}=4/4")
     assert by_state(jobs.status(name)) == [("Running", WORLD, "0-3")]

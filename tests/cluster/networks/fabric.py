@@ -1,4 +1,4 @@
-"""The nodes' second network: pods that get an interface on it, as Multus would give them, and what it has carried."""
+"""The nodes' second network: pods with an interface on it, as with Multus, and its traffic."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from typing import Any
 from cluster import lan, packages, places
 from cluster.shared import Kubectl
 
-# Where pods have their addresses on the fabric; the nodes' own are 10.79.0.11 and 10.79.0.12.
+# The address range of pods on the fabric; the nodes' own are 10.79.0.11 and 10.79.0.12.
 PODS = "10.79.0.{}/24"
 
 
@@ -18,26 +18,26 @@ def keeper(name: str) -> int:
 
 
 def ip(process: int, *arguments: str) -> str:
-    """`ip` on the network of a process, with process ids as this machine counts them."""
+    """Run `ip` in the network of a process, with process ids of this machine."""
     tools = packages.provide()
     command = [tools.find("nsenter"), f"--net=/proc/{process}/ns/net", tools.find("ip"), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True, env=dict(tools.environment)).stdout
 
 
 def sent(interface: str) -> list[int]:
-    """The bytes that each node has sent over an interface of its own."""
+    """The bytes that each node has sent over one of its interfaces."""
     links = (json.loads(ip(keeper(node.name), "-s", "-j", "link", "show", interface)) for node in lan.NODES)
     return [int(link[0]["stats64"]["tx"]["bytes"]) for link in links]
 
 
 def attach(pod: Any, processes: Sequence[int], host: int) -> None:
-    """Give a pod of these processes an interface net1 on the fabric, as a second network of Multus' would."""
+    """Give a pod of these processes an interface net1 on the fabric, like a second network of Multus."""
     node, made = keeper(pod["spec"]["nodeName"]), f"net{host}"
-    inside = min(processes)  # its first, which stays
+    inside = min(processes)  # its first process, which lives as long as the pod
     ip(node, "link", "add", made, "link", "fabric0", "type", "macvlan", "mode", "bridge")
     ip(node, "link", "set", made, "netns", str(inside), "name", "net1")
     ip(inside, "link", "set", "net1", "up")
-    # last: it is what the pod waits for
+    # last, because the pod waits for it
     ip(inside, "addr", "add", PODS.format(host), "dev", "net1")
 
 

@@ -1,4 +1,4 @@
-"""Nodes and pods with a second network: which one the ranks use, by the status and by the interfaces' counters."""
+"""Nodes and pods with a second network: the ranks' interface, by the status and by the interfaces' counters."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ WAITING_FOR_A_SECOND_ONE = {
 
 
 def spec(torch: TorchVolume, interface: str, pod: dict[str, Any]) -> dict[str, Any]:
-    """Two nodes, one on each machine, whose pods are so."""
+    """Two nodes, one on each machine, with these pods."""
     trainer = {"name": "trainer", "imagePullPolicy": PULL_POLICY, "volumeMounts": list(torch.mounts)}
     places = [{"kubernetes.io/hostname": node.name} for node in lan.NODES]
     return {
@@ -48,7 +48,7 @@ def spec(torch: TorchVolume, interface: str, pod: dict[str, Any]) -> dict[str, A
 
 
 def report_of(jobs: Jobs, name: str) -> dict[str, Any]:
-    """What the status says of the network, once the job is complete."""
+    """The network in the status of the completed job."""
     jobs.wait(name, "condition=Complete")
     network: dict[str, Any] = jobs.status(name)["network"]
     return network
@@ -60,10 +60,10 @@ def report_of(jobs: Jobs, name: str) -> dict[str, Any]:
         (
             "auto",
             "Auto",
-            f"{SHARED} 10.79.0.0/24, 10000 Mbit/s, as eth0 has, which leads to the operator",
+            f"{SHARED} 10.79.0.0/24, 10000 Mbit/s, like eth0 on the route to the operator",
         ),
         ("range", "10.79.0.0/16", "its address is in 10.79.0.0/16"),
-        ("prefix", "fab*", "its name begins as fab* does"),
+        ("prefix", "fab*", "its name matches fab*"),
     ],
 )
 def test_ranks_on_the_machines_networks_talk_over_the_fabric(

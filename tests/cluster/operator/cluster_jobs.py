@@ -1,4 +1,4 @@
-"""Jobs on the test cluster: what they run, and what is asked about them."""
+"""Jobs on the test cluster: their commands, and requests about them."""
 
 import json
 from dataclasses import dataclass
@@ -54,29 +54,31 @@ class Jobs:
         return json.loads(self.run("get", f"dtj/{name}", "--output=json"))
 
     def status(self, name: str) -> Any:
-        """Its status."""
+        """The job's status."""
         return self.resource(name).get("status", {})
 
     def patch(self, name: str, **spec: object) -> None:
-        """Change its spec."""
+        """Patch the job's spec."""
         self.run("patch", f"dtj/{name}", "--type=merge", "--patch", json.dumps({"spec": spec}))
 
     def children(self, name: str, kinds: str = "pods,services,configmaps") -> set[str]:
-        """What there is of the job beside its resource."""
+        """The job's objects, without its resource."""
         selector = f"--selector=muster.dev/job={name}"
         return set(self.run("get", kinds, selector, "--output=name").split())
 
     def started_pod(self, name: str) -> Any:
-        """A pod whose container the kubelet tells of. It tells later than muster does that a rank runs there."""
+        """A pod whose container has started by the kubelet's report, which comes later than muster's report of the
+        rank.
+        """
         self.kubectl.wait(
             "jsonpath={.status.containerStatuses[0].containerID}", f"pod/{name}", f"--namespace={self.namespace}"
         )
         return json.loads(self.run("get", "pod", name, "--output=json"))
 
     def log(self, pod: str) -> str:
-        """What a pod has said."""
+        """A pod's log."""
         return self.run("logs", self.started_pod(pod)["metadata"]["name"])
 
     def run(self, *arguments: str, stdin: str | None = None) -> str:
-        """kubectl in the jobs' namespace."""
+        """Run kubectl in the jobs' namespace."""
         return self.kubectl(f"--namespace={self.namespace}", *arguments, stdin=stdin)

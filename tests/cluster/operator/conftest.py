@@ -1,4 +1,4 @@
-"""The operator as a process, and jobs for it: quicker than an installed one, for all that isn't about installing."""
+"""The operator as a process, and jobs for it: faster than an installed one, for tests that aren't about installing."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ def operators(
     shared_cluster: SharedCluster, kubectl: Kubectl, helm: Helm, namespace: str, tmp_path: Path
 ) -> Iterator[Replicas]:
     """Operators as processes for the test's namespace, none of them started."""
-    del shared_cluster  # pods of another cluster don't reach this machine
+    del shared_cluster  # pods of another cluster can't reach this machine
     kubectl.define(crd_yaml())
     with replicas(kubectl, account(kubectl, helm, namespace, tmp_path), namespace, tmp_path) as none_yet:
         yield none_yet
@@ -25,7 +25,7 @@ def operators(
 
 @pytest.fixture
 def process_operator(operators: Replicas) -> OperatorProcess:
-    """One that is ready."""
+    """A ready operator."""
     return operators.start()
 
 

@@ -1,4 +1,4 @@
-"""The operator as a process of this machine, with the rights that the chart gives its pods and no others."""
+"""The operator as a process of this machine, with only the permissions that the chart gives its pods."""
 
 import contextlib
 import json
@@ -25,15 +25,15 @@ END_SECONDS = 10.0
 SERVICE = "muster-collector"
 SERVICE_PORT = 8443
 RIGHTS = ("ServiceAccount", "Role", "RoleBinding")
-"""What is taken of the chart; its Deployment isn't, nor what it makes for it."""
+"""The kinds of the chart's objects that are used; the Deployment and its own objects aren't."""
 
 
 PORTS = range(10_000, 30_000)
-"""Below those that the system gives to connections, one of which may have it before the operator listens."""
+"""Ports below the system's range for connections, which could otherwise use one before the operator listens."""
 
 
 def free_port() -> int:
-    """A port that is free at the moment."""
+    """A currently free port."""
     while True:
         port = PORTS[secrets.randbelow(len(PORTS))]
         with socket.socket() as listening, contextlib.suppress(OSError):
@@ -43,11 +43,11 @@ def free_port() -> int:
 
 @dataclass
 class OperatorProcess:
-    """One replica. It runs the jobs of `namespace`, where its Lease is, too, and of `more`; what it says is in `log`.
+    """One replica. It runs the jobs of `namespace`, which also has its Lease, and of `more`; it logs to `log`.
 
-    `config` is its configuration's file, `environment` what it has in its environment besides ours, `storage_image`
-    what brings jobs' files, `options` what its command line has besides. Pods find it and all others by the Service of
-    the namespace, as those of the chart.
+    `config` is its configuration file, `environment` its additional variables, `storage_image` the image that copies
+    jobs' files, `options` its additional options. Pods find the leader by the Service of the namespace, as with the
+    chart.
     """
 
     kubectl: Kubectl
@@ -70,7 +70,7 @@ class OperatorProcess:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "muster.cli.main", "operator", *self._options()],
-                # A killed one leaves the files that the Kubernetes client makes of a kubeconfig's certificates.
+                # A killed process leaves the files that the Kubernetes client makes of a kubeconfig's certificates.
                 env={**os.environ, "KUBECONFIG": str(self.kubeconfig), "TMPDIR": str(folder), **self.environment},
                 stdout=log,
                 stderr=log,
@@ -95,17 +95,17 @@ class OperatorProcess:
 
     @property
     def leads(self) -> bool:
-        """Whether it has become the leader, and not ceased to be."""
+        """Whether it is the leader now."""
         return self.said.rfind(" is the leader, term") > self.said.rfind(" is no longer the leader")
 
     def signal(self, number: signal.Signals) -> int:
-        """Send it a signal that ends it; its exit code."""
+        """Send it a signal that ends it; return its exit code."""
         assert self._process is not None
         self._process.send_signal(number)
         return self._process.wait(END_SECONDS)
 
     def pass_on(self, number: int, *, to_elector: bool) -> None:
-        """Send it a signal that doesn't end it, and the process beside it too."""
+        """Send a signal that doesn't end it, also to its second process."""
         assert self._process is not None
         pid = self._process.pid
         beside = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split() if to_elector else ()
@@ -113,7 +113,7 @@ class OperatorProcess:
             os.kill(each, number)
 
     def end(self) -> None:
-        """See to it that it runs no more."""
+        """Kill it if it runs."""
         if self._process is not None and self.runs:
             self._process.kill()
             self._process.wait(END_SECONDS)
@@ -133,7 +133,7 @@ class OperatorProcess:
 
 
 def collector_service(namespace: str) -> Manifest:
-    """In front of the leader, which says itself where it is, as with the chart."""
+    """Create the Service of the collector; the leader writes its endpoints, as with the chart."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -143,7 +143,7 @@ def collector_service(namespace: str) -> Manifest:
 
 
 def account(kubectl: Kubectl, helm: Helm, namespace: str, folder: Path, more: tuple[str, ...] = ()) -> Path:
-    """A kubeconfig of the operator's account with the chart's rights for its own namespace, and for `more`."""
+    """A kubeconfig of the operator's account with the chart's permissions for its own namespace, and for `more`."""
     values = folder / "values.json"
     values.write_text(
         json.dumps({"image": {"repository": "unused"}, "namespaces": [namespace, *more]}), encoding="utf-8"
@@ -165,7 +165,7 @@ def account(kubectl: Kubectl, helm: Helm, namespace: str, folder: Path, more: tu
 
 @dataclass
 class Replicas:
-    """Operators of one namespace, and of `more`; `config`, `environment` and `storage_image` are those of all."""
+    """Operators of one namespace, and of `more`, with common `config`, `environment` and `storage_image`."""
 
     kubectl: Kubectl
     kubeconfig: Path
@@ -179,7 +179,7 @@ class Replicas:
     started: list[OperatorProcess] = field(default_factory=list)
 
     def start(self) -> OperatorProcess:
-        """One more."""
+        """Start one more."""
         log = self.folder / f"operator-{len(self.started)}.log"
         replica = OperatorProcess(
             *(self.kubectl, self.kubeconfig, self.namespace, log, self.more),
@@ -193,7 +193,7 @@ class Replicas:
 def replicas(
     kubectl: Kubectl, kubeconfig: Path, namespace: str, folder: Path, more: tuple[str, ...] = ()
 ) -> Iterator[Replicas]:
-    """Operators that run no more in the end."""
+    """Operators that are stopped at the end."""
     kubectl.apply(collector_service(namespace))
     running = Replicas(kubectl, kubeconfig, namespace, folder, more)
     try:

@@ -1,4 +1,4 @@
-"""A namespace with an operator of its own, for many tests."""
+"""A namespace with its own operator, for many tests."""
 
 import contextlib
 import uuid
@@ -26,18 +26,18 @@ class Site:
 
     @property
     def jobs(self) -> Jobs:
-        """The namespace's."""
+        """The jobs of the namespace."""
         return Jobs(self.kubectl, self.namespace)
 
     @property
     def said(self) -> str:
-        """What all its operators have said."""
+        """The log of all its operators."""
         return "\n".join(operator.said for operator in self.operators.started)
 
 
 @contextlib.contextmanager
 def new_site(cluster: Cluster, name: str, folder: Path) -> Iterator[Site]:
-    """A site in namespaces that are deleted at the end; skips where pods don't reach this machine."""
+    """A site in namespaces that are deleted at the end; skips if pods can't reach this machine."""
     if not isinstance(cluster, SharedCluster):
         pytest.skip("pods of another cluster don't reach the operator on this machine")
     cluster.up()

@@ -24,7 +24,7 @@ def test_a_job_completes_on_all_its_ranks(process_operator: OperatorProcess, job
     assert (status["phase"], status["attempt"], succeeded(status)) == ("Succeeded", 1, "4/4")
     assert {"pod/hello-0-0", "pod/hello-1-0"} == jobs.children("hello", "pods")
     assert "rank 3 of 4" in jobs.log("hello-1-0")
-    # no bookkeeping of libraries in the user's resource
+    # no state of libraries in the user's resource
     assert "finalizers" not in resource["metadata"]
     assert set(resource["metadata"].get("annotations", {})) <= {"kubectl.kubernetes.io/last-applied-configuration"}
     assert set(events(jobs, "hello")) >= {"Started", "Completed"}
@@ -55,7 +55,7 @@ def test_a_deleted_job_takes_its_children_along_and_nothing_comes_back(
     assert len(children) == 4
     jobs.run("delete", "dtj/gone", "--wait=true")
     jobs.kubectl.wait("delete", *children, f"--namespace={jobs.namespace}")
-    # another job's whole life is time enough for something to come back
+    # the whole life of another job is enough time for an object to be created again
     jobs.apply("next")
     jobs.wait("next", "condition=Complete")
     assert jobs.children("gone") == set()

@@ -1,4 +1,4 @@
-"""A job whose pods wait for Kueue, on a cluster without Kueue: the test does what Kueue does when it admits a job."""
+"""A job whose pods wait for Kueue, on a cluster without Kueue: the test admits the job as Kueue does."""
 
 import json
 

@@ -1,4 +1,6 @@
-"""kopf's watch of the resources: it only reads, and whatever ends a watch, what happens next is heard of soon."""
+"""kopf's watch of the resources: it only reads, and after any interruption of a watch it soon reports the next
+event.
+"""
 
 import asyncio
 import random
@@ -15,7 +17,7 @@ from cluster.operator.cluster_jobs import Jobs
 from cluster.shared import Kubectl
 from muster.api.crd import crd_yaml
 from muster.clients.kubernetes.client import Change
-from muster.controller.jobs.job_room import JobRoom
+from muster.controller.jobs.job_memory import JobMemory
 from muster.controller.watch.resources import ResourceWatch
 
 SOON_SECONDS = 5.0
@@ -57,7 +59,7 @@ class Site:
 
 @pytest.fixture
 def known_jobs(kubectl: Kubectl, jobs: Jobs) -> Jobs:
-    """Jobs on a cluster that knows of such, with no operator."""
+    """Jobs on a cluster with the CRD and without an operator."""
     kubectl.define(crd_yaml())
     return jobs
 
@@ -67,7 +69,7 @@ async def watching(jobs: Jobs, folder: Path, patch: pytest.MonkeyPatch) -> Async
     async with ApiProxy.serve(folder, jobs.kubectl.kubeconfig) as proxy:
         patch.setenv("KUBECONFIG", str(proxy.kubeconfig))
         heard = Heard()
-        watch = ResourceWatch((jobs.namespace,), JobRoom(), heard.take, time.monotonic, random.random)
+        watch = ResourceWatch((jobs.namespace,), JobMemory(), heard.take, time.monotonic, random.random)
         watch.start()
         try:
             yield Site(proxy, jobs, heard, watch)
@@ -151,7 +153,7 @@ def deep(levels: int) -> str:
 
 
 def hostile(name: str, namespace: str) -> str:
-    """A job that the API server takes, and Python's parser does not."""
+    """A job that the API server accepts and Python's parser does not."""
     fields = '{"manager":"m","operation":"Update","apiVersion":"muster.dev/v1alpha1","fieldsType":"FieldsV1"'
     metadata = f'{{"name":"{name}","namespace":"{namespace}","managedFields":[{fields},"fieldsV1":{deep(3000)}}}]}}'
     template = f'{{"spec":{{"affinity":{deep(3000)}}}}}'

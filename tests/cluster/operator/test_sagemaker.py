@@ -1,4 +1,4 @@
-"""Jobs on SageMaker with a real API server, by an operator that has the chart's rights and no others."""
+"""Jobs on SageMaker with a real API server, by an operator with only the chart's permissions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FOLLOWED_SECONDS = 120
 
 @pytest.fixture
 def service() -> Service:
-    """SageMaker, by the real clock; jobs stop sooner than there, or kubectl's patience ends before a sweep sees it."""
+    """SageMaker with the real clock; jobs stop faster than on AWS, so that kubectl doesn't time out before a sweep."""
     service = Service(lambda: datetime.now(UTC))
     service.jobs().stopping_seconds = 2.0
     return service
@@ -39,7 +39,7 @@ def service() -> Service:
 
 @pytest.fixture
 def sagemaker_operators(operators: Replicas, service: Service, tmp_path: Path) -> Iterator[Replicas]:
-    """Operators that reach it, none of them started."""
+    """Operators that connect to it, none of them started."""
     with serving(service) as url:
         endpoints = dict.fromkeys(("sagemaker", "sts", "s3", "logs"), url)
         grants = {"namespaces": ["*"], "roles": [ROLE], "buckets": [{"name": "team"}]}
@@ -96,7 +96,7 @@ def test_an_operator_that_follows_a_killed_one_goes_on_with_its_training_job(
     first.signal(signal.SIGKILL)
     jobs.run("delete", "dtj/vit", "--wait=false")
     second = sagemaker_operators.start()
-    # the Lease of the one that was killed, a sweep that finds its training job, and one that finds it stopped
+    # the Lease of the killed operator expires, a sweep finds its training job, and another one its stop
     jobs.run("wait", "--for=delete", f"--timeout={FOLLOWED_SECONDS}s", "dtj/vit")
     ended = [job.state(service.now())[1].status for job in service.jobs().by_name.values()]
     assert ended in ([], ["Stopped"]), second.said
@@ -118,7 +118,7 @@ async def test_what_sagemaker_would_not_run_is_refused_by_the_api_server_or_in_t
 
 
 async def create_refused(jobs: Jobs) -> dict[str, RefusedJob]:
-    """Those that the API server takes, by the names under which they were created."""
+    """The created jobs that the API server accepts, by their names."""
     taken: dict[str, RefusedJob] = {}
     client = await Client.connect(str(jobs.kubectl.kubeconfig))
     try:
@@ -139,7 +139,7 @@ async def create_refused(jobs: Jobs) -> dict[str, RefusedJob]:
 
 
 def apply(jobs: Jobs, name: str) -> None:
-    """A job that SageMaker's container runs by itself."""
+    """A job that SageMaker's container starts by itself."""
     spec = {
         "backend": "SageMaker",
         "nodes": 2,

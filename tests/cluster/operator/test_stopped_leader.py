@@ -1,4 +1,4 @@
-"""A leader that was stopped, as by SIGSTOP or a frozen machine, does nothing before it has heard of the Lease."""
+"""A paused leader (SIGSTOP, a frozen machine) takes no action before it has renewed the Lease."""
 
 import asyncio
 import signal
@@ -14,7 +14,7 @@ from cluster.shared import Kubectl
 
 CHANGES = {"create", "update", "patch", "delete"}
 SETTLED_SECONDS = 5.0
-"""For what a leader would do that knows nothing of its time away."""
+"""Enough time for the actions of a leader that doesn't notice the pause."""
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["with its elector", "alone"])

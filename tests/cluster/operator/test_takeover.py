@@ -1,4 +1,4 @@
-"""Leaders come and go; jobs go on."""
+"""Changes of the leader while jobs run."""
 
 import signal
 import time
@@ -18,14 +18,14 @@ SOME_TIME = "import time; time.sleep(25)"
 
 
 def pair(operators: Replicas) -> tuple[OperatorProcess, OperatorProcess]:
-    """A leader, and another that waits."""
+    """A leader and a standby."""
     leader = operators.start()
     until(lambda: leader.leads, KILLED_SECONDS)
     return leader, operators.start()
 
 
 def until(what: Callable[[], object], seconds: float) -> None:
-    """Wait until `what()` holds."""
+    """Wait until `what()` is true."""
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline, f"not within {seconds:.0f} s"
@@ -65,7 +65,8 @@ def test_a_job_applied_while_no_operator_runs_is_run_by_the_next_one(operators: 
 
 
 START_SECONDS = 20.0
-"""From the apply to a running rank, pods' start included: what a standby's refusals once took on top was as long."""
+"""From the apply to a running rank, including the pods' start. The refusals of a standby once took as long in addition.
+"""
 
 
 def test_agents_find_the_leader_at_once_although_another_waits(operators: Replicas, jobs: Jobs) -> None:

@@ -1,4 +1,4 @@
-"""`muster operator` as a webhook, asked by a real API server: what a tenant may send, and what an outage costs."""
+"""`muster operator` as a webhook of a real API server: requests of a tenant, and the effect of an outage."""
 
 import base64
 import contextlib
@@ -11,11 +11,11 @@ import pytest
 from cluster.helm import Helm
 from cluster.operator.operator_process import OperatorProcess, Replicas, account, free_port, replicas
 from cluster.shared import Kubectl, Manifest, SharedCluster
-from muster.api.changes import OVER_SENTENCE
+from muster.api.changes import ENDED_MESSAGE
 from muster.api.crd import crd_yaml
 
 ADDRESS = "127.0.0.1"
-"""Where this machine's API server finds a process of this machine."""
+"""The address at which this machine's API server reaches a process of this machine."""
 
 GOOD: Manifest = {"suspend": True, "launcher": {"direct": {}}, "command": ["true"], "image": "a"}
 
@@ -30,7 +30,7 @@ def job(name: str, **spec: object) -> Manifest:
 
 
 def configuration(namespace: str, port: int, bundle: str) -> Manifest:
-    """As the chart's, by a URL."""
+    """The chart's configuration, with a URL."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
@@ -58,7 +58,7 @@ def configuration(namespace: str, port: int, bundle: str) -> Manifest:
 
 
 class Site:
-    """A leader, a standby that the API server asks, and kubectl as a tenant has it."""
+    """A leader, a standby to which the API server sends reviews, and a tenant's kubectl."""
 
     def __init__(self, kubectl: Kubectl, namespace: str, operators: Replicas) -> None:
         self.kubectl, self.namespace = kubectl, namespace
@@ -75,7 +75,7 @@ class Site:
         return self.kubectl(*arguments, f"--namespace={self.namespace}", stdin=stdin)
 
     def apply(self, manifest: Manifest, *options: str) -> str:
-        """What the API server says; empty when it took it."""
+        """Return the API server's refusal; empty if it accepts the job."""
         try:
             self.run("apply", "-f", "-", *options, stdin=json.dumps(manifest))
         except AssertionError as refused:
@@ -134,7 +134,7 @@ def test_a_finished_job_keeps_its_spec_and_may_go(asked: Site) -> None:
     }
     status = json.dumps({"status": {"phase": "Succeeded", "conditions": [end]}})
     asked.run("patch", "dtj/over", "--subresource=status", "--type=merge", f"--patch={status}")
-    assert OVER_SENTENCE in asked.apply(job("over", suspend=False))
+    assert ENDED_MESSAGE in asked.apply(job("over", suspend=False))
     asked.run("label", "dtj/over", "team=a")
     asked.run("delete", "dtj/over")
 

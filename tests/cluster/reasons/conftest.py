@@ -1,4 +1,4 @@
-"""One operator and one namespace for all that can go wrong with a job, watched from the beginning."""
+"""One operator and one namespace for all failures of a job, watched from the beginning."""
 
 import uuid
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from muster.api.crd import crd_yaml
 
 @pytest.fixture(scope="session")
 def stage(shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """Where jobs are put on."""
+    """The stage for these jobs."""
     shared_cluster.up()
     kubectl, folder = Kubectl(shared_cluster.kubeconfig), tmp_path_factory.mktemp("reasons")
     namespace = f"test-reasons-{uuid.uuid4().hex[:6]}"

@@ -1,4 +1,4 @@
-"""The cluster's nodes from their machine's side: what runs in a container, and cutting a pod off."""
+"""The cluster's nodes from their machine's side: the processes of a container, and disconnecting a pod."""
 
 import os
 import signal
@@ -12,12 +12,12 @@ from cluster import components, lan, node, packages, places
 
 
 def processes(pod: Any, container: str = "trainer") -> tuple[int, ...]:
-    """This machine's ids of all processes of a pod's container; those in sub-groups of it, too."""
+    """This machine's ids of all processes of a pod's container, including its sub-groups."""
     return _processes(pod, "containerStatuses", container)
 
 
 def init_processes(pod: Any, container: str) -> tuple[int, ...]:
-    """The same of an init container that runs."""
+    """The same of a running init container."""
     return _processes(pod, "initContainerStatuses", container)
 
 
@@ -28,7 +28,7 @@ def _processes(pod: Any, kind: str, container: str) -> tuple[int, ...]:
 
 
 def rank(pod: Any, number: int) -> int:
-    """The process of a rank: of those that have its number in their environment, the one that was begun last."""
+    """The process of a rank: the latest one with its number in the environment."""
     wanted = f"RANK={number}"
     result = [one for one in processes(pod) if wanted in _text(Path(f"/proc/{one}/environ")).split("\0")]
     assert result, f"no process of rank {number} in {pod['metadata']['name']}"
@@ -36,17 +36,19 @@ def rank(pod: Any, number: int) -> int:
 
 
 def kill(*wanted: int) -> None:
-    """SIGKILL, as the kernel sends it."""
+    """Kill with SIGKILL, as the kernel does."""
     for process in wanted:
         try:
             os.kill(process, signal.SIGKILL)
         except ProcessLookupError:
-            continue  # it went with another one
+            continue  # it ended with another one
 
 
 @contextmanager
 def cut_off(pod: Any) -> Iterator[None]:
-    """Nothing of this pod reaches muster's collector, as if a NetworkPolicy forbade it; the CNI here enforces none."""
+    """Block all traffic from this pod to muster's collector, like a NetworkPolicy, which the CNI here doesn't
+    enforce.
+    """
     rule = ["FORWARD", "-p", "tcp", "-s", pod["status"]["podIP"], "-d", lan.HOST, "-j", "DROP"]
     _iptables(pod["spec"]["nodeName"], "--insert", *rule)
     try:
@@ -57,7 +59,7 @@ def cut_off(pod: Any) -> Iterator[None]:
 
 @contextmanager
 def lost(name: str) -> Iterator[None]:
-    """A machine that no other can reach: its network is cut and its kubelet is stopped; its ranks continue."""
+    """Disconnect a machine from all others and stop its kubelet; its ranks continue."""
     rules = [
         (chain, direction, link)
         for chain, directions in (("INPUT", ("-i",)), ("OUTPUT", ("-o",)), ("FORWARD", ("-i", "-o")))
@@ -90,4 +92,4 @@ def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
-        return ""  # it has ended meanwhile
+        return ""  # it has ended in the meantime

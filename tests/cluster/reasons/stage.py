@@ -1,4 +1,4 @@
-"""Jobs that something is wrong with: put on, watched, and asked what a user would see."""
+"""Jobs with failures, with their observation as a user sees it."""
 
 import json
 import time
@@ -27,15 +27,15 @@ from cluster.waiting import PAUSE_SECONDS
 NOTHING: Manifest = {}
 
 A_SHARE: Manifest = {"requests": {"cpu": "50m"}}
-"""Pods that ask for nothing wait behind whatever else runs on the machine, and how long is nothing that muster does."""
+"""Small requests, because pods without requests wait for all others on the machine, which muster can't influence."""
 
 SOON_SECONDS = 2.0
-"""Between the cluster's knowing and the status' telling."""
+"""The limit from the cluster's first report to the status."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A namespace, its operator, and what is seen there."""
+    """A namespace, its operator, and the timeline of its objects."""
 
     kubectl: Kubectl
     namespace: str
@@ -44,16 +44,16 @@ class Stage:
 
     @property
     def jobs(self) -> Jobs:
-        """The namespace's."""
+        """The jobs of the namespace."""
         return Jobs(self.kubectl, self.namespace)
 
     def apply(self, name: str, script: str = OK, **spec: object) -> None:
-        """Apply a job of one rank unless the spec says otherwise."""
+        """Apply a job, with one rank by default."""
         resource = manifest(name, script, **{"nodes": 1, "procsPerNode": 1, "resources": A_SHARE, **spec})
         self.jobs.run("apply", "--filename=-", stdin=json.dumps(resource))
 
     def wait_for_reason(self, name: str, sign: Predicate, reason: str, kind: str = "Stalled") -> ObservedChange:
-        """The status that first gives the reason. It came soon after the cluster's first sign of it."""
+        """Return the first status with the reason. It came soon after the cluster's first sign of it."""
         knew = self.timeline.first(sign)
         told = self.timeline.first(says(name, reason, kind))
         late = told.at - knew.at
@@ -62,7 +62,7 @@ class Stage:
         return told
 
     def failed(self, name: str, sign: Predicate | None, reason: str) -> ObservedChange:
-        """The status that says that the job has failed for this reason. The first word of it came soon.
+        """Return the status with which the job failed for this reason. Its first part came soon.
 
         `sign` None: soon after the rank's own end, as its agent saw it.
         """
@@ -78,7 +78,7 @@ class Stage:
         return over
 
     def completes(self, name: str) -> None:
-        """Wait until all is well in the end."""
+        """Wait until the job is Complete."""
         self.timeline.first(says(name, "AllRanksSucceeded", "Complete"))
 
     def runs(self, name: str) -> ObservedChange:
@@ -88,7 +88,7 @@ class Stage:
         )
 
     def until(self, what: Callable[[], object]) -> None:
-        """Wait for what no watch tells of."""
+        """Wait for a state that no watch reports."""
         deadline = self.now() + PATIENCE_SECONDS
         while not what():
             assert self.now() < deadline
@@ -96,21 +96,21 @@ class Stage:
 
     @staticmethod
     def now() -> float:
-        """The time as the timeline has it."""
+        """The time on the timeline's clock."""
         return time.monotonic()
 
     def pod(self, name: str, node: int = 0) -> Any:
-        """The newest known state of a job's node's pod."""
+        """The latest state of the pod of a job's node."""
         seen = self.timeline.all(pod_of(name, lambda pod: _is_node(pod, node)))
         return seen[-1].object
 
     def started_pod(self, name: str, node: int = 0) -> Any:
-        """The same, once the kubelet tells of its container: later than muster tells that its ranks run."""
+        """The same, once the kubelet reports its container, which is later than muster's report of its ranks."""
         self.timeline.first(pod_of(name, lambda pod: _is_node(pod, node) and _has_started(pod)))
         return self.pod(name, node)
 
     def warned_once(self, name: str, reason: str, *, maybe_before: str | None = None) -> None:
-        """The job has a warning of this reason and no other, but for one that `maybe_before` names."""
+        """The job has one warning, with this reason, except for one that `maybe_before` names."""
         self.timeline.first(lambda seen: _warns(seen, name) and seen.object["reason"] == reason, SOON_SECONDS)
         value = self.timeline.all(lambda seen: _warns(seen, name))
         reasons = [seen.object["reason"] for seen in value]
@@ -137,7 +137,7 @@ def _tells(seen: ObservedChange, message: str) -> bool:
 
 
 def template(container: Manifest = NOTHING, **pod: object) -> Manifest:
-    """A job's template with something more in `trainer` and in the pod."""
+    """A job's template with further fields in `trainer` and in the pod."""
     others = pod.pop("containers", [])
     assert isinstance(others, list)
     trainer = {"name": "trainer", "imagePullPolicy": PULL_POLICY, **container}

@@ -1,4 +1,4 @@
-"""What ends a job that runs: each has its own reason, and the message names the cause if it's known."""
+"""Ends of a running job: each has its own reason, and the message names the root cause if it is known."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -15,20 +15,20 @@ from cluster.reasons.stage import A_SHARE, NOTHING, Stage, template
 from cluster.reasons.timeline import Predicate, condition, ended, pod_of, statuses
 from cluster.shared import Manifest
 
-# Sixteen MiB at a time, so that the kernel ends it at the limit and not before.
+# Sixteen MiB at a time, so that the kernel kills it at the limit and not earlier.
 GROW = """
 import os, time
 held = [bytearray(2**24) for _ in range(64) if os.environ["RANK"] == "1"]
 time.sleep(600)
 """
-# As long as a sidecar has to live for trainer to begin, and trainer to see it fail.
+# Long enough for trainer to start, and for trainer to see the sidecar fail.
 SOME_TIME_THEN_4 = "import time; time.sleep(8); raise SystemExit(4)"
 SOME_TIME = "import time; time.sleep(10)"
 
 
 @dataclass(frozen=True)
 class Case:
-    """A job, what is done to it once it runs, the first sign of that, and what its status has to say."""
+    """A job, the action once it runs, the action's first sign, and the expected status."""
 
     name: str
     spec: Callable[[str], dict[str, object]]
@@ -148,7 +148,7 @@ CASES = (
 
 @pytest.fixture(scope="module")
 def put_on(stage: Stage) -> Iterator[None]:
-    """All jobs of this module, side by side; one place in the cluster, and a user who may take it."""
+    """Apply all jobs of this module in parallel; the cluster has one slot, and a user who may take it."""
     priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": stage.namespace}}
     stage.kubectl.apply({**priority, "value": 1000})
     patch_seats(stage, "add", "1")
@@ -180,7 +180,7 @@ def test_it_fails_for_a_reason_of_its_own(stage: Stage, case: Case) -> None:
     assert all(part in message for part in case.says), message
     assert condition(over, "Accepted")["status"] == "True"
     assert condition(over, "Stalled")["reason"] == case.reason
-    # A pod says that it is evicted a moment before it is deleted; both may be seen.
+    # A pod reports its eviction a moment before its deletion; both may be seen.
     stage.warned_once(case.name, "Failed", maybe_before=case.reason)
 
 

@@ -1,4 +1,4 @@
-"""What keeps a job's pods from work: said at once, and once it's mended the job goes on by itself."""
+"""Problems before a job's start: reported at once, and when they are fixed the job continues by itself."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from cluster.shared import Manifest
 
 @dataclass(frozen=True)
 class Case:
-    """A job, the first sign of its problem, what its status has to say, and what mends it (None: only its owner)."""
+    """A job, the first sign of its problem, the expected status, and the fix (None: only its owner can fix it)."""
 
     name: str
     spec: Callable[[Path], dict[str, object]]
@@ -148,12 +148,12 @@ CASES = (
 
 @pytest.fixture(scope="module")
 def put_on(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """All jobs of this module, side by side; a folder for what mends them, with a unique name."""
+    """Apply all jobs of this module in parallel; return a folder for the fixes, with a unique name."""
     folder = tmp_path_factory.mktemp(stage.namespace)
     for case in CASES:
         stage.apply(case.name, OK, **case.spec(folder))
     yield folder
-    # one that waits for room counts against the quotas of other tests
+    # a job that waits for room counts against the quotas of other tests
     stage.jobs.run("delete", *(f"dtj/{case.name}" for case in CASES))
     stage.kubectl("label", "node", "node-1", f"{folder.name}-")
     stage.kubectl("delete", "persistentvolume", f"{stage.namespace}-data", "--ignore-not-found", "--wait=false")

@@ -1,4 +1,4 @@
-"""Agents that can't reach the operator: reported before the start, tolerated after it."""
+"""Agents that can't connect to the operator: reported before the start, tolerated afterwards."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,7 +12,7 @@ from cluster.reasons import machine
 from cluster.reasons.stage import SOON_SECONDS, Stage, template
 from cluster.reasons.timeline import ObservedChange, Predicate, pod_of, says
 from cluster.say import say
-from muster.collector.pace import MIN_HEARTBEAT_SECONDS
+from muster.collector.heartbeat import MIN_HEARTBEAT_SECONDS
 from muster.core.facts import SILENT_PACES
 from muster.core.failure.problems import UNREACHABLE_SECONDS
 
@@ -20,7 +20,7 @@ SILENT_SECONDS = SILENT_PACES * MIN_HEARTBEAT_SECONDS
 
 
 def until_cut_off(port: int) -> str:
-    """What an init container does until nothing gets through any more."""
+    """The command of an init container that waits until the pod is disconnected."""
     return f"""
 import socket
 while True:
@@ -43,7 +43,7 @@ def ranks_are(name: str, state: str, count: int) -> Predicate:
 
 @pytest.fixture
 def cut() -> Iterator[ExitStack]:
-    """What is cut, until it's closed."""
+    """The blocked connections, until the end of the block."""
     with ExitStack() as cuts:
         yield cuts
 

@@ -1,4 +1,4 @@
-"""kill -9 of one rank: ten of ten times the status names it at once, whatever starts the ranks."""
+"""kill -9 of one rank: in ten of ten cases the status names it at once, with every launcher."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -62,17 +62,17 @@ WAVES = (
         Job("torch-run", TORCHRUN, TRAINS, 2),
     ),
 )
-"""Twenty ranks at a time are as many as two cores start in reasonable time."""
+"""Two cores can start twenty ranks at a time in reasonable time."""
 
 
 def all_at_work(stage: Stage, job: Job) -> bool:
-    """Whether each rank has said so: what it said last is part of what is asked for."""
+    """Whether each rank has printed its line, which is part of the expected status."""
     logs = "".join(stage.jobs.log(f"{job.name}-{node}-0") for node in range(2))
     return all(WORD.format(rank=rank) in logs for rank in range(4))
 
 
 def names_it(job: Job) -> Predicate:
-    """The status tells of the rank's end, with all that is asked for."""
+    """The status has the rank's end with all expected details."""
 
     def is_it(seen: ObservedChange) -> bool:
         detail = first_detail(seen) if seen.kind == "Job" and seen.name == job.name else {}
@@ -103,7 +103,7 @@ def test_ten_killed_ranks_are_named(stage: Stage, torch_for_pods: TorchVolume) -
 
 
 def kill_a_rank(stage: Stage, job: Job) -> tuple[str, float]:
-    """Kill it, and see what the status says; a line of the table, and how long it took."""
+    """Kill it, and check the status; return a line of the table, and the seconds."""
     node = job.rank // 2
     pod = stage.started_pod(job.name, node)
     victim = machine.rank(pod, job.rank)

@@ -1,6 +1,7 @@
-"""A machine is lost: network and kubelet of node-2, while six jobs have a node there. Each ends as it should, in time.
+"""A machine is lost: network and kubelet of node-2, while six jobs have a node there. Each ends as expected, in time.
 
-Kubernetes' settings are its own: it takes 50 s to call the machine NotReady, and 300 s more to evict its pods.
+With Kubernetes' default settings: it takes 50 s until the machine is NotReady, and 300 s more until its pods are
+evicted.
 """
 
 from collections.abc import Iterator
@@ -26,10 +27,10 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 LOST = "node-2"
 NOT_READY_SECONDS = 50.0
-"""Kubernetes': --node-monitor-grace-period, from the kubelet's last word."""
+"""Kubernetes' --node-monitor-grace-period, from the kubelet's last report."""
 
 LATE_SECONDS = 12.0
-"""The controllers look every 5 s, and two cores have six jobs to stop."""
+"""The controllers check every 5 s, and two cores have six jobs to stop."""
 
 NODE_LOST_SECONDS = NOT_READY_SECONDS + LOST_SECONDS + LATE_SECONDS
 SHORT_CUT_SECONDS = 20.0
@@ -44,7 +45,7 @@ raise ValueError("bad label")
 
 
 def placed(**more: object) -> Manifest:
-    """Node 0 on node-1; node 1 on the machine that is lost, or on the other one after that."""
+    """Node 0 on node-1; node 1 on the lost machine, or on the other one after that."""
     wishes = [
         {
             "weight": 100,
@@ -84,7 +85,7 @@ def is_silent(name: str, status: str, after: float) -> Predicate:
 
 @pytest.fixture
 def jobs(stage: Stage, torch_for_pods: TorchVolume) -> Iterator[Stage]:
-    """All of them at work."""
+    """All jobs, with running ranks."""
     torch = {"volumeMounts": list(torch_for_pods.mounts), "env": list(torch_for_pods.env)}
     stage.apply(
         "ring", TRAINS, **placed(launcher=TORCHRUN, template=template(torch, volumes=list(torch_for_pods.volumes)))
@@ -134,7 +135,7 @@ def test_a_machine_that_is_lost(jobs: Stage) -> None:
         )
         say(f"again: Complete {done.at - began:.1f} s after the cut, beside the pod that it was")
         assert _terminates(jobs, "again-1-0")
-    # The machine comes back, and nothing of what was lost goes on there.
+    # The machine returns, and nothing that was lost continues there.
     jobs.until(lambda: not jobs.jobs.children("ring", "pods") - {"pod/ring-0-0"})
     jobs.kubectl.wait("condition=Ready", f"node/{LOST}")
 

@@ -1,4 +1,4 @@
-"""What the API server refuses of a job: said at once, and once it's allowed the job goes on by itself."""
+"""Refusals of the API server: reported at once, and when the cause is removed the job continues by itself."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ def refused(stage: Stage, name: str, reason: str, *says: str) -> ObservedChange:
 
 @contextmanager
 def there_is(stage: Stage, *manifests: Manifest) -> Iterator[None]:
-    """For some time; each is deleted then."""
+    """These objects exist inside the block."""
     stage.kubectl.apply(*manifests)
     try:
         yield
@@ -125,7 +125,7 @@ def test_a_webhook_that_is_not_there(stage: Stage) -> None:
 
 
 def until_in_force(stage: Stage) -> None:
-    """API servers learn of policies and webhooks by watches, and there is no event for it."""
+    """API servers get policies and webhooks by watches, and there is no event for it: poll."""
     pod = ("run", "probe", "--image=none", "--dry-run=server", "--restart=Never", f"--namespace={stage.namespace}")
     for _ in range(200):
         try:

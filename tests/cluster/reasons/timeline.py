@@ -1,4 +1,4 @@
-"""What the API server tells of a namespace, and when: its watches are the common clock of all that is measured."""
+"""The API server's events of a namespace with their times: its watches are the common clock of all measurements."""
 
 import json
 import subprocess
@@ -30,18 +30,18 @@ class ObservedChange:
 
     @property
     def name(self) -> str:
-        """The object's; for an event, that of what it is about."""
+        """The object's name; for an event, that of its regarding object."""
         about = self.object["involvedObject"] if self.kind == "Event" else self.object["metadata"]
         return str(about["name"])
 
     @property
     def status(self) -> Any:
-        """The object's."""
+        """The object's status."""
         return self.object.get("status", {})
 
 
 Predicate = Callable[[ObservedChange], bool]
-"""Whether a change is what one looks for."""
+"""Whether a change matches."""
 
 
 class Timeline:
@@ -58,7 +58,7 @@ class Timeline:
             thread.start()
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         for _, watch in self._watches:
             watch.kill()
         for thread in self._threads:
@@ -67,7 +67,7 @@ class Timeline:
             watch.communicate()
 
     def first(self, sight: Predicate, within: float = PATIENCE_SECONDS) -> ObservedChange:
-        """The first change that is one; waits for it."""
+        """Wait for the first matching change."""
         deadline = time.monotonic() + within
         looked_at = 0
         with self._more:
@@ -81,7 +81,7 @@ class Timeline:
                 self._more.wait(left)
 
     def all(self, sight: Predicate) -> list[ObservedChange]:
-        """All such changes so far."""
+        """All matching changes so far."""
         with self._more:
             return [seen for seen in self._told if sight(seen)]
 
@@ -98,12 +98,12 @@ class Timeline:
 
 
 def condition(job: ObservedChange, kind: str) -> Any:
-    """A condition of a job or a pod; {} when it has none."""
+    """A condition of a job or a pod; {} if it has none."""
     return next((entry for entry in job.status.get("conditions", []) if entry["type"] == kind), {})
 
 
 def says(name: str, reason: str, kind: str = "Stalled") -> Predicate:
-    """The job's status gives this reason in one of its conditions that people look at."""
+    """The job's status has this reason in one of the conditions for users."""
 
     def is_it(seen: ObservedChange) -> bool:
         return seen.kind == "Job" and seen.name == name and condition(seen, kind).get("reason") == reason
@@ -112,7 +112,7 @@ def says(name: str, reason: str, kind: str = "Stalled") -> Predicate:
 
 
 def pod_of(name: str, what: Callable[[Any], object]) -> Predicate:
-    """A pod of the job, as `what` wants it to be."""
+    """A pod of the job that meets `what`."""
 
     def is_it(seen: ObservedChange) -> bool:
         labels = seen.object["metadata"].get("labels", {}) if seen.kind == "Pod" else {}
@@ -129,18 +129,18 @@ def waits(reason: str) -> Callable[[Any], bool]:
 
 
 def ended(pod: Any) -> bool:
-    """A container of it ended."""
+    """A container of it has ended."""
     return any("terminated" in status.get("state", {}) for status in statuses(pod))
 
 
 def statuses(pod: Any) -> list[Any]:
-    """Of all containers of a pod."""
+    """The statuses of all containers of a pod."""
     status = pod.get("status", {})
     return [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
 
 
 def warned(pod_of_job: str, reason: str) -> Predicate:
-    """Kubernetes warns of a pod of the job."""
+    """Kubernetes has a warning about a pod of the job."""
     return lambda seen: (
         seen.kind == "Event" and seen.name.startswith(f"{pod_of_job}-") and seen.object["reason"] == reason
     )

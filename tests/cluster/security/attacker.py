@@ -1,7 +1,7 @@
-"""`python -m cluster.security.attacker`: a tenant's attacks, in a process of their own, until it is ended.
+"""`python -m cluster.security.attacker`: a tenant's attacks, in a separate process, until it is ended.
 
-So that they take nothing from concurrent measurements. The arguments come as JSON on standard input; what was
-answered is printed once all that end have ended, and again when it is asked to stop.
+So that they don't disturb concurrent measurements. The arguments come as JSON on standard input; the answers are
+printed once all finite attacks have ended, and again after a signal to stop.
 """
 
 import json
@@ -23,7 +23,7 @@ FUZZ = "fuzz"
 
 @dataclass(frozen=True)
 class Orders:
-    """Which attacks, at how many requests a second each, and whom they are meant for."""
+    """The attacks, the rate of each in requests a second, and their target."""
 
     access: Access
     names: Sequence[str]
@@ -41,7 +41,7 @@ class Attacker:
     over: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
-        """Until all have ended, or it is asked to stop."""
+        """Run until all have ended, or until a signal to stop."""
         threads = [threading.Thread(target=self._carry_out, args=(name,), daemon=True) for name in self.orders.names]
         for thread in threads:
             thread.start()
@@ -61,8 +61,8 @@ class Attacker:
 
 
 def _calls(name: str, orders: Orders) -> Iterator[Call]:
-    # What one does depends on no other's.
-    chance = random.Random(f"{name}-{orders.seed}")  # noqa: S311 - to be repeated, not secret
+    # One attack's requests don't depend on another's.
+    chance = random.Random(f"{name}-{orders.seed}")  # noqa: S311 - reproducible, not secret
     return fuzz(chance, orders.prey) if name == FUZZ else ATTACKS[name](chance, orders.prey)
 
 

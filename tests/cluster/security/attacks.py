@@ -1,6 +1,6 @@
-"""What a tenant may do to the operator: each attack is what it sends, one request after the other. Pure but for chance.
+"""A tenant's attacks on the operator: each is a sequence of requests. Pure except for random numbers.
 
-Endless ones go on until they are ended. The role `edit` in one namespace allows all of it.
+Endless ones continue until they are ended. The role `edit` in one namespace allows all of them.
 """
 
 import itertools
@@ -41,7 +41,7 @@ from cluster.security.tenant import (
 
 @dataclass(frozen=True)
 class Prey:
-    """Whom it is meant for: another tenant's job, its namespace and its uid, as far as they are known."""
+    """The target: another tenant's job, its namespace and its uid, as far as the attacker knows them."""
 
     namespace: str
     name: str
@@ -59,7 +59,7 @@ _SAGEMAKER: dict[str, Any] = {
 
 
 def deep_spec(_: random.Random, __: Prey) -> Iterator[Call]:
-    """3,000 levels in the pod's template, which the CRD leaves to the API server of pods."""
+    """3,000 levels in the pod's template, which the CRD doesn't validate."""
     for number, levels in enumerate((300, 1_000, 3_000, DEEPEST)):
         body = job(f"deep-{number}", template={"spec": {"affinity": HERE}})
         yield Call(CREATE, JOBS, here(body, nested(levels)))
@@ -72,7 +72,7 @@ def deep_spec(_: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def deep_pod(_: random.Random, __: Prey) -> Iterator[Call]:
-    """managedFields of a pod: no right on muster's resources is needed."""
+    """managedFields of a pod: no permission for muster's resources is needed."""
     for number, levels in enumerate((500, 3_000, DEEPEST)):
         yield Call(CREATE, PODS, with_deep_fields(pod(f"deep-{number}"), levels))
 
@@ -86,18 +86,18 @@ def deep_job_fields(_: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def deep_events(_: random.Random, prey: Prey) -> Iterator[Call]:
-    """managedFields of Events, about pods of the tenant's own and about the prey's."""
+    """managedFields of Events, about the tenant's own pods and about the target's."""
     for number, levels in enumerate((500, 3_000, DEEPEST)):
         body = event(f"deep-{number}", "Pod", f"{prey.name}-0-0", prey.uid, "x")
         yield Call(CREATE, EVENTS, with_deep_fields(body, levels))
 
 
 def ranges(_: random.Random, __: Prey) -> Iterator[Call]:
-    """10,000 nodes, of which 64 overrides name one very often, or all of them, in as many words as they may."""
+    """10,000 nodes with 64 overrides that name one very often, or all of them, with as many characters as possible."""
     named = (",".join(["0"] * 128), ",".join(["0-9999"] * 36), ",".join(f"{number}-9999" for number in range(31)))
     for number, nodes in enumerate(named):
         overrides = [{"nodes": nodes, "template": {}} for _ in range(64)]
-        # One of them is enough for 10,000 pods, which are the cluster's to bear.
+        # One of them would create 10,000 pods, which is too much for the cluster.
         spec: Mapping[str, Any] = {"nodes": 10_000, "nodeOverrides": overrides, "suspend": number > 0}
         yield Call(CREATE, JOBS, text(job(f"ranges-{number}", None, **spec)))
 
@@ -124,14 +124,14 @@ def regexes(chance: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def big_jobs(_: random.Random, __: Prey) -> Iterator[Call]:
-    """40 jobs of 1.4 MB each, of which Python makes many times as much."""
+    """40 jobs of 1.4 MB each, which take a multiple of that in Python."""
     for number in range(40):
         body = job(f"big-{number}", template={"spec": {"affinity": HERE}})
         yield Call(CREATE, JOBS, here(body, f"[{','.join(['{}'] * 470_000)}]"))
 
 
 def big_strings(_: random.Random, __: Prey) -> Iterator[Call]:
-    """The same size as one string, as many small ones, as keys; it is changed again and again."""
+    """The same size as one string, as many small ones, as keys, with repeated changes."""
     parts = (
         json.dumps("x" * _LARGE),
         text([""] * 300_000),
@@ -152,7 +152,7 @@ def big_pods(_: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def big_annotations(_: random.Random, prey: Prey) -> Iterator[Call]:
-    """As large as annotations may be, on jobs and pods; among them kopf's own, deep in itself."""
+    """Annotations of the maximum size, on jobs and pods; among them kopf's own, deeply nested."""
     large = {f"a{index}": "x" * 20_000 for index in range(12)}
     kopf = {"kopf.zalando.org/last-handled-configuration": nested(60_000), "muster.dev/spec-hash": nested(1_000)}
     for number in range(20):
@@ -177,14 +177,14 @@ def big_environment(_: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def many_jobs(_: random.Random, __: Prey) -> Iterator[Call]:
-    """A thousand small ones: suspended, refused, and such as can't be placed."""
+    """A thousand small ones: suspended, refused, and unschedulable."""
     for number in range(1_000):
         spec: Mapping[str, Any] = ({"suspend": True}, {"nodes": 0}, {"suspend": True, "nodes": 5_000}, {})[number % 4]
         yield Call(CREATE, JOBS, text(job(f"small-{number}", None, **spec)))
 
 
 def wide_jobs(_: random.Random, __: Prey) -> Iterator[Call]:
-    """Jobs of 10,000 nodes and 100,000 ranks, suspended and resumed, so that each turn speaks of all of them."""
+    """Jobs of 10,000 nodes and 100,000 ranks, suspended and resumed, so that each reconciliation covers all of them."""
     for number in range(5):
         yield Call(CREATE, JOBS, text(job(f"wide-{number}", nodes=10_000, procsPerNode=10, suspend=True)))
     for turn in itertools.count():
@@ -193,7 +193,7 @@ def wide_jobs(_: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def created_and_deleted(_: random.Random, __: Prey) -> Iterator[Call]:
-    """The same names again and again, so that what is known of one is wrong of the next."""
+    """The same names again and again, so that the state of one is wrong for the next."""
     for turn in itertools.count():
         name = f"again-{turn % 5}"
         yield Call(CREATE, JOBS, text(job(name, suspend=turn % 3 == 0)))
@@ -201,7 +201,7 @@ def created_and_deleted(_: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def never_gone(_: random.Random, __: Prey) -> Iterator[Call]:
-    """Jobs that are deleted and held by a finalizer of the tenant's."""
+    """Deleted jobs with a finalizer of the tenant's."""
     for number in range(50):
         yield Call(CREATE, JOBS, text(job(f"held-{number}", {"finalizers": ["example.com/hold"]})))
         yield Call(DELETE, f"{JOBS}/held-{number}")
@@ -210,7 +210,7 @@ def never_gone(_: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def labels_churn(_: random.Random, __: Prey) -> Iterator[Call]:
-    """The labels of jobs and pods change without end, those that the operator looks at among them."""
+    """Endless changes of the labels of jobs and pods, including those that the operator reads."""
     for number in range(10):
         yield Call(CREATE, JOBS, text(job(f"churned-{number}", suspend=number % 2 == 0)))
         yield Call(CREATE, PODS, text(pod(f"churned-{number}")))
@@ -222,7 +222,7 @@ def labels_churn(_: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def suspend_toggled(_: random.Random, __: Prey) -> Iterator[Call]:
-    """Begun and given up in turn, and scaled meanwhile."""
+    """Jobs that are started and stopped in turn, and scaled in between."""
     yield Call(CREATE, JOBS, text(job("toggled", nodes=8)))
     for turn in itertools.count():
         yield Call(PATCH, f"{JOBS}/toggled", text({"spec": {"suspend": turn % 2 == 0}}))
@@ -245,7 +245,7 @@ def _trainer(**fields: Any) -> dict[str, Any]:
 
 
 def pretenders(_: random.Random, prey: Prey) -> Iterator[Call]:
-    """Pods that say that they are the prey's: by name, label and owner."""
+    """Pods that imitate the target's: by name, label and owner."""
     for turn in itertools.count():
         for replacement in range(3):
             name = f"{prey.name}-{turn % 2}-{replacement}"
@@ -261,7 +261,7 @@ def pretenders(_: random.Random, prey: Prey) -> Iterator[Call]:
 
 
 def many_owners(_: random.Random, prey: Prey) -> Iterator[Call]:
-    """Thousands of owners, of which one is the prey's job."""
+    """Thousands of owners, one of which is the target's job."""
     owners = [{**_owner(f"o{number}", str(uuid.UUID(int=number))), "controller": False} for number in range(4_000)]
     for number, count in enumerate((4_000, 500, 500, 500, 100, 100)):
         metadata = {"ownerReferences": [*owners[:count], _owner(prey.name, prey.uid)]}
@@ -270,7 +270,7 @@ def many_owners(_: random.Random, prey: Prey) -> Iterator[Call]:
 
 
 def false_events(chance: random.Random, prey: Prey) -> Iterator[Call]:
-    """Warnings about the prey's pods and job, from a namespace that has none of them; with large and odd words."""
+    """Warnings about the target's pods and job, from another namespace, with large and unusual texts."""
     words = ("x" * 1_000, "\u001b[31m\u202e\r\n\u0007", nested(90), "(combined from similar events): " * 30, "")
     for turn in itertools.count():
         kind, about = (("Pod", f"{prey.name}-0-0"), ("DistributedTrainingJob", prey.name))[turn % 2]
@@ -280,7 +280,7 @@ def false_events(chance: random.Random, prey: Prey) -> Iterator[Call]:
 
 
 def taken_names(_: random.Random, __: Prey) -> Iterator[Call]:
-    """What a job would make is there already, and isn't its own."""
+    """Objects with the names of a job's objects that exist already and don't belong to the job."""
     for number in range(20):
         name = f"taken-{number}"
         config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"{name}-muster"}, "data": {"a": "b"}}
@@ -293,7 +293,7 @@ def taken_names(_: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def large_sources(_: random.Random, __: Prey) -> Iterator[Call]:
-    """Code from ConfigMaps: as large as one may be, binary, with many keys, with hostile names, missing."""
+    """Code from ConfigMaps: of the maximum size, binary, with many keys, with hostile names, missing."""
     head: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap"}
     datas: dict[str, dict[str, Any]] = {
         "huge": {"data": {"train.py": "x" * 1_000_000}},
@@ -316,7 +316,7 @@ def large_sources(_: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def own_status(_: random.Random, __: Prey) -> Iterator[Call]:
-    """A status of the tenant's own, in what is created and by the subresource, which `edit` has no right to."""
+    """A status of the tenant's own, in created objects and by the subresource, for which `edit` has no permission."""
     nonsense = {"phase": 7, "conditions": [{"type": "Complete"}], "ranks": {"world": -1}, "attempt": 10**18}
     for number in range(10):
         yield Call(CREATE, JOBS, text({**job(f"told-{number}"), "status": nonsense}))
@@ -325,7 +325,7 @@ def own_status(_: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def odd_values(_: random.Random, __: Prey) -> Iterator[Call]:
-    """Numbers and texts at the ends of what there is."""
+    """Numbers and texts at their limits."""
     odd = ("1e308", "-1e400", "9223372036854775807", "1" * 400, '"\\ud800"', '"\\u0000"', "null", "[]", "true", "0.1")
     fields = ("nodes", "procsPerNode", "activeDeadlineSeconds", "startupTimeoutSeconds", "command", "hyperparameters")
     for number, (field, value) in enumerate(itertools.product((*fields, "resources", "template", "env"), odd)):
@@ -337,14 +337,14 @@ def odd_values(_: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def leases(_: random.Random, __: Prey) -> Iterator[Call]:
-    """Leases by the operator's name, in a namespace that isn't its own."""
+    """Leases with the operator's name in another namespace."""
     spec = {"holderIdentity": "tenant", "leaseDurationSeconds": 3600, "leaseTransitions": 10**6}
     body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "muster"}, "spec": spec}
     yield Call(CREATE, LEASES, text(body))
 
 
 def lone_tenant_pods(_: random.Random, __: Prey) -> Iterator[Call]:
-    """500 pods with a job's label and no job, made and deleted."""
+    """500 pods with a job's label and no job, created and deleted."""
     for turn in itertools.count():
         name = f"lone-{turn % 500}"
         yield Call(CREATE, PODS, text(pod(name)))
@@ -353,7 +353,7 @@ def lone_tenant_pods(_: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def real_pods(_: random.Random, __: Prey) -> Iterator[Call]:
-    """Jobs that can be scheduled, with an image that doesn't exist, started and deleted."""
+    """Schedulable jobs with an image that doesn't exist, started and deleted."""
     for turn in itertools.count():
         body = job(f"real-{turn % 2}", nodes=2)
         body["spec"].pop("template")
@@ -393,4 +393,4 @@ ATTACKS: Mapping[str, Attack] = {
         real_pods,
     )
 }
-"""By name, those of the outside attack first."""
+"""By name; attacks by outsiders come first."""

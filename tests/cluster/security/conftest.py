@@ -1,4 +1,4 @@
-"""One operator and one namespace for all who mean it ill."""
+"""One operator and one namespace for all attackers."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from cluster.shared import Cluster
 
 @pytest.fixture(scope="session")
 def guarded(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A site whose operator runs."""
+    """A site with a running operator."""
     with new_site(cluster, "security", tmp_path_factory.mktemp("security")) as site:
         site.operators.start()
         yield site

@@ -1,4 +1,4 @@
-"""Runs in a pod, sent to its Python: gives the collector all that it can, until it is killed. Prints what came of it."""
+"""Runs in a pod, sent to its Python: sends the collector as much as possible, until it is killed. Prints the results."""
 
 import http.client
 import json
@@ -24,7 +24,7 @@ def connect() -> http.client.HTTPSConnection:
 
 
 def news() -> Iterator[bytes]:
-    """A report that always has something new to say, as much of it as it may."""
+    """A report that always has new content, of the maximum size."""
     for number in range(10**9, 10**9 + 10**6):
         report = json.loads(wanted["report"])
         rank = report["ranks"][0]
@@ -49,7 +49,7 @@ def send(what: str, bodies: Iterable[bytes], headers: dict[str, str]) -> None:
 
 
 def hold() -> None:
-    """Connections that say nothing, or half a sentence."""
+    """Connections that send nothing, or an incomplete request."""
     held = []
     while True:
         connection = connect()

@@ -1,4 +1,4 @@
-"""What a tenant sends when chance decides: valid and invalid jobs, pods, Events, ConfigMaps, and changes of them. Pure.
+"""Random requests of a tenant: valid and invalid jobs, pods, Events, ConfigMaps, and changes of them. Pure.
 
 The same seed gives the same requests.
 """
@@ -12,16 +12,16 @@ from cluster.security.hostile_objects import event, job, pod, text, with_deep_fi
 from cluster.security.tenant import CONFIG_MAPS, CREATE, DELETE, EVENTS, JOBS, PATCH, PODS, Call
 
 NAMES = 40
-"""So many objects of a kind there are at most: names come back, with other contents."""
+"""The maximum number of objects of a kind: names are reused with other contents."""
 
 _HEAVY = frozenset(("big-jobs", "big-strings", "big-pods", "wide-jobs", "real-pods"))
-"""Attacks whose requests are large are rare, as they'd be all that there is time for."""
+"""Attacks with large requests are rare, because they would use up all the time."""
 
 Json = Any
 
 
 def fuzz(chance: random.Random, prey: Prey) -> Iterator[Call]:
-    """Without end."""
+    """Endless."""
     running = {name: attack(random.Random(chance.random()), prey) for name, attack in ATTACKS.items()}  # noqa: S311
     while True:
         if chance.random() < _ATTACK_SHARE:
@@ -38,7 +38,7 @@ _HEAVY_SKIPPED = 0.8
 
 
 def value(chance: random.Random, depth: int = 4) -> Json:
-    """Any JSON, small mostly."""
+    """Any JSON value, mostly small."""
     kind = chance.randrange(9 if depth else 7)
     simple: tuple[Callable[[], Json], ...] = (
         lambda: None,
@@ -58,7 +58,7 @@ def value(chance: random.Random, depth: int = 4) -> Json:
 
 
 def word(chance: random.Random) -> str:
-    """A text: names that mean something, and such as mean problem."""
+    """A text: meaningful names, and texts that often cause problems."""
     return chance.choice(
         (
             *("", "trainer", "x", "0", "0-9", "1,2,3", "algo-1", "True", "null", "s3://b/k", "${X}", "../../etc"),

@@ -1,4 +1,4 @@
-"""Runs in a pod, sent to its Python: reports to the collector that chance made of a good one, until it is killed."""
+"""Runs in a pod, sent to its Python: sends random variations of a valid report to the collector, until it is killed."""
 
 import http.client
 import json
@@ -23,7 +23,7 @@ RAW = (b"", b"{", b"[" * 50_000, b'{"a":' * 2_000, b"\xff\xfe", b"1" * 5_000, b"
 
 
 def changed(value: Any) -> Any:
-    """One thing in it is another."""
+    """Change one value in it."""
     if isinstance(value, dict) and value and chance.random() < 0.8:
         key = chance.choice(sorted(value))
         return {**value, key: changed(value[key])}

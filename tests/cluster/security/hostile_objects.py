@@ -1,4 +1,4 @@
-"""Useless objects, as text: json can't write all that the API server takes. Pure."""
+"""Useless objects as text, because json can't write everything that the API server accepts. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -7,13 +7,13 @@ from typing import Any
 API_VERSION = "muster.dev/v1alpha1"
 KIND = "DistributedTrainingJob"
 NOBODY = "nobody"
-"""A scheduler that there is none of: the pods cost the operator as much as any, and the cluster's scheduler nothing."""
+"""A scheduler that doesn't exist: the pods cost the operator as much as any, and the cluster's scheduler nothing."""
 
 _HERE = "@HERE@"
 _DEEP = "@DEEP@"
 
 DEEPEST = 9_000
-"""Nearly what the API server takes in an object that has no schema; JSON ends at 10,000 levels there."""
+"""Nearly the API server's limit for an object without a schema; its JSON parser stops at 10,000 levels."""
 
 
 def text(body: object) -> str:
@@ -22,7 +22,7 @@ def text(body: object) -> str:
 
 
 def job(name: str, metadata: Mapping[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
-    """A job that the API server takes; no scheduler looks at its pods."""
+    """A job that the API server accepts; no scheduler places its pods."""
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -38,7 +38,7 @@ def job(name: str, metadata: Mapping[str, Any] | None = None, **spec: Any) -> di
 
 
 def pod(name: str, metadata: Mapping[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
-    """A pod that looks like a job's; no scheduler looks at it."""
+    """A pod that looks like a job's; no scheduler places it."""
     labels = {"muster.dev/job-uid": "x", "muster.dev/job": "x", "muster.dev/node": "0", "muster.dev/replacement": "0"}
     return {
         "apiVersion": "v1",
@@ -49,7 +49,7 @@ def pod(name: str, metadata: Mapping[str, Any] | None = None, **spec: Any) -> di
 
 
 def event(name: str, kind: str, about: str, uid: str, message: str) -> dict[str, Any]:
-    """A warning about an object of the tenant's namespace, or about one that only says so."""
+    """A warning about an object of the tenant's namespace, or a false one about another object."""
     group = "v1" if kind == "Pod" else API_VERSION
     return {
         "apiVersion": "v1",
@@ -73,7 +73,7 @@ def event(name: str, kind: str, about: str, uid: str, message: str) -> dict[str,
 
 
 def nested(levels: int) -> str:
-    """An object in an object, so many times."""
+    """An object in an object, this many times."""
     return '{"a":' * levels + "1" + "}" * levels
 
 
@@ -83,7 +83,7 @@ def nested_lists(levels: int) -> str:
 
 
 def with_deep_fields(body: dict[str, Any], levels: int) -> str:
-    """An object whose metadata.managedFields are so deep. Any object may have them, by any client's word."""
+    """An object with deep metadata.managedFields. Any client may write them to any object."""
     entry = {
         "manager": "m",
         "operation": "Update",
@@ -98,9 +98,9 @@ def with_deep_fields(body: dict[str, Any], levels: int) -> str:
 
 
 def here(body: dict[str, Any], what: str) -> str:
-    """The object as text, with `what` in place of HERE."""
+    """The object as text, with `what` instead of HERE."""
     return text(body).replace(f'"{_HERE}"', what)
 
 
 HERE = _HERE
-"""Stands where a text is to be put in."""
+"""A placeholder for a text."""

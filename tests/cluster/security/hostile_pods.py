@@ -1,4 +1,4 @@
-"""Pods of a tenant's own that give the operator what it can't use: reports, connections, last words."""
+"""Pods of a tenant that send the operator useless data: reports, connections, termination messages."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ _FLOOD = _HERE.with_name("flood_workload.py").read_text(encoding="utf-8")
 _FUZZ = _HERE.with_name("fuzz_workload.py").read_text(encoding="utf-8")
 
 STOP_SECONDS = 60.0
-"""How long to wait for a job or a program to end."""
+"""The time to wait for a job or a program to end."""
 
 _SMALL = {"requests": {"cpu": "10m"}}
 
@@ -34,7 +34,7 @@ TERMINATION_MESSAGES = (
     "'{\"firstFailure\":' * 200 + '{}' + '}' * 200",
     "b'\\xff\\xfe' * 2000",
 )
-"""Python that makes what a rank leaves in its pod's termination log."""
+"""Python that writes termination messages for a pod's termination log."""
 
 _LEAVE = """
 import os, sys
@@ -71,7 +71,7 @@ def hostile_pods(kubectl: Kubectl, namespace: str) -> Iterator[None]:
 def fuzzed_reports(kubectl: Kubectl, namespace: str, seed: int) -> Iterator[None]:
     """Pods of the tenant's jobs send random variations of their own reports, one pod after the other.
 
-    A report may say that its rank has ended. The operator then ends that job, which kills the program in its pod.
+    A report may contain the end of its rank. The operator then ends that job, which kills the program in its pod.
     """
     reporter = _Reporter(Jobs(kubectl, namespace), seed)
     reporter.begin()
@@ -122,9 +122,10 @@ class _Reporter:
             if not self._stopping.is_set():
                 self.unexplained = f"{self._name}: its program ended, but not its job: {error}\n{said[-1000:]}"
         finally:
-            # `stop` may have come while the next one started.
-            if self._program is not None:
+            # `stop` may have been set while the next one started.
+            if self._program is not None and self._program.returncode is None:
                 self._program.kill()
+                self._program.communicate()
 
     def stop(self) -> None:
         """Kill the program: `keep_reporting` returns."""
@@ -134,7 +135,7 @@ class _Reporter:
 
 
 def own_job(jobs: Jobs, name: str, nodes: int) -> tuple[Target, str]:
-    """A job that goes on, as its tenant may have one: the collector, as its plan has it, and its uid."""
+    """A running job of the tenant: the collector from its plan, and its uid."""
     jobs.apply(name, FOREVER, nodes=nodes, procsPerNode=1, resources=_SMALL)
     jobs.wait(name, f"jsonpath={{.status.ranks.running}}={nodes}")
     settings = json.loads(jobs.run("get", "configmap", f"{name}-muster", "--output=json"))
@@ -164,7 +165,7 @@ def execute(jobs: Jobs, pod: str, program: str, wanted: dict[str, Any]) -> "subp
 
 
 def _lurker(namespace: str, name: str) -> dict[str, Any]:
-    """A pod of no job, with a token for the collector and a job's label."""
+    """A pod without a job, with a token for the collector and a job's label."""
     token = {"serviceAccountToken": {"audience": TOKEN_AUDIENCE, "expirationSeconds": 600, "path": "token"}}
     return {
         "apiVersion": "v1",

@@ -10,7 +10,7 @@ from muster_worker.contract import wire
 from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
 
 OWN = "own"
-"""The token that is in the pod."""
+"""The token of the pod."""
 
 SCRIPT = Path(__file__).with_name("intruder_workload.py").read_text(encoding="utf-8")
 WORDS = "forged by an intruder"
@@ -18,7 +18,7 @@ WORDS = "forged by an intruder"
 
 @dataclass(frozen=True)
 class Ask:
-    """A request; `token` None sends none."""
+    """A request; `token` None: without a token."""
 
     token: str | None = OWN
     body: str | None = None
@@ -28,7 +28,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Place:
-    """A job's node, and the pod that is there."""
+    """A job's node, and its current pod."""
 
     job_uid: str
     node: int = 0
@@ -36,7 +36,7 @@ class Place:
 
 
 def failure_of(place: Place) -> str:
-    """A report that the node's rank has failed. The job has a rank a node."""
+    """A report that the node's rank has failed. The job has one rank per node."""
     ended = RankReport(
         rank=place.node,
         local_rank=0,
@@ -55,34 +55,34 @@ def progress_of(place: Place) -> str:
 
 
 def _report(place: Place, rank: RankReport) -> str:
-    # newer than any that the node's own agent sends
+    # newer than any report of the node's own agent
     report = Report(place.job_uid, place.node, place.replacement, 1, 10**9, AgentPhase.RUNNING, ranks=(rank,))
     return wire.encode(report).decode()
 
 
 @dataclass(frozen=True)
 class Target:
-    """A server, and the authorities that vouch for it (PEM)."""
+    """A server, and its certificate authorities (PEM)."""
 
     url: str
     authority: str
 
 
 def collector(site: Site, job: str) -> Target:
-    """As a job's plan names it: the same for each job."""
+    """The collector of a job's plan: the same for each job."""
     settings = json.loads(site.jobs.run("get", "configmap", f"{job}-muster", "--output=json"))
     plan = json.loads(settings["data"]["plan.json"])
     return Target(plan["collector_url"], plan["collector_ca"])
 
 
 def api_server(site: Site) -> Target:
-    """As every pod finds it."""
+    """The API server, as every pod finds it."""
     settings = json.loads(site.jobs.run("get", "configmap", "kube-root-ca.crt", "--output=json"))
     return Target("https://kubernetes.default.svc", settings["data"]["ca.crt"])
 
 
 def ask(site: Site, pod: str, target: Target, requests: Sequence[Ask]) -> list[tuple[int, str]]:
-    """Send requests from a pod's container `trainer`; each one's answer: status and body."""
+    """Send requests from a pod's container `trainer`; return each answer: status and body."""
     wanted = {**asdict(target), "requests": [asdict(request) for request in requests]}
     command = ("exec", "-i", pod, "--container=trainer", "--", "python3", "-Ic", SCRIPT)
     said = site.jobs.run(*command, stdin=json.dumps(wanted))

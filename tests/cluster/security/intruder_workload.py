@@ -1,4 +1,4 @@
-"""Runs in a pod, sent to its Python: asks the collector what standard input says, and prints what comes of it."""
+"""Runs in a pod, sent to its Python: sends the requests from standard input to the collector, and prints the answers."""
 
 import http.client
 import json

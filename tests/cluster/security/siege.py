@@ -1,4 +1,4 @@
-"""The operator as the chart installs it for the whole cluster, a tenant who means it ill, and another one's job."""
+"""The operator as the chart installs it for the whole cluster, a hostile tenant, and another tenant's job."""
 
 import contextlib
 import json
@@ -23,10 +23,10 @@ from cluster.security.watchman import Watched, watched
 from cluster.shared import TESTS, Kubectl
 
 VICTIM_SECONDS = 8
-"""What its ranks need; the rest of its time is the cluster's and the operator's."""
+"""The time that its ranks need; the rest of its time is the cluster's and the operator's."""
 
 PATIENCE_SECONDS = 150
-"""How long is waited for a victim."""
+"""The time limit for a victim's job."""
 
 LIMIT = 2**30
 """The chart's memory limit, in bytes."""
@@ -37,7 +37,7 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True)
 class Siege:
-    """`victim` is the namespace of who means no harm."""
+    """`victim` is the namespace of the other tenant."""
 
     release: Installation
     victim: str
@@ -49,21 +49,21 @@ class Siege:
 
     @property
     def prey(self) -> Prey:
-        """A job of the victim's that stays."""
+        """A job of the victim's that continues to run."""
         uid = Jobs(self.kubectl, self.victim).resource(STANDING)["metadata"]["uid"]
         return Prey(self.victim, STANDING, uid)
 
     def victims_story(self) -> str:
-        """What the operator has said of the victim's latest job: its share of that job's time."""
+        """The operator's log of the victim's latest job: its share of that job's time."""
         lines = [line for line in self.said().splitlines() if f" {self.victim}/good-" in line]
         return "\n".join(lines[-_STORY_LINES:])
 
     def victims_seconds(self) -> float:
-        """How long a job of the victim's takes from being applied to its good end."""
+        """The time from applying a job of the victim's to its successful end."""
         jobs, name = Jobs(self.kubectl, self.victim), f"good-{uuid.uuid4().hex[:6]}"
         began = time.monotonic()
         jobs.apply(name, _SCRIPT, nodes=2, procsPerNode=1, resources={"requests": {"cpu": "10m"}})
-        # `kubectl wait` believes the API server's cache, which has not heard of the job while a tenant fills it.
+        # `kubectl wait` uses the API server's cache, which is late while a tenant fills it.
         try:
             until(lambda: jobs.status(name).get("completionTime"), PATIENCE_SECONDS)
         except AssertionError as late:
@@ -75,7 +75,7 @@ class Siege:
         return took
 
     def plain_seconds(self) -> float:
-        """How long an Indexed Job of the same two containers takes, with which the operator has nothing to do."""
+        """The time of an Indexed Job of the same two containers, which the operator doesn't run."""
         name = f"plain-{uuid.uuid4().hex[:6]}"
         inside = f"--namespace={self.victim}"
         began = time.monotonic()
@@ -88,7 +88,7 @@ class Siege:
 
     @contextlib.contextmanager
     def evil(self) -> Iterator[str]:
-        """A namespace of the tenant's, which is deleted at the end, whatever is in it."""
+        """A namespace of the tenant's, which is deleted at the end with its content."""
         name = f"evil-{uuid.uuid4().hex[:6]}"
         self.kubectl("create", "namespace", name)
         self.kubectl.wait("create", "serviceaccount/default", f"--namespace={name}")
@@ -98,13 +98,13 @@ class Siege:
             self._clear(name)
 
     def _clear(self, name: str) -> None:
-        # All at once: one by one takes minutes. What this leaves goes with the namespace.
+        # All at once: one by one takes minutes. The rest is deleted with the namespace.
         self.kubectl("delete", "namespace", name, "--wait=false")
         jobs = f"/apis/muster.dev/v1alpha1/namespaces/{name}/distributedtrainingjobs"
         for path in (jobs, f"/api/v1/namespaces/{name}/pods"):
             with contextlib.suppress(AssertionError):
                 self.kubectl("delete", "--raw", f"{path}?gracePeriodSeconds=0")
-        # A finalizer of the tenant's holds a job.
+        # A finalizer of the tenant's blocks the deletion.
         line = "{range .items[?(@.metadata.finalizers)]}{.metadata.name}{'\\n'}{end}"
         inside = f"--namespace={name}"
         for held in self.kubectl("get", "dtj", inside, f"--output=jsonpath={line}").split():
@@ -116,9 +116,9 @@ class Siege:
     def attacked(
         self, namespace: str, names: Sequence[str], rate: float, seed: int = 1, head_start: float = 0.0
     ) -> Iterator[dict[str, int]]:
-        """A tenant attacks; what the API server answered is there at the end.
+        """A tenant attacks; the API server's answers are available at the end.
 
-        It begins so many seconds after the attack, sooner where that is over before.
+        The block begins this many seconds after the attack, or earlier if the attack is over.
         """
         tenant = access(self.kubectl, namespace)
         orders = {"access": asdict(tenant), "names": names, "prey": asdict(self.prey), "seed": seed, "rate": rate}
@@ -144,7 +144,7 @@ class Siege:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[Watched]:
-        """What becomes of the operator meanwhile."""
+        """Watch the operator inside the block."""
         pods = self.pods()
         health = [f"http://{pod['status']['podIP']}:8080/healthz" for pod in pods]
         files = [_memory_file(pod) for pod in pods]
@@ -152,16 +152,16 @@ class Siege:
             yield seen
 
     def pods(self) -> list[Any]:
-        """The operator's."""
+        """The operator's pods."""
         result = self.kubectl("get", "pods", f"--namespace={self.release.system}", *_OURS, "--output=json")
         return list(json.loads(result)["items"])
 
     def restarts(self) -> int:
-        """How often a container of theirs was begun again."""
+        """The number of restarts of their containers."""
         return sum(status["restartCount"] for pod in self.pods() for status in pod["status"]["containerStatuses"])
 
     def said(self) -> str:
-        """What all of them have said."""
+        """The log of all of them."""
         return "\n".join(self.release.logs(pod["metadata"]["name"]) for pod in self.pods())
 
 
@@ -169,7 +169,7 @@ _TOLD_CHARS = 5_000
 _STORY_LINES = 8
 
 STANDING = "standing"
-"""The job of the victim's that attacks are meant for."""
+"""The victim's job that is the target of attacks."""
 
 _OURS = ("--selector=app.kubernetes.io/name=muster",)
 
@@ -183,7 +183,7 @@ def _plain(name: str) -> Any:
 
 
 def _memory_file(pod: Any) -> Path:
-    """Where the kernel says what the container uses: the processes' memory, not the files that they read."""
+    """The kernel's file with the container's memory: the processes' memory without the page cache."""
     process = machine.processes(pod, "muster")[0]
     for line in Path(f"/proc/{process}/cgroup").read_text(encoding="ascii").splitlines():
         _, controllers, path = line.split(":", 2)

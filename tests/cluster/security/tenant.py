@@ -14,7 +14,7 @@ ACCOUNT = "tenant"
 TIMEOUT_SECONDS = 30.0
 
 NAMESPACE = "{namespace}"
-"""Stands for the tenant's own, wherever it is."""
+"""A placeholder for the tenant's own namespace."""
 
 JOBS = "/apis/muster.dev/v1alpha1/namespaces/{namespace}/distributedtrainingjobs"
 PODS = "/api/v1/namespaces/{namespace}/pods"
@@ -37,13 +37,13 @@ class Call:
 
     @property
     def content_type(self) -> str:
-        """A patch is merged."""
+        """A patch is a merge patch."""
         return MERGE if self.verb == PATCH else "application/json"
 
 
 @dataclass(frozen=True)
 class Access:
-    """Where the API server is, and as whom to ask it. `authority` None: it is believed."""
+    """The API server's address and the user's credentials. `authority` None: the certificate is not verified."""
 
     server: str
     namespace: str
@@ -51,12 +51,12 @@ class Access:
     authority: str | None
 
     def text(self) -> str:
-        """For another process."""
+        """As text for another process."""
         return json.dumps(vars(self))
 
 
 def access(kubectl: Kubectl, namespace: str) -> Access:
-    """A tenant's in a namespace that exists already: an account with the role `edit` there and nothing else."""
+    """A tenant's in an existing namespace: an account with only the role `edit` there."""
     inside = f"--namespace={namespace}"
     kubectl.apply(*_rights(namespace))
     token = kubectl("create", "token", ACCOUNT, inside, "--duration=2h").strip()
@@ -83,13 +83,13 @@ def _rights(namespace: str) -> tuple[Manifest, ...]:
 
 @dataclass
 class Tenant:
-    """A connection of theirs; one a thread."""
+    """A connection of the tenant; one for each thread."""
 
     access: Access
     _open: http.client.HTTPSConnection | None = field(default=None, init=False)
 
     def send(self, call: Call) -> int:
-        """The answer's status; 0 when none came."""
+        """Send a call; return the answer's status, 0 if none came."""
         headers = {"Authorization": f"Bearer {self.access.token}", "Content-Type": call.content_type}
         try:
             connection = self._open = self._open or self._connect()
@@ -113,5 +113,5 @@ class Tenant:
 
 def _trust(authority: str | None) -> ssl.SSLContext:
     if authority is None:
-        return ssl._create_unverified_context()  # noqa: S323 - a cluster that has no authority of its own
+        return ssl._create_unverified_context()  # noqa: S323 - a cluster without its own authority
     return ssl.create_default_context(cadata=base64.b64decode(authority).decode())

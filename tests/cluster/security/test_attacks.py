@@ -1,4 +1,4 @@
-"""A tenant's attacks on an operator of the whole cluster: another tenant's job does not notice."""
+"""A tenant's attacks on an operator of the whole cluster don't affect another tenant's job."""
 
 import os
 import time
@@ -22,9 +22,10 @@ from muster.clients.kubernetes.election import GIVE_UP_SECONDS
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
 SLOWER = 1.5
-"""So much longer a job may take while another tenant attacks.
+"""The allowed factor by which a job takes longer while another tenant attacks.
 
-Than undisturbed, or than an Indexed Job in the same attack: that shows what the attack leaves of API server and nodes.
+Compared with an undisturbed one, or with an Indexed Job in the same attack, which shows the load of API server and
+nodes.
 """
 
 HEALTH_SECONDS = 1.0
@@ -34,10 +35,12 @@ RATE = 20.0
 FIRST = ("deep-spec", "deep-pod", "deep-job-fields", "deep-events", "ranges", "regexes", "big-jobs")
 FIRST_RATE = 2.0
 TOGETHER_RATE = 0.1
-"""Of each of all attacks: more is too much for the API server, which shares two cores with all else here."""
+"""The rate of each attack when all run: more is too much for the API server, which shares two cores with everything
+else.
+"""
 
 HEAD_START_SECONDS = 8.0
-"""For an attack to be in full swing."""
+"""The time for an attack to reach its full rate."""
 
 CLEAR_SECONDS = 120
 
@@ -69,7 +72,7 @@ def siege(shared_cluster: SharedCluster) -> Iterator[Siege]:
 
 @pytest.fixture(scope="module")
 def undisturbed(siege: Siege) -> float:
-    """How long the victim's job takes without an attack. The first one is slower."""
+    """The time of the victim's job without an attack. The first one is slower."""
     siege.victims_seconds()
     return max(siege.victims_seconds() for _ in range(2))
 
@@ -109,7 +112,7 @@ def test_all_attacks_together(siege: Siege, undisturbed: float) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(FUZZ_SECONDS + 600)
 def test_chance(siege: Siege, undisturbed: float) -> None:
-    """What comes to a tenant's mind: set MUSTER_FUZZ_SECONDS for longer, MUSTER_FUZZ_SEED for the same again."""
+    """Random requests: set MUSTER_FUZZ_SECONDS for a longer test, MUSTER_FUZZ_SEED to repeat one."""
     seed = int(FUZZ_SEED) if FUZZ_SEED else uuid.uuid4().int % 10**9
     say(f"fuzz: seed {seed}, {FUZZ_SECONDS:.0f} s (MUSTER_FUZZ_SEED={seed} does the same again)")
     with (
@@ -122,7 +125,7 @@ def test_chance(siege: Siege, undisturbed: float) -> None:
         taken = []
         while time.monotonic() < ends:
             taken.append(siege.victims_seconds())
-        # How long each took is chance's, too: that it came to its good end is what `victims_seconds` asserts.
+        # Their times are random, too: `victims_seconds` asserts that each job succeeded.
         judge(siege, seen, f"fuzz {seed}", max(taken), undisturbed)
     say(f"fuzz: {sum(answers.values())} requests, {len(taken)} jobs of the victim's: {answers}")
 
@@ -130,7 +133,7 @@ def test_chance(siege: Siege, undisturbed: float) -> None:
 def besiege(
     siege: Siege, undisturbed: float, evil: str, what: str, names: tuple[str, ...], rate: float
 ) -> tuple[float, float]:
-    """Attack; how long a job of the victim's takes meanwhile, and an Indexed Job of the same containers after it."""
+    """Attack; return the time of a job of the victim's, and then of an Indexed Job of the same containers."""
     attack = siege.attacked(evil, names, rate, head_start=HEAD_START_SECONDS)
     with siege.watched() as seen, attack as answers:
         took, plain = siege.victims_seconds(), siege.plain_seconds()
@@ -140,12 +143,12 @@ def besiege(
 
 
 def allowed(undisturbed: float, plain: float) -> float:
-    """How many seconds a job of the victim's may take."""
+    """The allowed seconds of a job of the victim's."""
     return SLOWER * max(undisturbed, plain)
 
 
 def judge(siege: Siege, seen: Watched, what: str, took: float, undisturbed: float) -> None:
-    """Say what was seen, and whether it is well."""
+    """Print the observations, and assert the limits."""
     unrenewed = seen.longest_without_renewal(time.time())
     restarts, traces = siege.restarts(), siege.said().count("Traceback")
     say(

@@ -1,4 +1,4 @@
-"""Pods that give the operator more than it can use, and another job that has something to tell."""
+"""Pods that send the operator more than it can process, and another job with reports."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from cluster.operator.cluster_jobs import FOREVER
 from cluster.operator.site import Site
 from cluster.reasons.timeline import Timeline
 from cluster.security.intruder import Place, collector, progress_of
-from muster.api.timestamps import from_text
+from muster.api.timestamps import parse_timestamp
 
 pytestmark = pytest.mark.alone
 
@@ -45,7 +45,7 @@ def test_another_job_is_heard_while_pods_flood_the_collector(guarded: Site) -> N
             time.sleep(FLOOD_SECONDS)  # for every limit to be reached
             jobs.run("exec", "calm-0-0", "--container=trainer", "--", "touch", "/tmp/go")  # noqa: S108 - the pod's
             is_told = timeline.first(lambda seen: (seen.kind, seen.name) == ("Job", "calm") and _ended(seen.status))
-            late = is_told.clock - from_text(is_told.status["ranks"]["details"][0]["at"])
+            late = is_told.clock - parse_timestamp(is_told.status["ranks"]["details"][0]["at"])
             done = [_newest(flood) for flood in floods]
     finally:
         timeline.close()
@@ -64,7 +64,7 @@ def _ended(status: object) -> bool:
 
 
 def _newest(flood: "subprocess.Popen[str]") -> Counter[str]:
-    """What a flood, which ends with that, said last of what it did."""
+    """The last line of a flood's results."""
     flood.kill()
     said, _ = flood.communicate()
     return Counter(json.loads(said.splitlines()[-1]))
@@ -72,7 +72,7 @@ def _newest(flood: "subprocess.Popen[str]") -> Counter[str]:
 
 @contextmanager
 def flooded(site: Site) -> Iterator[list["subprocess.Popen[str]"]]:
-    """Both pods of the job do what they can."""
+    """Both pods of the job send as much as possible."""
     uid = site.jobs.resource("flood")["metadata"]["uid"]
     floods = []
     try:

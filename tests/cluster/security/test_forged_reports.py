@@ -1,4 +1,4 @@
-"""Reports that are not of the pod that sends them: each is refused, and the status stays as it is."""
+"""Reports about other pods than the sender: each is refused, and the status does not change."""
 
 import base64
 import json
@@ -22,9 +22,9 @@ VICTIM = "victim-0-0"
 
 @dataclass(frozen=True)
 class Scene:
-    """Two jobs that run, a third whose pod was replaced, and pods of others'.
+    """Two running jobs, a third whose pod was replaced, and pods of other users.
 
-    `victim` is its node 0, whose status must not change; `former` is the token of the pod that `moved` had before.
+    `victim` is its node 0, whose status must not change; `former` is the token of the earlier pod of `moved`.
     """
 
     site: Site
@@ -34,7 +34,7 @@ class Scene:
     former: str
 
     def token(self, pod: str, audience: str = TOKEN_AUDIENCE) -> str:
-        """The token that the API server issues to a permitted user; "": for no pod, or for itself."""
+        """The token that the API server issues to a user with permission; "": for no pod, or for itself."""
         bound = ("--bound-object-kind=Pod", f"--bound-object-name={pod}") if pod else ()
         audiences = (f"--audience={audience}",) if audience else ()
         return self.site.jobs.run("create", "token", "default", *audiences, *bound).strip()
@@ -62,7 +62,7 @@ def scene(guarded: Site) -> Iterator[Scene]:
 
 
 def _others_pod(site: Site, name: str, job_uid: str) -> Manifest:
-    """A pod created by a user with permission for it; with a name such as muster's, it has all the labels, too."""
+    """A pod created by a user with permission for it; with a name like muster's, it has all the labels, too."""
     labels = {"job": "victim", "job-uid": job_uid, "node": "0", "replacement": "1"}
     token = {"audience": TOKEN_AUDIENCE, "path": "token"}
     return {
@@ -89,7 +89,7 @@ def _others_pod(site: Site, name: str, job_uid: str) -> Manifest:
 
 
 def _signed_by_somebody_else(token: str) -> str:
-    """All of a good token, and its key's name, but for the signature."""
+    """A valid token and key name with an invalid signature."""
     claims = jwt.decode(token, options={"verify_signature": False})
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     return jwt.encode(claims, key, algorithm="RS256", headers={"kid": jwt.get_unverified_header(token)["kid"]})
@@ -101,7 +101,7 @@ def _signed_by_nobody(token: str) -> str:
 
 
 def _made_longer(token: str) -> str:
-    """It says that it's good for years, with the signature of the one that was good for an hour."""
+    """The token claims to be valid for years, with the signature of a token that was valid for an hour."""
     head, body, signature = token.split(".")
     claims = jwt.decode(token, options={"verify_signature": False}) | {"exp": int(time.time()) + 10**8}
     body = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
@@ -109,12 +109,12 @@ def _made_longer(token: str) -> str:
 
 
 IMPOSSIBLE, UNAUTHORIZED, FORBIDDEN, UNKNOWN = 400, 401, 403, 503
-"""UNKNOWN: the pod is none of muster's, or not known yet; nothing more is said to it."""
+"""UNKNOWN: the pod isn't muster's, or not known yet; the answer doesn't say which."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Who sends it, with which token, as whom; and what is answered."""
+    """The sender, its token, the claimed node, and the expected answer."""
 
     pod: str
     token: Callable[[Scene], str | None]
@@ -165,7 +165,7 @@ CASES = {
 
 @dataclass(frozen=True)
 class Attack:
-    """What each case was answered, and the victim's status before and after them all."""
+    """The answer to each case, and the victim's status before and after all cases."""
 
     answers: Mapping[str, tuple[int, str]]
     before: object
@@ -174,7 +174,7 @@ class Attack:
 
 @pytest.fixture(scope="module")
 def attack(scene: Scene) -> Attack:
-    """All cases, those of one pod together: to get into a pod takes a while."""
+    """Run all cases, those of one pod together, because entering a pod takes a while."""
     before = scene.site.jobs.status("victim")
     answers: dict[str, tuple[int, str]] = {}
     target = collector(scene.site, "victim")

@@ -1,4 +1,4 @@
-"""Resources and children as only a bug or an attacker creates them: they affect one job, and no other."""
+"""Resources and objects that only a bug or an attacker creates: they affect one job, and no other."""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ RUNNING = "jsonpath={.status.phase}=Running"
 HELD = "example.com/hold"
 RELEASED = json.dumps({"metadata": {"finalizers": None}})
 
-# It would turn red, ring, begin a line of its own in a log, and turn the rest of the line around.
+# Unescaped, it would switch the terminal to red, ring, start a new line in a log, and reverse the rest of the line.
 CONTROLS = "\x1b[31mred\x07\n2026-01-01T00:00:00.000Z ERROR forged \u202e\x9b"
 
 
@@ -33,7 +33,7 @@ def nested(levels: int) -> dict[str, object]:
 
 
 def large() -> Manifest:
-    """What 250 KiB of a template may hold."""
+    """The content of a template of 250 KiB."""
     trainer = {
         "name": "trainer",
         "imagePullPolicy": PULL_POLICY,
@@ -56,7 +56,7 @@ def decorated(name: str) -> Manifest:
 
 @pytest.fixture(scope="module")
 def hostile(guarded: Site) -> Iterator[Site]:
-    """All of them at once, and a job that means no harm."""
+    """All of them at once, and a normal job."""
     jobs = guarded.jobs
     jobs.run("create", "service", "clusterip", "squatted-muster", "--tcp=1:1")
     jobs.run("create", "configmap", "squatted-too-muster", "--from-literal=mine=1")
@@ -72,7 +72,7 @@ def hostile(guarded: Site) -> Iterator[Site]:
         jobs.wait(name, RUNNING)
     before = jobs.run("get", "pod/harmless-0-0", "--output=jsonpath={.metadata.uid}")
     yield guarded
-    # a test that failed may have left it held, and with it the namespace
+    # a failed test may have left its finalizer, which blocks the namespace
     if jobs.run("get", "dtj/decorated", "--ignore-not-found"):
         jobs.run("patch", "dtj/decorated", "--type=merge", "--patch", RELEASED)
     after = jobs.run("get", "pod/harmless-0-0", "--output=jsonpath={.metadata.uid}")
@@ -120,7 +120,7 @@ def test_what_else_is_in_the_metadata_is_its_owners(hostile: Site) -> None:
     assert pod["labels"]["muster.dev/job"] == "decorated"
     jobs.run("delete", "dtj/decorated", "--wait=false")
     jobs.run("delete", "pod/decorated-0-0")
-    # while a finalizer holds it, muster doesn't create it again
+    # while a finalizer blocks its deletion, muster doesn't create it again
     jobs.apply("meanwhile", "pass", **ONE)
     jobs.wait("meanwhile", "condition=Complete")
     assert jobs.children("decorated", "pods") == set()
@@ -129,7 +129,7 @@ def test_what_else_is_in_the_metadata_is_its_owners(hostile: Site) -> None:
 
 
 def test_a_pod_is_known_by_its_owner_and_its_name(hostile: Site) -> None:
-    """Labels are for people and selectors: who changes them changes nothing."""
+    """Labels are for users and selectors: changing them has no effect."""
     jobs = hostile.jobs
     marks = ("muster.dev/node=7", "muster.dev/replacement=x", "muster.dev/job=other", "muster.dev/job-uid=0")
     jobs.run("label", "--overwrite", "pod/relabelled-0-0", *marks)

@@ -1,4 +1,4 @@
-"""What a job's pod can reach of the cluster: the collector, as itself, and nothing else."""
+"""A job's pod can connect to the collector with its own token, and to nothing else of the operator."""
 
 from collections.abc import Iterator
 
@@ -34,7 +34,7 @@ RESTRICTED = {
 
 @pytest.fixture(scope="module")
 def caged(guarded: Site) -> Iterator[Site]:
-    """A job runs in a namespace that takes restricted pods only, and beside it another one."""
+    """A job in a namespace for restricted pods only, and another one outside."""
     guarded.kubectl("label", "namespace", guarded.namespace, f"{PROFILE}=restricted")
     try:
         for name in ("caged", "neighbour"):
@@ -95,4 +95,4 @@ def test_the_network_policy_opens_the_collector_to_jobs_pods_and_nothing_else() 
     assert collector["ports"] == [{"port": "collector"}]
     (peer,) = collector["from"]
     assert peer["podSelector"] == {"matchExpressions": [{"key": "muster.dev/job-uid", "operator": "Exists"}]}
-    assert health == {"ports": [{"port": "health"}]}  # the kubelet is no pod: no rule can name it
+    assert health == {"ports": [{"port": "health"}]}  # the kubelet is no pod: no rule can select it

@@ -1,4 +1,4 @@
-"""Secrets: not in logs, events or a status."""
+"""Secrets are not in logs, events or a status."""
 
 import json
 import re
@@ -7,7 +7,7 @@ import secrets
 from cluster.operator.site import Site
 from cluster.security.intruder import OWN, Ask, ask, collector
 
-# A token is its three parts in base64, the first of which is JSON.
+# A token has three parts in base64, the first of which is JSON.
 CONFIDENTIAL = re.compile(r"eyJ[\w-]{10,}\.|Bearer \S|PRIVATE KEY|BEGIN CERTIFICATE")
 
 FAILING = """
@@ -23,7 +23,7 @@ def test_a_secret_stays_where_it_is(guarded: Site) -> None:
     env = [{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "key"}}}]
     jobs.apply("discreet", FAILING, nodes=1, procsPerNode=1, env=env, cleanPodPolicy="None")
     jobs.wait("discreet", "condition=Failed")
-    # the rank had it, and a rank's output is shown
+    # the rank had it, and the log contains a rank's output
     assert "said by the rank itself" in jobs.status("discreet")["message"]
     everything = jobs.run("get", "dtj,pods,services,configmaps,events", "--output=json")
     for text in (everything, jobs.log("discreet-0-0"), guarded.said):
@@ -31,7 +31,7 @@ def test_a_secret_stays_where_it_is(guarded: Site) -> None:
 
 
 def test_tokens_and_keys_are_in_no_log_event_or_status(guarded: Site) -> None:
-    """Of everything that happened in this namespace so far, and of a few requests that are refused now."""
+    """All events and logs of this namespace so far, including those of a few refused requests now."""
     jobs = guarded.jobs
     jobs.apply("quiet", nodes=1, procsPerNode=1, cleanPodPolicy="None")
     jobs.wait("quiet", "condition=Complete")

@@ -1,4 +1,4 @@
-"""What becomes of the operator while it is attacked: its Lease, its health endpoint, its memory."""
+"""Observes the operator during an attack: its Lease, its health endpoint, its memory."""
 
 import contextlib
 import itertools
@@ -20,7 +20,7 @@ _LINE = "{.spec.holderIdentity} {.spec.leaseTransitions} {.spec.renewTime}{'\\n'
 
 @dataclass
 class Watched:
-    """What was seen. Seconds; memory in bytes, that of the pod that had most of it."""
+    """The observations. Seconds; memory in bytes, of the pod with the most."""
 
     holders: set[str] = field(default_factory=set)
     renewed_at: list[float] = field(default_factory=list)
@@ -29,14 +29,14 @@ class Watched:
     memory: int = 0
 
     def longest_without_renewal(self, until: float) -> float:
-        """Of all times between two renewals, the last of them up to `until` (Unix seconds)."""
+        """The longest time between two renewals, the last of them up to `until` (Unix seconds)."""
         times = [*self.renewed_at, until]
         return max((later - earlier for earlier, later in itertools.pairwise(times)), default=0.0)
 
 
 @contextlib.contextmanager
 def watched(kubectl: Kubectl, system: str, health: Sequence[str], memory: Callable[[], int]) -> Iterator[Watched]:
-    """Look on. `health` are URLs, `memory` tells what is used at this moment."""
+    """Observe inside the block. `health` are URLs, `memory` returns the current use."""
     seen, over = Watched(), threading.Event()
     lease = kubectl.begin("get", "lease/muster", f"--namespace={system}", "--watch", f"--output=jsonpath={_LINE}")
     threads = [threading.Thread(target=_read, args=(lease, seen), daemon=True)]
@@ -59,7 +59,7 @@ def watched(kubectl: Kubectl, system: str, health: Sequence[str], memory: Callab
 def _read(lease: "subprocess.Popen[str]", seen: Watched) -> None:
     assert lease.stdout is not None
     for line in lease.stdout:
-        # A holder that lets go of it leaves its name empty.
+        # A holder that releases it clears its name.
         *holder, transitions, renewed = line.split()
         seen.holders.add(f"{holder} {transitions}")
         seen.renewed_at.append(datetime.fromisoformat(renewed).timestamp())

@@ -1,7 +1,7 @@
-"""What EKS does for pods of a service account that has a role: a webhook gives their containers a token of their own.
+"""EKS Pod Identity: a webhook gives the containers of pods of a service account with a role their own token.
 
-Written after what the documentation says of the pod's spec (EKS User Guide, "Configure Pods to use a Kubernetes service
-account"): variables, and a projected volume in all containers, those that run before the others too.
+Written after the documentation of the pod's spec (EKS User Guide, "Configure Pods to use a Kubernetes service
+account"): variables, and a projected volume in all containers, including init containers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _VOLUME = "aws-iam-token"
 
 @contextmanager
 def pod_identity(kubectl: Kubectl, namespace: str, sts: str, folder: Path) -> Iterator[None]:
-    """Give the role to the namespace's pods of `ACCOUNT`; it's asked for at `sts`."""
+    """Give the role to the namespace's pods of `ACCOUNT`; `sts` issues its credentials."""
     authority = Authority(dt.datetime.now(dt.UTC))
     name = f"pod-identity-{namespace}"
     with http_site(_webhook(sts), for_pods(authority, folder)) as url:
@@ -87,7 +87,7 @@ def _variables(sts: str) -> list[Mapping[str, str]]:
         "AWS_REGION": "us-east-1",
         "AWS_ROLE_ARN": ROLE,
         "AWS_WEB_IDENTITY_TOKEN_FILE": f"{_FOLDER}/token",
-        # the one that EKS doesn't give: there it is Amazon's own
+        # EKS doesn't set this one: there it is Amazon's own
         "AWS_ENDPOINT_URL_STS": sts,
     }
     return [{"name": name, "value": value} for name, value in values.items()]

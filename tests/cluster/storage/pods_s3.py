@@ -1,4 +1,4 @@
-"""An S3 and an STS that pods reach, where each client has a role: a service account's, as on EKS, or the test's."""
+"""An S3 and an STS for pods, where each client has a role: a service account's, as on EKS, or the test's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _KEY_ID = re.compile(r"Credential=([^/]+)/")
 _TEMPORARY = "ASIA"
-"""What the ids of keys that STS hands out begin with (IAM User Guide, "Unique identifiers")."""
+"""The prefix of key ids from STS (IAM User Guide, "Unique identifiers")."""
 
 _ERROR = "<Error><Code>{code}</Code><Message>{code} for the tests</Message></Error>"
 
@@ -41,7 +41,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Role:
-    """What a token was given credentials for."""
+    """The role for which STS issued credentials."""
 
     arn: str
     subject: str
@@ -50,7 +50,7 @@ class Role:
 
 @dataclass
 class PodsS3:
-    """`denied` are requests that are denied to every client: a method and what the path begins with.
+    """`denied` are requests that are denied to every client: a method and a prefix of the path.
 
     `client` is the test's own.
     """
@@ -62,7 +62,7 @@ class PodsS3:
     roles: list[Role] = field(default_factory=list)
 
     def objection(self, asked: Asked, key_id: str) -> str | None:
-        """Why it isn't answered, as S3's code."""
+        """S3's error code for the request, if it is refused."""
         if key_id != s3_server.ENVIRONMENT["AWS_ACCESS_KEY_ID"] and not key_id.startswith(_TEMPORARY):
             return "InvalidAccessKeyId"
         is_denied = any(asked.method == method and asked.path.startswith(path) for method, path in self.denied)
@@ -90,7 +90,7 @@ class _Gate:
 
 
 def _role(environ: dict[str, Any]) -> Role:
-    """The requests of AssumeRoleWithWebIdentity, the only unsigned ones."""
+    """Answer AssumeRoleWithWebIdentity, whose requests are the only unsigned ones."""
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     environ["wsgi.input"] = io.BytesIO(body)
     form = parse_qs(body.decode())
@@ -100,7 +100,7 @@ def _role(environ: dict[str, Any]) -> Role:
 
 @contextmanager
 def pods_s3() -> Iterator[PodsS3]:
-    """One without buckets, at the machine's address in the cluster's network."""
+    """An S3 without buckets, at the machine's address in the cluster's network."""
     gate = _Gate(DomainDispatcherApplication(create_backend_app))
     server = make_server(lan.HOST, 0, gate, threaded=True, request_handler=_Quiet)
     url = f"http://{lan.HOST}:{server.server_port}"

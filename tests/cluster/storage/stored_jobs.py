@@ -1,4 +1,4 @@
-"""Jobs of a restricted namespace that have all they need from S3."""
+"""Jobs of a restricted namespace with all files in S3."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ USER = 1000
 
 
 def restricted(**pod: object) -> Manifest:
-    """A template as the namespace wants it, with something more in the pod."""
+    """A template that satisfies the namespace's policy, with further fields in the pod."""
     return template(
         {
             "securityContext": {
@@ -45,7 +45,7 @@ told = {
 }
 (MODEL / f"rank-{rank}.json").write_text(json.dumps(told))
 """
-"""The ranks of its first start write a snapshot and wait; those that find one tell what they see, and end."""
+"""The ranks of the first start write a snapshot and wait; ranks that find one print it and end."""
 
 PLACES = """
 import os

@@ -1,4 +1,4 @@
-"""Jobs whose code, data, snapshots and results are in S3, on a real cluster: containers bring and keep them."""
+"""Jobs whose code, data, snapshots and results are in S3, on a real cluster: containers download and upload them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COMMAND = ["python3", "train.py"]
 
 @pytest.fixture(autouse=True)
 def filled(s3: PodsS3) -> Iterator[None]:
-    """A bucket with data, and nothing that is denied."""
+    """A bucket with data and without denied requests."""
     for key in KEYS:
         s3.client.put_object(Bucket="data", Key=key, Body=key.encode())
     yield
@@ -71,7 +71,7 @@ def test_a_job_has_all_from_s3_goes_on_from_its_snapshots_and_leaves_its_results
     assert sorted(document) == [f"out/vit/model/rank-{rank}.json" for rank in range(4)]
     ranks = [document[f"out/vit/model/rank-{rank}.json"] for rank in range(4)]
     assert [(rank["host"], rank["user"]) for rank in ranks] == [(f"algo-{node}", USER) for node in (1, 1, 2, 2)]
-    # a suspension changes nothing in who has which share
+    # a suspension doesn't change the nodes' shares
     assert [rank["inputs"] for rank in ranks] == [
         [key.removeprefix("train/") for key in fetched[node]] for node in ("0", "0", "1", "1")
     ]
@@ -178,7 +178,7 @@ def test_who_keeps_is_there_again_after_a_fall(stage: Stage, s3: PodsS3) -> None
 
 
 def _waiting_with_a_snapshot(stage: Stage, name: str) -> Any:
-    """The pod of a job whose rank has written and would go on for long."""
+    """The pod of a job whose rank has written a snapshot and would continue for long."""
     script = "import os, time; open(os.environ['MUSTER_CHECKPOINT_DIR'] + '/1.pt', 'w').write('step 10')"
     waits = "print('has written', flush=True); time.sleep(600)"
     stage.apply(name, f"{script}; {waits}", checkpoint={"s3": f"s3://data/{name}"}, template=RESTRICTED)
@@ -210,13 +210,13 @@ def _trainer_has_ended(pod: Any) -> bool:
 
 
 def _said(stage: Stage, pod: str) -> str:
-    # the container may not be there yet
+    # the container may not exist yet
     names = stage.jobs.run("get", "pods", "--output=name", f"--field-selector=metadata.name={pod},status.phase=Running")
     return stage.jobs.run("logs", pod, "--container=trainer") if names else ""
 
 
 def _fetched_by(s3: PodsS3, stage: Stage, name: str) -> dict[str, list[str]]:
-    """The data that the first pod of each node has asked for, by the node."""
+    """The objects that the first pod of each node has requested, by node."""
     pods = {
         seen.status["podIP"]: seen.object["metadata"]["labels"]["muster.dev/node"]
         for seen in stage.timeline.all(pod_of(name, lambda pod: pod.get("status", {}).get("podIP")))
@@ -229,7 +229,7 @@ def _fetched_by(s3: PodsS3, stage: Stage, name: str) -> dict[str, list[str]]:
 
 
 def _credentials(pod: Any) -> list[str]:
-    """The parts of a pod's spec that look like credentials; a path to a token is none."""
+    """The parts of a pod's spec that look like credentials; a path to a token doesn't count."""
     spec = pod["spec"]
     containers = [*spec["initContainers"], *spec["containers"]]
     names = [variable["name"] for container in containers for variable in container.get("env", [])]

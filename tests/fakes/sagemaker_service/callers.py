@@ -1,4 +1,4 @@
-"""Who calls: Amazon STS, as much of it as gets a caller from one account into another."""
+"""Identifies callers: the part of Amazon STS that lets a caller of one account use another."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Caller:
 
 @dataclass
 class Callers:
-    """By access key. An unknown key is the operator's own."""
+    """Callers by access key. An unknown key is the operator's own."""
 
     role_seconds: float = 3600.0
-    """For how long an assumed role is handed out, whatever is asked for."""
+    """The lifetime of an assumed role's credentials, whatever the request asks for."""
     forbidden: set[str] = field(default_factory=set)
-    """Roles that may not be assumed."""
+    """Roles that callers may not assume."""
     demanded: dict[str, frozenset[str]] = field(default_factory=dict)
-    """By role, the external ids that its trust policy lets in; of a role that isn't here it says nothing."""
+    """By role: the external ids that its trust policy allows. Roles that aren't listed allow any."""
     known: dict[str, Caller] = field(default_factory=dict)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
@@ -43,7 +43,7 @@ class Callers:
         return self.known.get(access_key, Caller(ACCOUNT, OWN_ARN))
 
     def answer(self, form: Mapping[str, str], access_key: str, now: datetime) -> str:
-        """XML. Raises Refusal."""
+        """Return XML. Raises Refusal."""
         caller = self.of(access_key)
         if form.get("Action") == "GetCallerIdentity":
             return _answered("GetCallerIdentity", _fields(Account=caller.account, Arn=caller.arn, UserId="AROAEXAMPLE"))

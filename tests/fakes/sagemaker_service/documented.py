@@ -1,9 +1,9 @@
-"""The policy that the documentation tells people to give the operator."""
+"""The IAM policy of the documentation for the operator."""
 
 import json
 
 from fakes.sagemaker_service.policy import Policy
-from muster_dev.places import ROOT
+from muster_dev.paths import ROOT
 
 FILE = ROOT / "docs" / "sagemaker-iam-policy.json"
 

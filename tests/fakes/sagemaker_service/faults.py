@@ -1,4 +1,4 @@
-"""What goes wrong on the way to the service and back, when a test says so."""
+"""Faults of requests and answers, which a test plans."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fakes.sagemaker_service.refusal import Refusal
 
 
 class Fault(Enum):
-    """BEFORE: nothing was done; AFTER: what was asked for was done, and only the answer is lost."""
+    """BEFORE: the request was not executed. AFTER: the request was executed, and the answer is lost."""
 
     FAIL = "500"
     FAIL_AFTER = "500, done"
@@ -32,7 +32,7 @@ class Fault(Enum):
 
     @property
     def refusal(self) -> Refusal | None:
-        """What is answered; None: nothing is."""
+        """The error answer; None: no answer."""
         words = {
             Fault.FAIL: refusal.failed(),
             Fault.FAIL_AFTER: refusal.failed(),
@@ -46,7 +46,7 @@ class Fault(Enum):
 
 @dataclass
 class Faults:
-    """`plan`: what happens to the next calls of an operation. `chance`: what happens to any call."""
+    """`plan`: the faults of the next calls of an operation. `chance`: the faults of any call."""
 
     plan: list[tuple[str, Fault]] = field(default_factory=list)
     chance: Callable[[str], Fault | None] = lambda _operation: None
@@ -63,6 +63,6 @@ class Faults:
 
 
 def share(part: float, seed: int, *kinds: Fault) -> Callable[[str], Fault | None]:
-    """So many of all answers go wrong, the same ones in each run."""
+    """Let this share of all answers fail, the same ones in each run."""
     draw = random.Random(seed)  # noqa: S311
     return lambda _operation: draw.choice(kinds) if draw.random() < part else None

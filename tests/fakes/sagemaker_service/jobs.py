@@ -40,7 +40,7 @@ _ECHOED = (
 
 @dataclass
 class Job:
-    """One job, its request as it came."""
+    """One job, with its original request."""
 
     name: str
     arn: str
@@ -108,15 +108,15 @@ class Job:
         return {
             "TrainingStartTime": began.timestamp(),
             "TrainingTimeInSeconds": seconds,
-            # Reported once it has ended.
+            # Only set once the job has ended.
             **({"BillableTimeInSeconds": seconds} if ended is not None else {}),
         }
 
 
 class Jobs:
-    """`script` decides what becomes of a new job; `quota` is how many instances of a type may run at once.
+    """`script` plans the stages of a new job; `quota` is how many instances of a type may run at once.
 
-    A job that is asked to stop does so in `stopping_seconds`.
+    A job stops `stopping_seconds` after a request to stop.
     """
 
     def __init__(self, account: str, region: str) -> None:
@@ -124,9 +124,9 @@ class Jobs:
         self.quota: dict[str, int] = {}
         self.stopping_seconds = STOPPING.seconds
         self.lag_seconds = 0.0
-        """How far listings are behind."""
+        """The delay of lists."""
         self.token_seconds = float("inf")
-        """How long a listing's token is valid."""
+        """The lifetime of a list's token."""
         self.by_name: dict[str, Job] = {}
         self._prefix = f"arn:aws:sagemaker:{region}:{account}:training-job/"
 
@@ -173,7 +173,7 @@ class Jobs:
         result.sort(key=key, reverse=request.get("SortOrder", "Descending") == "Descending")  # type: ignore[arg-type]
         begin = _position(request, now, self.token_seconds)
         end = begin + (rules.number(request, "MaxResults") or 10)
-        # The service looks through jobs page by page, and leaves out what isn't asked for (aws/aws-sdk#486).
+        # The service scans jobs page by page, and drops those that don't match (aws/aws-sdk#486).
         page = [job for job in result[begin:end] if _is_asked_for(job, request, seen)]
         answer: dict[str, object] = {"TrainingJobSummaries": [job.summary(seen) for job in page]}
         if end < len(result):

@@ -1,4 +1,4 @@
-"""Which rights a call needs, and whether an IAM policy gives them: as much of IAM as muster's policy uses."""
+"""Evaluates the permissions of a call against an IAM policy: the part of IAM that muster's policy uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Right:
-    """`context`: condition keys with what the call has for them."""
+    """`context`: condition keys with the call's values."""
 
     action: str
     resource: str
@@ -17,7 +17,7 @@ class Right:
 
 
 class Policy:
-    """An identity-based policy. Raises ValueError for what isn't understood here, rather than pass it over."""
+    """An identity-based policy. Raises ValueError for elements that this code doesn't implement."""
 
     def __init__(self, document: Mapping[str, object]) -> None:
         statements = document["Statement"]
@@ -34,11 +34,11 @@ class Policy:
         return effects == {"Allow"}
 
     def actions(self) -> set[str]:
-        """All that it speaks of."""
+        """All actions in the policy."""
         return {action for statement in self._statements for action in _listed(statement["Action"])}
 
     def without(self, action: str) -> Policy:
-        """The same but for an action."""
+        """The same policy without an action."""
         statements = [
             {**statement, "Action": [each for each in _listed(statement["Action"]) if each != action]}
             for statement in self._statements
@@ -47,7 +47,9 @@ class Policy:
 
 
 def rights(operation: str, request: Mapping[str, object], arn: str, tags: Mapping[str, str]) -> tuple[Right, ...]:
-    """What SageMaker demands (Service Authorization Reference, Amazon SageMaker); `arn`, `tags`: the training job's."""
+    """The permissions that SageMaker requires (Service Authorization Reference, Amazon SageMaker); `arn`, `tags`: the
+    training job's.
+    """
     if operation == "ListTrainingJobs":
         return (Right("sagemaker:ListTrainingJobs", "*"),)
     if operation != "CreateTrainingJob":

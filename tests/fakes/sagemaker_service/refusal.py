@@ -1,10 +1,10 @@
-"""What the service answers instead of doing what it's asked, in AWS's words."""
+"""The service's error answers, with AWS' messages."""
 
 from __future__ import annotations
 
 
 class Refusal(Exception):
-    """`code` is AWS's; all of them are HTTP's 400 but what says that the service failed."""
+    """`code` is AWS' error code; all have HTTP status 400 except server errors."""
 
     def __init__(self, code: str, message: str, status: int = 400) -> None:
         super().__init__(f"{code}: {message}")
@@ -22,7 +22,7 @@ def throttled() -> Refusal:
 
 
 def not_found() -> Refusal:
-    # Not ResourceNotFound, as the model has it: aws/aws-sdk#165.
+    # Not ResourceNotFound, as in the model: aws/aws-sdk#165.
     return invalid("Requested resource not found.")
 
 

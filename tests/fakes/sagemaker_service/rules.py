@@ -1,4 +1,4 @@
-"""What CreateTrainingJob refuses although its model allows it. Each rule's source is said beside it."""
+"""Requests that CreateTrainingJob refuses although its model allows them. Each rule names its source."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def number(fields: Fields, key: str) -> int:
 
 
 def instances(request: Fields) -> dict[str, int]:
-    """How many of each type are asked for."""
+    """The requested number of instances of each type."""
     resources = part(request, "ResourceConfig")
     groups = resources.get("InstanceGroups")
     wanted: dict[str, int] = {}

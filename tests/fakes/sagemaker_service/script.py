@@ -1,4 +1,4 @@
-"""What happens to a training job, and when: planned in advance, by the clock of the service."""
+"""The planned stages of a training job, on the service's clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CAPACITY_ERROR = (
 
 @dataclass(frozen=True)
 class Stage:
-    """A state, and for how many seconds."""
+    """A state and its duration in seconds."""
 
     secondary: str
     seconds: float = FOREVER
@@ -33,7 +33,7 @@ STOPPED = Stage("Stopped", status="Stopped", message="Training job stopped")
 
 
 def until_training(seconds: float = 10.0) -> Script:
-    """The stages before the training begins, each so long."""
+    """The stages before the training, with equal durations."""
     return (
         Stage("Starting", seconds, message="Starting the training job"),
         Stage("Downloading", seconds, message="Downloading input data"),
@@ -63,7 +63,7 @@ def failing(reason: str, training_seconds: float = 60.0, *, stage_seconds: float
 
 
 def any_training(draw: random.Random) -> Script:
-    """A training that succeeds, as long as chance has it: some stages are shorter than a sweep, as in life."""
+    """A training that succeeds, with random durations: some stages are shorter than the sweep's interval, as on AWS."""
     return (
         Stage("Starting", draw.uniform(20, 120)),
         Stage("Downloading", draw.uniform(1, 30)),
@@ -82,7 +82,7 @@ def no_capacity(seconds: float = 30.0) -> Script:
 
 @dataclass
 class Course:
-    """The states of one job, past and to come, with the times at which each begins."""
+    """The past and future states of one job, with their start times."""
 
     stages: list[tuple[datetime, Stage]]
 
@@ -93,7 +93,7 @@ class Course:
         return course
 
     def turn(self, script: Script, at: datetime) -> None:
-        """What was to come is replaced by this."""
+        """Replace the future states."""
         self.stages = [entry for entry in self.stages if entry[0] < at]
         for stage in script:
             self.stages.append((at, stage))
@@ -102,9 +102,9 @@ class Course:
             at += timedelta(seconds=stage.seconds)
 
     def until(self, now: datetime) -> list[tuple[datetime, Stage]]:
-        """What has been."""
+        """The states so far."""
         return [entry for entry in self.stages if entry[0] <= now]
 
     def at(self, now: datetime) -> tuple[datetime, Stage]:
-        """The present state, and since when."""
+        """The current state, and its start time."""
         return self.until(now)[-1]

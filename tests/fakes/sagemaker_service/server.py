@@ -1,4 +1,4 @@
-"""The service behind a real socket: for the test's own thread, or as `python -m fakes.sagemaker_service.server`."""
+"""The service on a real socket: in a thread of the test, or as `python -m fakes.sagemaker_service.server`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fakes.sagemaker_service.service import NoReply, Service
 
 @contextmanager
 def serving(service: Service) -> Iterator[str]:
-    """The URL at which `service` answers meanwhile."""
+    """The URL at which `service` answers inside the block."""
     site: Queue[tuple[str, Callable[[], object]]] = Queue()
 
     async def run() -> None:
@@ -57,7 +57,7 @@ def _application(service: Service, ending: asyncio.Event) -> web.Application:
 
 
 def main() -> None:
-    """Serve by the real clock, until killed; the URL is printed."""
+    """Serve with the real clock until killed; print the URL."""
     with serving(Service(lambda: datetime.now(UTC))) as url:
         print(url, flush=True)  # noqa: T201
         threading.Event().wait()

@@ -1,4 +1,4 @@
-"""SageMaker's side of a conversation: who asks, whether they may, how often, what goes wrong, and what is answered."""
+"""The fake SageMaker service: checks the caller, permissions and rates, injects faults, and answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SCOPE = re.compile(r"Credential=([^/]+)/\d{8}/([^/]+)/[^/]+/aws4_request")
 
 @dataclass(frozen=True)
 class Call:
-    """A request as it came, and AWS's code for what came of it ("": it was done; a fault's name: the answer's fate)."""
+    """A request, and AWS' code for its result ("": success; the name of a fault: what happened to the answer)."""
 
     at: datetime
     operation: str
@@ -52,7 +52,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class NoReply:
-    """The connection is closed, or (`is_silent`) nothing ever comes."""
+    """The connection is closed, or (`is_silent`) no answer ever comes."""
 
     is_silent: bool
 
@@ -65,23 +65,23 @@ class Service:
     faults: Faults = field(default_factory=Faults)
     callers: Callers = field(default_factory=Callers)
     policy: Policy | None = None
-    """What every caller may do; None: all."""
+    """The permissions of every caller; None: all."""
     rates: Mapping[str, int] = field(default_factory=lambda: dict(RATES))
     forgiving_seconds: int = 3
-    """Rates hold over so long: AWS's limiters forgive a burst. What was asked in any one second is in `calls`."""
+    """Rates are averages over this time: AWS' limiters allow bursts. `calls` has the requests of each second."""
     calls: list[Call] = field(default_factory=list)
     _jobs: dict[tuple[str, str], Jobs] = field(default_factory=dict)
     _recent: defaultdict[tuple[str, str, str], deque[datetime]] = field(default_factory=lambda: defaultdict(deque))
 
     def jobs(self, region: str = "us-west-2", account: str = ACCOUNT) -> Jobs:
-        """The training jobs there."""
+        """The training jobs in this account and region."""
         return self._jobs.setdefault((account, region), Jobs(account, region))
 
     def called(self, operation: str) -> list[Call]:
         return [call for call in self.calls if call.operation == operation]
 
     def handle(self, headers: Mapping[str, str], body: bytes) -> Reply | NoReply:
-        """One request."""
+        """Handle one request."""
         scope = _SCOPE.search(headers.get("Authorization", ""))
         key, region = (scope[1], scope[2]) if scope else ("", "")
         target = headers.get("X-Amz-Target", "")

@@ -1,4 +1,4 @@
-"""Whether a request is as SageMaker's own model says, with the constraints that botocore leaves to the service."""
+"""Validates a request against SageMaker's own model, including the constraints that botocore does not check."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def operation(name: str) -> OperationModel:
 
 
 def check(name: str, request: Mapping[str, object]) -> None:
-    """Raises Refusal, worded as the service does."""
+    """Raises Refusal, with the service's message."""
     shape = operation(name).input_shape
     assert shape is not None
     report = ParamValidator().validate(request, shape)
@@ -69,7 +69,7 @@ def _broken(value: object, shape: Shape) -> Iterator[str]:
     if "enum" in limits and value not in limits["enum"]:
         yield f"Member must satisfy enum value set: [{', '.join(limits['enum'])}]"
     pattern = limits.get("pattern")
-    # Classes of Unicode are beyond Python's `re`.
+    # Python's `re` has no Unicode classes.
     if pattern is not None and "\\p{" not in pattern and not re.fullmatch(pattern, value, re.DOTALL):
         yield f"Member must satisfy regular expression pattern: {pattern}"
 

@@ -1,4 +1,4 @@
-"""The service at the end of botocore's own wire, without a socket: for tests in virtual time."""
+"""Connects the service to botocore without a socket, for tests in virtual time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ASKED: tuple[AwsService, ...] = ("sagemaker", "sts", "logs")
 
 
 def join(aws: Aws, place: Place, service: Service) -> None:
-    """Have `service` answer what `aws` asks SageMaker, STS and CloudWatch Logs from a place."""
+    """Let `service` answer the requests of `aws` to SageMaker, STS and CloudWatch Logs from one place."""
 
     def answer(request: AWSPreparedRequest, **_: object) -> AWSResponse:
         body = request.body if isinstance(request.body, bytes) else str(request.body).encode()
@@ -37,19 +37,19 @@ def join(aws: Aws, place: Place, service: Service) -> None:
         client.meta.events.register(f"before-send.{name}", answer)  # type: ignore[arg-type]
         return client
 
-    # Clients are made anew once their credentials are no good.
+    # muster creates new clients when the credentials of the old ones are invalid.
     connection._new_client = joined  # type: ignore[method-assign, assignment]
     for name in ASKED:
         connection.client(name)
 
 
 class _Body(io.BytesIO):
-    """As much of urllib3's response as botocore reads."""
+    """The part of urllib3's response that botocore reads."""
 
     def stream(self) -> list[bytes]:
         return [self.read()]
 
 
 def _texts(headers: Mapping[str, object]) -> dict[str, str]:
-    # botocore has some of them as bytes by now.
+    # botocore has already converted some of them to bytes.
     return {key: value.decode() if isinstance(value, bytes) else str(value) for key, value in headers.items()}

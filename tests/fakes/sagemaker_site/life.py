@@ -1,4 +1,4 @@
-"""Jobs' lives with one operator, from its beginning to its end, in virtual time."""
+"""Jobs with one operator, from their start to their end, in virtual time."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from fakes.sagemaker_site.site import Site, Wire
 from support import virtual_time
 
 ANSWER_SECONDS = 0.05
-"""How long a service takes to respond."""
+"""The time in which a service responds."""
 
 Life = Callable[[Site], Awaitable[None]]
 
 
 def lived(wire: Wire, life: Life) -> None:
-    """Live a life with an operator that lets jobs use everything."""
+    """Run a scenario with an operator that lets jobs use everything."""
     lived_on(partial(Site, wire), life)
 
 
 def lived_on(site_of: Callable[[], Site], life: Life) -> None:
-    """Live a life on a site, which is made when time has begun."""
+    """Run a scenario on a site that is created when virtual time has started."""
 
     async def run() -> None:
         site = site_of()

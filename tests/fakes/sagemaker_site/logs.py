@@ -1,4 +1,4 @@
-"""CloudWatch Logs, as much of it as tells of training jobs: lines that are there from their time on."""
+"""The part of CloudWatch Logs that training jobs use: lines appear at their time."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Line:
 
 @dataclass
 class Logs:
-    """`now` gives Unix seconds."""
+    """`now` returns Unix seconds."""
 
     now: Callable[[], float]
     lines: list[Line] = field(default_factory=list)
 
     def write(self, job: str, host: int, text: str, after: float = 0.0) -> None:
-        """Have a line written so many seconds from now."""
+        """Write a line this many seconds from now."""
         self.lines.append(Line(f"{job}/algo-{host}-1795233600", self.now() + after, text))
 
     def answer(self, operation: str, request: Mapping[str, object]) -> dict[str, object]:
-        """What is answered to an operation."""
+        """The answer to an operation."""
         there = [line for line in self.lines if line.at <= self.now()]
         if operation == "DescribeLogStreams":
             prefix = str(request["logStreamNamePrefix"])

@@ -1,4 +1,4 @@
-"""Operators that have SageMaker jobs, one after the other, in virtual time. What they talk to outlives them."""
+"""Successive operators that run SageMaker jobs, in virtual time. The services live longer than an operator."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ from muster.controller.backends import apply_defaults
 from muster.controller.jobs.job_controller import JobControllerDependencies
 from muster.controller.jobs.jobs import Jobs
 from muster.controller.jobs.processor_queue import ProcessorQueue
-from muster.controller.jobs.training_parts import training_jobs
-from muster.controller.status.events import EventPoster
-from muster.controller.status.publisher import StatusPublisher
+from muster.controller.jobs.sagemaker_jobs import make_sagemaker_jobs
+from muster.controller.status.events import EventPoster, StatusPublisher
 from muster.controller.status.write_budget import WriteBudget
 from muster.controller.status.writer import StatusWriterDependencies
 from muster.core.actions import Action
@@ -44,11 +43,12 @@ THERE = Place("eu-west-1")
 IMAGE = "111122223333.dkr.ecr.us-west-2.amazonaws.com/train:1"
 
 Fate = Literal["pass", "before", "after"]
-"""What becomes of an operator at one of its calls: it goes on, or is killed before it is carried out, or after."""
+"""What happens to an operator at one of its calls: it continues, or it is killed before or after the call is executed.
+"""
 
 
 def spec(**changes: Any) -> dict[str, Any]:
-    """A job that SageMaker's container runs by itself."""
+    """A job that SageMaker's container starts by itself."""
     return {
         "backend": "SageMaker",
         "nodes": 2,
@@ -70,11 +70,11 @@ class _NoPods:
         raise AssertionError(f"{job.metadata.name} has pods: {actions}")
 
     def forget(self, job_uid: str) -> None:
-        """There is nothing to forget."""
+        """Do nothing: there is no state to delete."""
 
 
 class Wire:
-    """Connections that operators of a test share, one after the other: a client of botocore's takes long to make."""
+    """Connections that a test's operators share, one after the other: creating a botocore client takes long."""
 
     def __init__(self) -> None:
         self.aws = Aws()
@@ -94,7 +94,7 @@ class _Answers:
 
 @dataclass
 class Operator:
-    """One life of an operator, as leader."""
+    """One operator process, as leader."""
 
     site: Site
     is_alive: bool = True
@@ -102,10 +102,10 @@ class Operator:
 
     def __post_init__(self) -> None:
         self.aws = Aws(chance=lambda: 0.5)
-        # The same clients, but nothing of what the operator before knew.
+        # The same clients, without the state of the previous operator.
         self.aws._connections |= self.site.wire.aws._connections
         client = Client(cast("Session", stored.Session(self._ask)))
-        life = training_jobs(self.aws, client, OperatorConfig(), self.site.admit, self.site.now, self._wake)
+        life = make_sagemaker_jobs(self.aws, client, OperatorConfig(), self.site.admit, self.site.now, self._wake)
         events = EventPoster(client, "operator", self.site.now, lambda: 0.5)
         tools = JobControllerDependencies(
             backends={"Kubernetes": NodeJobs(_NoPods(), 1), "SageMaker": life},
@@ -120,7 +120,7 @@ class Operator:
             chance=lambda: 0.5,
         )
         self.life = life
-        self.jobs = Jobs(tools, events.catch_up, life.forget, lambda: None)
+        self.jobs = Jobs(tools, events.post_missed, life.forget, lambda: None)
         self._tasks.append(asyncio.create_task(events.run()))
         for name in tuple(self.site.stored.kept):
             resource = self.site.stored.read(name)
@@ -128,7 +128,7 @@ class Operator:
             self.jobs.take(Change("ADDED", resource))
 
     async def end(self) -> None:
-        """What is left of it goes."""
+        """Close what remains of it."""
         self.is_alive = False
         await self.jobs.stop(0.0)
         self.life.close()
@@ -138,7 +138,7 @@ class Operator:
         await self.aws.close()
 
     def handle(self, headers: Mapping[str, str], body: bytes) -> Reply | NoReply:
-        """A request to AWS."""
+        """Handle a request to AWS."""
         what = headers.get("X-Amz-Target", "STS").removeprefix("SageMaker.").removeprefix(TARGET)
         fate = self.site.fate_of(what) if self.is_alive else "before"
         if fate == "before":
@@ -171,7 +171,7 @@ class Operator:
         await asyncio.Event().wait()
 
     def die(self) -> None:
-        """SIGKILL: none of its requests is carried out any more."""
+        """Kill it (SIGKILL): none of its requests is executed any more."""
         if self.is_alive:
             self.is_alive = False
             self.site.died.set()
@@ -182,9 +182,9 @@ class Operator:
 
 @dataclass
 class Site:
-    """`fate` is asked what becomes of the operator at each call: "PATCH status", "CreateTrainingJob", ...
+    """`fate` returns what happens to the operator at each call: "PATCH status", "CreateTrainingJob", ...
 
-    `admit` says what namespaces may use, as in `JobControllerDependencies`.
+    `admit` decides what namespaces may use, as in `JobControllerDependencies`.
     """
 
     wire: Wire
@@ -198,7 +198,7 @@ class Site:
     def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
-        # Under the rights that the documentation has the operator be given, and no others.
+        # With the permissions that the documentation lists for the operator, and no others.
         self.service = Service(lambda: datetime.fromtimestamp(self.now(), UTC), policy=documented_policy())
         self.logs = Logs(self.now)
         self.stored = stored.Stored(self.now, self._tell)
@@ -210,42 +210,42 @@ class Site:
         return T0 + self._loop.time() - self._began
 
     def fate_of(self, what: str) -> Fate:
-        """What becomes of the operator at this call."""
+        """What happens to the operator at this call."""
         self.calls.append(what)
         return self.fate(what)
 
     def begin(self) -> None:
-        """An operator leads from now on."""
+        """Start an operator as leader."""
         self.operator = Operator(self)
         self.wire.handle = self.operator.handle
         self.changed.set()
 
     def operator_dies(self) -> None:
-        """Another one comes a little later."""
+        """Kill the operator; another one starts a little later."""
         assert self.operator is not None
         self.operator.die()
 
     async def close(self) -> None:
-        """Nothing goes on."""
+        """Stop everything."""
         self._again.cancel()
         await asyncio.gather(self._again, return_exceptions=True)
         if self.operator is not None:
             await self.operator.end()
 
     async def until(self, holds: Callable[[], bool], seconds: float = 4_000.0) -> None:
-        """Wait for something that resources, or there being an operator, tell."""
+        """Wait for a condition on resources or on the existence of an operator."""
         async with asyncio.timeout(seconds):
             while not holds():
                 self.changed.clear()
                 await self.changed.wait()
 
     async def until_settled(self, seconds: float) -> None:
-        """Let so much time pass, and an operator come that has yet to."""
+        """Wait for this time, and for an operator that is due to start."""
         await asyncio.sleep(seconds)
         await self.until(lambda: self.operator is not None and self.operator.is_alive)
 
     def status(self, name: str = "vit") -> Status:
-        """The job's status as it is stored."""
+        """The job's stored status."""
         resource = self.stored.read(name)
         assert resource is not None
         return Status.model_validate_json(_json(resource.get("status", {})), by_alias=True, by_name=False)
@@ -256,19 +256,19 @@ class Site:
         return ("", "", "") if result is None else (result.status, result.reason, result.message)
 
     def record(self, name: str = "vit") -> SageMakerStatus:
-        """What the status tells of the training job."""
+        """The status' record of the training job."""
         backend = self.status(name).backend
         assert backend is not None
         assert backend.sagemaker is not None
         return backend.sagemaker
 
     def record_if_any(self, name: str = "vit") -> SageMakerStatus | None:
-        """The same, before there is one."""
+        """The same, or None before there is one."""
         backend = self.status(name).backend
         return None if backend is None else backend.sagemaker
 
     def phase(self, name: str = "vit") -> str:
-        """The job's phase, "" when there is no such job."""
+        """The job's phase, "" if there is no such job."""
         resource = self.stored.read(name)
         return "" if resource is None else str(resource.get("status", {}).get("phase", ""))
 
@@ -285,7 +285,7 @@ class Site:
             self.deaths += 1
             assert self.operator is not None
             await self.operator.end()
-            # Until its Lease is over.
+            # Until its Lease has expired.
             await asyncio.sleep(15.0)
             self.begin()
 

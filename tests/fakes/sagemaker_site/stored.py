@@ -1,4 +1,6 @@
-"""An API server that keeps jobs in memory: versions, preconditions, merge patches, finalizers. For virtual time."""
+"""A fake API server that stores jobs in memory: versions, preconditions, merge patches, finalizers. For virtual
+time.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from fakes.api_server import merged
-from muster.api.timestamps import to_seconds
+from muster.api.timestamps import format_seconds
 from muster.clients.kubernetes.client import Change
-from muster.clients.kubernetes.session import MAX_ANSWER_BYTES, Request
+from muster.clients.kubernetes.session import MAX_RESPONSE_BYTES, Request
 from muster.objects.kubernetes.errors import ApiError
 
 Type = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -19,9 +21,9 @@ Type = Literal["ADDED", "MODIFIED", "DELETED"]
 
 @dataclass
 class Stored:
-    """`now` gives Unix seconds; `tell` hears of each change, as a watch would.
+    """`now` returns Unix seconds; `tell` is called for each change, like a watch.
 
-    `statuses` has those of each uid, one after the other, `written` all of them with the times and the jobs' names.
+    `statuses` has the statuses of each uid in their order, `written` all of them with times and job names.
     """
 
     now: Callable[[], float]
@@ -41,7 +43,7 @@ class Stored:
             "namespace": "team",
             "uid": f"uid-{self._uids}",
             "generation": 1,
-            "creationTimestamp": to_seconds(self.now()),
+            "creationTimestamp": format_seconds(self.now()),
         }
         kind = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob"}
         self.kept[name] = {**kind, "metadata": metadata, "spec": spec}
@@ -55,7 +57,7 @@ class Stored:
         self._changed(name, "MODIFIED")
 
     def forge(self, name: str, finalizers: list[str], **status: Any) -> None:
-        """A user writes what only muster should."""
+        """A user writes fields that only muster should write."""
         resource = self.kept[name]
         resource["metadata"]["finalizers"] = finalizers
         resource["status"] = merged(resource.get("status", {}), status)
@@ -69,15 +71,15 @@ class Stored:
     def delete(self, name: str) -> None:
         """A user deletes a job."""
         metadata = self.kept[name]["metadata"]
-        metadata.setdefault("deletionTimestamp", to_seconds(self.now()))
+        metadata.setdefault("deletionTimestamp", format_seconds(self.now()))
         self._changed(name, "MODIFIED")
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """A job as it is stored."""
+        """The stored job."""
         return deepcopy(self.kept.get(name))
 
     def answer(self, request: Request) -> dict[str, Any]:
-        """What the API server does. Raises ApiError."""
+        """Answer as the API server. Raises ApiError."""
         body: Any = request.body
         if request.method == "POST":
             return self._event(body)
@@ -126,12 +128,12 @@ Ask = Callable[[Request], Awaitable[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Session:
-    """As much of a session as a client uses: `ask` answers each request."""
+    """The part of a session that a client uses: `ask` answers each request."""
 
     ask: Ask
 
-    async def text(self, request: Request, most: int = MAX_ANSWER_BYTES) -> bytes:
-        """The answer as the API server writes it."""
+    async def text(self, request: Request, most: int = MAX_RESPONSE_BYTES) -> bytes:
+        """The answer as the API server serialises it."""
         text = json.dumps(await self.ask(request)).encode()
         assert len(text) <= most
         return text

@@ -1,4 +1,4 @@
-"""Real agents, started from the archive, and a real HTTPS collector that they talk to."""
+"""Real agents, started from the archive, and a real HTTPS collector."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +10,6 @@ from support.agent_world import AgentWorld
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[AgentWorld]:
-    """A job's nodes on this machine; whatever still runs at the end is killed."""
+    """A job's nodes on this machine; processes that still run at the end are killed."""
     with AgentWorld(tmp_path) as made:
         yield made

@@ -1,4 +1,4 @@
-"""Asks libnccl, which needs no GPU for it, where other ranks would meet this one."""
+"""Gets this rank's address for other ranks from libnccl, which needs no GPU for it."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""The network check between real agents: what it measures, whom it names, and that the job goes on."""
+"""The network check between real agents: its measurements, the slow nodes that it names, and that the job continues."""
 
 import socket
 import subprocess
@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from muster.core.meeting import meet
-from muster.core.status.network_check import check_of
+from muster.core.peers import select_peers
+from muster.core.status.network_check import summarise_check
 from muster.render.agent_archive import agent_archive
 from muster_worker.contract import wire
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Launcher, NetworkFigures, Peer, Report
-from muster_worker.network.check_figures import Assignment
+from muster_worker.network.check_results import Assignment
 from muster_worker.network.port import hold_port
 from support.agent_world import JOB, PATIENCE, AgentWorld, facts_of
 from support.network_nodes import NetworkNode, need_namespaces
@@ -45,7 +45,7 @@ def fabric(tmp_path: Path) -> Iterator[tuple[AgentWorld, tuple[NetworkNode, ...]
 
 
 def reports_of(world: AgentWorld, nodes: int) -> list[Report]:
-    """The last words of agents whose ranks have all succeeded."""
+    """The last reports of agents whose ranks have all succeeded."""
     reports = [world.wait_ended(number) for number in range(nodes)]
     for number, report in enumerate(reports):
         assert [rank.exit_code for rank in report.ranks] == [0], world.log(number)
@@ -65,7 +65,7 @@ def test_a_slow_node_is_named_and_the_job_goes_on(fabric: tuple[AgentWorld, tupl
     assert slow is not None
     assert slow.sent_mbps is not None
     assert 10 <= slow.sent_mbps <= 30
-    check = check_of(facts_of(reports))
+    check = summarise_check(facts_of(reports))
     assert check is not None
     assert (check.measured, [one.name for one in check.slow]) == (3, ["digits-1"]), reports
     assert "digits-1 (" in check.message
@@ -119,13 +119,13 @@ def test_a_node_that_does_not_answer_is_reported_and_the_ranks_start(tmp_path: P
         with socket.socket() as mute:
             mute.bind(("127.0.0.1", 0))
             mute.listen()
-            first, second = meet(facts_of(reports))
+            first, second = select_peers(facts_of(reports))
             peers = (first, replace(second, check_port=mute.getsockname()[1]))
             world.collector.command(0, Command(1, JOB, 1, CommandKind.START, peers))
             report = world.wait_ended(0)
         assert [rank.exit_code for rank in report.ranks] == [0]
         assert report.figures is not None
-        assert report.figures.problem == ("node 1 at 127.0.0.1 can't be measured: timed out; nothing came from node 1")
+        assert report.figures.problem == ("node 1 at 127.0.0.1 can't be measured: timed out; no data from node 1")
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
@@ -163,7 +163,7 @@ def connected(peer: Peer) -> socket.socket:
 
 
 def received(connection: socket.socket) -> bytes:
-    """What comes until the other side hangs up, in whichever way."""
+    """All data until the other side closes the connection, in whatever way."""
     try:
         return connection.recv(64)
     except ConnectionResetError:

@@ -1,4 +1,6 @@
-"""Nodes with several interfaces, in network namespaces: which one agents and libraries use, or why none."""
+"""Nodes with several interfaces, in network namespaces: the interface that agents and libraries use, or why there is
+none.
+"""
 
 import subprocess
 import sys
@@ -9,7 +11,7 @@ import pytest
 
 from muster.api.status.status import Status
 from muster.core.facts import JobFacts
-from muster_dev.places import ROOT
+from muster_dev.paths import ROOT
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Launcher
 from muster_worker.network.interface_choice import Interface
 from support.agent_machines import Machines, machines_for
@@ -35,17 +37,17 @@ def test_all_addresses_are_seen(machines: Machines) -> None:
     first.connect(second, "many0", *pairs, ("fd82::1/64", "fd82::2/64"), ("fd83::1/64", "fd83::2/64"))
     first.ip(
         "addr add 10.83.0.1 peer 10.83.0.9 dev many0",
-        "addr add fd84::1/64 dev many0 preferred_lft 0 valid_lft 600 nodad",  # it is being given up
+        "addr add fd84::1/64 dev many0 preferred_lft 0 valid_lft 600 nodad",  # a deprecated address
         "link add name down0 type veth peer name up0",
         "addr add 10.84.0.1/24 dev down0",
     )
     look = "from muster_worker.network.interfaces import list_interfaces; print(list_interfaces())"
     command = [*first.within, "env", f"PYTHONPATH={TRAINING}", sys.executable, "-c", look]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    result = {one.name: one for one in eval(said, {"Interface": Interface})}  # noqa: S307 - what repr has made
+    result = {one.name: one for one in eval(said, {"Interface": Interface})}  # noqa: S307 - the output of repr
     listed = ("10.81.0.1/24", "10.82.0.1/16", "10.83.0.1/32", "10.81.0.3/24", "fd83::1/64", "fd82::1/64")
     assert (set(result["many0"].addresses), result["many0"].speed_mbps) == (set(listed), 10_000)
-    # as getifaddrs has them: the first counts for libraries that take names
+    # in the order of getifaddrs: libraries that take names use the first address
     assert result["many0"].addresses[0] == "10.81.0.1/24"
     assert (result["down0"].up, result["down0"].addresses) == (False, ("10.84.0.1/24",))
     assert (result["lo"].loopback, result["lo"].addresses) == (True, ("127.0.0.1/8", "::1/128"))
@@ -61,7 +63,7 @@ def test_all_addresses_are_seen(machines: Machines) -> None:
         ("ib0,fabric10", "fabric10", "10.80.0.11"),
         ("^eth,lo", "fabric0", "10.79.0.11"),
         ("10.80.0.0/16", "fabric10", "10.80.0.11"),
-        ("fd80::/16", "fabric10", "fd80::11"),  # it has an IPv4 address as well
+        ("fd80::/16", "fabric10", "fd80::11"),  # it also has an IPv4 address
         ("fd81::/16", "six0", "fd81::11"),
         ("six*", "six0", "fd81::11"),
     ],
@@ -104,7 +106,7 @@ def test_auto_takes_the_network_that_all_nodes_share(machines: Machines) -> None
         ended = machines.world.wait_ended(number)
         assert [rank.exit_code for rank in ended.ranks] == [0], machines.world.log(number)
         assert (ended.interface, ended.address) == ("fabric0", f"10.79.0.{11 + number}")
-        why = "on its network 10.79.0.0/16, 10000 Mbit/s, as eth0 has, which leads to the operator"
+        why = "on its network 10.79.0.0/16, 10000 Mbit/s, like eth0 on the route to the operator"
         assert ended.interface_why == f"all nodes of the job are {why}"
         assert node.sent_bytes("fabric0") > 8 << 20
         assert node.sent_bytes("eth0") - before[number] < 1 << 20

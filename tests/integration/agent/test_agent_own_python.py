@@ -1,4 +1,4 @@
-"""The agent on the Python that it brings along, in the files of images that have none."""
+"""The agent on its own Python, in the files of images without Python."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def own_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass(frozen=True)
 class Image:
-    """A command that `fill` puts into a root, and variables that mean something to it, or nothing."""
+    """A command that `fill` copies into a root, and variables that affect it, or none."""
 
     name: str
     fill: Callable[[Path], tuple[str, ...]]
@@ -64,13 +64,13 @@ def musl(root: Path) -> tuple[str, ...]:
 IMAGES = (
     Image("a static program and nothing else", empty, {"LD_LIBRARY_PATH": "/trap", "LD_PRELOAD": "/trap/libz.so.1"}),
     Image("another glibc", glibc, {"LD_BIND_NOW": "1"}),
-    # on another C library it ends a program before its first line
+    # built with another C library, it ends a program before its first line
     Image("musl", musl, {"LD_LIBRARY_PATH": "/trap", "LD_PRELOAD": f"/lib/libc.musl-{platform.machine()}.so.1"}),
 )
 
 
 def hostile(root: Path) -> Mapping[str, str]:
-    """What an image may say to every program in it, none of which is for the agent."""
+    """Variables that an image may set for every program, none of which is for the agent."""
     for name in ("libc.so.6", "libcrypto.so.3", "libffi.so.8", "libssl.so.3", "libz.so.1"):
         (root / "trap").mkdir(exist_ok=True)
         (root / "trap" / name).write_text("of another distribution")
@@ -80,7 +80,7 @@ def hostile(root: Path) -> Mapping[str, str]:
 
 
 def start(world: AgentWorld, root: OtherRoot, environment: Mapping[str, str]) -> None:
-    """The job's agents and ranks, in the root."""
+    """Start the job's agents and ranks in the root."""
     world.python = root.python(world.folder)
     world.launch(environment={"PATH": "/bin", **environment})
 
@@ -125,7 +125,7 @@ def test_a_rank_in_an_image_without_python_is_watched_and_its_death_named(
 
     first, second = world.wait(0, all_run).ranks
     seen = environment_of(second.pid)
-    # the hook's folder, which a rank that is Python takes away, stands before theirs
+    # the hook's folder, which a Python rank removes, comes before theirs
     assert {**seen, "PYTHONPATH": seen["PYTHONPATH"].partition(":")[2]}.items() >= theirs.items()
     assert {name for name in seen if name.startswith("LD_")} == {name for name in theirs if name.startswith("LD_")}
     assert (seen["PATH"], seen["MUSTER_PYTHON"], seen["RANK"]) == ("/bin", PYTHON, "1")

@@ -1,4 +1,4 @@
-"""What an agent tells of its ranks, on real processes, started by itself."""
+"""An agent's reports about the ranks that it starts, with real processes."""
 
 import json
 import os
@@ -114,7 +114,7 @@ def test_bad_utf8_is_replaced(world: AgentWorld) -> None:
 
 
 def test_an_end_is_reported_at_once(world: AgentWorld) -> None:
-    # no heartbeat brings the news
+    # the change is reported at once, not with a heartbeat
     world.collector.heartbeat_seconds = 600.0
     world.make_plan("sh", "-c", "test $RANK = 1 && exit 5; exec sleep 60", procs=2)
     world.launch()
@@ -144,7 +144,7 @@ def test_reports_that_do_not_fit_are_said_once(world: AgentWorld) -> None:
     script = world.script(f"import muster_worker\nfor _ in range(3):\n    muster_worker.report(1, **{many})\n")
     assert run_one(world, PYTHON, script).exit_code == 0
     assert world.leave() == 0
-    assert world.log().count("[muster] rank 0 reports more than fits: ") == 1
+    assert world.log().count("[muster] rank 0 reports too much: ") == 1
 
 
 def test_sagemaker_layout(world: AgentWorld) -> None:
@@ -184,7 +184,7 @@ def test_a_flood_does_not_hold_up_the_heartbeats(world: AgentWorld) -> None:
     world.launch()
     world.wait(0, lambda report: report.ranks != () and report.ranks[0].state == RankState.RUNNING)
     heard, stat = len(world.collector.reports[0]), world.log_path(0).stat().st_size
-    # the flood never ends: heartbeats that wait for a moment's peace would not come at all
+    # the flood never ends: heartbeats that wait for a quiet moment would never be sent
     world.wait(0, lambda _: len(world.collector.reports[0]) >= heard + 4)
     assert world.log_path(0).stat().st_size > stat
     world.send(CommandKind.KILL)
@@ -202,7 +202,7 @@ def test_names_resolve_and_the_machines_file_stays(world: AgentWorld, tmp_path: 
     world.wait_ended()
     assert (Path("/etc/hosts").read_bytes(), socket.gethostname()) == (before, name)
     assert world.leave() == 0
-    # where the machine forbids private mounts the agent says so instead
+    # if the machine forbids private mounts, the agent logs that instead
     is_done = "127.0.0.7 algo-1" in world.log() and "name=algo-1" in world.log()
     assert is_done or "resolve in Python ranks only" in world.log()
 
@@ -270,7 +270,7 @@ def test_a_rank_that_puts_something_else_in_the_place_of_its_progress(world: Age
 def test_one_who_claims_a_rank_of_another_node_is_a_problem(world: AgentWorld) -> None:
     world.make_plan("sh", "-c", 'RANK=5 LOCAL_RANK=0 "$MUSTER_PYTHON" -I -S "$MUSTER_ARCHIVE" rank -- true')
     world.launch()
-    value = "a process says that it is rank 5; the node has only rank 0"
+    value = "a process reports to be rank 5; the node has only rank 0"
     assert world.wait_ended().problem == AgentProblem("WorldSizeMismatch", value)
 
 
@@ -281,4 +281,4 @@ def test_the_token_is_read_anew(world: AgentWorld) -> None:
     (world.short / "0" / "token").write_text("rotated-0")
     world.wait(0, lambda _: "Bearer rotated-0" in world.collector.tokens)
     world.send(CommandKind.EXIT)
-    assert world.agents[0].wait(timeout=30) == 1  # it was stopped before it had started a rank
+    assert world.agents[0].wait(timeout=30) == 1  # it was stopped before it started a rank

@@ -1,4 +1,4 @@
-"""However an agent is asked to stop its ranks, none of their processes remains."""
+"""An agent that is asked to stop its ranks, in any way, leaves none of their processes."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def test_stop_is_sigterm_first(world: AgentWorld, marker: str) -> None:
     report = world.wait_ended()
     assert [(rank.exit_code, rank.stopped) for rank in report.ranks] == [(12, True), (12, True)]
     assert report.ranks[0].activity == "train.py:5 in <module>"
-    assert left_after(marker.split("=")[1], 1.0) != []  # the agent itself, until it is asked to exit
+    assert left_after(marker.split("=")[1], 1.0) != []  # the agent itself, until it gets Exit
     assert world.leave() == 12
     assert left_after(marker.split("=")[1]) == []
 
@@ -231,7 +231,7 @@ def test_a_second_sigterm_means_at_once(world: AgentWorld, marker: str) -> None:
 
 def test_who_started_the_agent_may_ignore_its_children(world: AgentWorld) -> None:
     world.make_plan("sh", "-c", "exit 7")
-    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # outlives exec, as in a shell's `trap "" CHLD`
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # survives exec, as in a shell's `trap "" CHLD`
     try:
         world.start_agent()
     finally:
@@ -258,7 +258,7 @@ def test_a_containers_first_process_hears_sigterm_before_it_has_read_its_plan(tm
     inside = ["--map-root-user", "--user", "--pid", "--kill-child", "--fork"]
     node = ["--node", "0", "--replacement", "0", "--token", "t", "--root", str(tmp_path), "--run", str(tmp_path)]
     command = ["unshare", *inside, PYTHON, "-I", str(archive), "node", "--plan", str(plan), *node]
-    # once it is open for writing it has a reader: the agent waits for its plan
+    # once it can be opened for writing it has a reader: the agent waits for its plan
     with subprocess.Popen(command) as unshared, plan.open("wb"):
         (first,) = Path(f"/proc/{unshared.pid}/task/{unshared.pid}/children").read_text(encoding="ascii").split()
         os.kill(int(first), signal.SIGTERM)

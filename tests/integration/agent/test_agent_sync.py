@@ -1,4 +1,6 @@
-"""The agent and who brings its ranks' files to S3: asked before the ranks start and after they have ended."""
+"""The agent and its sync server, which copies files from and to S3: requests before the ranks start and after they
+end.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from support.agent_world import AgentWorld
 
 
 class SyncServer:
-    """A sync server that responds when the test says so."""
+    """A sync server that answers when the test allows it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,9 +1,10 @@
-"""The agent around torchrun and torch's own rendezvous, on two nodes of this machine."""
+"""The agent with torchrun and torch's own rendezvous, on two nodes of this machine."""
 
 import sys
 import threading
 import uuid
 import venv
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,11 @@ from muster_worker.contract.schema import CommandKind, Launcher, RankState
 from support.agent_world import AgentWorld
 from support.marked_processes import left_after
 
-pytest.importorskip("torch")
-
-pytestmark = pytest.mark.usefixtures("may_leave_temporary_files")
+pytestmark = [
+    pytest.mark.usefixtures("may_leave_temporary_files"),
+    # Not importorskip: an import of torch takes seconds, in each process that collects tests.
+    pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed"),
+]
 
 PYTHON = sys.executable
 SUM = """
@@ -47,7 +50,9 @@ def check_sum(world: AgentWorld) -> None:
     assert world.log(1).count("sum 10 of 4") == 2
 
 
-@pytest.mark.parametrize("launcher", [Launcher.TORCHRUN, pytest.param(Launcher.DIRECT, marks=pytest.mark.long)])
+# In `make test` the quick start's torchrun job meets on two nodes (integration/docs/test_docs.py).
+@pytest.mark.long
+@pytest.mark.parametrize("launcher", [Launcher.TORCHRUN, Launcher.DIRECT])
 def test_two_nodes_meet_on_the_port_that_was_held(world: AgentWorld, launcher: str) -> None:
     world.make_plan(PYTHON, world.script(SUM), launcher=launcher, nodes=2, procs=2)
     world.launch()
@@ -79,6 +84,7 @@ def test_runs_side_by_side_do_not_meet(world: AgentWorld, tmp_path: Path) -> Non
                 assert "sum 3 of 2" in run.log(node)
 
 
+@pytest.mark.long
 def test_a_rank_dies_in_a_collective_and_the_others_are_stopped(world: AgentWorld) -> None:
     marker = str(uuid.uuid4())
     world.make_plan(PYTHON, world.script(DEAD_IN_ALL_REDUCE), launcher=Launcher.TORCHRUN, procs=2)
@@ -104,6 +110,7 @@ def test_torchs_absence_is_the_launchers_end(world: AgentWorld) -> None:
     assert world.leave() == 1
 
 
+@pytest.mark.long
 def test_command_that_does_not_exist_below_torchrun(world: AgentWorld) -> None:
     world.make_plan("no-such-command", launcher=Launcher.TORCHRUN)
     world.launch()

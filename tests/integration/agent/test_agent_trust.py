@@ -25,13 +25,13 @@ def until_said(world: AgentWorld, text: str) -> None:
     deadline = time.monotonic() + PATIENCE
     while text not in world.log():
         assert time.monotonic() < deadline, world.log()
-        time.sleep(0.05)  # nothing notifies the test that a file has grown
+        time.sleep(0.05)  # the test gets no event when a file has grown
 
 
 def test_an_agent_finds_the_new_authority_in_its_plan(running: AgentWorld) -> None:
     assert running.plan is not None
     old, new = running.collector.authority, running.collector.renew()
-    # of the newer plan it takes the authority, and nothing else
+    # it uses only the authority of the newer plan
     bundle = replace(running.plan, collector_ca=old + new, collector_url="https://127.0.0.1:1", job_uid="another")
     running.write_plan(0, bundle)
 
@@ -63,10 +63,10 @@ def test_half_a_plan_takes_nothing_away(running: AgentWorld) -> None:
     assert running.plan is not None
     running.write_plan(0, replace(running.plan, collector_ca="-----BEGIN CERTIFICATE-----\n"))
     new = running.collector.renew()
-    until_said(running, "nobody takes this node's reports")
+    until_said(running, "reports don't reach the collector")
 
     running.write_plan(0, replace(running.plan, collector_ca=new))
 
     running.collector.reports.clear()
-    until_said(running, "reports are taken again")
-    assert running.log().count("nobody takes") == 1
+    until_said(running, "reports reach the collector again")
+    assert running.log().count("reports don't reach") == 1

@@ -1,4 +1,4 @@
-"""Ranks whose wrapper was killed: the agent reports how they ended if it can know it."""
+"""Ranks whose wrapper was killed: the agent reports how they ended if it can detect it."""
 
 import os
 import signal
@@ -96,5 +96,5 @@ def test_a_process_lives_as_long_as_any_of_its_threads() -> None:
         assert headless.pid in processes.descendants()
         headless.kill()
         os.waitid(os.P_PID, headless.pid, os.WEXITED | os.WNOWAIT)
-        # a whole zombie, until it is reaped
+        # a zombie, until it is reaped
         assert headless.pid not in processes.descendants()

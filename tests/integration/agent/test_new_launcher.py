@@ -1,4 +1,4 @@
-"""A launcher that muster doesn't have becomes one by a module and a line in the table, in a real agent."""
+"""A module and a line in the table add a new launcher to a real agent."""
 
 import io
 import zipfile

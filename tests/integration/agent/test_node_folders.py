@@ -1,4 +1,4 @@
-"""On one machine all nodes share the folder of their output."""
+"""On one machine all nodes share the output folder."""
 
 import threading
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""As whom muster asks, over real connections."""
+"""The identity of muster's requests, over real connections."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ THERE = Place("eu-west-1", ROLE)
 
 
 async def describe(aws: Aws, place: Place = HERE) -> None:
-    """Ask for a job that isn't there, which is as good as any question."""
+    """Request a job that doesn't exist, as an example of any request."""
     with pytest.raises(NotFound):
         await aws.training_jobs(place).describe("a-1")
 
@@ -59,7 +59,7 @@ async def test_a_role_is_assumed_once_and_the_account_is_its_own(aws: Aws, servi
 
 
 async def test_a_role_is_assumed_again_before_it_expires(aws: Aws, service: Service) -> None:
-    # botocore asks for new ones when less than ten minutes are left.
+    # botocore gets new credentials when less than ten minutes remain.
     service.callers.role_seconds = 300.0
     for _ in range(3):
         await describe(aws, THERE)
@@ -170,7 +170,7 @@ async def test_roles_of_one_account_share_its_pace(aws: Aws, service: Service) -
 
 async def test_accounts_have_paces_of_their_own(aws: Aws, service: Service) -> None:
     places = [THERE, Place(THERE.region, "arn:aws:iam::777788889999:role/training")]
-    # Who they are is known, so that only the pace is left to wait for.
+    # The credentials are cached, so that only the rate limit delays the request.
     await asyncio.gather(*(aws.identity(place) for place in places))
     await asyncio.gather(*(aws.training_jobs(place).page(Since()) for place in places * 4))
     calls = service.called("ListTrainingJobs")

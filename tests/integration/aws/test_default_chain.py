@@ -1,4 +1,4 @@
-"""On EKS: as whom a pod's service account lets muster ask, by IRSA and by Pod Identity."""
+"""On EKS: the identity that a pod's service account gives muster, by IRSA and by Pod Identity."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ ROLE = "arn:aws:iam::111122223333:role/muster-operator"
 
 @dataclass(frozen=True)
 class Token:
-    """The service account's, which the kubelet writes and writes anew."""
+    """The service account's token file, which the kubelet writes and renews."""
 
     path: Path
 
@@ -30,7 +30,7 @@ class Token:
 
 @pytest.fixture
 def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Token:
-    """Nothing else tells who asks."""
+    """The only proof of the caller's identity."""
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     token = Token(tmp_path / "token")
@@ -49,7 +49,7 @@ async def test_irsa_and_a_token_that_is_written_anew(
     monkeypatch.setenv("AWS_ROLE_ARN", ROLE)
     monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(token.path))
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", url)
-    # botocore asks for new ones when less than ten minutes are left.
+    # botocore gets new credentials when less than ten minutes remain.
     service.callers.role_seconds = 300.0
     await describe(aws)
     token.write("second")
@@ -61,7 +61,7 @@ async def test_irsa_and_a_token_that_is_written_anew(
 
 
 class _PodIdentity(BaseHTTPRequestHandler):
-    """The agent of EKS on a node."""
+    """The EKS agent on a node."""
 
     def do_GET(self) -> None:
         if self.headers["Authorization"] != "first":

@@ -18,11 +18,11 @@ from fakes.sagemaker_service.script import completing
 from fakes.sagemaker_service.service import Service
 from muster.api.config.sagemaker import AwsEndpoints
 from muster.clients.aws.client import Aws
-from muster.clients.aws.job_logs import GROUP, JobLogs, Mark
+from muster.clients.aws.job_logs import GROUP, JobLogs, LogPosition
 from muster.objects.aws.errors import AccessDenied, NotFound
 from muster.objects.aws.listing import Since
 from muster.objects.aws.place import Place
-from muster_dev.places import ROOT
+from muster_dev.paths import ROOT
 from support.training_job_requests import training_job_request
 
 HERE = Place("us-west-2")
@@ -32,12 +32,12 @@ STREAM = "a-1/algo-1-1700000000"
 ASKED = re.compile(r'_?ask\(\s*(?:place,\s*)?(?:"[a-z0-9]+",\s*)?"([A-Z]\w+)"')
 RIGHTLESS = "GetCallerIdentity"
 NAMED_OTHERWISE = {"HeadObject": "GetObject"}
-"""Operations whose right has another name."""
+"""Operations whose IAM action has another name."""
 
 
 @dataclass
 class Recorder:
-    """What botocore is asked to send, whatever becomes of it."""
+    """The requests that botocore sends, whatever their result is."""
 
     asked: list[tuple[str, str, Mapping[str, object]]] = field(default_factory=list)
 
@@ -50,7 +50,7 @@ class Recorder:
         self.asked.append((model.service_model.service_name, model.name, dict(params)))
 
     def rights(self) -> Iterator[Right]:
-        """Those of what isn't SageMaker: that one judges for itself."""
+        """The permissions of requests to services other than SageMaker, whose fake checks its own."""
         for service, operation, params in self.asked:
             if service == "s3":
                 action = NAMED_OTHERWISE.get(operation, operation)
@@ -68,7 +68,7 @@ def elsewhere() -> Iterator[str]:
     server.start()
     host, port = server.get_host_and_port()
     url = f"http://{host}:{port}"
-    # moto keeps what it has for as long as the process lives.
+    # moto stores its data as long as the process runs.
     urlopen(Request(f"{url}/moto-api/reset", method="POST")).close()  # noqa: S310
     boto3.client("s3", endpoint_url=url, region_name=HERE.region).create_bucket(
         Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "us-west-2"}
@@ -86,7 +86,7 @@ def elsewhere() -> Iterator[str]:
 
 @pytest.fixture
 async def guarded(service: Service, url: str, elsewhere: str) -> AsyncIterator[Aws]:
-    """An operator that may do what the documentation has it be allowed."""
+    """An operator with only the documented permissions."""
     service.policy = documented_policy()
     aws = Aws(AwsEndpoints(sagemaker=url, sts=url, s3=elsewhere, logs=elsewhere))
     yield aws
@@ -94,7 +94,7 @@ async def guarded(service: Service, url: str, elsewhere: str) -> AsyncIterator[A
 
 
 async def everything(aws: Aws, service: Service) -> None:
-    """All that muster ever asks for."""
+    """All requests of muster."""
     service.jobs().script = lambda _request: completing(3600)
     jobs = aws.training_jobs(HERE)
     code = {"Bucket": BUCKET, "Key": "source/0a1b/sourcedir.tar.gz"}
@@ -106,9 +106,9 @@ async def everything(aws: Aws, service: Service) -> None:
     await jobs.tags(arn)
     await jobs.page(Since())
     logs = JobLogs(lambda operation, request: aws.ask(HERE, "logs", operation, request))
-    events, _ = await logs.news("a-1", "[muster]", Mark(0))
+    events, _ = await logs.new_lines("a-1", "[muster]", LogPosition(0))
     assert [event.text for event in events] == ["[muster] {}"]
-    assert await logs.tails("a-1")
+    assert await logs.last_lines("a-1")
     await jobs.stop("a-1")
     service.jobs().by_name["a-1"].course.turn((completing()[-1],), service.now())
     await jobs.delete("a-1")
@@ -125,7 +125,7 @@ async def test_the_policy_allows_all_that_muster_asks_for_and_nothing_else(guard
     assert policy.allows(Right("sts:AssumeRole", ROLE))
     asked = {f"{service}:{NAMED_OTHERWISE.get(name, name)}" for service, name, _ in recorder.asked}
     asked -= {f"sts:{RIGHTLESS}"}
-    # Of these no request is made by its own name.
+    # No request has these names.
     implied = {"sagemaker:AddTags", "iam:PassRole", "sts:AssumeRole"}
     assert policy.actions() == asked | implied
 

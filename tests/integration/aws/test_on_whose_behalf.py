@@ -1,4 +1,6 @@
-"""Jobs of namespaces that assume roles, over real connections: a role's owner knows for whom it is assumed."""
+"""Jobs of namespaces that assume roles, over real connections: the role's owner sees for which namespace it is
+assumed.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ def job(namespace: str) -> Job:
 
 
 class Prepared:
-    """As small a request as SageMaker takes; keeps for which place it was wanted."""
+    """The smallest request that SageMaker accepts; records its place."""
 
     def __init__(self) -> None:
         self.places: list[Place] = []
@@ -73,7 +75,7 @@ async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones
 ) -> None:
     service.callers.demanded[ROLE] = frozenset({"muster/team-a"})
     for theirs in (job("team-a"), job("team-b")):
-        await backend.observe(theirs, Status(), location(theirs), is_held=True)
+        await backend.observe(theirs, Status(), location(theirs), has_finalizer=True)
         await backend.create(theirs, CreateTrainingJob(1), Withdrawal())
         await backend.stop(theirs.metadata, training_job_name(theirs.metadata, 1), location(theirs))
     assert {call.request.get("ExternalId") for call in service.called("AssumeRole")} == {
@@ -84,6 +86,6 @@ async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones
     asked = [call.request["TrainingJobName"] for call in service.called("CreateTrainingJob")]
     assert asked == [training_job_name(job("team-a").metadata, 1)]
     assert [call.request["TrainingJobName"] for call in service.called("StopTrainingJob")] == asked
-    facts = await backend.observe(theirs, Status(), location(theirs), is_held=True)
+    facts = await backend.observe(theirs, Status(), location(theirs), has_finalizer=True)
     assert facts.request_failure is not None
     assert "external id muster/team-b" in facts.request_failure.problem.message

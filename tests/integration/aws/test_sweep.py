@@ -1,4 +1,4 @@
-"""What a sweep does about all that isn't as it should be: through botocore, in virtual time."""
+"""The sweep with errors and unusual answers: through botocore, in virtual time."""
 
 import asyncio
 import random
@@ -53,7 +53,7 @@ class Site:
         return [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("sweep")]
 
     def turn(self, name: str, *script: Stage) -> None:
-        """The job goes another way from now on."""
+        """Change the job's future states."""
         self.jobs.by_name[name].course.turn(script, self.service.now())
 
 
@@ -89,7 +89,7 @@ def test_a_job_is_found_before_and_after_it_is_created() -> None:
         await asyncio.sleep(2)
         assert watch.observation.is_missing
         site.create("a-1")
-        watch.look()
+        watch.describe_soon()
         await asyncio.sleep(1)
         assert (watch.observation.is_missing, secondary(watch)) == (False, "Starting")
         await asyncio.sleep(5 + ONE_AND_A_HALF)
@@ -221,7 +221,7 @@ def test_a_lost_right_costs_few_requests() -> None:
         await asyncio.sleep(3600)
 
     calls = at_a_site(test).service.calls
-    # Twice a minute at most, each of both kinds, and some at the beginning; descriptions by four at once.
+    # Twice a minute at most, for each kind, and some at the beginning; four descriptions at a time.
     assert len(calls) < 60 * 2 * 5 + 50
 
 
@@ -259,7 +259,7 @@ def test_others_who_use_up_the_quota_slow_the_sweep_down_and_it_recovers() -> No
         site.service.faults.chance = lambda operation: Fault.THROTTLE if operation == "ListTrainingJobs" else None
         before = len(site.service.called("ListTrainingJobs"))
         await asyncio.sleep(300)
-        # Every 16 s at last, not every half second.
+        # Every 16 s at the end, not every half second.
         assert len(site.service.called("ListTrainingJobs")) - before < 300 / 16 + 10
         assert problem(watch) is not None
         site.service.faults.chance = lambda _operation: None
@@ -295,7 +295,7 @@ def test_a_listing_that_lags_takes_nothing_back_and_loses_nothing() -> None:
         for second in range(400):
             if second == 100:
                 site.turn("a-1", Stage("Uploading", 30), Stage("Completed", status="Completed"))
-                watch.look()
+                watch.describe_soon()
             if second == 110:
                 assert secondary(watch) == "Uploading"
             await asyncio.sleep(1)
@@ -335,7 +335,7 @@ def test_a_failing_callback_does_not_affect_the_others() -> None:
 
 @dataclass
 class Mistaken:
-    """Makes a mistake at each first call."""
+    """Fails at the first call of each kind."""
 
     calls: list[str] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""A thousand jobs, followed for some minutes: through botocore, at AWS's pace, in virtual time."""
+"""A thousand jobs, watched for some minutes: through botocore, with AWS' rate limits, in virtual time."""
 
 import asyncio
 import random
@@ -31,7 +31,7 @@ State = tuple[str, str]
 
 @dataclass
 class Diary:
-    """What was known of a job, and since when."""
+    """The observed states of a job, with their times."""
 
     watch: Watch | None = None
     states: list[State] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Diary:
 
 
 def the_same_script(_draw: random.Random) -> Script:
-    """All jobs change at the same moment: the most that a sweep may find."""
+    """All jobs change at the same moment: the largest number of changes for a sweep."""
     return (Stage("Starting", 70), Stage("Training", 200), Stage("Failed", status="Failed", failure_reason="so"))
 
 
@@ -84,7 +84,7 @@ def followed(script: Callable[[random.Random], Script], failing: float) -> tuple
 
 
 def late(service: Service, diaries: dict[str, Diary]) -> list[str]:
-    """Changes that were not known in time."""
+    """Changes that were not observed in time."""
     result = []
     end = BEGINNING + timedelta(minutes=MINUTES) - KNOWN_WITHIN
     for name, diary in diaries.items():
@@ -98,13 +98,13 @@ def late(service: Service, diaries: dict[str, Diary]) -> list[str]:
 
 
 def most_within(seconds: int, times: Sequence[datetime]) -> int:
-    """In any so many seconds, not only those that a clock shows."""
+    """In any interval of this length, not only in those of full seconds."""
     width = timedelta(seconds=seconds, microseconds=-1)
     return max((bisect_right(times, time + width) - index for index, time in enumerate(times)), default=0)
 
 
 @pytest.mark.parametrize("failing", [pytest.param(0.0, marks=pytest.mark.long), 0.05])
-@pytest.mark.parametrize("script", [any_training, the_same_script])
+@pytest.mark.parametrize("script", [any_training, pytest.param(the_same_script, marks=pytest.mark.long)])
 def test_changes_are_known_within_one_sweep_and_a_half_and_no_quota_is_exceeded(
     script: Callable[[random.Random], Script], failing: float
 ) -> None:
@@ -112,7 +112,7 @@ def test_changes_are_known_within_one_sweep_and_a_half_and_no_quota_is_exceeded(
     assert not late(service, diaries)
     lists = [call.at for call in service.called("ListTrainingJobs")]
     assert most_within(1, lists) <= RATES["ListTrainingJobs"]
-    # As AWS's limiters count them, which forgive a burst.
+    # As AWS' limiters count, which allow bursts.
     descriptions = [call.at for call in service.called("DescribeTrainingJob")]
     assert most_within(3, descriptions) <= 3 * RATES["DescribeTrainingJob"]
     assert not [call for call in service.calls if call.outcome == "ThrottlingException"]

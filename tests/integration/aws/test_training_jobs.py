@@ -146,7 +146,7 @@ async def test_a_lost_answer_leaves_open_what_was_done(aws: Aws, service: Servic
     jobs = aws.training_jobs(HERE)
     with pytest.raises(Unavailable):
         await jobs.create(training_job_request("a-1"))
-    # Nothing is asked twice behind muster's back.
+    # muster does not repeat a request unnoticed.
     assert len(service.called("CreateTrainingJob")) == 1
     assert ("a-1" in service.jobs().by_name) == fault.is_done
 

@@ -1,4 +1,4 @@
-"""A collector on a real port, with pods that hold real tokens, for the tests."""
+"""A collector on a real port, with pods that have real tokens, for the tests."""
 
 import asyncio
 import contextlib
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from muster.collector.collector import Collector
-from muster.collector.directory import Member
-from muster.collector.door.connections import ConnectionLimits
+from muster.collector.pod_directory import Member
+from muster.collector.server.connections import ConnectionLimits
 from muster.collector.store import RankStore
 from muster.collector.trust.certificate import ServingCertificate, issue
 from muster.collector.trust.keys import read_keys
@@ -35,7 +35,7 @@ class Pods(dict[str, Member]):
 
 
 class Clock:
-    """Unix seconds that pass when the test says so."""
+    """Unix seconds, which the test advances."""
 
     def __init__(self) -> None:
         self.now = time.time()
@@ -46,7 +46,7 @@ class Clock:
 
 @dataclass
 class Site:
-    """The collector and all around it."""
+    """The collector and its environment."""
 
     url: str
     collector: Collector
@@ -95,7 +95,7 @@ class Site:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    """Run the loop until a condition inside the collector holds, which nothing announces."""
+    """Run the loop until a condition inside the collector is true, for which there is no event."""
     async with asyncio.timeout(10.0):
         while not is_so():  # noqa: ASYNC110 - there is no event to await
             await asyncio.sleep(0.001)

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from integration.collector.collector_site import JOB, NODES, Site, collector_site, pod_uid
-from muster.collector.directory import Member
-from muster.collector.door.refusal import Reason
+from muster.collector.pod_directory import Member
+from muster.collector.server.refusal import Reason
 from muster_worker.contract import wire
 from muster_worker.contract.schema import Command, CommandKind, ReportAnswer
 

@@ -1,4 +1,4 @@
-"""Pods with good tokens and no manners: what they cost the collector, and what honest agents notice of them."""
+"""Pods with valid tokens and hostile behaviour: their cost for the collector, and the delay of other agents."""
 
 import asyncio
 import json
@@ -13,11 +13,11 @@ import pytest
 
 from integration.collector.collector_site import JOB, Site, claim, collector_site, pod_uid, until
 from integration.collector.test_junk import Raw, connect
-from muster.collector.directory import Member
-from muster.collector.door.bodies import MAX_BYTES_IN_FLIGHT
-from muster.collector.door.connections import ConnectionLimits
-from muster.collector.door.refusal import Reason
-from muster.collector.trust.tokens import MAX_REMEMBERED_PER_POD
+from muster.collector.pod_directory import Member
+from muster.collector.server.bodies import MAX_BYTES_IN_FLIGHT
+from muster.collector.server.connections import ConnectionLimits
+from muster.collector.server.refusal import Reason
+from muster.collector.trust.tokens import MAX_CACHED_TOKENS_PER_POD
 
 ROOT = Path(__file__).parents[3]
 
@@ -30,7 +30,7 @@ async def site() -> AsyncIterator[Site]:
 
 @pytest.mark.parametrize("pods", [2, 30])
 def test_hostile_pods_cost_little_and_delay_no_agent(pods: int) -> None:
-    """The bounds are wide, as machines of tests are slow; bench/hostile_pods.py tells the figures."""
+    """The limits are wide, as test machines are slow; bench/hostile_pods.py prints the numbers."""
     bench = [sys.executable, str(ROOT / "bench" / "hostile_pods.py"), f"--pods={pods}", "--seconds=6"]
     done = subprocess.run(bench, check=False, capture_output=True, text=True, timeout=120)
 
@@ -104,7 +104,7 @@ async def test_a_body_that_does_not_come_gives_its_room_back() -> None:
 
 
 async def test_any_pods_token_is_no_place_among_the_jobs_pods() -> None:
-    """Every pod of a cluster may have a token with our audience made: only jobs' pods are more than strangers."""
+    """Every pod of a cluster can get a token with our audience: only pods of jobs are more than strangers."""
     async with collector_site(ConnectionLimits(authentication_seconds=0.3)) as site:
         token = site.token(0)
         del site.pods[pod_uid(0)]
@@ -124,8 +124,8 @@ async def test_many_tokens_of_one_pod_evict_no_other_pods_tokens(site: Site) -> 
         assert (await site.post(site.report(0), token))[0] == 200
 
     verifier = site.collector._routes._admission._verifier
-    assert len(verifier._of_pod[pod_uid(0)]) == MAX_REMEMBERED_PER_POD
-    assert len(verifier._verified) == MAX_REMEMBERED_PER_POD + 1
+    assert len(verifier._of_pod[pod_uid(0)]) == MAX_CACHED_TOKENS_PER_POD
+    assert len(verifier._verified) == MAX_CACHED_TOKENS_PER_POD + 1
 
 
 async def test_requests_that_come_before_the_last_is_answered_close_the_connection(site: Site) -> None:

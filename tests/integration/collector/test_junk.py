@@ -1,4 +1,4 @@
-"""What a collector must survive: each piece of junk is refused, counted, and changes nothing."""
+"""Invalid input for the collector: it refuses and counts each piece, and changes nothing."""
 
 import asyncio
 import contextlib
@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from integration.collector.collector_site import ISSUER, JOB, NODES, Site, claim, collector_site, pod_uid, until
-from muster.collector.directory import Member
-from muster.collector.door.connections import ConnectionLimits
-from muster.collector.door.refusal import Reason
+from muster.collector.pod_directory import Member
+from muster.collector.server.connections import ConnectionLimits
+from muster.collector.server.refusal import Reason
 from muster.collector.trust.tokens import LocalIssuer
 from muster.core.facts import AgentFacts
 from muster_worker.contract.schema import TOKEN_AUDIENCE, AgentPhase, Command, CommandKind, RankReport, RankState
@@ -135,7 +135,7 @@ async def test_a_bad_token_gets_no_command(site: Site, name: str) -> None:
 
 
 async def test_a_deleted_pods_token_changes_and_learns_nothing(site: Site) -> None:
-    """It is good until it expires: only the pods that are there are heard."""
+    """It is valid until it expires: the collector accepts only tokens of existing pods."""
     token = site.token(0)
     site.store.send(JOB, 0, Command(0, JOB, 1, CommandKind.START))
     before = facts(site)
@@ -149,7 +149,7 @@ async def test_a_deleted_pods_token_changes_and_learns_nothing(site: Site) -> No
 
 
 async def test_a_replaced_pods_token_speaks_for_itself_only(site: Site) -> None:
-    """The old pod is still there, as one on a node that was cut off is."""
+    """The old pod still exists, like one on a disconnected node."""
     site.pods["pod-new"] = Member(JOB, 0, 1)
     site.store.replace(JOB, 0)
     fresh = site.issuer.issue(replace(claim(0), pod_uid="pod-new"), site.clock.now, 600.0)
@@ -255,13 +255,13 @@ async def test_a_flood_without_tokens_costs_no_signatures_and_keeps_no_pod_out(s
 
 @dataclass
 class Raw:
-    """A client that speaks bytes."""
+    """A client that sends raw bytes."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
     async def rest(self) -> bytes:
-        """All that comes until the other side closes."""
+        """All data until the other side closes the connection."""
         try:
             async with asyncio.timeout(10.0):
                 return await self.reader.read()
@@ -322,7 +322,7 @@ async def test_no_tls_is_no_conversation(quick: Site) -> None:
 async def test_strangers_of_one_address_have_few_places() -> None:
     async with collector_site(ConnectionLimits(unauthenticated_per_address=4)) as site:
         first = [await connect(site) for _ in range(4)]
-        # it is reset, maybe before it knows that it was accepted
+        # the connection is reset, maybe before the client knows that it was accepted
         with contextlib.suppress(ConnectionError):
             late = Raw(*await asyncio.open_connection(site.host, site.port))
             assert await late.rest() == b""

@@ -1,4 +1,4 @@
-"""Several operators behind one Service: only the one that leads hears agents."""
+"""Several operators behind one Service: only the leader accepts agents."""
 
 import asyncio
 import io
@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from integration.collector.collector_site import JOB, Site, collector_site, report, trusting, until
-from muster.collector.door.refusal import Reason
+from muster.collector.server.refusal import Reason
 from muster.collector.trust.certificate import issue
 from muster_worker.contract import wire
 from muster_worker.contract.schema import Command, CommandKind
@@ -81,7 +81,7 @@ async def test_a_report_that_is_still_coming_in_is_not_taken(site: Site) -> None
         yield whole[10:]
 
     sending = asyncio.create_task(site.post(body(), site.token(0), {"Content-Length": str(len(whole))}))
-    await until(lambda: bool(site.collector._routes._admission._pods))  # its token was taken
+    await until(lambda: bool(site.collector._routes._admission._pods))  # its token was accepted
     site.collector.step_down("muster-7d4f")
     go_on.set()
 
@@ -101,7 +101,7 @@ async def test_a_new_certificate_is_shown_on_new_connections_and_old_ones_stay(s
 
     site.collector.use(renewed)
 
-    # the client has its connection still: a new one it would refuse
+    # the client still has its connection: the collector would refuse a new one
     assert (await site.post(site.report(0), site.token(0)))[0] == 200
     assert site.collector.open_connections == 1
     headers = {"Authorization": f"Bearer {site.token(1)}"}

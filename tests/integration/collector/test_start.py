@@ -1,4 +1,4 @@
-"""The Start of the largest gang: it fits every limit on its way, and is made once."""
+"""The Start command of the largest gang: it stays within all limits, and is encoded once."""
 
 import asyncio
 import os
@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from integration.collector.collector_site import JOB, NODES, Site, collector_site, until
-from muster.collector import answers
-from muster.collector.door.refusal import Reason
+from muster.collector import command_sender
+from muster.collector.server.refusal import Reason
 from muster.core.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
-from muster.core.meeting import meet
+from muster.core.peers import select_peers
 from muster.core.reports.check import MAX_INTERFACE_CHARS, Shape, check
 from muster_worker.agent.collector_client import MAX_ANSWER_BYTES, CollectorClient, Trust
 from muster_worker.contract import wire
@@ -24,7 +24,7 @@ from muster_worker.contract.schema import Command, CommandKind, Credentials, Lin
 from muster_worker.sagemaker import container
 
 MOST_NODES = 10_000
-"""`spec.nodes`' limit."""
+"""The limit of `spec.nodes`."""
 
 
 def peer(node: int) -> Peer:
@@ -90,9 +90,9 @@ async def test_an_older_agent_gets_it_as_it_is(site: Site) -> None:
 
 
 async def test_who_does_not_read_it_loses_its_place(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "SEND_SECONDS", 0.3)
-    monkeypatch.setattr(answers, "MAX_LARGE", 1)
-    # more than the kernel's buffers take
+    monkeypatch.setattr(command_sender, "SEND_SECONDS", 0.3)
+    monkeypatch.setattr(command_sender, "MAX_LARGE_RESPONSES", 1)
+    # more than the kernel's buffers hold
     large = Command(1, JOB, 1, CommandKind.START, START.peers * 8)
     site.store.send(JOB, 0, large)
     reader = await asyncio.to_thread(ask_and_not_read, site)
@@ -105,7 +105,7 @@ async def test_who_does_not_read_it_loses_its_place(site: Site, monkeypatch: pyt
 
 
 def test_the_longest_start_is_less_than_an_agent_reads() -> None:
-    """Each node names the longest interface and address that the collector believes."""
+    """Each node has the longest interface name and address that the collector accepts."""
     address = "2001:db8:85a3:8d3:1319:8a2e:192.168.254.254"
     shape = Shape(JOB, MOST_NODES, 128, 0.0)
     nodes = []
@@ -116,9 +116,11 @@ def test_the_longest_start_is_less_than_an_agent_reads() -> None:
         process = ProcessFacts(ProcessState.RUNNING)
         nodes.append(NodeFacts(node, f"digits-{node}", process, AgentFacts(report, 10.0)))
 
-    body = wire.encode(Command(2**62, JOB, 2**62, CommandKind.START, meet(nodes), credentials=START.credentials))
+    body = wire.encode(
+        Command(2**62, JOB, 2**62, CommandKind.START, select_peers(nodes), credentials=START.credentials)
+    )
 
-    assert len(meet(nodes)) == MOST_NODES
+    assert len(select_peers(nodes)) == MOST_NODES
     assert len(body) < MAX_ANSWER_BYTES
     assert len(zlib.compress(wire.encode(START))) < 256 * 1024
 

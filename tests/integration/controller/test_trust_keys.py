@@ -11,10 +11,10 @@ import pytest
 from aiohttp import web
 
 from fakes.api_client import api_client
-from muster.collector.door.refusal import Refused
+from muster.collector.server.refusal import RequestRefused
 from muster.collector.trust.tokens import LocalIssuer, PodClaim
 from muster.controller.trust import trust as under_test
-from muster.controller.trust.trust import NoTrust, Trust, TrustSetting
+from muster.controller.trust.trust import Trust, TrustError, TrustSetting
 from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 ISSUER = "https://issuer.test"
@@ -22,7 +22,7 @@ POD = PodClaim("default", "digits-0", "uid-0")
 
 
 class Server:
-    """An API server's keys, and no more of one than it takes to keep a Secret."""
+    """An API server with keys, and with what is needed to store a Secret."""
 
     def __init__(self) -> None:
         self.discovery = json.dumps({"issuer": ISSUER})
@@ -63,12 +63,12 @@ def _answer(text: Callable[[], str], status: int = 200) -> Callable[[web.Request
 def is_believed(trust: Trust, issuer: LocalIssuer) -> bool:
     try:
         return trust.verifier.verify(issuer.issue(POD, time.time(), 600.0), time.time()) == POD
-    except Refused:
+    except RequestRefused:
         return False
 
 
 async def test_a_token_of_an_unknown_key_makes_muster_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(under_test, "UNKNOWN_KEY_SECONDS", 0.01)
+    monkeypatch.setattr(under_test, "MIN_KEY_REFRESH_SECONDS", 0.01)
     server, old, new = Server(), LocalIssuer(ISSUER, TOKEN_AUDIENCE), LocalIssuer(ISSUER, TOKEN_AUDIENCE)
     server.keys = old.jwks()
     async with served(server, tmp_path) as trust:
@@ -76,7 +76,7 @@ async def test_a_token_of_an_unknown_key_makes_muster_look(tmp_path: Path, monke
         running = asyncio.create_task(trust.run())
         assert is_believed(trust, old)
 
-        # an API server in problem, or junk from it, takes nothing away
+        # errors or invalid answers of the API server remove no key
         for server.status, server.keys in ((500, "{}"), (200, "junk")):
             asked = server.times
             assert not is_believed(trust, new)
@@ -105,8 +105,8 @@ async def test_many_tokens_of_unknown_keys_make_it_look_once(tmp_path: Path) -> 
 
 
 async def test_keys_are_looked_at_without_a_cause_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(under_test, "UNKNOWN_KEY_SECONDS", 0.01)
-    monkeypatch.setattr(under_test, "KEYS_SECONDS", 0.05)
+    monkeypatch.setattr(under_test, "MIN_KEY_REFRESH_SECONDS", 0.01)
+    monkeypatch.setattr(under_test, "KEY_REFRESH_SECONDS", 0.05)
     server, issuer = Server(), LocalIssuer(ISSUER, TOKEN_AUDIENCE)
     server.keys = issuer.jwks()
     async with served(server, tmp_path) as trust:
@@ -122,5 +122,5 @@ async def test_a_cluster_that_names_no_issuer_is_said(tmp_path: Path, discovery:
     server = Server()
     server.keys, server.discovery = LocalIssuer(ISSUER, TOKEN_AUDIENCE).jwks(), discovery
     async with served(server, tmp_path) as trust:
-        with pytest.raises(NoTrust, match="names no issuer"):
+        with pytest.raises(TrustError, match="names no issuer"):
             await trust.start()

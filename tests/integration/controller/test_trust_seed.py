@@ -1,4 +1,4 @@
-"""What gangs' credentials are derived from lives in a Secret: one for all replicas, and for ever."""
+"""The seed of the gangs' credentials is in a Secret: one for all replicas, permanently."""
 
 import asyncio
 import base64
@@ -15,7 +15,7 @@ from muster.clients.kubernetes.client import Client
 from muster.collector.trust.authorities import AUTHORITY_SECONDS
 from muster.collector.trust.rank_group_credentials import SEED_BYTES
 from muster.collector.trust.tokens import LocalIssuer
-from muster.controller.trust.trust import NoTrust, Trust, TrustSetting
+from muster.controller.trust.trust import Trust, TrustError, TrustSetting
 from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 NAME = "https://issuer.test"
@@ -24,7 +24,7 @@ SECRETS = "/api/v1/namespaces/muster/secrets"
 
 
 class Server:
-    """An API server that keeps one Secret, and refuses to write over what it wasn't read from."""
+    """An API server that stores one Secret, and refuses writes to an outdated version."""
 
     def __init__(self) -> None:
         self.secret: dict[str, object] | None = None
@@ -67,7 +67,7 @@ async def _keys(_: web.Request) -> web.Response:
 
 
 class Clock:
-    """Unix seconds that pass when the test says so."""
+    """Unix seconds, which the test advances."""
 
     def __init__(self) -> None:
         self.now = time.time()
@@ -119,7 +119,7 @@ async def test_a_secret_of_an_earlier_release_gets_one(tmp_path: Path) -> None:
         authorities = server.data["authorities.json"]
         del server.data["gang-seed"]
 
-        # who knew one puts it back; who comes later finds it
+        # a replica that has the seed writes it back; a later one reads it
         await first.renew()
         second = replica(client, clock)
         await second.start()
@@ -141,7 +141,7 @@ async def test_a_damaged_one_is_said_and_left_alone(tmp_path: Path, entry: str, 
         await replica(client, clock).start()
         server.data["gang-seed"] = entry
 
-        with pytest.raises(NoTrust, match=f"Secret muster/trust: gang-seed: {problem}; delete the Secret"):
+        with pytest.raises(TrustError, match=f"Secret muster/trust: gang-seed: {problem}; delete the Secret"):
             await replica(client, clock).start()
 
         assert server.data["gang-seed"] == entry

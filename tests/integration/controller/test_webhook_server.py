@@ -15,9 +15,9 @@ import pytest
 
 from muster.api.field_problems import FieldProblem
 from muster.collector.trust.certificate import ServingCertificate, issue
-from muster.controller.webhook.door import MAX_CONNECTIONS, listen
+from muster.controller.webhook.connections import MAX_CONNECTIONS, listen
 from muster.controller.webhook.review import MAX_REVIEW_BYTES
-from muster.controller.webhook.server import BUSY, PATH, WebhookServer, object_to
+from muster.controller.webhook.server import BUSY, PATH, WebhookServer, add_problems
 from muster.controller.webhook.shares import NAMESPACE, TOTAL, WebhookShares
 
 API_SERVER = "127.0.0.1"
@@ -38,7 +38,7 @@ REVIEW = {
 
 @dataclass
 class Site:
-    """A server that answers as kopf does, and a way to it."""
+    """A server that answers as kopf does, and its address."""
 
     certificate: ServingCertificate
     now: float = 0.0
@@ -54,7 +54,7 @@ class Site:
     async def ask(self, request: Any) -> Any:
         self.asked.append(request)
         if self.refuses:
-            object_to((FieldProblem("spec.nodes", "found 0"), FieldProblem("spec.image", "missing")))
+            add_problems((FieldProblem("spec.nodes", "found 0"), FieldProblem("spec.image", "missing")))
         return {"response": {"uid": request["request"]["uid"], "allowed": not self.refuses}}
 
     async def serve(self) -> None:
@@ -62,7 +62,7 @@ class Site:
             pass
 
     def session(self) -> aiohttp.ClientSession:
-        """As an API server comes: from its address, trusting the authority alone."""
+        """A connection like the API server's: from its address, with the authority as the only trusted one."""
         trust = ssl.create_default_context(cadata=self.certificate.authority)
         return aiohttp.ClientSession(
             f"https://{API_SERVER}:{self.port}",
@@ -71,11 +71,11 @@ class Site:
         )
 
     def knock(self) -> socket.socket:
-        """A connection of a pod's that says nothing."""
+        """A pod's connection that sends nothing."""
         return socket.create_connection((API_SERVER, self.port), source_address=(POD, 0), timeout=20)
 
     async def knock_with_tls(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """One whose TLS is set up."""
+        """A pod's connection after the TLS handshake."""
         trust = ssl.create_default_context(cadata=self.certificate.authority)
         return await asyncio.open_connection(API_SERVER, self.port, ssl=trust, local_addr=(POD, 0))
 
@@ -152,7 +152,7 @@ async def test_bodies_that_never_come_hold_no_room_for_long(site: Site) -> None:
     for _, writer in connections:
         writer.write(head)
     first = [(await reader.readline()).split()[1] for reader, _ in connections]
-    # The address has room for two; these were waited for as long as any body.
+    # The address has two slots; the server waits for these as long as for any body.
     assert sorted(first) == [b"408", b"408", b"503", b"503"]
     async with site.session() as session, session.post(PATH, json=REVIEW) as answer:
         assert answer.status == 200

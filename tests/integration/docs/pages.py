@@ -1,11 +1,11 @@
-"""The documentation's pages, cut into blocks of code and commands."""
+"""The documentation's pages, split into blocks of code and commands."""
 
 import pathlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from muster_dev.places import ROOT
+from muster_dev.paths import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("training/**/*.md")])
 _BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -13,7 +13,7 @@ _BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE |
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code on a page. `name` is the file that its first line names."""
+    """A block of code on a page. `name` is the file in its first line."""
 
     page: str
     language: str
@@ -26,19 +26,19 @@ class Block:
 
     @property
     def commands(self) -> list[str]:
-        """Its lines as a shell takes them: what ends in a backslash goes on in the next line."""
+        """Its lines as a shell reads them: a line with a backslash at its end continues."""
         return [line for line in re.sub(r"\\\n\s*", "", self.text).splitlines() if line.strip()]
 
 
 def blocks(page: pathlib.Path | None = None) -> Iterator[Block]:
-    """The blocks of a page, or of all."""
+    """The blocks of one page, or of all pages."""
     for each in PAGES if page is None else [page]:
         for found in _BLOCK.finditer(each.read_text(encoding="utf-8")):
             yield Block(str(each.relative_to(ROOT)), found["language"], found["text"])
 
 
 def headings(page: pathlib.Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub makes them."""
+    """The anchors of a page's headings, as GitHub generates them."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}

@@ -1,4 +1,4 @@
-"""What the documentation shows is run: files are written, commands are executed, resources are validated."""
+"""The documentation's examples work: files are written, commands are executed, resources are validated."""
 
 import json
 import os
@@ -20,14 +20,14 @@ from muster.api.validation.validate import validate
 from muster.api.yaml.load import load
 from muster.cli.commands import app
 from muster.cli.run.run_training import TOOLKIT
-from muster_dev.places import ROOT
+from muster_dev.paths import ROOT
 
 BIN = pathlib.Path(sys.executable).parent
 PATIENCE = 600
-"""Seconds that only a command that hangs is given: others' work may be beside this one."""
+"""A limit in seconds that only a hanging command reaches: other tests may run at the same time."""
 WIDTH = 120
 LANGUAGES = {"yaml", "python", "sh", "json", ""}
-"""A block of another language would be one that nothing here looks at; one without is a picture."""
+"""The tests check blocks of these languages; a block without one is a diagram or output."""
 
 
 def test_every_block_is_of_a_kind_that_is_looked_at() -> None:
@@ -57,7 +57,7 @@ def test_json_can_be_pasted(block: Block) -> None:
 
 @pytest.fixture
 def desk(tmp_path: pathlib.Path) -> pathlib.Path:
-    """A folder with all files that these pages tell their reader to write."""
+    """A folder with all files that these pages ask their reader to write."""
     for block in blocks():
         if block.page in {"README.md", "docs/import.md", "docs/quickstart.md"} and block.name is not None:
             (tmp_path / block.name).write_text(block.text, encoding="utf-8")
@@ -86,7 +86,7 @@ def shell_commands(page: str) -> list[str]:
 
 
 def without_waiting(file: pathlib.Path) -> None:
-    """The job that prints once a second, without the seconds."""
+    """Remove the pauses of the job that prints once a second."""
     text, found = re.subn(r"time\.sleep\(1\)", "time.sleep(0)", file.read_text("utf-8"))
     assert found == 1
     file.write_text(text, "utf-8")
@@ -102,17 +102,30 @@ def test_the_readmes_commands_run(desk: pathlib.Path) -> None:
     assert "All 4 ranks succeeded" in done["run"].stderr
     assert "[rank 0] rank 0 of 4: step 10" in done["run"].stderr
     assert "[rank 1]" not in done["run"].stderr
-    # the last one rendered is what was imported
+    # the last rendered job is the imported one
     assert "TrainingJobName: vit-" in done["render"].stdout
 
 
-def test_the_quick_starts_jobs_run_here(desk: pathlib.Path) -> None:
-    without_waiting(desk / "hello.yaml")
+def quick_starts_run() -> str:
     (here,) = [command for command in shell_commands("docs/quickstart.md") if command.startswith("muster run ")]
-    assert "[rank 3] rank 3 of 4: step 10" in shell(here, desk).stderr
+    return here
 
-    said = shell(here.replace("hello", "train"), desk).stderr
-    assert "All 4 ranks succeeded at step 50" in said
+
+def test_the_quick_starts_first_job_runs_here(desk: pathlib.Path) -> None:
+    without_waiting(desk / "hello.yaml")
+    assert "[rank 3] rank 3 of 4: step 10" in shell(quick_starts_run(), desk).stderr
+
+
+# Each of its ranks imports torch, which takes seconds: `make test` has one a node.
+@pytest.mark.parametrize("procs", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_the_quick_starts_torchrun_job_runs_here(desk: pathlib.Path, procs: int) -> None:
+    file = desk / "train.yaml"
+    text, found = re.subn(r"procsPerNode: 2\n", f"procsPerNode: {procs}\n", file.read_text("utf-8"))
+    assert found == 1
+    file.write_text(text, "utf-8")
+
+    said = shell(quick_starts_run().replace("hello", "train"), desk).stderr
+    assert f"All {2 * procs} ranks succeeded at step 50" in said
     assert "[rank 0] loss=" in said
 
 
@@ -137,7 +150,7 @@ def test_the_readmes_one_file_is_a_job_of_each_place(desk: pathlib.Path) -> None
 def test_the_readmes_one_file_runs_here_without_any_account(desk: pathlib.Path) -> None:
     command = re.search(r"`(muster run -f vit\.yaml --input train=DIR [^`]*)`", (ROOT / "README.md").read_text("utf-8"))
     assert command is not None
-    # its repository is made up, and eight ranks a node are many for a machine that trains nothing
+    # its repository does not exist, and eight ranks per node are too many for this machine
     code = {"train.py": "import os; print(os.listdir(os.environ['SM_CHANNEL_TRAIN']))"}
     text = (desk / "vit.yaml").read_text("utf-8").replace("procsPerNode: 8", "procsPerNode: 1")
     text, found = re.subn(r"  source: .*", f"  source: {json.dumps({'inline': {'files': code}})}", text)
@@ -152,10 +165,10 @@ def test_the_readmes_one_file_runs_here_without_any_account(desk: pathlib.Path) 
 
 
 def commands() -> Iterator[tuple[str, str]]:
-    """Every `muster ...` that a page shows or an example's first lines tell, with the page that has it."""
+    """Every `muster ...` command of a page or of an example's first lines, with the page."""
     for page in [*PAGES, *ROOT.glob("training/examples/*/job.yaml")]:
         text = re.sub(r"\\\n#? *", " ", page.read_text(encoding="utf-8"))
-        # a block without a language may be commands, too
+        # a block without a language may also have commands
         shells = [text] if page.suffix == ".yaml" else ["\n".join(block.commands) for block in blocks(page)]
         for command in re.findall(r"`(muster [a-z][^`]*)`", text):
             yield str(page.relative_to(ROOT)), command

@@ -1,4 +1,4 @@
-"""Commands of other programs on the pages: those of AWS are compared with its API, the rest are known by name."""
+"""Commands of other programs on the pages: those of AWS are compared with its API, the others with a list."""
 
 import re
 import shlex
@@ -11,13 +11,13 @@ from integration.docs.pages import PAGES, blocks
 
 COMMANDS = [command for block in blocks() if block.language == "sh" for command in block.commands]
 RUN = {"make", "muster", ".", "export", "pip", "sed", ".venv/bin/pytest"}
-"""What test_docs.py and this folder's other tests run or look at."""
+"""Commands that test_docs.py and this folder's other tests run or check."""
 ON_A_CLUSTER = {"kubectl", "helm"}
-"""What tests/cluster/test_page_commands.py looks at."""
+"""Commands that tests/cluster/test_page_commands.py checks."""
 NOT_RUN = {"docker push", "docker buildx", "kind create", "kind load", "kind delete"}
-"""What no test can run: these forms, and no others, are on the pages."""
+"""Commands that no test can run: only these forms may be on the pages."""
 CLI_ONLY = {("eks", "update-kubeconfig"), ("ecr", "get-login-password")}
-"""Commands of `aws` that are none of an API's operations."""
+"""Commands of `aws` that are not API operations."""
 GENERAL = {"--region", "--query", "--output", "--force"}
 """Options of `aws` itself; --force is a Boolean of delete-repository."""
 

@@ -1,4 +1,4 @@
-"""The classifier's own promises: resuming, compressed gradients, a result that is judged."""
+"""The classifier's features: resuming, compressed gradients, a checked result."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from support.example_runs import Finished, torchrun
 
-# Two ranks show all that four do.
+# Two ranks test the same as four.
 RANKS = 2
 STEPS_PER_EPOCH = 90
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def uninterrupted(channels: dict[str, str]) -> Finished:
-    """Three epochs in one go, with the loss of each step."""
+    """Three epochs without interruption, with the loss of each step."""
     end = torchrun(RANKS, "digits", ["--epochs", "3", "--log-every", "1"], channels)
     assert end.exit_code == 0, end.messages
     return end
@@ -28,7 +28,7 @@ def test_a_resumed_run_goes_on_as_if_never_stopped(
     stopped = torchrun(
         RANKS, "digits", ["--epochs", "2", "--log-every", "1", "--require-accuracy", "1.0", *folders], channels
     )
-    # Judged and found wanting, in one sentence of one rank; the snapshot is written all the same.
+    # The accuracy is too low: one rank prints one sentence; the snapshot is still written.
     assert stopped.exit_code != 0
     assert stopped.messages.count("is below the required 1.0") == 1
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["snapshot.pt"]

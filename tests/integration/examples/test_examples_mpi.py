@@ -1,4 +1,4 @@
-"""The examples that mpirun starts, as their first lines say, to Complete: each with an MPI of its own."""
+"""The examples with mpirun run to Complete with the commands of their first lines, each with another MPI."""
 
 import json
 import subprocess
@@ -18,6 +18,10 @@ EXPECTED = [
     ("mpi_c", "mpich", [], 4, {"pi"}),
     ("mpi_gradients", "openmpi5", ["train"], 4, {"loss"}),
 ]
+LONG = (
+    ("mpi_gradients", "openmpi5"),  # its four ranks import torch
+    ("mpi_messages", "mpich"),  # the same example with another MPI
+)
 
 
 def test_every_example_of_mpi_is_tried() -> None:
@@ -26,8 +30,7 @@ def test_every_example_of_mpi_is_tried() -> None:
 
 @pytest.mark.parametrize(
     ("example", "mpi", "inputs", "ranks", "metrics"),
-    # Its four ranks import torch.
-    [pytest.param(*row, marks=[pytest.mark.long] if row[0] == "mpi_gradients" else []) for row in EXPECTED],
+    [pytest.param(*row, marks=[pytest.mark.long] if row[:2] in LONG else []) for row in EXPECTED],
 )
 def test_example_completes(
     example: str, mpi: str, inputs: Sequence[str], ranks: int, metrics: set[str], digits: Path, tmp_path: Path
@@ -50,7 +53,7 @@ def test_example_completes(
 
 
 def _job(example: str, variables: dict[str, str], folder: Path) -> Path:
-    """The C program's job, of a program that is built outside of the working tree."""
+    """The C program's job, with a program that is built outside of the working tree."""
     source, program = EXAMPLES / example / "averages.c", folder / "averages"
     command = ["mpicc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", str(program), str(source), "-lm"]
     subprocess.run(command, check=True, env=variables)

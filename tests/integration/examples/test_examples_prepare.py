@@ -1,16 +1,28 @@
 """The digits as PNG files: the same ones each time, even if other processes prepare them, too."""
 
 import hashlib
-import sys
+import runpy
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
-from PIL import Image
-from sklearn.datasets import load_digits
+import pytest
 
-from support.example_runs import EXAMPLES, finish, start
+from support.example_runs import EXAMPLES
 
-PREPARE = [sys.executable, str(EXAMPLES / "digits" / "prepare.py")]
+Prepare = Callable[[Path], None]
+
+
+@pytest.fixture
+def prepare(monkeypatch: pytest.MonkeyPatch) -> Prepare:
+    """The script's main function on a folder, in this process: a new one takes seconds to import scikit-learn."""
+    main = runpy.run_path(str(EXAMPLES / "digits" / "prepare.py"))["main"]
+
+    def run(folder: Path) -> None:
+        monkeypatch.setattr("sys.argv", ["prepare.py", str(folder)])
+        main()
+
+    return run
 
 
 def content(directory: Path) -> dict[str, str]:
@@ -22,6 +34,11 @@ def content(directory: Path) -> dict[str, str]:
 
 
 def test_every_image_is_there_once_under_its_class(digits: Path) -> None:
+    # Not above: each process that collects tests would import scikit-learn.
+    import numpy as np  # noqa: PLC0415
+    from PIL import Image  # noqa: PLC0415
+    from sklearn.datasets import load_digits  # noqa: PLC0415
+
     bundled = load_digits()
     images = {path.stem: path for path in digits.glob("*/*/*.png")}
     assert sorted(images) == [f"{index:04}" for index in range(1797)]
@@ -41,21 +58,22 @@ def test_each_class_has_a_fifth_in_validation(digits: Path) -> None:
         assert 0.19 < validation / (training + validation) < 0.22
 
 
-def test_two_preparations_at_once_make_one_good_set(digits: Path, tmp_path: Path) -> None:
-    rivals = [start([*PREPARE, str(tmp_path / "shared")], {}) for _ in range(2)]
-    for rival in rivals:
-        end = finish(rival)
-        assert end.exit_code == 0, end.messages
-        assert "1433 images" in end.output
+def test_two_preparations_at_once_make_one_good_set(
+    digits: Path, prepare: Prepare, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ThreadPoolExecutor(2) as rivals:
+        list(rivals.map(prepare, [tmp_path / "shared"] * 2))
+    assert capsys.readouterr().out.count("1433 images") == 2
     assert content(tmp_path / "shared") == content(digits)
     assert sorted(path.name for path in (tmp_path / "shared").iterdir()) == ["train", "validation"]
 
 
-def test_what_is_there_is_left_alone_and_what_is_missing_is_added(digits: Path, tmp_path: Path) -> None:
+def test_what_is_there_is_left_alone_and_what_is_missing_is_added(
+    digits: Path, prepare: Prepare, tmp_path: Path
+) -> None:
     mine = tmp_path / "train" / "0" / "mine.png"
     mine.parent.mkdir(parents=True)
     mine.write_bytes(b"mine")
-    end = finish(start([*PREPARE, str(tmp_path)], {}))
-    assert end.exit_code == 0, end.messages
+    prepare(tmp_path)
     assert content(tmp_path / "train") == {"0/mine.png": hashlib.sha256(b"mine").hexdigest()}
     assert content(tmp_path / "validation") == content(digits / "validation")

@@ -1,4 +1,4 @@
-"""The examples for SageMaker, as SageMaker's own container toolkit carries out the requests that they become."""
+"""The examples for SageMaker: SageMaker's own container toolkit executes their requests."""
 
 import ast
 import json
@@ -12,7 +12,7 @@ import pytest
 
 from muster.api.spec.job import Job
 from muster.cli.job_file import read_job
-from muster_dev import kept_folder
+from muster_dev import cache
 from support import mpi_installs
 from support.example_runs import BIN, EXAMPLES, ROOT, finish, start
 
@@ -23,7 +23,7 @@ EXPECTED = [
     ("sagemaker_mpi", [], 6, None, []),
 ]
 AMAZON_S_LIBRARIES = {"sagemaker_smddp", "sagemaker_model_parallel"}
-"""Only Amazon's images have what these import."""
+"""Only Amazon's images have the packages that these import."""
 
 JOBS = sorted(
     path.parent.name for path in EXAMPLES.glob("sagemaker_*/job.yaml") if path.parent.name != "sagemaker_hosts"
@@ -50,11 +50,10 @@ def test_the_code_in_the_file_is_python_of_the_image(example: str) -> None:
         ast.parse(text, name, feature_version=(int(python[0]), int(python[1:])))
 
 
+# In `make test` the toolkit runs smaller jobs (integration/run/test_run_local.py).
+@pytest.mark.long
 @pytest.mark.usefixtures("own_meeting_port")
-@pytest.mark.parametrize(
-    ("example", "inputs", "ranks", "step", "files"),
-    [pytest.param(*row, marks=[pytest.mark.long] if row[2] > 1 else []) for row in EXPECTED],
-)
+@pytest.mark.parametrize(("example", "inputs", "ranks", "step", "files"), EXPECTED)
 def test_example_completes(
     example: str,
     inputs: Sequence[str],
@@ -82,8 +81,8 @@ def test_example_completes(
 
 
 def image() -> Mapping[str, str]:
-    """What a training image has: a Python with SageMaker's toolkit and the training's libraries."""
-    toolkit = kept_folder.installed("sagemaker-toolkit", "sagemaker-toolkit.txt")
+    """The content of a training image: a Python with SageMaker's toolkit and the training's libraries."""
+    toolkit = cache.install_folder("sagemaker-toolkit", "sagemaker-toolkit.txt")
     return {"PYTHONPATH": str(toolkit), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 

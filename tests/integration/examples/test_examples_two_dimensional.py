@@ -1,4 +1,4 @@
-"""Tensor parallel x data parallel trains as one process does."""
+"""Tensor parallel x data parallel training gives the same result as one process."""
 
 import json
 import sys
@@ -21,7 +21,8 @@ def test_losses_are_those_of_a_single_process(channels: dict[str, str], tmp_path
 
     alone = json.loads((tmp_path / "one.json").read_text())
     divided = json.loads((tmp_path / "four.json").read_text())
-    # Sums are taken in another order, which moves the last bits of a float32 (6e-8); over 100 steps this grew to 9e-7.
+    # Sums have another order, which changes the last bits of a float32 (6e-8); over 100 steps the difference grew to
+    # 9e-7.
     assert divided == pytest.approx(alone, rel=1e-5)
     assert len(alone) == 30
     assert sum(alone[-5:]) < 0.9 * sum(alone[:5]), "it does not learn"

@@ -1,4 +1,5 @@
-"""What a rank sees of its GPU: an all-reduce, some steps of mixed precision, its variables. `--device cpu` tries it so.
+"""Prints a rank's view of its GPU: an all-reduce, some steps of mixed precision, its variables. `--device cpu` runs it
+without.
 
 Prints one line of JSON after SEEN.
 """
@@ -24,7 +25,7 @@ VARIABLES = (
 
 
 def main() -> None:
-    """Join the others, and say what there is."""
+    """Join the other ranks, and print the results."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", choices=["cuda", "cpu"], required=True)
     device = device_of(parser.parse_args().device)
@@ -41,14 +42,14 @@ def main() -> None:
         "losses": losses,
         "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
     }
-    # In one piece: ranks write into one log.
+    # In one write, because the ranks share a log.
     sys.stdout.write(f"SEEN {json.dumps(seen)}\n")
     sys.stdout.flush()
     dist.destroy_process_group()
 
 
 def device_of(kind: str) -> torch.device:
-    """This rank's."""
+    """This rank's device."""
     if kind == "cpu":
         return torch.device("cpu")
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
@@ -57,12 +58,12 @@ def device_of(kind: str) -> torch.device:
 
 
 def precisions(device: torch.device) -> list[torch.dtype]:
-    """What to compute in: all that GPUs have; a CPU would take long for the others."""
+    """The precisions to compute in: all that GPUs support; a CPU would be slow with the others."""
     return [torch.float16, torch.bfloat16] if device.type == "cuda" else [torch.bfloat16]
 
 
 def train(device: torch.device, precision: torch.dtype) -> tuple[float, float]:
-    """The first loss and the last one of a model that all ranks train together."""
+    """The first and the last loss of a model that all ranks train together."""
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1)).to(device))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)

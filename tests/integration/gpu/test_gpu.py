@@ -1,7 +1,7 @@
 """Ranks on GPUs: NCCL over one and over all, mixed precision, the chosen interface, each node's devices.
 
-`make test-gpu` runs what needs a GPU. `make test-long` runs the same script on the CPU over gloo, with GPUs that are
-only named.
+`make test-gpu` runs the tests that need a GPU. `make test-long` runs the same script on the CPU over gloo, with fake
+GPU names.
 """
 
 import json
@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,11 @@ import pytest
 from integration.run.muster_run import end_all, run, write_job
 from muster.backends.local.devices import VISIBLE, machine_gpus
 
-pytest.importorskip("torch")
+pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 
 WORKLOAD = Path(__file__).with_name("gpu_workload.py")
 NAMED = ("0", "1")
-"""GPUs that a run on the CPU is told of; nothing looks for them."""
+"""Fake GPU names for a run on the CPU; no program opens them."""
 
 DEVICES = [
     pytest.param("cpu", "all", marks=pytest.mark.long),
@@ -34,7 +35,7 @@ DEVICES = [
 
 @dataclass(frozen=True)
 class Ran:
-    """A run's status, its logs by node, and what its ranks said, in the order of the ranks."""
+    """A run's status, its logs by node, and the ranks' output in the order of the ranks."""
 
     status: Mapping[str, Any]
     logs: Sequence[str]
@@ -48,7 +49,7 @@ def _nothing_stays() -> Iterator[None]:
 
 
 def ran(folder: Path, device: str, gpus: Sequence[str], nodes: int = 1) -> Ran:
-    """The workload on these GPUs, as many ranks as there are."""
+    """Run the workload on these GPUs, with one rank for each."""
     command = [sys.executable, str(WORKLOAD), "--device", device]
     job = write_job(folder, command, nodes=nodes, procsPerNode="Auto")
     done = run(folder, job, "-o", "json", env={VISIBLE: ",".join(gpus), "NCCL_DEBUG": "INFO", "OMP_NUM_THREADS": "1"})
@@ -59,7 +60,7 @@ def ran(folder: Path, device: str, gpus: Sequence[str], nodes: int = 1) -> Ran:
 
 
 def gpus_of(device: str) -> tuple[str, ...]:
-    """All that this machine has."""
+    """All GPUs of this machine."""
     return machine_gpus(os.environ, Path("/dev")) if device == "cuda" else NAMED
 
 

@@ -1,4 +1,4 @@
-"""What the tests of `muster import` share."""
+"""Fixtures of the tests of `muster import`."""
 
 from support.import_runs import desk
 

@@ -1,9 +1,11 @@
-"""The golden launch scripts, imported one by one: the jobs that are checked in, of which the requests are compared."""
+"""The golden launch scripts, imported one by one: the result equals the checked-in jobs, whose requests are
+compared.
+"""
 
 import pytest
 
 from muster_dev.golden_import import GOLDEN, JOBS, REFUSED, code_folder, scripts
-from muster_dev.places import ROOT
+from muster_dev.paths import ROOT
 from support.import_runs import Desk
 
 SCRIPTS = dict(scripts(ROOT / GOLDEN))

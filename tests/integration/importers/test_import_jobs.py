@@ -1,4 +1,4 @@
-"""What scripts say in other ways than the golden ones, and the job's part that says it."""
+"""Scripts that differ from the golden ones, with the resulting part of the job."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from muster.api.document import JSON
-from muster.cli.problem import BadInput
+from muster.cli.errors import BadInput
 from support.import_runs import Desk
 
 ROWS = yaml.safe_load(Path(__file__).with_name("import_jobs.yaml").read_text(encoding="utf-8"))

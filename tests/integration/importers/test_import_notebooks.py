@@ -1,10 +1,10 @@
-"""Notebooks become files as scripts do: their magic is left out, or understood."""
+"""Notebooks are imported like scripts: their magic is skipped or interpreted."""
 
 import json
 
 import pytest
 
-from muster.cli.problem import BadInput
+from muster.cli.errors import BadInput
 from support.import_runs import ESTIMATOR, Desk
 
 

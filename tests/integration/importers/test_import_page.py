@@ -1,4 +1,4 @@
-"""The page about `muster import` shows what it prints, as the command prints it."""
+"""The page about `muster import` shows the command's real output."""
 
 import re
 import shlex
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from muster.api.spec.source import MAX_FILES
 from muster.importers.sagemaker.source import MAX_INLINE_CHARS
-from muster_dev.places import ROOT
+from muster_dev.paths import ROOT
 
 PAGE = (ROOT / "docs" / "import.md").read_text(encoding="utf-8")
 BIN = Path(sys.executable).parent

@@ -1,4 +1,4 @@
-"""What of a launch script can't be imported: each is named, with its place in the script, and no job is printed."""
+"""Parts of a launch script that can't be imported: each is named with its line, and no job is printed."""
 
 from pathlib import Path
 

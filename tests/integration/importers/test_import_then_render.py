@@ -1,4 +1,4 @@
-"""As a user does it: a launch script becomes a file, and the file the request that the SDK sent."""
+"""A user's workflow: a launch script becomes a file, and the file becomes the request that the SDK sent."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from muster_dev.golden_import import GOLDEN, ROLE, code_folder, scripts
-from muster_dev.places import ROOT
+from muster_dev.paths import ROOT
 
 MUSTER = Path(sys.executable).parent / "muster"
 

@@ -1,7 +1,7 @@
-"""ModelTrainers, imported: what muster sends for each is what SDK 3 sent.
+"""Imported ModelTrainers: muster sends the same requests as SDK 3.
 
-`trainer_requests.json` has the CreateTrainingJob calls of `trainers_workload.py` that the SageMaker SDK 3.27.0 made,
-caught where botocore sends them, with canned answers of STS, IAM and S3, in us-west-2.
+`trainer_requests.json` has the CreateTrainingJob calls of `trainers_workload.py` with the SageMaker SDK 3.27.0,
+recorded where botocore sends them, with canned answers of STS, IAM and S3, in us-west-2.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A launch script sends nothing under `muster import`, whatever it tries, and finds no credentials to send it with."""
+"""A launch script sends no requests under `muster import`, whatever it tries, and finds no credentials."""
 
 import json
 import socket
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.cli.problem import BadInput
+from muster.cli.errors import BadInput
 from support.import_runs import Desk
 
 STAND_IN = Path(__file__).parents[3] / "operator" / "muster" / "importers" / "sagemaker" / "standin"
@@ -33,7 +33,7 @@ ATTEMPTS = [
 
 @contextmanager
 def listener() -> Iterator[tuple[int, list[object]]]:
-    """A port of this machine, and who came to it."""
+    """A port of this machine, and its connections."""
     came: list[object] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -72,7 +72,7 @@ def may_leave_the_network() -> bool:
 
 @pytest.mark.skipif(not may_leave_the_network(), reason="Linux doesn't let processes here leave the network")
 def test_connections_that_python_does_not_see_lead_nowhere(desk: Desk) -> None:
-    """By libc, which tells Python nothing."""
+    """By libc, which Python's audit hook doesn't see."""
     call = """\
 import ctypes, struct
 c = ctypes.CDLL(None)
@@ -150,7 +150,7 @@ def test_a_process_that_dies_is_reported(desk: Desk) -> None:
 
 
 def test_the_stand_in_needs_python_alone() -> None:
-    """It runs in the script's Python, which has nothing of muster: not even what is installed."""
+    """It runs in the script's Python, without muster and its packages."""
     program = f"import sys; sys.path[0] = {str(STAND_IN)!r}; import muster_standin.launch; print(sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", program], check=True, capture_output=True, text=True)
     assert "'muster_standin.walls'" in done.stdout

@@ -1,4 +1,4 @@
-"""What of a launch script the job doesn't have, and who imports it has to know: on standard error, with its place."""
+"""Parts of a launch script that are not in the job: warnings on standard error, with their lines."""
 
 import pytest
 

@@ -11,13 +11,16 @@ from support.mpi_installs import NAMES, Install, installed
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[AgentWorld]:
-    """A job's nodes on this machine; whatever still runs at the end is killed."""
+    """A job's nodes on this machine; processes that still run at the end are killed."""
     with AgentWorld(tmp_path) as made:
         yield made
 
 
-# Intel MPI starts ranks as MPICH does, by Hydra.
-@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.long] if name == "impi" else []) for name in NAMES])
+# Intel MPI starts ranks as MPICH does, by Hydra. What is peculiar to Open MPI 4 has tests that name it.
+LONG = ("impi", "openmpi4")
+
+
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in NAMES])
 def mpi(request: pytest.FixtureRequest) -> Install:
     """Each implementation in turn."""
     return installed(request.param)

@@ -1,4 +1,4 @@
-"""Whether ranks may read each other's memory, asked in a process that seccomp forbids it, and in one without."""
+"""The test of whether ranks can read each other's memory, in a process that seccomp forbids it, and in another one."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""MPI between machines with several networks: daemons and messages use the one that the agents chose."""
+"""MPI between machines with several networks: daemons and messages use the agents' network."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from muster_worker.contract.schema import CommandKind, Launcher
-from muster_worker.mpi.problem import NETWORK_UNSUPPORTED
+from muster_worker.mpi.ipv4_only import NETWORK_UNSUPPORTED
 from support.agent_machines import Machines, machines_for
 from support.mpi_installs import Install, installed
 
@@ -38,7 +38,7 @@ def test_messages_and_daemons_use_the_fabric(machines: Machines, mpi: Install, i
     world.make_plan(sys.executable, world.script(SUM), launcher=Launcher.MPI, nodes=2, interface=interface)
     before = machines.sent("eth0")
 
-    # UCX, MPICH's, finds that both machines are one, and would use its memory
+    # MPICH's UCX detects that both machines are the same, and would use shared memory
     world.launch(environment=mpi.added_to({**os.environ, "UCX_TLS": "tcp,self"}))
 
     ended = world.wait_ended(0)
@@ -84,7 +84,7 @@ def test_an_mpirun_that_knows_no_ipv6_is_not_started_there(
 
 @pytest.mark.parametrize(("name", "interface"), [("openmpi4", "six0"), ("openmpi5", "six0"), ("mpich", "fd80::/16")])
 def test_what_starts_where_the_address_is_ipv6(machines: Machines, name: str, interface: str) -> None:
-    """Open MPI speaks it; Hydra takes the same interface's IPv4 address."""
+    """Open MPI supports it; Hydra takes the same interface's IPv4 address."""
     world = machines.connect().world
     world.make_plan(sys.executable, world.script(SUM), launcher=Launcher.MPI, nodes=2, interface=interface)
     world.launch(environment=installed(name).added_to({**os.environ, "UCX_TLS": "tcp,self"}))

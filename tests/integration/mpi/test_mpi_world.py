@@ -67,10 +67,11 @@ def test_sum_over_three_nodes(world: AgentWorld, mpi: Install) -> None:
     assert world.leave() == 0
 
 
-def test_a_world_on_one_node(world: AgentWorld, mpi: Install) -> None:
+@pytest.mark.parametrize("name", ["openmpi4", "openmpi5", "mpich", pytest.param("impi", marks=pytest.mark.long)])
+def test_a_world_on_one_node(world: AgentWorld, name: str) -> None:
     """Open MPI 4 ends when what starts daemons on other nodes isn't there, though it has none to start."""
     world.make_plan("/bin/true", launcher=Launcher.MPI, nodes=1, procs=PROCS)
-    world.launch(environment=mpi.added_to(os.environ))
+    world.launch(environment=installed(name).added_to(os.environ))
     assert [rank.exit_code for rank in world.wait_ended(0).ranks] == [0] * PROCS, world.log(0)
 
 
@@ -117,7 +118,7 @@ def test_a_command_in_any_language(world: AgentWorld, mpi: Install) -> None:
 
 
 def test_the_exit_code_of_a_rank(world: AgentWorld, mpi: Install) -> None:
-    """It is reported at once. MPICH's mpirun may not end itself then: the operator doesn't wait for it."""
+    """It is reported at once. MPICH's mpirun may continue then: the operator doesn't wait for it."""
     script = FAIL.replace("PLACE", "world.rank == 3")
     world.make_plan(sys.executable, world.script(script), launcher=Launcher.MPI, nodes=NODES, procs=PROCS)
     world.launch(environment=mpi.added_to(os.environ))
@@ -143,7 +144,7 @@ def test_a_killed_rank_is_named(world: AgentWorld, mpi: Install) -> None:
     os.kill(live.ranks[0].pid, signal.SIGKILL)
     is_told = world.wait(2, lambda report: report.ranks[0].state == RankState.EXITED, patience=5)
     assert (is_told.ranks[0].rank, is_told.ranks[0].signal, is_told.ranks[0].reason) == (4, 9, None)
-    # Hydra's mpirun waits for the others of a program that is none of MPI's
+    # Hydra's mpirun waits for the other processes of a program that doesn't use MPI
     world.send(CommandKind.STOP, grace=2.0)
     launcher = world.wait_ended(0).launcher
     assert launcher is not None
@@ -152,7 +153,7 @@ def test_a_killed_rank_is_named(world: AgentWorld, mpi: Install) -> None:
 
 
 def test_a_stop_reaches_every_rank(world: AgentWorld, mpi: Install) -> None:
-    """Each has its time to write a snapshot, whatever mpirun does when it is stopped."""
+    """Each has time to write a snapshot, whatever mpirun does when it is stopped."""
     script = "trap 'sleep 1.5; echo SAVED $RANK; exit 0' TERM; echo UP; while :; do sleep 0.1; done"
     world.make_plan("/bin/sh", "-c", script, launcher=Launcher.MPI, nodes=2, procs=PROCS)
     world.launch(environment=mpi.added_to(os.environ))
@@ -168,7 +169,7 @@ def test_a_stop_reaches_every_rank(world: AgentWorld, mpi: Install) -> None:
 @pytest.mark.usefixtures("may_leave_temporary_files")
 @pytest.mark.parametrize(("kind", "first"), [(CommandKind.KILL, 0), (CommandKind.EXIT, 1)])
 def test_a_kill_leaves_nothing(world: AgentWorld, mpi: Install, kind: str, first: int) -> None:
-    """Whichever node hears of it first: the other's rank ends with their connection, before the word or with it."""
+    """Whichever node gets Kill first: the other's rank ends with their connection, before its own Kill or with it."""
     world.make_plan("/bin/sh", "-c", "trap '' TERM; echo UP; sleep 300", launcher=Launcher.MPI, nodes=2, procs=1)
     world.launch(environment=mpi.added_to(os.environ))
     for node in range(2):
@@ -184,7 +185,7 @@ def test_a_kill_leaves_nothing(world: AgentWorld, mpi: Install, kind: str, first
 
 
 def test_all_ranks_on_one_node_are_no_success(world: AgentWorld) -> None:
-    """What Open MPI 5 does when it is given the settings of Open MPI 4 alone."""
+    """Open MPI 5 does this if it gets only the settings of Open MPI 4."""
     ran = world.folder / "ran"
     mpi = installed("openmpi5")
     world.make_plan(
@@ -226,7 +227,7 @@ def test_no_mpirun_for_a_command_that_is_one(world: AgentWorld, program: str, wo
 
 
 def own_mpirun(mpi: Install, *rank: str) -> tuple[str, ...]:
-    """What a job that comes from elsewhere runs: nothing in it is about muster."""
+    """The command of a job from elsewhere, which has nothing specific to muster."""
     per_node = ("--map-by", f"ppr:{PROCS}:node") if mpi.name.startswith("openmpi") else ("-ppn", str(PROCS))
     return ("mpirun", "-np", str(NODES * PROCS), *per_node, *rank)
 
@@ -242,7 +243,7 @@ def test_an_mpirun_that_asks_for_too_much_is_heard_from_the_beginning(world: Age
 
 @pytest.mark.parametrize("name", ["openmpi4", "openmpi5", "impi"])
 def test_ranks_in_any_language_of_an_mpirun_of_the_owners_own(world: AgentWorld, name: str) -> None:
-    """MPICH's mpirun has no way to start ranks by another program."""
+    """MPICH's mpirun can't start ranks through another program."""
     said = 'echo " I AM $RANK $LOCAL_RANK $SM_CURRENT_HOST"; test $RANK != 3 || exit 4'
     reports = run(world, installed(name), *own_mpirun(installed(name), "/bin/sh", "-c", said))
     ends = {rank.rank: rank.exit_code for rank in all_ranks(reports)}
@@ -255,7 +256,7 @@ def test_ranks_in_any_language_of_an_mpirun_of_the_owners_own(world: AgentWorld,
     [("openmpi4", ("--map-by", "node")), ("openmpi5", ("--map-by", "node")), ("impi", ("-ppn", "1"))],
 )
 def test_ranks_on_other_nodes_than_the_jobs_dont_begin(world: AgentWorld, name: str, mapping: tuple[str, ...]) -> None:
-    """The status, ranks' output and what the operator stops all go by the job's numbering."""
+    """The status, the ranks' output and the operator's stops all use the job's numbering."""
     ran = world.folder / "ran"
     ran.mkdir()
     command = ("mpirun", "-np", str(NODES * PROCS), *mapping, "/bin/sh", "-c", f"touch {ran}/$RANK; sleep 60")
@@ -263,7 +264,7 @@ def test_ranks_on_other_nodes_than_the_jobs_dont_begin(world: AgentWorld, name: 
     problems = [report.problem for report in reports if report.problem is not None]
     assert problems
     assert {problem.reason for problem in problems} == {EndReason.WORLD_SIZE_MISMATCH}
-    assert all("ranks are numbered node by node" in problem.message for problem in problems)
+    assert all("numbers ranks node by node" in problem.message for problem in problems)
     # 0 is on node 0, and 5 on node 2, however they are numbered
     assert {path.name for path in ran.iterdir()} <= {"0", "5"}
 
@@ -274,7 +275,7 @@ def test_an_mpirun_of_the_owners_own(world: AgentWorld, mpi: Install) -> None:
     assert [(rank.rank, rank.exit_code, rank.reason) for rank in ranks] == [
         (rank, 0, None) for rank in range(NODES * PROCS)
     ]
-    for rank in range(NODES * PROCS):  # output is mpirun's to print
+    for rank in range(NODES * PROCS):  # mpirun prints the output
         assert f" SUM {rank} {NODES * PROCS} {PROCS} 15 algo-{rank // PROCS + 1}\n" in world.log(0)
     assert reports[0].launcher is not None
     assert (reports[0].launcher.name, reports[0].launcher.exit_code) == ("mpirun", 0)
@@ -294,7 +295,7 @@ parent.Disconnect()
 
 
 def test_processes_that_ranks_spawn_are_a_world_of_their_own(world: AgentWorld) -> None:
-    """As mpi4py.futures has them. Other implementations' own spawning over several nodes ends in errors of theirs."""
+    """As with mpi4py.futures. Other implementations' own spawning over several nodes ends in their own errors."""
     command = ("mpirun", "-np", str(NODES * PROCS), "--oversubscribe", sys.executable, world.script(SPAWN))
     reports = run(world, installed("openmpi4"), *command)
     assert [rank.exit_code for rank in all_ranks(reports)] == [0] * NODES * PROCS, world.log(0)

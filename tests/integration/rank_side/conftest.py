@@ -10,7 +10,7 @@ from fakes.rank_side_agent import Agent
 
 @pytest.fixture
 def agent() -> Iterator[Agent]:
-    # not tmp_path: a unix socket's path has at most 107 bytes
+    # not tmp_path: a Unix socket's path has at most 107 bytes
     folder = Path(tempfile.mkdtemp(prefix="muster-")).resolve()
     agent = Agent(folder)
     yield agent

@@ -1,4 +1,4 @@
-"""Programs of the agent's archive that others start: without a shell where that can be."""
+"""Programs of the agent's archive that other programs start: without a shell if possible."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ def main(arguments):
 
 
 def archive_in(folder: Path) -> str:
-    """A folder that is to Python what an archive is."""
+    """A folder that Python runs like an archive."""
     package = folder / "muster_worker"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
@@ -44,7 +44,7 @@ def test_it_runs_with_its_own_arguments_and_the_caller_s(
     program = tmp_path / "program"
     write_executable(str(program), str(python), archive_in(tmp_path / archive), ARGUMENTS)
     assert program.read_bytes().splitlines(keepends=True)[0].endswith(first_line)
-    # nothing of the caller's environment or folder changes what it is
+    # the caller's environment and folder have no effect
     elsewhere = {"PYTHONPATH": str(tmp_path / "none"), "PYTHONHOME": str(tmp_path)}
     done = subprocess.run([program, "-u", "x y"], check=False, capture_output=True, env=elsewhere, cwd=tmp_path)
     assert done.returncode == 7, done.stderr

@@ -1,4 +1,4 @@
-"""A rank on SageMaker: what its toolkit starts, with muster's entry in the user's program's place."""
+"""A rank on SageMaker: the toolkit starts muster's entry instead of the user's program."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ TORCHRUN = {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE
 
 
 def source(folder: Path, script: str, program: str = "train.py") -> Path:
-    """A source archive's root, unpacked, whose program is `script`."""
+    """An unpacked source archive whose program is `script`."""
     for name, content in {**report_files(program), program: script.encode()}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
@@ -116,7 +116,7 @@ sys.exit(40 + count)
     assert process.stdout is not None
     while b"ready" not in process.stdout.readline():
         pass
-    # torchrun gives each rank a group of its own and signals all of it
+    # torchrun gives each rank a process group and signals the whole group
     os.killpg(process.pid, signal.SIGTERM)
     assert Rank(process, tmp_path).code == 41
 
@@ -265,7 +265,7 @@ def test_modules_of_the_user_s_are_none_of_the_wrapper_s(tmp_path: Path) -> None
 
 
 def test_an_mpi_rank_knows_its_own_host(tmp_path: Path) -> None:
-    # mpirun hands the first host's SM_CURRENT_HOST to all
+    # mpirun passes the first host's SM_CURRENT_HOST to all
     config = tmp_path / "config"
     config.mkdir()
     (config / "resourceconfig.json").write_text('{"current_host": "algo-2", "hosts": ["algo-1", "algo-2"]}')

@@ -1,4 +1,4 @@
-"""What the log gets about a running rank, with a real rank."""
+"""The log lines about a running rank, with a real rank."""
 
 import os
 import subprocess
@@ -14,9 +14,9 @@ from muster_worker.contract import log_line
 from muster_worker.contract.log_line import RankLine
 from muster_worker.rank import hook_environment, progress_file
 from muster_worker.rank_group import progress
-from muster_worker.sagemaker.log_rank.host_rank import LogPlace
+from muster_worker.sagemaker.log_rank.host_rank import RankPlace
 from muster_worker.sagemaker.log_rank.output_relay import Relay
-from muster_worker.sagemaker.log_rank.reporter import FIRST_PACE_SECONDS, Teller
+from muster_worker.sagemaker.log_rank.reporter import FIRST_INTERVAL_SECONDS, LogReporter
 
 SCRIPT = """
 import sys
@@ -31,7 +31,7 @@ sys.stdin.read()
 
 
 class Rank:
-    """A hooked rank, and what a teller tells of it."""
+    """A hooked rank, and its log lines."""
 
     def __init__(self, folder: Path) -> None:
         archive, self.progress = folder / "agent.pyz", folder / "progress"
@@ -46,13 +46,13 @@ class Rank:
         self._out, target = os.pipe()
         reader, writer = os.pipe()
         self._descriptors = [self._out, target, writer]
-        place = LogPlace("algo-1", rank=1, local_rank=1, world=4, local_world=2)
-        self.teller = Teller(
+        place = RankPlace("algo-1", rank=1, local_rank=1, world=4, local_world=2)
+        self.log_reporter = LogReporter(
             Relay([(reader, target)]), place, str(self.progress), self.process.pid, time.time(), stall_seconds=0.2
         )
 
     def tells(self) -> RankLine:
-        self.teller.tick()
+        self.log_reporter.tick()
         value = log_line.read(os.read(self._out, 65536).decode())
         assert value is not None
         return value
@@ -94,8 +94,8 @@ def test_a_rank_that_stands_still_is_asked_where_it_is(rank: Rank) -> None:
 
 
 def test_the_pace_slows_down(rank: Rank) -> None:
-    first = rank.teller.tick()
-    # ranks of a host don't write at once
-    assert first == FIRST_PACE_SECONDS * 1.5
-    pauses = [rank.teller.tick() for _ in range(4)]
-    assert pauses == [10.0, 20.0, log_line.LEAST_PACE_SECONDS, log_line.LEAST_PACE_SECONDS]
+    first = rank.log_reporter.tick()
+    # ranks of a host don't print at the same time
+    assert first == FIRST_INTERVAL_SECONDS * 1.5
+    pauses = [rank.log_reporter.tick() for _ in range(4)]
+    assert pauses == [10.0, 20.0, log_line.MIN_INTERVAL_SECONDS, log_line.MIN_INTERVAL_SECONDS]

@@ -1,4 +1,4 @@
-"""The hook in a rank's Python: what it must not disturb, and whom it must not touch."""
+"""The hook in a rank's Python: programs that it must not disturb, and processes in which it must not run."""
 
 import ast
 import os
@@ -30,7 +30,7 @@ def _script(agent: Agent, text: str, name: str = "train.py") -> str:
 
 
 def _both(agent: Agent, command: list[str], **more: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    """(output, errors) of a command as a rank, and by itself."""
+    """(output, errors) of a command as a rank, and without muster."""
     heard = agent.rank(*command, **more)
     plain = subprocess.run(
         command,
@@ -86,7 +86,7 @@ def test_pythons_too_old_for_the_hook_run_without_it(agent: Agent, version: str)
 
 
 def test_the_sitecustomize_is_written_for_any_python() -> None:
-    """Checked where no old Python is at hand: nothing in it that Python 2.7 can't read."""
+    """Checked without an old Python: it has no syntax that Python 2.7 can't parse."""
     source = files("muster_worker").joinpath("site/sitecustomize.py").read_text()
     modern = (ast.FunctionDef, ast.AnnAssign, ast.JoinedStr, ast.NamedExpr, ast.AsyncFunctionDef, ast.Nonlocal)
     assert [node for node in ast.walk(ast.parse(source)) if isinstance(node, modern)] == []
@@ -196,7 +196,7 @@ def test_a_rank_without_steps_says_why(agent: Agent, command: list[str], reason:
 
 
 def test_a_node_s_command_keeps_the_hook_for_the_ranks_that_it_starts(agent: Agent) -> None:
-    """What deepspeed does: a launcher without a RANK starts Pythons with one, and ignores PYTHON_EXEC."""
+    """As with deepspeed: a launcher without a RANK starts Pythons with one, and ignores PYTHON_EXEC."""
     launcher = """
 import os, subprocess, sys
 codes = []

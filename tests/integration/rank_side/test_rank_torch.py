@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from fakes.rank_side_agent import Agent, Heard
-from muster_worker.launchers.python_exec import write_python_exec
-from muster_worker.rank_group import activity, stacks
+from muster_worker.launchers.per_node import write_python_exec
+from muster_worker.rank_group import activity, stack_dump
 
-# what a program does after START, and the steps that it makes
+# the code of a program after START, and the steps that it counts
 PROGRAMS = {
     "one optimizer": ("for _ in range(20): step(o)", (20,)),
     "generator and discriminator": (
@@ -28,7 +28,7 @@ del o
 q = torch.optim.AdamW(m.parameters())
 for _ in range(5): step(q)
 """,
-        (14, 15),  # the new one's first step joins the last round, unless it got the old one's place in memory
+        (14, 15),  # the new optimizer's first step joins the last round, unless it got the old one's address in memory
     ),
     "LBFGS": (
         """
@@ -83,8 +83,8 @@ def step(optimizer):
 """
 
 
-# Each imports torch anew, since counting begins with a process.
-IN_SHORT = {"one optimizer", "skipped by the gradient scaler", "DataLoader with workers"}
+# Each imports torch anew, since counting begins with a process. The DataLoader's program has one optimizer, too.
+IN_SHORT = {"skipped by the gradient scaler", "DataLoader with workers"}
 
 
 @pytest.mark.parametrize(
@@ -147,12 +147,12 @@ def _gang(agent: Agent, script: str) -> dict[int, Heard]:
 
 
 def _activities(agent: Agent, ranks: dict[int, Heard], wanted: dict[int, str]) -> dict[int, str | None]:
-    """The ranks' activities, asked for until they are `wanted`: a rank that is ready is not yet stuck."""
+    """The ranks' activities, requested until they are `wanted`: a ready rank may not hang yet."""
     visited: dict[int, str | None] = {}
 
     def as_wanted() -> bool:
-        dumps = stacks.capture({rank: heard.hello.progress for rank, heard in ranks.items()}, 0.3)
-        visited.update({rank: activity.of_dump(dump) for rank, dump in dumps.items()})
+        dumps = stack_dump.capture({rank: heard.hello.progress for rank, heard in ranks.items()}, 0.3)
+        visited.update({rank: activity.describe_dump(dump) for rank, dump in dumps.items()})
         return visited == wanted
 
     agent.until(as_wanted)
@@ -172,12 +172,14 @@ if dist.get_rank() == 1:
 """
 
 
+# In `make test` the ranks of integration/rank_truth/test_rank_truth.py wait in all_reduce.
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("dist.all_reduce(torch.ones(4))", "all_reduce"),
-        pytest.param("dist.all_gather_object([None, None], 'x')", "all_gather_object", marks=pytest.mark.long),
-        pytest.param("model(torch.ones(1, 4)).sum().backward()", "backward", marks=pytest.mark.long),
+        ("dist.all_gather_object([None, None], 'x')", "all_gather_object"),
+        ("model(torch.ones(1, 4)).sum().backward()", "backward"),
     ],
 )
 def test_who_waits_where_is_seen_from_outside(agent: Agent, text: str, expected: str) -> None:
@@ -211,7 +213,7 @@ while True: signal.pause()
     (agent.folder / "train.py").write_text(script)
     agent.start(sys.executable, "train.py")
     heard = agent.until_says("ready\n")
-    assert stacks.capture({3: heard.hello.progress}, 0.3) == {}
+    assert stack_dump.capture({3: heard.hello.progress}, 0.3) == {}
     assert heard.text == "ready\n"
     os.kill(heard.started.pid, signal.SIGRTMIN + 5)
     agent.until_says("mine\n")
@@ -221,7 +223,7 @@ while True: signal.pause()
     "program",
     [
         "import faulthandler; faulthandler.unregister(39)",  # SIGRTMIN + 5: back to its default, which kills
-        "import os; os.closerange(3, 4096)",  # the stacks would go nowhere
+        "import os; os.closerange(3, 4096)",  # the stacks would be lost
         "import os; os.closerange(3, 4096); [os.open('other', os.O_RDWR | os.O_CREAT) for _ in range(300)]",
     ],
 )
@@ -229,15 +231,18 @@ def test_a_program_that_took_the_means_away_is_left_alone(agent: Agent, program:
     (agent.folder / "train.py").write_text(f"{program}\nimport time\nprint('ready', flush=True)\ntime.sleep(600)")
     agent.start(sys.executable, "-X", "faulthandler", "train.py")
     heard = agent.until_says("ready\n")
-    assert stacks.capture({3: heard.hello.progress}, 0.3) == {}
+    assert stack_dump.capture({3: heard.hello.progress}, 0.3) == {}
     assert agent.processes[0].poll() is None
     assert not (agent.folder / "other").exists() or (agent.folder / "other").read_bytes() == b""
 
 
 def test_torchrun_s_ranks_are_seen_through_python_exec(agent: Agent) -> None:
-    """`perNode`: the node's command is torchrun itself, with the options that its author wants."""
+    """`perNode`: the node's command is torchrun itself, with its author's options."""
     shim = write_python_exec(str(agent.folder), str(agent.archive), sys.executable)
-    (agent.folder / "train.py").write_text(START + "import sys\nstep(o)\nprint(sys.executable)")
+    # The ranks need no torch: one import of it takes seconds.
+    (agent.folder / "train.py").write_text(
+        "import sys, muster_worker\nmuster_worker.report(step=1)\nprint(sys.executable)"
+    )
     wrapper = [sys.executable, "-I", "-S", str(agent.archive), "rank", "--"]
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
     agent.spawn(

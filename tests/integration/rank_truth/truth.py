@@ -1,4 +1,4 @@
-"""Runs a job with `muster run` and tells what became of it: the status, the time, and any process it left."""
+"""Runs a job with `muster run` and returns the result: the status, the time, and remaining processes."""
 
 import json
 import os
@@ -19,7 +19,7 @@ TORCH_WORKLOAD = str(HERE / "torch_workload.py")
 
 @dataclass(frozen=True)
 class Truth:
-    """What a finished run said and left behind."""
+    """The output and the remaining processes of a finished run."""
 
     exit_code: int
     status: dict[str, Any]
@@ -31,7 +31,7 @@ class Truth:
         return str(self.status["message"])
 
     def ranks(self, state: str) -> str:
-        """The ranks in `state`, as the status writes them: "0-3,5"; "" for none."""
+        """The ranks in `state`, in the status' format: "0-3,5"; "" for none."""
         return next((str(entry["ranks"]) for entry in self.status["ranks"]["byState"] if entry["state"] == state), "")
 
     def detail(self, rank: int) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class Case:
-    """A job of `nodes` x `procs` ranks; `mark` finds its processes among all others of the machine."""
+    """A job of `nodes` x `procs` ranks; `mark` identifies its processes on the machine."""
 
     launcher: str
     command: tuple[str, ...]

@@ -1,9 +1,9 @@
-"""A rank of the rank-truth tests: takes part in a small collective, and misbehaves as requested.
+"""A rank of the rank-truth tests: takes part in a small collective, and fails as requested.
 
-`workload.py BEHAVIOUR [--root-cause RANK]`: every rank meets the others over plain TCP at MASTER_ADDR:WORKLOAD_PORT's
-file, sums a number with them a few times, and then the root cause does what BEHAVIOUR says while the others stay in the
-collective, where they fail only because their peer has died. No torch: the truth about a rank doesn't depend on it, and
-a run takes a second instead of ten.
+`workload.py BEHAVIOUR [--root-cause RANK]`: every rank connects to the others over plain TCP at
+MASTER_ADDR:WORKLOAD_PORT's file and sums a number with them a few times. Then the root cause does what BEHAVIOUR names,
+while the others remain in the collective, where they fail only because their peer has died. It doesn't use torch,
+because a run then takes a second instead of ten.
 """
 
 import argparse
@@ -23,7 +23,7 @@ MEETING_PLACE = pathlib.Path(os.environ["TRUTH_DIR"])
 
 
 class Collective:
-    """A star: rank 0 adds up what the others send and tells them the sum. A lost peer is an error at once."""
+    """A star: rank 0 adds up the others' numbers and sends them the sum. A lost peer is an error at once."""
 
     def __init__(self) -> None:
         self.peers: list[socket.socket] = []
@@ -61,7 +61,7 @@ class Collective:
 
 
 def misbehave(behaviour: str) -> None:
-    """What the root cause does instead of its share of the work."""
+    """The root cause's behaviour instead of its share of the work."""
     if behaviour == "exit-7":
         sys.exit(7)
     if behaviour == "exit-0-early":
@@ -79,7 +79,7 @@ def misbehave(behaviour: str) -> None:
         os.write(2, b"\xff\xfe caf\xe9 \x1b[31mred\x1b[0m \xc3\n")
         os._exit(9)
     if behaviour == "children":
-        # One child in the rank's session, one that left it, and one whose parent has exited.
+        # One child in the rank's session, one in another session, and one whose parent has exited.
         subprocess.Popen(["sleep", "600"])
         subprocess.Popen(["sleep", "600"], start_new_session=True)
         subprocess.run(["sh", "-c", "setsid sleep 600 &"], check=True)

@@ -1,4 +1,4 @@
-"""A rank group of two nodes whose agents' ends are here."""
+"""A rank group of two nodes, with both agents' ends in this process."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from support.remote_rank_group import RemoteRankGroup
 
 @pytest.fixture
 def rank_group(tmp_path: Path) -> Iterator[RemoteRankGroup]:
-    """Nodes 0 and 1; whatever they have started is killed."""
+    """Nodes 0 and 1; their processes are killed at the end."""
     archive = tmp_path / "agent.pyz"
     archive.write_bytes(agent_archive())
     with RemoteRankGroup(archive) as made:

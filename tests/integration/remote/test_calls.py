@@ -1,4 +1,4 @@
-"""Commands on another node, through the program that mpirun calls instead of ssh: outputs, ends, and who is cut off."""
+"""Commands on another node, through the program that replaces ssh for mpirun: outputs, ends, and lost connections."""
 
 import os
 import pwd
@@ -27,14 +27,14 @@ def test_names_of_a_node(rank_group: RemoteRankGroup, name: str) -> None:
 def test_a_name_that_is_none(rank_group: RemoteRankGroup) -> None:
     called = rank_group.call("algo-3", "true")
     assert rank_group.ended(called) == 255
-    value = "muster: no node of this job is called 'algo-3'; they are algo-1 to algo-2, in mpirun's host file\n"
+    value = "muster: the job has no node 'algo-3'; mpirun's host file has algo-1 to algo-2\n"
     assert called.err.read_text() == value
 
 
 def test_a_command_for_a_csh_is_run_by_one(
     rank_group: RemoteRankGroup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Open MPI writes for the user's own shell, as sshd would take it."""
+    """Open MPI writes for the user's own shell, as sshd would run it."""
     csh = tmp_path / "csh"
     csh.write_text('#!/bin/sh\necho "csh is given $1 $2"\n')
     csh.chmod(0o700)
@@ -54,7 +54,7 @@ def test_standard_input_is_empty(rank_group: RemoteRankGroup) -> None:
 
 
 def test_nothing_is_lost_or_reordered(rank_group: RemoteRankGroup) -> None:
-    """Ten megabytes on both streams at once, and the last word just before the end."""
+    """Ten megabytes on both streams at once, and the last line just before the end."""
     lines = "i=0; while [ $i -lt 20000 ]; do echo $i-{} ; i=$((i+1)); done"
     text = "x" * 120
     called = rank_group.call("algo-2", f"({lines.format(text)}) & ({lines.format(text)}) >&2; wait; echo last")
@@ -76,7 +76,7 @@ def test_who_does_not_read_makes_the_writer_wait(rank_group: RemoteRankGroup) ->
     until = time.monotonic() + 2
     while time.monotonic() < until:
         rank_group.turn()
-    # what is under way is bounded: the writer has not come to its end
+    # the buffered data is limited: the writer has not finished
     assert pid not in rank_group.ends
     assert all(len(call._unsent) < 1 << 20 for calls in rank_group.calls for call in calls._outgoing)
     taken = 0
@@ -97,13 +97,13 @@ def test_who_does_not_read_makes_the_writer_wait(rank_group: RemoteRankGroup) ->
 
 
 def test_a_client_that_dies_ends_all_that_it_started(rank_group: RemoteRankGroup) -> None:
-    """What has daemonized and ignores SIGTERM, too."""
+    """Also daemonized processes that ignore SIGTERM."""
     script = "trap '' TERM; (setsid sh -c \"trap '' TERM; echo there; sleep 300\" &); echo here; sleep 300"
     called = rank_group.call("algo-2", script)
     rank_group.turn_until(lambda: called.out.read_text().count("here") >= 1 and "there" in called.out.read_text())
-    rank_group.turn_until(lambda: len(processes.marked(b"MUSTER_CALL=1.1")) >= 4)
+    rank_group.turn_until(lambda: len(processes.find_marked(b"MUSTER_CALL=1.1")) >= 4)
     os.kill(called.pid, signal.SIGTERM)
-    rank_group.turn_until(lambda: not processes.marked(b"MUSTER_CALL=1.1"), seconds=10)
+    rank_group.turn_until(lambda: not processes.find_marked(b"MUSTER_CALL=1.1"), seconds=10)
     rank_group.turn_until(lambda: not rank_group.calls[1]._incoming)
 
 
@@ -111,7 +111,7 @@ def test_what_a_good_end_leaves_is_left(rank_group: RemoteRankGroup) -> None:
     called = rank_group.call("algo-2", "setsid sleep 300 & exit 0")
     assert rank_group.ended(called) == 0
     rank_group.turn_until(lambda: not rank_group.calls[1]._incoming)
-    assert len(processes.marked(b"MUSTER_CALL=1.1")) == 1
+    assert len(processes.find_marked(b"MUSTER_CALL=1.1")) == 1
 
 
 def test_a_node_that_listens_late(rank_group: RemoteRankGroup) -> None:

@@ -1,4 +1,4 @@
-"""Who may not call: other certificates, none, what was recorded, what is slow, huge or no frame at all."""
+"""Clients that are refused: other certificates, none, recorded data, slow, huge or invalid frames."""
 
 import contextlib
 import socket
@@ -13,7 +13,7 @@ from muster.collector.trust.rank_group_credentials import derive
 from muster_worker.contract.schema import Credentials
 from muster_worker.machine import processes
 from muster_worker.remote import frames
-from muster_worker.remote.calls import MAX_STRANGERS
+from muster_worker.remote.calls import MAX_PENDING_CONNECTIONS
 from support.remote_rank_group import JOB, RemoteRankGroup
 
 
@@ -44,7 +44,7 @@ def client(rank_group: RemoteRankGroup, credentials: Credentials | None) -> ssl.
 
 
 def is_cut_off(rank_group: RemoteRankGroup, connection: socket.socket) -> bool:
-    """Whether node 1 closes the connection, without having said a word over it."""
+    """Whether node 1 closes the connection without an answer."""
     said = b""
 
     def closed() -> bool:
@@ -63,7 +63,7 @@ def is_cut_off(rank_group: RemoteRankGroup, connection: socket.socket) -> bool:
 
 
 def runs(rank_group: RemoteRankGroup, connection: ssl.SSLSocket) -> bool:
-    """Whether node 1 does what the connection wants."""
+    """Whether node 1 runs the connection's command."""
     with contextlib.suppress(OSError):
         connection.send(frames.encode(frames.RUN, f"touch {rank_group.folder}/ran".encode()))
     is_cut_off(rank_group, connection)
@@ -88,11 +88,11 @@ def test_other_certificates_are_not(rank_group: RemoteRankGroup, who: str) -> No
     }[who]
     assert not runs(rank_group, client(rank_group, credentials))
     assert still_works(rank_group)
-    assert "was not believed" in rank_group.log() or credentials is None
+    assert "was rejected" in rank_group.log() or credentials is None
 
 
 def test_a_replayed_connection_is_refused(rank_group: RemoteRankGroup) -> None:
-    """All that a good client once sent, byte by byte, to the same port."""
+    """All bytes that a valid client once sent, to the same port."""
     recorded = bytearray()
     ours, theirs = socket.socketpair()
     stranger = rank_group.stranger()
@@ -129,7 +129,7 @@ def test_a_replayed_connection_is_refused(rank_group: RemoteRankGroup) -> None:
     again = rank_group.stranger()
     again.setblocking(False)
     again.send(bytes(recorded))
-    rank_group.turn_until(lambda: not [call for call in rank_group.calls[1]._incoming if call.is_stranger])
+    rank_group.turn_until(lambda: not [call for call in rank_group.calls[1]._incoming if call.is_pending])
     assert (rank_group.folder / "ran").read_text() == "\n"
     assert still_works(rank_group)
 
@@ -142,7 +142,7 @@ def test_who_says_nothing_is_cut_off(rank_group: RemoteRankGroup, monkeypatch: p
     assert is_cut_off(rank_group, begun)
     slow = client(rank_group, rank_group.credentials())
     request = frames.encode(frames.RUN, b"x" * 200)
-    with contextlib.suppress(OSError):  # byte by byte, and never a whole frame
+    with contextlib.suppress(OSError):  # byte by byte, and never a complete frame
         for byte in request[:-1]:
             slow.send(bytes([byte]))
             rank_group.turn()
@@ -150,20 +150,20 @@ def test_who_says_nothing_is_cut_off(rank_group: RemoteRankGroup, monkeypatch: p
 
 
 def test_a_crowd_does_not_keep_the_rank_group_out(rank_group: RemoteRankGroup) -> None:
-    crowd = [rank_group.stranger() for _ in range(2 * MAX_STRANGERS)]
+    crowd = [rank_group.stranger() for _ in range(2 * MAX_PENDING_CONNECTIONS)]
     assert still_works(rank_group)
-    assert len(rank_group.calls[1]._incoming) <= MAX_STRANGERS
+    assert len(rank_group.calls[1]._incoming) <= MAX_PENDING_CONNECTIONS
     for connection in crowd:
         connection.close()
 
 
 def test_a_crowd_from_elsewhere_does_not_push_out_a_peer_that_takes_its_time(rank_group: RemoteRankGroup) -> None:
-    """As node 0 does, which calls many nodes at once."""
+    """Like node 0, which calls many nodes at once."""
     slow = client(rank_group, rank_group.credentials())
-    for _ in range(2 * MAX_STRANGERS):
+    for _ in range(2 * MAX_PENDING_CONNECTIONS):
         rank_group.stranger("127.0.0.2")
         rank_group.turn()
-    assert len(rank_group.calls[1]._incoming) <= MAX_STRANGERS
+    assert len(rank_group.calls[1]._incoming) <= MAX_PENDING_CONNECTIONS
     assert runs(rank_group, slow)
 
 
@@ -172,7 +172,7 @@ def test_a_crowd_from_elsewhere_does_not_push_out_a_peer_that_takes_its_time(ran
     [
         b"r" + (1 << 31).to_bytes(4, "big"),  # huge
         b"r" + (frames.MAX_COMMAND_BYTES + 1).to_bytes(4, "big"),
-        b"o\0\0\0\1x",  # what only the other side may send
+        b"o\0\0\0\1x",  # frames that only the other side may send
         b"GET / HTTP/1.1\r\n\r\n",
     ],
 )
@@ -187,9 +187,9 @@ def test_a_second_request_ends_what_the_first_started(rank_group: RemoteRankGrou
     connection = client(rank_group, rank_group.credentials())
     request = frames.encode(frames.RUN, b"sleep 300")
     connection.send(request)
-    rank_group.turn_until(lambda: bool(processes.marked(b"MUSTER_CALL=1.1")))
+    rank_group.turn_until(lambda: bool(processes.find_marked(b"MUSTER_CALL=1.1")))
     connection.send(request)
-    rank_group.turn_until(lambda: not processes.marked(b"MUSTER_CALL=1.1"), seconds=10)
+    rank_group.turn_until(lambda: not processes.find_marked(b"MUSTER_CALL=1.1"), seconds=10)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

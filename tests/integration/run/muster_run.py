@@ -18,7 +18,7 @@ MARK = "TEST_MARK"
 
 
 def write_job(folder: pathlib.Path, command: list[str], name: str = "tiny", **spec: object) -> pathlib.Path:
-    """A job of 2 x 2 ranks that `direct` starts, unless `spec` says otherwise."""
+    """A job of 2 x 2 ranks with the launcher `direct`, unless `spec` sets another."""
     document = {
         "apiVersion": "muster.dev/v1alpha1",
         "kind": "DistributedTrainingJob",
@@ -31,12 +31,14 @@ def write_job(folder: pathlib.Path, command: list[str], name: str = "tiny", **sp
 
 
 PATIENCE = 240.0
-"""Seconds that only a run that hangs is given: four Pythons that import torch take two minutes where others work."""
+"""A limit in seconds that only a hanging run reaches: four Pythons that import torch take two minutes on a busy
+machine.
+"""
 
 
 @dataclass
 class Started:
-    """A `muster run` that goes on. `mark` finds its ranks and agents among all processes of the machine."""
+    """A running `muster run`. `mark` identifies its ranks and agents on the machine."""
 
     process: subprocess.Popen[bytes]
     folder: pathlib.Path
@@ -56,7 +58,7 @@ class Started:
         return self.stderr_file.read_text()
 
     def await_files(self, pattern: str, count: int, seconds: float = 60) -> None:
-        """Wait until the ranks have left `count` files in the run's output."""
+        """Wait until the ranks have written `count` files into the run's output."""
         await_true(lambda: len(list((self.folder / "output").glob(pattern))) >= count, seconds, lambda: self.stderr)
 
     def agents(self) -> list[int]:
@@ -64,7 +66,7 @@ class Started:
         return [pid for pid, line in marked(f"{MARK}={self.mark}").items() if "agent.pyz node " in line]
 
     def left(self, seconds: float = 5.0) -> list[str]:
-        """Command lines of the run's processes that are still there after `seconds`; returns as soon as none is."""
+        """Command lines of the run's processes that still run after `seconds`; returns at once when there are none."""
         return left_after(f"{MARK}={self.mark}", seconds)
 
 
@@ -108,7 +110,7 @@ def _remember(started: Started) -> Started:
 
 
 def end_all() -> None:
-    """End what a failed test left behind; its ranks go with it."""
+    """Kill the remaining processes of a failed test; its ranks end with them."""
     while _STARTED:
         process = _STARTED.pop().process
         process.kill()
@@ -117,7 +119,7 @@ def end_all() -> None:
 
 @dataclass
 class OnTerminal:
-    """A `muster run` on a terminal of its own, as its foreground job."""
+    """A `muster run` on its own terminal, as its foreground job."""
 
     started: Started
     terminal: int
@@ -126,7 +128,7 @@ class OnTerminal:
         os.write(self.terminal, keys)
 
     def read_until(self, text: str, seconds: float = 60) -> str:
-        """What the terminal shows, up to and with `text`."""
+        """The terminal's output up to and including `text`."""
         shown = b""
         until = time.monotonic() + seconds
         while text.encode() not in shown and time.monotonic() < until:
@@ -141,7 +143,7 @@ def start_on_terminal(folder: pathlib.Path, job: pathlib.Path, *options: str) ->
     """Start `muster run` with a pseudo-terminal as its controlling terminal and all its streams."""
     run = _prepare(folder)
     terminal, inner = pty.openpty()
-    # a session's leader that opens a terminal gets it as its controlling one: then Ctrl-C is a signal
+    # a session leader that opens a terminal gets it as its controlling terminal: then Ctrl-C is a signal
     process = subprocess.Popen(
         [
             *("sh", "-c", 'exec "$@" <"$0" >"$0" 2>&1', os.ttyname(inner)),
@@ -163,7 +165,7 @@ def _is_muster(pid: int) -> bool:
 
 
 def await_true(condition: Callable[[], bool], seconds: float, value: Callable[[], str] = str) -> None:
-    """Look again and again: what is awaited happens in processes that can't be subscribed to."""
+    """Poll: other processes send no events about this."""
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, f"did not happen within {seconds} s; {value()}"

@@ -1,4 +1,4 @@
-"""A file that was written for a cluster runs here, too, and says what of it does not count."""
+"""A file for a cluster also runs here, and muster lists the fields without effect."""
 
 import pathlib
 
@@ -22,7 +22,7 @@ def test_a_clusters_file_runs_here(tmp_path: pathlib.Path) -> None:
     assert "suspend: true is ignored here: the job runs\n" in done.stderr
     assert (done.folder / "output" / "3").read_text() == "token=s3cr3t\n"
     assert not (tmp_path / "cluster").exists()
-    # a secret is nothing to keep in the run's folder
+    # a secret must not be stored in the run's folder
     assert "s3cr3t" not in (done.folder / "job.yaml").read_text() + done.stderr
 
 

@@ -1,4 +1,4 @@
-"""`muster run` of a job that asks for a network check: this machine's own figures, in the status that it leaves."""
+"""`muster run` of a job with a network check: the final status has this machine's own numbers."""
 
 import pathlib
 

@@ -1,6 +1,7 @@
-"""`muster run --local`: SageMaker's own container toolkit carries the rendered request out, and ranks' lines tell.
+"""`muster run --local`: SageMaker's own container toolkit executes the rendered request, and the ranks' lines give the
+status.
 
-The toolkit starts the real torchrun and Open MPI 4, which SageMaker's images have, on two hosts of this machine.
+The toolkit starts the real torchrun and Open MPI 4, as in SageMaker's images, on two hosts of this machine.
 """
 
 import json
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from integration.run.muster_run import PATIENCE, Started, await_true, run, start, write_job
-from muster_dev import kept_folder
+from muster_dev import cache
 from support.mpi_installs import installed
 
 pytestmark = pytest.mark.usefixtures("own_meeting_port", "may_leave_temporary_files")
@@ -89,8 +90,8 @@ def write(
 
 @pytest.fixture(scope="session")
 def image() -> dict[str, str]:
-    """What a training image has: a Python with SageMaker's toolkit and the training's libraries."""
-    toolkit = kept_folder.installed("sagemaker-toolkit", "sagemaker-toolkit.txt")
+    """The content of a training image: a Python with SageMaker's toolkit and the training's libraries."""
+    toolkit = cache.install_folder("sagemaker-toolkit", "sagemaker-toolkit.txt")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return {"PYTHONPATH": str(toolkit), "PATH": path, "OMP_NUM_THREADS": "1"}
 
@@ -114,21 +115,23 @@ def log(done: Started) -> str:
     return "".join(path.read_text() for path in sorted((done.folder / "logs").iterdir()))
 
 
-def test_torchrun_s_ranks_on_two_hosts(tmp_path: Path, image: dict[str, str]) -> None:
+# Each rank imports torch, which takes seconds: `make test` has one a host.
+@pytest.mark.parametrize(("procs", "ranks"), [(1, "0-1"), pytest.param(2, "0-3", marks=pytest.mark.long)])
+def test_torchrun_s_ranks_on_two_hosts(tmp_path: Path, image: dict[str, str], procs: int, ranks: str) -> None:
     data = tmp_path / "data"
     data.mkdir()
     (data / "images").touch()
     channel = {"name": "train", "s3": {"uri": "s3://team/train"}}
-    job = write(tmp_path, TORCH, "torchrun", {"lr": 3e-5, "kill": -1}, inputs=[channel])
+    job = write(tmp_path, TORCH, "torchrun", {"lr": 3e-5, "kill": -1}, inputs=[channel], procsPerNode=procs)
     done = run(tmp_path, job, "--local", "-o", "json", "--input", f"train={data}", env=image)
     assert done.process.returncode == 0, done.stderr + log(done)
     status = status_of(done)
-    assert (status["phase"], states(status)) == ("Succeeded", {"Succeeded": "0-3"})
-    assert status["message"] == "All 4 ranks succeeded at step 6"
+    assert (status["phase"], states(status)) == ("Succeeded", {"Succeeded": ranks})
+    assert status["message"] == f"All {2 * procs} ranks succeeded at step 6"
     said = log(done)
-    assert "torchrun --nnodes 2 --nproc_per_node 2 --master_addr algo-1 --master_port 7777 --node_rank 1" in said
+    assert f"torchrun --nnodes 2 --nproc_per_node {procs} --master_addr algo-1 --master_port 7777 --node_rank 1" in said
     assert sorted(re.findall(r"^algo-\d train.py 3e-05 \['images'\]$", said, re.MULTILINE)) == [
-        f"algo-{host} train.py 3e-05 ['images']" for host in (1, 1, 2, 2)
+        f"algo-{host} train.py 3e-05 ['images']" for host in (1, 2) for _ in range(procs)
     ]
     assert (done.folder / "model" / "model.pt").exists()
     assert done.left() == []
@@ -193,7 +196,7 @@ def test_a_command_once_a_host_that_fails_without_a_report(tmp_path: Path, image
 
 def test_a_stop_ends_all_hosts(tmp_path: Path, image: dict[str, str]) -> None:
     script = "import time; print('off we go', flush=True); time.sleep(600)"
-    started = start(tmp_path, write(tmp_path, script, "torchrun", {}), "--local", "--logs", env=image)
+    started = start(tmp_path, write(tmp_path, script, "perNode", {}), "--local", "--logs", env=image)
     await_true(lambda: "off we go" in started.stderr, PATIENCE, lambda: started.stderr)
     started.process.terminate()
     assert started.wait() == 143

@@ -1,4 +1,4 @@
-"""`muster run` of a job whose code, data, snapshots and results lie in S3: the very file that a cluster takes."""
+"""`muster run` of a job whose code, data, snapshots and results are in S3: the same file as for a cluster."""
 
 import pathlib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The logs of training jobs, followed in a CloudWatch Logs (moto's) while they grow."""
+"""Growing logs of training jobs, read from a CloudWatch Logs (moto's)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 
 from fakes import s3_server
 from muster.api.config.sagemaker import AwsEndpoints
-from muster.api.timestamps import to_seconds
-from muster.backends.sagemaker.log_follower import LOOK_SECONDS, SETTLE_SECONDS, LogFollower
-from muster.backends.sagemaker.rank_news import LogSource
+from muster.api.timestamps import format_seconds
+from muster.backends.sagemaker.log_follower import POLL_SECONDS, SETTLE_SECONDS, LogFollower
+from muster.backends.sagemaker.rank_reports import LogSource
 from muster.clients.aws.client import Aws
 from muster.clients.aws.job_logs import GROUP, JobLogs
 from muster.objects.aws.place import Place
@@ -35,7 +35,7 @@ BEGAN = float(int(time.time()) - 600)
 
 @pytest.fixture(scope="session")
 def url() -> Iterator[str]:
-    with s3_server.s3_server() as served:  # all of AWS that moto has
+    with s3_server.s3_server() as served:  # moto's AWS
         yield served
 
 
@@ -51,7 +51,7 @@ def logs(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudWatchLogsCl
 
 
 def put_lines(logs: CloudWatchLogsClient, stream: str, at: float, *lines: str) -> None:
-    """Write lines, the first of which came `at` seconds after the job's beginning."""
+    """Write lines, the first of which came `at` seconds after the job's start."""
     names = logs.describe_log_streams(logGroupName=GROUP, logStreamNamePrefix=stream)["logStreams"]
     if not names:
         logs.create_log_stream(logGroupName=GROUP, logStreamName=stream)
@@ -70,13 +70,13 @@ def line(rank: int, at: float, event: str = Event.PROGRESS, step: int | None = N
 
 def source(*, is_over: bool = False, has_failed: bool = False, has_reports: bool = True) -> LogSource:
     plain = job()
-    metadata = plain.metadata.model_copy(update={"creation_timestamp": to_seconds(BEGAN)})
+    metadata = plain.metadata.model_copy(update={"creation_timestamp": format_seconds(BEGAN)})
     dated = plain.model_copy(update={"metadata": metadata})
     return LogSource(dated, 1, NAME, Place("us-east-1"), is_over, has_failed, has_reports)
 
 
 class Recorder:
-    """What a follower reported to its readers, and the number of requests to AWS."""
+    """A follower's reports to its readers, and the number of requests to AWS."""
 
     def __init__(self, url: str) -> None:
         self.woken = 0
@@ -133,7 +133,7 @@ def test_ranks_are_heard_while_the_log_grows(url: str, logs: CloudWatchLogsClien
         assert value.asked == ["FilterLogEvents"]
         put_lines(logs, f"{NAME}/algo-2-1", 20, line(2, 20, step=7))
         put_lines(logs, f"{NAME}/algo-1-1", 21, line(1, 21, step=8))
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
         assert value.steps() == {0: ("Running", None), 1: ("Running", 8), 2: ("Running", 7)}
         assert not value.follower.is_complete(UID, 1)
         assert value.follower.agents(UID, 2) == ()
@@ -148,7 +148,7 @@ def test_a_host_s_lines_that_come_late_are_heard(url: str, logs: CloudWatchLogsC
         value.follow(source())
         await asyncio.sleep(1)
         put_lines(logs, f"{NAME}/algo-2-1", 80, line(2, 80, step=29))
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
         assert value.steps() == {0: ("Running", 30), 2: ("Running", 29)}
 
     run(url, scene)
@@ -187,7 +187,7 @@ def test_of_ranks_that_do_not_report_their_launcher_speaks(url: str, logs: Cloud
 
     async def scene(value: Recorder) -> None:
         value.follow(source(has_reports=False))
-        await asyncio.sleep(3 * LOOK_SECONDS)
+        await asyncio.sleep(3 * POLL_SECONDS)
         assert value.asked == []
         value.follow(source(has_reports=False, is_over=True, has_failed=True))
         await asyncio.sleep(SETTLE_SECONDS + 1)
@@ -205,7 +205,7 @@ def test_a_log_that_is_not_there_is_waited_for(url: str, logs: CloudWatchLogsCli
         await asyncio.sleep(1)
         logs.create_log_group(logGroupName=GROUP)
         put_lines(logs, f"{NAME}/algo-1-1", 10, line(0, 10, step=3))
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
         assert value.steps() == {0: ("Running", 3)}
 
     run(url, scene)

@@ -1,4 +1,4 @@
-"""What muster sends for a launch script's estimators, beside what the SageMaker SDK itself sends for them."""
+"""muster's requests for a launch script's estimators equal the SageMaker SDK's own requests."""
 
 import json
 import os
@@ -13,16 +13,16 @@ from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.api.validation.validate import validate
 from muster.api.yaml.load import load_bytes
-from muster.importers.sagemaker.jobs import Sources, imported
+from muster.importers.sagemaker.jobs import SourceOptions, import_jobs
 from muster.importers.sagemaker.notebook import Part
-from muster.importers.sagemaker.script_run import NoAnswer, Order, run_script
+from muster.importers.sagemaker.script_run import ScriptRequest, UnsupportedQuestion, run_script
 from muster.importers.sagemaker.translate.recording import EstimatorFit, Recording, TrainerRun
-from muster.importers.sagemaker.translate.translation import Place
+from muster.importers.sagemaker.translate.translation import AccountOptions
 from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.request.render import request
 from muster.render.sagemaker.request.setting import Setting
 from muster_dev import sagemaker_sdk
-from muster_dev.places import ROOT
+from muster_dev.paths import ROOT
 from sagemaker_sdk.estimator_cases import Case, cases
 from sagemaker_sdk.fitting_cases import fitting_cases
 from sagemaker_sdk.launch_script import SOURCE, launch_script
@@ -34,7 +34,7 @@ SCRIPTS = ["train.py", "train.sh", "parts/train.py"]
 SEED, COUNT = 20261121, 250
 
 REFUSED_BY_THE_SERVICE = ("keepAliveSeconds with spot", "maxWaitSeconds is at least maxRunSeconds")
-"""What the SDK sends although SageMaker refuses it: muster doesn't."""
+"""Requests that the SDK sends although SageMaker refuses them, and muster doesn't."""
 
 
 def asked_of_the_sdk(questions: Sequence[Case]) -> dict[str, Mapping[str, JSON]]:
@@ -51,19 +51,21 @@ def imported_runs(questions: Sequence[Case], folder: Path) -> list[EstimatorFit 
         (folder / SOURCE / name).touch()
     text = launch_script(questions, ROLE)
     part = Part("launch.py", text)
-    recording = run_script(Order((part,), folder, folder, (), sys.executable, {"PATH": os.defpath}, 120), no_answer)
+    recording = run_script(
+        ScriptRequest((part,), folder, folder, (), sys.executable, {"PATH": os.defpath}, 120), no_answer
+    )
     assert recording.failure is None
     return list(recording.runs)
 
 
 def no_answer(about: Mapping[str, str]) -> str:
-    raise NoAnswer(f"no script here asks for {about}")
+    raise UnsupportedQuestion(f"no script here asks for {about}")
 
 
 def asked_of_muster(case: Case, run: EstimatorFit | TrainerRun, folder: Path) -> Mapping[str, JSON]:
-    """The same from muster: the script's call imported as a job, the job's file read, its request made."""
-    place = Place(None, ACCOUNT, None)
-    result = imported(Recording([run]), "launch.py", place, Sources(folder, None), lambda _: None)
+    """muster's requests: the script's call imported as a job, the job's file read, its request rendered."""
+    place = AccountOptions(None, ACCOUNT, None)
+    result = import_jobs(Recording([run]), "launch.py", place, SourceOptions(folder, None), lambda _: None)
     if result.problems:
         return {"refused": "; ".join(result.problems)}
     [document] = load_bytes(result.documents[0].encode(), "launch.yaml")
@@ -76,7 +78,7 @@ def asked_of_muster(case: Case, run: EstimatorFit | TrainerRun, folder: Path) ->
 def differences(
     questions: Sequence[Case], answers: Mapping[str, Mapping[str, JSON]], folder: Path
 ) -> list[tuple[Case, Mapping[str, JSON], Mapping[str, JSON]]]:
-    """The cases of which muster makes something else than the SDK, and what the two make of them."""
+    """The cases in which muster's request differs from the SDK's, with both requests."""
     result = []
     for case, run in zip(questions, imported_runs(questions, folder), strict=True):
         theirs, ours = answers[case.name], asked_of_muster(case, run, folder)
@@ -89,7 +91,7 @@ def differences(
 
 @pytest.fixture(scope="module")
 def answers() -> dict[str, Mapping[str, JSON]]:
-    """The SDK's, asked once for all: it takes seconds to start."""
+    """The SDK's answers, requested once for all tests: it takes seconds to start."""
     return asked_of_the_sdk([*cases(SEED, COUNT), *fitting_cases(), *golden_cases()])
 
 
@@ -103,7 +105,7 @@ def test_muster_sends_what_the_sdk_sends_and_refuses_what_it_refuses(
 ) -> None:
     questions = cases(SEED, COUNT)
     assert differences(questions, answers, tmp_path) == []
-    # enough of both that the comparison says something
+    # enough of both for a meaningful comparison
     sent = [case for case in questions if "request" in answers[case.name]]
     assert len(sent) > COUNT * 0.6
     assert len(questions) - len(sent) > COUNT * 0.1
@@ -128,7 +130,7 @@ def test_each_way_of_distributing_ranks_is_sent_as_the_sdk_sends_it(
 
 
 def enabled(case: Case) -> set[str]:
-    """The ways of distributing ranks that a case asks for, with SageMaker's own libraries by their names."""
+    """The distributions that a case enables, with SageMaker's own libraries by their names."""
     distribution = case.kwargs["distribution"]
     assert isinstance(distribution, dict)
     libraries = distribution.get("smdistributed")
@@ -137,7 +139,7 @@ def enabled(case: Case) -> set[str]:
 
 
 def test_the_sdk_sends_the_golden_requests(answers: dict[str, Mapping[str, JSON]]) -> None:
-    """So the capture is right, and the goldens are this SDK's."""
+    """So the recording is right, and the goldens are this SDK's."""
     for case in golden_cases():
         file = GOLDEN / f"{case.name.removeprefix('golden-').replace('-', '_')}.json"
         assert answers[case.name] == {"request": json.loads(file.read_text(encoding="utf-8"))}, case.name

@@ -1,4 +1,4 @@
-"""The stand-in takes the arguments that the SageMaker SDK's own classes take, in their order."""
+"""The stand-in has the same arguments as the SageMaker SDK's own classes, in their order."""
 
 import inspect
 import json
@@ -7,7 +7,7 @@ import pytest
 
 from muster.importers.sagemaker.standin.muster_standin import estimators, inputs, session
 from muster_dev import sagemaker_sdk
-from muster_dev.places import ROOT
+from muster_dev.paths import ROOT
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What a container of SDK 3's kind starts out of its channels: the code unpacked, the command with its arguments."""
+"""A container of SDK 3's kind starts from its channels: the unpacked code, and the command with its arguments."""
 
 import json
 import os
@@ -23,7 +23,7 @@ print(json.dumps([sys.argv[1:], os.getcwd(), {name: os.environ.get(name) for nam
 
 
 class Container:
-    """The folders that SageMaker makes for a container, below a folder of the test's."""
+    """The folders that SageMaker creates for a container, below a folder of the test."""
 
     def __init__(self, folder: Path, launcher: str) -> None:
         self.base = folder / "ml"
@@ -31,7 +31,7 @@ class Container:
         assert result.archive is not None
         self.uri = result.archive.uri
         for uri, content in result.archive.objects.items():
-            # the script's own paths, moved to where they are here
+            # the script's own paths, changed to the test's folder
             self._write(f"input/data/sm_drivers/{Path(uri).name}", content.replace(b"/opt/ml", str(self.base).encode()))
         self._write("input/data/code/train.py", PROGRAM.encode())
         code = self.base / "input" / "data" / "code"

@@ -1,4 +1,4 @@
-"""muster's start script as SageMaker's containers run it, with real ranks: a tree of /opt/ml a host."""
+"""muster's start script in SageMaker's containers, with real ranks: a tree of /opt/ml for each host."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from unit.render.sagemaker.builders import sagemaker_job
 HOSTS = ["algo-1", "algo-2"]
 
 SHOW = "import json, os, sys; print(json.dumps({**os.environ, 'words': sys.argv[1:]}), flush=True)"
-"""A rank that tells all that it sees."""
+"""A rank that prints its whole environment."""
 
 
 class Hosts:
@@ -40,7 +40,7 @@ class Hosts:
             config.mkdir(parents=True)
             (folder / host / "input" / "data" / "train").mkdir(parents=True)
             (config / "resourceconfig.json").write_text(json.dumps({"hosts": names, "current_host": host}))
-        for name, content in start_files(job, how or Launch("Container", by_script=True)).items():
+        for name, content in start_files(job, how or Launch("Container", uses_start_script=True)).items():
             (folder / name).write_bytes(content)
 
     def start(self, host: str, *arguments: str, **variables: str) -> subprocess.Popen[str]:
@@ -53,7 +53,7 @@ class Hosts:
         )
 
     def run(self, host: str, *arguments: str, **variables: str) -> list[dict[str, JSON]]:
-        """What each rank of the host saw, in the ranks' order."""
+        """The output of each rank of the host, in the ranks' order."""
         started = self.start(host, *arguments, **variables)
         printed, _ = started.communicate(timeout=60)
         assert started.returncode == 0
@@ -103,7 +103,7 @@ def test_a_command_of_a_node_finds_what_its_own_launcher_needs(tmp_path: Path) -
 
 def test_a_rank_that_the_toolkit_started_keeps_its_place(tmp_path: Path) -> None:
     toolkit = Launch(
-        "Toolkit", distribution=Distribution(mpi=SageMakerMpi()), program="muster_start.py", by_script=True
+        "Toolkit", distribution=Distribution(mpi=SageMakerMpi()), program="muster_start.py", uses_start_script=True
     )
     hosts = Hosts(tmp_path, {"launcher": {"mpi": {}}, "command": python(SHOW)}, toolkit)
     (seen,) = hosts.run("algo-2", "--x", "1", MASTER_ADDR="elsewhere", RANK="7")
@@ -126,7 +126,7 @@ def test_a_stop_reaches_the_ranks(tmp_path: Path) -> None:
         "import os, signal, sys, time\n"
         "def saved(*_):\n    os.write(1, b'saved\\n')\n    sys.exit(0)\n"
         "signal.signal(signal.SIGTERM, saved)\nos.write(1, b'ready\\n')\nwhile True: time.sleep(0.1)"
-    )  # not print, which a signal may find still at work; not pause, which it may come just before
+    )  # not print, which a signal may interrupt; not pause, before which a signal may come
     hosts = Hosts(tmp_path, {"launcher": {"direct": {}}, "procsPerNode": 2, "command": python(program)})
     with hosts.start("algo-1") as started:
         assert started.stdout is not None
@@ -141,7 +141,7 @@ def test_a_stop_while_the_ranks_are_being_started_reaches_them_all(tmp_path: Pat
     hosts = Hosts(tmp_path, {"launcher": {"direct": {}}, "procsPerNode": 20, "command": command})
     with hosts.start("algo-1") as started:
         assert started.stdout is not None
-        assert started.stdout.read() == ""  # none of them holds it any more
+        assert started.stdout.read() == ""  # none of them is locked any more
     assert started.returncode == 128 + signal.SIGTERM
 
 
@@ -192,7 +192,7 @@ def test_a_rank_tells_how_it_is_where_the_agent_lies_beside(tmp_path: Path) -> N
 
 def test_a_rank_that_the_toolkit_started_tells_its_steps(tmp_path: Path) -> None:
     toolkit = Launch(
-        "Toolkit", distribution=Distribution(mpi=SageMakerMpi()), program="muster_start.py", by_script=True
+        "Toolkit", distribution=Distribution(mpi=SageMakerMpi()), program="muster_start.py", uses_start_script=True
     )
     steps = "import muster_worker; muster_worker.report(step=7)"
     hosts = Hosts(tmp_path, {"launcher": {"mpi": {}}, "command": python(steps)}, toolkit)

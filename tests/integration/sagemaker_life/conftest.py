@@ -1,4 +1,4 @@
-"""Made-up credentials, and connections that all tests share."""
+"""Fake credentials, and connections that all tests share."""
 
 from collections.abc import Iterator
 

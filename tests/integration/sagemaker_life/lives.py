@@ -1,4 +1,4 @@
-"""Lives of SageMaker jobs: what is asked for, what SageMaker makes of it, what the user does meanwhile, how it ends."""
+"""Scenarios of SageMaker jobs: the spec, SageMaker's stages, the user's actions, and the expected end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CRASH = 'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "rais
 
 @dataclass(frozen=True)
 class Life:
-    """`scripts`: what becomes of the first training job, the second, ...; the last one's also of all later ones."""
+    """`scripts`: the stages of the first training job, the second, ...; the last one also for all later ones."""
 
     name: str
     acts: Callable[[Site], Awaitable[None]]
@@ -26,7 +26,7 @@ class Life:
     changes: dict[str, Any] = field(default_factory=dict)
 
     async def begin(self, site: Site) -> None:
-        """Have the job applied, once."""
+        """Apply the job, once."""
         made: list[str] = []
 
         def script(request: Any) -> Script:
@@ -37,17 +37,17 @@ class Life:
         site.stored.create(JOB, spec(**self.changes))
 
     def is_over(self, site: Site) -> bool:
-        """Whether the job is as it stays, with nothing left to do."""
+        """Whether the job has reached its final state, with nothing left to do."""
         resource = site.stored.read(JOB)
         if resource is None:
             return self.phase == ""
-        is_held = bool(resource["metadata"].get("finalizers"))
-        return site.phase(JOB) == self.phase and not is_held
+        has_finalizer = bool(resource["metadata"].get("finalizers"))
+        return site.phase(JOB) == self.phase and not has_finalizer
 
 
 @dataclass(frozen=True)
 class Ending:
-    """What is left, with all left out that differs from run to run."""
+    """The final state, without the details that differ between runs."""
 
     phase: str
     attempt: int
@@ -58,7 +58,7 @@ class Ending:
 
 
 def ending(site: Site) -> Ending:
-    """How all stands now."""
+    """The current state."""
     now = site.service.now()
     jobs = tuple((name, job.state(now)[1].status) for name, job in site.service.jobs().by_name.items())
     events = frozenset((one["type"], one["reason"]) for one in site.stored.events)
@@ -77,7 +77,7 @@ def ending(site: Site) -> Ending:
 
 
 def wrongs(site: Site) -> list[str]:
-    """What must not be, whatever happened to operators."""
+    """Violations of rules that hold whatever happened to operators."""
     made = [
         call for call in site.service.called("CreateTrainingJob") if not call.outcome or call.outcome.endswith("AFTER")
     ]
@@ -99,7 +99,7 @@ def wrongs(site: Site) -> list[str]:
 
 
 def _together(site: Site) -> list[str]:
-    """Training jobs of the job that were at work at the same time."""
+    """Training jobs of the job that ran at the same time."""
     spans = []
     for name, job in site.service.jobs().by_name.items():
         end = next((at for at, stage in job.course.stages if stage.status in ENDED), None)
@@ -119,24 +119,24 @@ def _is_over(status: dict[str, Any]) -> bool:
 
 
 async def looks_on(_: Site) -> None:
-    """Nothing is done."""
+    """The user does nothing."""
 
 
 async def deletes_when_it_trains(site: Site) -> None:
-    """Once its ranks run."""
+    """While its ranks run."""
     await site.until(lambda: site.phase(JOB) == "Running")
     site.stored.delete(JOB)
 
 
 async def deletes_at_once(site: Site) -> None:
-    """Before or while its training job is made."""
+    """Before or while its training job is created."""
     await site.until(lambda: site.stored.read(JOB) is None or bool(_finalizers(site)))
     if site.stored.read(JOB) is not None:
         site.stored.delete(JOB)
 
 
 async def suspends_and_resumes(site: Site) -> None:
-    """Once its ranks run, and then when they are stopped."""
+    """While its ranks run, and then after they have stopped."""
     await site.until(lambda: site.phase(JOB) == "Running")
     site.stored.change(JOB, suspend=True)
     await site.until(lambda: site.phase(JOB) == "Suspended")
@@ -144,7 +144,7 @@ async def suspends_and_resumes(site: Site) -> None:
 
 
 async def suspends_and_thinks_better(site: Site) -> None:
-    """Once its ranks run, and then while they are being stopped."""
+    """While its ranks run, and then while they are being stopped."""
     await site.until(lambda: site.phase(JOB) == "Running")
     site.stored.change(JOB, suspend=True)
     await site.until(lambda: site.phase(JOB) == "Stopping")

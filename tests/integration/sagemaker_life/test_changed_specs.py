@@ -1,4 +1,4 @@
-"""Specs that change under a job that was begun: it uses nothing that it may not, and what runs is not lost sight of."""
+"""Specs that change after a job has started: it uses only what tenancy allows, and muster still watches what runs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ HOUR = 3600.0
 
 
 def lived(wire: Wire, life: Life) -> None:
-    """Live a life with one operator, which lets jobs use one role and one bucket."""
-    lived_on(partial(Site, wire, admit=partial(tenancy.check, tenants=TENANTS, default_region="")), life)
+    """Run a scenario with one operator, which lets jobs use one role and one bucket."""
+    lived_on(partial(Site, wire, admit=partial(tenancy.check_tenancy, tenants=TENANTS, default_region="")), life)
 
 
 def block(**changes: object) -> dict[str, object]:
@@ -31,13 +31,13 @@ def block(**changes: object) -> dict[str, object]:
 
 
 def roles_used(site: Site) -> set[str]:
-    """The roles of all training jobs that were asked for."""
+    """The roles of all requested training jobs."""
     return {str(call.request["RoleArn"]) for call in site.service.called("CreateTrainingJob")}
 
 
 def test_what_sagemaker_refuses_opens_no_door(wire: Wire) -> None:
     async def life(site: Site) -> None:
-        # the API server lets any field change while Accepted is False
+        # the API server allows changes of any field while Accepted is False
         site.stored.create("vit", spec(command=["x"] * 120))
         await site.until(lambda: site.condition("Accepted")[0] == "False")
         site.stored.change("vit", command=["python", "train.py"], sagemaker=block(role=ADMIN))
@@ -86,7 +86,7 @@ def test_a_job_that_runs_goes_on_when_less_is_allowed(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.stored.create("vit", spec())
         await site.until(lambda: site.phase() == "Running")
-        site.admit = partial(tenancy.check, tenants=(), default_region="")
+        site.admit = partial(tenancy.check_tenancy, tenants=(), default_region="")
         site.operator_dies()
         await site.until(lambda: site.phase() == "Succeeded")
         assert site.condition("Accepted")[0] == "True"
@@ -119,7 +119,7 @@ def test_a_role_that_is_not_allowed_is_not_even_asked_whether_something_runs(wir
         site.stored.change("vit", sagemaker=block(assumeRoleArn=ELSEWHERE))
         site.operator_dies()
         await site.until_settled(HOUR)
-        # It was suspended, and what it would be resumed as is refused.
+        # It was suspended, and muster refuses the spec with which it would be resumed.
         assert (site.phase(), site.condition("Suspended")[0]) == ("Refused", "True")
         assert site.operator is not None
         assert not any(place.assume_role_arn for place in site.operator.aws._connections)

@@ -1,4 +1,4 @@
-"""Statuses that others wrote, restored or removed: no training job is left running, and no foreign one is stopped."""
+"""Statuses that others wrote, restored or removed: no training job continues to run, and no foreign one is stopped."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_a_request_under_way_while_the_status_is_wiped_leaves_none_running(wire:
             site.stored.change("vit", suspend=True)
         if leaves == "delete":
             site.stored.delete("vit")
-        # Its way to SageMaker is longer than the operator's life was.
+        # Its request to SageMaker takes longer than the operator lived.
         await site.until_settled(20.0)
         own = [{"Key": "muster.dev/job-uid", "Value": "uid-1"}, {"Key": "muster.dev/attempt", "Value": "1"}]
         if not running(site):

@@ -1,8 +1,8 @@
-"""The operator is killed at each call to the API server and to AWS: before it is carried out, and after."""
+"""The operator is killed at each call to the API server and to AWS: before it is executed, and after."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -13,20 +13,22 @@ from integration.sagemaker_life.lives import LIVES, Ending, Life, ending, wrongs
 from support import virtual_time
 
 SETTLE_SECONDS = 400.0
-"""After all is over: what would come afterwards had time to."""
+"""The time after the end in which late effects would occur."""
 
 LISTS = 3
-"""Listings go on for ever: a kill at one of the first is a kill at any."""
+"""Lists are endless: a kill at one of the first is a kill at any."""
 
 MISSED = 4
 
+FATES: tuple[Fate, ...] = ("before", "after")
+
 FAILING = 0.25
-"""So many of AWS' answers."""
+"""This share of AWS' answers."""
 
 
 @dataclass(frozen=True)
 class Lived:
-    """What one life came to."""
+    """The result of one scenario."""
 
     ending: Ending
     wrongs: list[str]
@@ -37,7 +39,7 @@ class Lived:
 def live(
     wire: Wire, life: Life, fate: Callable[[str], Fate], mishap: Callable[[str], Fault | None] = lambda _: None
 ) -> Lived:
-    """Live it, in virtual time; `mishap` is asked what befalls each request to AWS."""
+    """Run it in virtual time; `mishap` returns what happens to each request to AWS."""
 
     async def run() -> Lived:
         site = Site(wire, fate)
@@ -57,7 +59,7 @@ def live(
 
 @dataclass
 class AtCall:
-    """Kill at the nth call that does this."""
+    """Kill at the nth call of this kind."""
 
     what: str
     nth: int
@@ -70,18 +72,30 @@ class AtCall:
 
 
 @pytest.mark.parametrize("life", LIVES, ids=lambda life: life.name)
-def test_a_killed_operator_costs_nothing(wire: Wire, life: Life) -> None:
+def test_an_operator_killed_before_or_after_each_call_costs_nothing(wire: Wire, life: Life) -> None:
+    """Before one call and after the next: two lives for each call take twice as long."""
+    kill_at_each_call(wire, life, lambda number: (FATES[number % 2],))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("life", LIVES, ids=lambda life: life.name)
+def test_an_operator_killed_before_and_after_each_call_costs_nothing(wire: Wire, life: Life) -> None:
+    kill_at_each_call(wire, life, lambda _: FATES)
+
+
+def kill_at_each_call(wire: Wire, life: Life, fates_at: Callable[[int], Sequence[Fate]]) -> None:
+    """Live once undisturbed, and then once for each call and each of its fates."""
     clean = live(wire, life, lambda _: "pass")
     assert clean.wrongs == []
     steps = [(what, clean.calls[: index + 1].count(what)) for index, what in enumerate(clean.calls)]
     result, missed = {}, 0
-    for what, nth in steps:
+    for number, (what, nth) in enumerate(steps):
         if what == "ListTrainingJobs" and nth > LISTS:
             continue
-        for fate in ("before", "after"):
+        for fate in fates_at(number):
             lived = live(wire, life, AtCall(what, nth, fate))
             wrong = [*lived.wrongs, *([] if lived.ending == clean.ending else [f"{lived.ending}\nnot {clean.ending}"])]
-            # A step of the undisturbed run may not occur twice in another one, such as an event.
+            # A step of the undisturbed run, such as an event, may be missing in another one.
             missed += lived.deaths == 0
             if wrong:
                 result[what, nth, fate] = wrong

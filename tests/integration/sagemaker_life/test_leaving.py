@@ -1,4 +1,4 @@
-"""A deleted resource stays until its training job is seen to be over, or AWS has refused for ten minutes in a row."""
+"""A deleted resource remains until its training job has ended, or AWS has refused requests for ten minutes in a row."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_nine_minutes_of_refusals_let_nothing_go(wire: Wire) -> None:
         deleted_at = site.now()
 
         def fault(operation: str) -> Fault | None:
-            # who may look may not stop, for a while
+            # the operator may describe but not stop, for a while
             if operation != "StopTrainingJob":
                 return None
             return Fault.DENY if site.now() - deleted_at < 9 * MINUTE else None

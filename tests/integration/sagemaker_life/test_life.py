@@ -169,7 +169,7 @@ def test_a_foreign_training_job_is_left_alone(wire: Wire) -> None:
         site.service.jobs().create(request, site.service.now())
         site.stored.create("vit", spec())
         await site.until(lambda: site.condition("Stalled")[1] == "TrainingJobExists")
-        assert "it isn't this job's" in site.status().message
+        assert "it doesn't belong to this job" in site.status().message
         site.stored.delete("vit")
         await site.until(lambda: site.stored.read("vit") is None)
         assert not site.service.called("StopTrainingJob")
@@ -398,7 +398,7 @@ def test_a_place_is_the_jobs_or_is_missing(wire: Wire) -> None:
 
 
 def _toolkit() -> dict[str, object]:
-    """Torchrun by SageMaker's toolkit, of code that muster doesn't pack: so that ranks say nothing of themselves."""
+    """Torchrun by SageMaker's toolkit, with code that muster doesn't pack: so the ranks don't report."""
     block = {
         **spec()["sagemaker"],
         "framework": {"name": "PyTorch", "version": "2.0.0", "pythonVersion": "py310"},

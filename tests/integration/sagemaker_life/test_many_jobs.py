@@ -1,4 +1,4 @@
-"""Many jobs at once: what becomes of each is in its resource in time, and AWS is asked no more than it allows."""
+"""Many jobs at once: each resource shows its state in time, and muster sends no more requests than AWS allows."""
 
 import asyncio
 import random
@@ -19,21 +19,21 @@ KNOWN_WITHIN = 1.5 * SWEEP_SECONDS
 A_WHILE = (pytest.mark.long, pytest.mark.timeout(1200))
 
 Seen = dict[str, list[tuple[float, tuple[str, str]]]]
-"""The status of each resource, and since when."""
+"""The status of each resource, with its time."""
 
 LOOKS_EVERY = 1.0
-"""How exactly the test knows since when a resource tells something, in seconds."""
+"""The test's polling interval, in seconds."""
 
 
 def reason_of(site: Site, name: str) -> tuple[str, str] | None:
-    """Status and secondary status, as the resource has them now."""
+    """Status and secondary status in the current resource."""
     status = site.stored.kept[name].get("status", {})
     record = status.get("backend", {}).get("sagemaker", {})
     return (record["status"], record["secondaryStatus"]) if record.get("secondaryStatus") else None
 
 
 async def watched(site: Site, names: Sequence[str]) -> Seen:
-    """All that resources tell, until all jobs are over."""
+    """All statuses until all jobs are over."""
     seen: Seen = {name: [] for name in names}
     while True:
         for name, states in seen.items():
@@ -46,7 +46,7 @@ async def watched(site: Site, names: Sequence[str]) -> Seen:
 
 
 async def lived(wire: Wire, many: int, failing: float) -> tuple[Site, Seen]:
-    """All jobs are applied at once, and end well."""
+    """All jobs are applied at once, and succeed."""
     draw = random.Random(3)  # noqa: S311
     site = Site(wire)
     site.service.jobs().script = lambda _request: any_training(draw)
@@ -62,7 +62,7 @@ async def lived(wire: Wire, many: int, failing: float) -> tuple[Site, Seen]:
 
 
 def late(site: Site, seen: Seen) -> list[str]:
-    """Changes that were not known in time."""
+    """Changes that were not observed in time."""
     result = []
     for job in site.service.jobs().by_name.values():
         name = job.name.rsplit("-", 2)[0]
@@ -97,5 +97,5 @@ def test_resources_tell_in_time_what_becomes_of_many_jobs(wire: Wire, many: int,
     lists = [call.at for call in site.service.called("ListTrainingJobs")]
     assert most_within(1, lists) <= RATES["ListTrainingJobs"]
     for operation, rate in RATES.items():
-        # As AWS's limiters count, which forgive a burst.
+        # As AWS' limiters count, which allow bursts.
         assert most_within(3, [call.at for call in site.service.called(operation)]) <= 3 * rate, operation

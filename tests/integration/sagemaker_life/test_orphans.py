@@ -1,4 +1,4 @@
-"""Who may edit jobs may take their finalizers off: no training job runs on because of that."""
+"""Users who may edit jobs may remove their finalizers: no training job continues to run because of that."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME = "vit-4a49acf8a6-1"
 
 
 def lived(wire: Wire, life: Life) -> None:
-    """Live a life with one operator, and training jobs that train until they are stopped."""
+    """Run a scenario with one operator, and training jobs that train until they are stopped."""
 
     def training() -> Site:
         site = Site(wire)
@@ -26,7 +26,7 @@ def lived(wire: Wire, life: Life) -> None:
 
 
 def stops(site: Site) -> list[object]:
-    """The training jobs that were asked to end."""
+    """The training jobs with a stop request."""
     return [call.request["TrainingJobName"] for call in site.service.called("StopTrainingJob")]
 
 

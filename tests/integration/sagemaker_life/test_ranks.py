@@ -1,4 +1,4 @@
-"""What ranks of a training job say in its log is in the resource's status, as on a cluster."""
+"""The ranks' log lines of a training job become the resource's status, as on a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What can't run on SageMaker is a condition of the resource, with its reason, before anything of it is sent."""
+"""A spec that SageMaker can't run becomes a condition of the resource, with its reason, before muster sends a
+request.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from unit.render.sagemaker.builders import sagemaker_spec
 from unit.render.sagemaker.refused_jobs import REFUSED, RefusedJob
 
 NO_SUCH_PYTHON: JSON = {"name": "PyTorch", "version": "1.13.1", "pythonVersion": "py310"}
-"""AWS's image for Trainium has py38."""
+"""AWS' image for Trainium has py38."""
 
 ONLY_IN_THE_REQUEST = [
     RefusedJob(

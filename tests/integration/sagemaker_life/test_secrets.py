@@ -1,4 +1,4 @@
-"""What proves who asks AWS is in no status, no event and no log, also when AWS has something against it."""
+"""Credentials for AWS are in no status, event or log, even if AWS refuses them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_secrets_are_nowhere_to_be_read(wire: Wire, caplog: pytest.LogCaptureFix
 
 
 async def _stalls(site: Site, name: str, fault: Fault) -> None:
-    """A job is applied while AWS takes none of our credentials, and tells of it."""
+    """Apply a job while AWS refuses our credentials, and wait for the condition."""
     site.service.faults.chance = lambda _: fault
     site.stored.create(name, spec())
     await site.until(lambda: site.condition("Stalled", name)[0] == "True")

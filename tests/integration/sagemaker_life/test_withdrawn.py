@@ -14,7 +14,9 @@ from muster.objects.aws.place import Place
 
 @dataclass
 class StuckHost:
-    """Code that never comes. `begun` are the generations of the jobs that asked for it, `given_up` those that left."""
+    """A host that never sends code. `begun` are the generations of the jobs that started a fetch, `given_up` those that
+    cancelled it.
+    """
 
     begun: list[int] = field(default_factory=list)
     given_up: list[int] = field(default_factory=list)
@@ -34,7 +36,7 @@ async def _fetching(site: Site) -> StuckHost:
     assert site.operator is not None
     backend = site.operator.life.backend
     backend._actions = replace(backend._actions, requests=host)
-    # what operators before this one asked for has come by now
+    # requests of earlier operators have arrived by now
     await asyncio.sleep(60)
     site.stored.create("vit", spec())
     await _until(lambda: bool(host.begun))

@@ -1,4 +1,4 @@
-"""Jobs of SageMaker with code of their own, and what must not be asked for while their requests are prepared."""
+"""SageMaker jobs with code, and requests that must not be sent while theirs are prepared."""
 
 from muster.api.document import JSON, Document
 from muster.api.spec.job import Job
@@ -11,7 +11,7 @@ HERE = Place("us-east-1")
 
 
 def code_job(namespace: str = "team", code: str = "print(1)\n", **block: JSON) -> Job:
-    """A job of that namespace, which runs `code`; `block` is more of its `sagemaker`."""
+    """A job of that namespace, which runs `code`; `block` has further fields of its `sagemaker`."""
     spec: JSON = {
         "backend": "SageMaker",
         "launcher": {"torchrun": {}},

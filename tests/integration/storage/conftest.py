@@ -23,7 +23,7 @@ def s3_url() -> Iterator[str]:
 
 @pytest.fixture
 def s3(s3_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Client]:
-    """An S3 with one empty bucket, `data`, that the default chain leads to."""
+    """An S3 with one empty bucket, `data`, for the default credential chain."""
     with s3_server.default_s3(s3_url, monkeypatch) as client:
         yield client
 
@@ -36,5 +36,5 @@ def said() -> list[str]:
 @pytest.fixture
 def dependencies(s3: S3Client, said: list[str]) -> Iterator[StorageDependencies]:  # noqa: ARG001 - it sets the environment
     client = s3_client()
-    yield StorageDependencies(client=cache(lambda: client), sleep=lambda _: None, clock=time.time, say=said.append)
+    yield StorageDependencies(client=cache(lambda: client), sleep=lambda _: None, clock=time.time, report=said.append)
     client.close()

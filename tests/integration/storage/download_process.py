@@ -1,4 +1,4 @@
-"""Brings one channel, as a process that can be killed: URL of S3, URI of the data, folder."""
+"""Downloads one channel, as a process that can be killed: URL of S3, URI of the data, folder."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from fakes import s3_server
 from muster.render.storage.storage_plan import S3Channel, StoragePlan
 from muster.storage.dependencies import StorageDependencies
 from muster.storage.node_download import download_node
-from muster.storage.node_folders import below
+from muster.storage.node_folders import folders_below
 from muster.storage.s3.bucket import s3_client
 
 url, uri, root = sys.argv[1:]
 os.environ.update({**s3_server.ENVIRONMENT, "AWS_ENDPOINT_URL_S3": url})
 plan = StoragePlan("vit", 1, (S3Channel(0, "train", uri, is_sharded=False),))
-dependencies = StorageDependencies(client=cache(s3_client), sleep=time.sleep, clock=time.time, say=lambda _: None)
-download_node(plan, 0, below(Path(root)), None, dependencies)
+dependencies = StorageDependencies(client=cache(s3_client), sleep=time.sleep, clock=time.time, report=lambda _: None)
+download_node(plan, 0, folders_below(Path(root)), None, dependencies)

@@ -1,4 +1,4 @@
-"""A training job's code is uploaded once, however many training jobs have the same."""
+"""A training job's code is uploaded once, even if many training jobs have the same code."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_the_same_code_is_uploaded_once_from_wherever_it_comes(aws: Aws, s
     ((key, packed),) = contents(s3, "data").items()
     files = read_archive(io.BytesIO(packed), key)
     assert files["train.py"].content == b"print(1)\n"
-    # beside it only what muster adds, that the ranks report
+    # with muster's only addition, the rank reports
     assert all(path.startswith("muster_entry") for path in files.keys() - code.keys())
 
 
@@ -124,7 +124,7 @@ async def test_channels_bring_code_and_start_script_of_their_own(aws: Aws, s3: S
 
 
 async def test_code_of_a_job_without_output_lies_in_the_bucket_of_its_roles_account(aws: Aws, s3: S3Client) -> None:
-    # moto's own account is another one: what was allowed is used, not what the credentials happen to be
+    # moto's own account differs: muster uses the allowed bucket, not that of the credentials' account
     bucket = "sagemaker-us-east-1-111122223333"
     s3.create_bucket(Bucket=bucket)
     body = await PreparedRequests(aws, no_config_map, no_token).prepare(_job_without_output(), 1, HERE)

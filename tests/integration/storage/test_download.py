@@ -1,4 +1,4 @@
-"""Objects of S3 as files: whole, in shares, and in spite of whatever interrupts."""
+"""Objects of S3 as files: complete, in shares, and after any interruption."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from muster.render.storage.objects import FileObject, placed
 from muster.render.storage.storage_plan import S3Channel, StoragePlan
 from muster.storage.dependencies import StorageDependencies
 from muster.storage.node_download import download_node
-from muster.storage.node_folders import below
+from muster.storage.node_folders import folders_below
 from muster.storage.s3 import download
 from muster.storage.s3.bucket import CONNECTIONS, Bucket, s3_client
-from muster.storage.s3.download import Into, fetch
+from muster.storage.s3.download import DownloadFolders, download_objects
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -41,8 +41,8 @@ def _listed(client: S3Client, uri: S3Uri = TRAIN) -> tuple[FileObject, ...]:
     return placed(list(_bucket(client).objects(uri.key)), uri, FIELD)
 
 
-def _into(folder: Path) -> Into:
-    return Into(folder / "data", folder / "notes")
+def _into(folder: Path) -> DownloadFolders:
+    return DownloadFolders(folder / "data", folder / "notes")
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -59,12 +59,12 @@ def test_objects_become_files_and_are_not_fetched_twice(s3: S3Client, tmp_path: 
     for path, data in content.items():
         s3.put_object(Bucket="data", Key=f"train/{path}", Body=data)
     value: list[int] = []
-    assert fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, value.append) == 3
+    assert download_objects(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, value.append) == 3
     assert (_files(tmp_path), sum(value)) == (content, 1001)
-    assert fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, value.append) == 0
+    assert download_objects(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, value.append) == 0
     s3.put_object(Bucket="data", Key="train/a.txt", Body=b"z")
     (tmp_path / "data" / "empty").unlink()
-    assert fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, value.append) == 2
+    assert download_objects(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, value.append) == 2
     assert _files(tmp_path) == {**content, "a.txt": b"z"}
 
 
@@ -85,13 +85,13 @@ def test_a_large_object_goes_on_where_it_was_interrupted(
             raise Cut
 
     with pytest.raises(Cut):
-        fetch(_bucket(s3), listed, _into(tmp_path), _nothing, cut)
+        download_objects(_bucket(s3), listed, _into(tmp_path), _nothing, cut)
     assert _files(tmp_path) == {}
     before = sum(value)
     value.clear()
-    fetch(_bucket(s3), listed, _into(tmp_path), _nothing, value.append)
+    download_objects(_bucket(s3), listed, _into(tmp_path), _nothing, value.append)
     assert _files(tmp_path) == {"weights": data}
-    # what is there counts at once, and with what came since it is all of it
+    # existing files count at once, and together with the downloaded ones they are all files
     assert value[0] >= before - 16 * 64 * 1024
     assert (sum(value), value[0] > 0) == (len(data), True)
     assert [path.name for path in (tmp_path / "notes").iterdir()] == ["fetched.jsonl"]
@@ -105,9 +105,9 @@ def test_what_was_overwritten_meanwhile_is_fetched_anew(
     listed = _listed(s3)
     s3.put_object(Bucket="data", Key="train/a", Body=b"2" * 5000)
     with pytest.raises(StorageError, match="overwritten") as caught:
-        fetch(_bucket(s3), listed, _into(tmp_path), _nothing, _nothing)
+        download_objects(_bucket(s3), listed, _into(tmp_path), _nothing, _nothing)
     assert caught.value.reason == "S3Changed"
-    fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, _nothing)
+    download_objects(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, _nothing)
     assert _files(tmp_path) == {"a": b"2" * 5000}
 
 
@@ -123,7 +123,7 @@ def test_connections_that_break_cost_nothing_but_time(
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", proxy.url)
         proxy.cuts = 12
         client = s3_client()
-        fetch(_bucket(client), listed, _into(tmp_path), _nothing, _nothing)
+        download_objects(_bucket(client), listed, _into(tmp_path), _nothing, _nothing)
         client.close()
         assert proxy.cuts == 0
     assert _files(tmp_path) == data
@@ -133,7 +133,7 @@ def test_a_full_disk_is_explained(s3: S3Client, tmp_path: Path) -> None:
     s3.put_object(Bucket="data", Key="train/a", Body=b"1")
     (tmp_path / "data").write_text("in the way")
     with pytest.raises(StorageError, match="can't be written") as caught:
-        fetch(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, _nothing)
+        download_objects(_bucket(s3), _listed(s3), _into(tmp_path), _nothing, _nothing)
     assert caught.value.reason == "FolderUnusable"
 
 
@@ -150,7 +150,7 @@ def test_nodes_get_disjoint_shares_that_are_all_of_it(
     plan = _plan(S3Channel(0, "train", "s3://data/train", is_sharded=True), nodes=3)
     result = []
     for node in range(3):
-        download_node(plan, node, below(tmp_path / str(node)), None, dependencies)
+        download_node(plan, node, folders_below(tmp_path / str(node)), None, dependencies)
         result.append(sorted(path.name for path in (tmp_path / str(node) / "input" / "train").iterdir()))
     assert result == [["0", "3", "6", "9"], ["1", "4", "7"], ["2", "5", "8"]]
 
@@ -159,7 +159,7 @@ def test_a_channel_without_data_is_no_channel(s3: S3Client, tmp_path: Path, depe
     s3.put_object(Bucket="data", Key="training/a", Body=b"x")
     plan = _plan(S3Channel(2, "train", "s3://data/train/", is_sharded=False))
     with pytest.raises(StorageError) as caught:
-        download_node(plan, 0, below(tmp_path), None, dependencies)
+        download_node(plan, 0, folders_below(tmp_path), None, dependencies)
     assert caught.value.reason == "S3NotFound"
     assert caught.value.message == 'spec.inputs[2].s3.uri: no key in bucket data begins with "train/"'
 
@@ -171,7 +171,7 @@ def test_a_key_that_would_leave_the_folder_is_refused_before_anything_is_fetched
     s3.put_object(Bucket="data", Key="train/../../escaped", Body=b"x")
     plan = _plan(S3Channel(0, "train", "s3://data/train/", is_sharded=False))
     with pytest.raises(StorageError) as caught:
-        download_node(plan, 0, below(tmp_path / "root"), None, dependencies)
+        download_node(plan, 0, folders_below(tmp_path / "root"), None, dependencies)
     assert caught.value.reason == "S3KeysUnusable"
     assert not list(tmp_path.rglob("escaped"))
     assert not (tmp_path / "root" / "input" / "train" / "a").exists()
@@ -203,7 +203,7 @@ def test_ten_thousand_objects_and_one_of_two_gigabytes_after_kills(tmp_path: Pat
     data, notes = tmp_path / "input" / "train", tmp_path / "notes" / "input" / "train"
 
     def files() -> int:
-        return len(os.listdir(data)) if data.exists() else 0  # noqa: PTH208 - quicker by far
+        return len(os.listdir(data)) if data.exists() else 0  # noqa: PTH208 - much faster
 
     def ranges() -> int:
         return sum(len(path.read_text().splitlines()) - 1 for path in notes.glob("*.ranges"))
@@ -216,7 +216,7 @@ def test_ten_thousand_objects_and_one_of_two_gigabytes_after_kills(tmp_path: Pat
         assert before > 10
         site.read_bytes.clear()
         assert _Download(site.url, tmp_path).wait() == 0
-        # what was here is not read again, but for what was killed between its arrival and the note of it
+        # existing files are not downloaded again, except one that was killed between its download and its record
         read_again = [size for key, size in site.read_bytes if key == "train/weights"]
         assert sum(read_again) <= site.large - (before - 1) * download.RANGE_BYTES
         assert len(site.read_bytes) - len(read_again) <= 10_000 - here + CONNECTIONS

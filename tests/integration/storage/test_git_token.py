@@ -1,4 +1,4 @@
-"""A token reaches the host that the job names, over HTTPS, and nothing else."""
+"""The operator sends a token only to the job's host, over HTTPS."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from muster.render.storage.git_token import checked_token
 from muster.render.storage.source_files import SourceFile
 from muster.render.storage.storage_plan import CodePlan
 from muster.storage.archive.isolated_archive import make_archive
-from muster.storage.code import code
+from muster.storage.code import read_code
 from muster.storage.dependencies import StorageDependencies
 from muster.storage.git.source import fetch_commit
 from support.archive_orders import order
@@ -32,7 +32,7 @@ BASIC = b64encode(f"x-access-token:{TOKEN}".encode()).decode()
 
 @dataclass(frozen=True)
 class Hosted:
-    """A repository that demands the token."""
+    """A repository that requires the token."""
 
     server: GitServer
     place: GitPlace
@@ -132,22 +132,22 @@ def _means(token: str | None) -> StorageDependencies:
     def client() -> object:
         raise AssertionError
 
-    return StorageDependencies(client, lambda _: None, time.time, say=lambda _: None, git_token=token)  # type: ignore[arg-type]
+    return StorageDependencies(client, lambda _: None, time.time, report=lambda _: None, git_token=token)  # type: ignore[arg-type]
 
 
 def test_a_job_that_asks_for_a_token_is_fetched_with_that_of_the_environment(hosted: Hosted) -> None:
-    assert code(CodePlan(git=hosted.place), None, _means(f"{TOKEN}\n"))["train.py"].content == b"print(1)\n"
+    assert read_code(CodePlan(git=hosted.place), None, _means(f"{TOKEN}\n"))["train.py"].content == b"print(1)\n"
 
 
 def test_a_job_that_asks_for_none_is_fetched_without(hosted: Hosted) -> None:
     with pytest.raises(StorageError, match="requires a token"):
-        code(CodePlan(git=replace(hosted.place, username=None)), None, _means(TOKEN))
+        read_code(CodePlan(git=replace(hosted.place, username=None)), None, _means(TOKEN))
     assert set(hosted.server.shown) == {None}
 
 
 def test_a_token_that_is_not_there_is_asked_for(hosted: Hosted) -> None:
     with pytest.raises(StorageError, match="MUSTER_GIT_TOKEN") as caught:
-        code(CodePlan(git=hosted.place), None, _means(None))
+        read_code(CodePlan(git=hosted.place), None, _means(None))
     assert caught.value.reason == "GitTokenMissing"
 
 

@@ -23,8 +23,8 @@ from muster.render.storage.source_archive import SourceArchive, members_of, pack
 from muster.render.storage.source_files import SourceFile
 from muster.storage.archive import isolated_archive
 from muster.storage.archive.isolated_archive import make_archive
-from muster.storage.archive.order import ArchiveOrder
-from muster.storage.git.reach import Reach
+from muster.storage.archive.messages import ArchiveRequest
+from muster.storage.git.address_policy import AddressPolicy
 from support import packs
 from support.archive_orders import LIMITS, order
 from support.packs import BLOB, COMMIT, REF_DELTA, TREE, copy, delta, entry
@@ -34,7 +34,7 @@ TESTS = Path(__file__).parents[2]
 _GIT = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\nX: "
 
 
-async def _refused(asked: ArchiveOrder) -> StorageError:
+async def _refused(asked: ArchiveRequest) -> StorageError:
     with TemporaryFile() as into, pytest.raises(StorageError) as caught:
         await make_archive(asked, into)
     return caught.value
@@ -84,7 +84,7 @@ def _zeros() -> tuple[bytes, str]:
 
 
 def _many_copies() -> tuple[bytes, str]:
-    # a megabyte that says that it is a terabyte
+    # a megabyte whose header claims a terabyte
     base = b"x" * 2**20
     value = delta(len(base), 2**40, *[copy(0, len(base))] * 2**17)
     return _served(entry(BLOB, base), entry(REF_DELTA, value, bytes.fromhex(packs.name(BLOB, base))), root=b"")
@@ -210,8 +210,8 @@ async def test_nothing_of_it_is_left_on_disk(slow: SlowHost, tmp_path: Path, mon
     assert not list(tmp_path.iterdir())  # noqa: ASYNC240 - it is empty
 
 
-@pytest.mark.parametrize("reach", [Reach.NAMED, Reach.PUBLIC])
-async def test_the_operators_own_machine_is_not_asked(tmp_path: Path, reach: Reach) -> None:
+@pytest.mark.parametrize("reach", [AddressPolicy.NAMED, AddressPolicy.PUBLIC])
+async def test_the_operators_own_machine_is_not_asked(tmp_path: Path, reach: AddressPolicy) -> None:
     name = commit(new_repository(tmp_path / "code.git"), {"a": "1"})
     with git_server(tmp_path) as server:
         result = await _refused(replace(order(f"{server.url}/code.git", name), reach=reach))
@@ -247,8 +247,8 @@ def test_the_process_inherits_nothing_that_proves_who_the_operator_is() -> None:
 
 CONFINED = """
 import os, signal, socket, subprocess, sys
-from muster.storage.archive.confinement import Limits, confine, leave_with_parent
-leave_with_parent(os.getppid())
+from muster.storage.archive.confinement import Limits, confine, exit_with_parent
+exit_with_parent(os.getppid())
 known = open({known!r}, "w+b")
 if not confine(Limits(2**28, 2**31, 60, 2**20, 60.0)):
     sys.exit("no Landlock")

@@ -1,4 +1,4 @@
-"""A git host that takes its time, or says more than anybody wants to hear, is left."""
+"""The operator disconnects from a git host that is too slow or sends too much."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def test_a_host_that_drips_is_left_when_the_time_is_over(
 
 
 def test_what_a_host_says_without_end_is_not_listened_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git_source, "MAX_TALK_BYTES", 2**20)
+    monkeypatch.setattr(git_source, "MAX_OVERHEAD_BYTES", 2**20)
     with slow_host(_HEAD + b"\r\n" + _SERVICE, _refs(100)) as host, pytest.raises(StorageError) as caught:
         fetch_commit(GitPlace(url=f"http://{host.netloc}/code.git", commit="1" * 40, path=""))
     assert host.left.wait(10)
     assert caught.value.reason == "SourceRefused"
     assert "sends more than 1 MiB besides the commit" in caught.value.message
-    # what was under way in the machine's own buffers comes on top
+    # plus the data in the machine's own buffers
     assert host.sent < 50 * 2**20
 
 

@@ -1,4 +1,4 @@
-"""While a git host or S3 takes its time with one job, the others' code gets where it belongs."""
+"""While a git host or S3 is slow for one job, the other jobs' code is uploaded."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from muster.api.config.sagemaker import AwsEndpoints
 from muster.api.spec.job import Job
 from muster.api.spec.source import GitSource, Source
 from muster.backends.sagemaker import requests
+from muster.backends.sagemaker.deadline_file import DeadlineFile
 from muster.backends.sagemaker.requests import PreparedRequests
-from muster.backends.sagemaker.timely_file import TimelyFile
 from muster.clients.aws.client import Aws
 from muster.clients.aws.threads import MAX_THREADS
 from muster.objects.aws.errors import Unavailable
@@ -40,7 +40,7 @@ def _job(namespace: str, git: GitSource | None = None) -> Job:
 
 
 def _at(netloc: str, name: str = "1" * 40) -> GitSource:
-    # a server on this machine has no certificate, and a spec can't name one without
+    # a server on this machine has no certificate, and a spec can't name a URL without one
     return GitSource(url=f"http://{netloc}/code.git", commit=name)
 
 
@@ -99,7 +99,7 @@ async def test_an_s3_that_drips_is_left_and_other_services_are_asked(
         aws = Aws(AwsEndpoints(s3=f"http://{slow.netloc}", sts=s3_url))
         prepared = PreparedRequests(aws, no_config_map, no_token)
         for number in range(MAX_THREADS + 1):
-            with pytest.raises(Unavailable, match=r"HeadObject of s3://data/source/.* after 0.005 minutes"):
+            with pytest.raises(Unavailable, match=r"HeadObject of s3://data/source/.* within 0.005 minutes"):
                 await prepared.prepare(_job(f"team-{number}"), 1, HERE)
         async with asyncio.timeout(PATIENCE_SECONDS):
             assert await aws.ask(HERE, "sts", "GetCallerIdentity", {})
@@ -109,13 +109,13 @@ async def test_an_s3_that_drips_is_left_and_other_services_are_asked(
 async def test_an_upload_ends_with_its_time(s3: S3Client, s3_url: str) -> None:
     aws = Aws(AwsEndpoints(s3=s3_url, sts=s3_url))
     content = b"x" * 2**20
-    late, cut = TimelyFile(io.BytesIO(content), -1.0), TimelyFile(io.BytesIO(content), 60.0)
+    late, cut = DeadlineFile(io.BytesIO(content), -1.0), DeadlineFile(io.BytesIO(content), 60.0)
     cut.cut()
     for body in (late, cut):
         # which of them depends on where botocore reads it
-        with pytest.raises((TimeoutError, Unavailable), match="time to upload it is over"):
+        with pytest.raises((TimeoutError, Unavailable), match="upload took too long"):
             await aws.ask(HERE, "s3", "PutObject", {"Bucket": "data", "Key": "code", "Body": body})
-    body = TimelyFile(io.BytesIO(content), 60.0)
+    body = DeadlineFile(io.BytesIO(content), 60.0)
     await aws.ask(HERE, "s3", "PutObject", {"Bucket": "data", "Key": "code", "Body": body})
     assert contents(s3, "data") == {"code": content}
     await aws.close()

@@ -1,11 +1,11 @@
-"""Builders that the tests of the api share."""
+"""Builders for the tests of the api."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from muster.api.crd import crd
+from muster.api.crd import build_crd
 from muster.api.document import JSON, Document
 from muster.api.field_problems import InvalidResource
 from muster.api.validation.validate import validate
@@ -101,7 +101,7 @@ def full_resource() -> dict[str, JSON]:
 
 
 def full_template() -> dict[str, JSON]:
-    """A partial pod template with all that the rules look at."""
+    """A partial pod template with all fields that the rules check."""
     trainer: JSON = {
         "name": "trainer",
         "env": [{"name": "NCCL_DEBUG", "value": "INFO"}],
@@ -122,7 +122,7 @@ def full_template() -> dict[str, JSON]:
 
 
 def problems(value: JSON) -> list[tuple[str, str]]:
-    """Path and message of all that is wrong; empty when the resource is valid."""
+    """Path and message of all problems; empty if the resource is valid."""
     try:
         validate(Document(value))
     except InvalidResource as error:
@@ -135,7 +135,7 @@ def as_text(value: Mapping[str, JSON]) -> str:
 
 
 def part(value: JSON, *path: str | int) -> JSON:
-    """What lies at `path` of a JSON value."""
+    """The value at `path` of a JSON value."""
     for key in path:
         if isinstance(key, str):
             assert isinstance(value, dict)
@@ -147,12 +147,12 @@ def part(value: JSON, *path: str | int) -> JSON:
 
 
 def fields(value: JSON, *path: str | int) -> dict[str, JSON]:
-    """The map that lies at `path`."""
+    """The map at `path`."""
     result = part(value, *path)
     assert isinstance(result, dict)
     return result
 
 
 def openapi_schema() -> dict[str, JSON]:
-    """The schema that the CRD gives the API server."""
-    return fields(crd(), "spec", "versions", 0, "schema", "openAPIV3Schema")
+    """The CRD's schema for the API server."""
+    return fields(build_crd(), "spec", "versions", 0, "schema", "openAPIV3Schema")

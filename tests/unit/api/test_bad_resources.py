@@ -1,7 +1,7 @@
-"""Everything that is refused: where, and in which words; and that the CRD agrees.
+"""All refused resources: path and message; and the CRD agrees.
 
-The schema's verdicts are checked here by jsonschema. Those of the rules (CEL) and of list keys need the API server's
-own code: tests/cluster/test_resources.py asks a real one for all of them.
+jsonschema checks the schema's results here. The results of the rules (CEL) and of list keys need the API server's own
+code: tests/cluster/test_resources.py compares all of them with a real one.
 """
 
 import copy
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.api.document import JSON, Document, Path, shown
+from muster.api.document import JSON, Document, FieldPath, format_path
 from muster.api.field_problems import InvalidResource
 from muster.api.validation.validate import MAX_SPEC_BYTES, validate
 from support.valid_jobs import job_of
@@ -125,13 +125,13 @@ VALUES = st.one_of(
     st.integers(),
     st.floats(allow_nan=False, allow_infinity=False).filter(lambda number: not number.is_integer()),
     st.text(max_size=8),
-    # copies: a later change of the same resource goes into what an earlier one put there
+    # copies: a later change of the same resource modifies the value of an earlier one
     st.sampled_from([[], {}, [None], {"a": {"b": None}}, "^", "(" * 9]).map(copy.deepcopy),
 )
 
 
-def paths_of(value: JSON, at: Path = ()) -> list[Path]:
-    below: list[Path] = []
+def paths_of(value: JSON, at: FieldPath = ()) -> list[FieldPath]:
+    below: list[FieldPath] = []
     if isinstance(value, dict):
         below = [path for key, item in value.items() for path in paths_of(item, (*at, key))]
     if isinstance(value, list):
@@ -164,13 +164,13 @@ def changed(draw: st.DrawFn) -> JSON:
 @given(changed())
 def test_any_change_is_accepted_or_refused_where_it_is(value: JSON) -> None:
     result = problems(value)
-    by_key = {shown(path) for path in paths_of(value)}
+    by_key = {format_path(path) for path in paths_of(value)}
     for path, message in result:
         assert message
         assert "placeholder" not in message
         assert "Input should" not in message
         assert "which is not allowed here" not in message
-        # it points into the document, or at something missing right below a part of it
+        # it points into the document, or to a missing field directly below a part of it
         assert path in by_key or path.rpartition(".")[0] in by_key or path == "metadata.name"
     if not result:
         validate(Document(value))
@@ -183,7 +183,7 @@ def test_what_muster_accepts_the_schema_accepts(value: JSON) -> None:
         assert not schema_refuses(value)
 
 
-# --- the CRD's verdict
+# --- the CRD's result
 
 
 def schema_refuses(value: JSON) -> bool:
@@ -192,7 +192,7 @@ def schema_refuses(value: JSON) -> bool:
 
 
 def strict(schema: dict[str, JSON]) -> dict[str, JSON]:
-    """As JSON schema: unknown fields refused, as kubectl's strict validation does, and int-or-string spelled out."""
+    """As JSON schema: unknown fields refused, as in kubectl's strict validation, and int-or-string expanded."""
     result = {
         key: strict(item) if isinstance(item, dict) else item for key, item in schema.items() if key != "nullable"
     }
@@ -204,7 +204,7 @@ def strict(schema: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def without_nulls(value: JSON, schema: JSON) -> JSON:
-    """As the API server: a field that is null and may not be is dropped."""
+    """As in the API server: a null field that isn't nullable is dropped."""
     if isinstance(value, list):
         items = schema.get("items") if isinstance(schema, dict) else None
         return [without_nulls(item, items) for item in value]

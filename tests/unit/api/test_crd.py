@@ -1,4 +1,4 @@
-"""The CRD: current, structural, and described to the last field."""
+"""The CRD is up to date, structural, and has a description for every field."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from muster.api.crd import crd, crd_yaml
+from muster.api.crd import build_crd, crd_yaml
 from muster.api.document import JSON
 from muster.api.validation.all_rules import RULES
 from muster.api.validation.rule import Rule
@@ -34,13 +34,13 @@ def test_the_file_is_current() -> None:
 
 
 def test_the_text_is_the_object() -> None:
-    assert yaml.safe_load(crd_yaml()) == crd()
+    assert yaml.safe_load(crd_yaml()) == build_crd()
     assert "&id" not in crd_yaml()
 
 
 def test_every_field_is_described() -> None:
     bare = [path for path, schema in schemas() if not schema.get("description")]
-    # Kubernetes describes metadata, and entries without fields of their own are described by their list
+    # Kubernetes describes metadata, and the list's description covers entries without their own fields
     assert [
         path for path in bare if path != ".metadata" and not path.endswith((".items", ".additionalProperties"))
     ] == []
@@ -77,24 +77,24 @@ def test_every_list_says_how_it_is_merged() -> None:
     }
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.sentence)[:30])
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.message)[:30])
 def test_a_rule_says_the_same_in_the_crd(rule: Rule) -> None:
     checks = [checks for _, schema in schemas() for checks in [schema.get("x-kubernetes-validations", [])]]
     said = [part(check, "message") for each in checks if isinstance(each, list) for check in each]
-    assert said.count(rule.sentence) == (0 if rule.cel is None else len(rule.places))
+    assert said.count(rule.message) == (0 if rule.cel is None else len(rule.schema_paths))
     assert rule.why.endswith(".")
 
 
 def test_names_columns_and_subresources() -> None:
-    assert part(crd(), "spec", "names", "shortNames") == ["dtj"]
-    assert part(crd(), "spec", "names", "categories") == ["all"]
-    columns = part(crd(), "spec", "versions", 0, "additionalPrinterColumns")
+    assert part(build_crd(), "spec", "names", "shortNames") == ["dtj"]
+    assert part(build_crd(), "spec", "names", "categories") == ["all"]
+    columns = part(build_crd(), "spec", "versions", 0, "additionalPrinterColumns")
     assert isinstance(columns, list)
     assert [part(column, "name") for column in columns] == [
         *("Backend", "Phase", "Nodes", "Ranks", "Step", "Age"),
         *("Attempt", "Message"),
     ]
-    assert part(crd(), "spec", "versions", 0, "subresources") == {
+    assert part(build_crd(), "spec", "versions", 0, "subresources") == {
         "status": {},
         "scale": {"specReplicasPath": ".spec.nodes", "statusReplicasPath": ".status.nodes.ready"},
     }
@@ -102,6 +102,6 @@ def test_names_columns_and_subresources() -> None:
 
 def test_a_caller_cannot_change_the_next_callers_crd() -> None:
     before = crd_yaml()
-    fields(crd(), "spec").clear()
+    fields(build_crd(), "spec").clear()
     fields(openapi_schema(), "properties", "spec", "properties").clear()
     assert crd_yaml() == before

@@ -1,7 +1,7 @@
-"""Texts read by muster and by kubectl's own code.
+"""Texts parsed by muster and by kubectl's own code.
 
-kubectl_scalars.json holds what a small Go program printed that read each text as `kubectl apply` does; the versions of
-its modules stand in the file. Where muster is stricter it refuses: no text may have another value than kubectl's.
+kubectl_scalars.json has the output of a small Go program that parses each text as `kubectl apply` does, with the
+versions of its modules. muster may refuse more texts than kubectl, but never gives a text another value.
 """
 
 import json
@@ -37,7 +37,7 @@ STRICTER = {
     '{"a": "\\ud800"}': "surrogate",
     "a: &x 1\nb: &x 2\nc: *x\n": "an anchor is defined twice",
 }
-"""What kubectl takes and muster refuses, each because something that the user wrote would be lost or renamed."""
+"""Texts that kubectl accepts and muster refuses, because kubectl would drop or rename something that the user wrote."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=[repr(case["text"])[1:40] for case in CASES])
@@ -52,7 +52,7 @@ def test_a_text_means_what_it_means_to_kubectl(case: dict[str, JSON]) -> None:
 
 
 def as_served(value: JSON) -> JSON:
-    """As the API server holds it: an integer beyond 64 bits is a float."""
+    """As the API server stores it: an integer beyond 64 bits is a float."""
     if isinstance(value, dict):
         return {key: as_served(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -62,7 +62,7 @@ def as_served(value: JSON) -> JSON:
 
 
 def exact(value: object) -> str:
-    """Text that tells 1 from 1.0 and from True."""
+    """Text that distinguishes 1 from 1.0 and from True."""
     return json.dumps(value, sort_keys=True)
 
 

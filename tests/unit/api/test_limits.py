@@ -1,15 +1,15 @@
-"""What a resource may hold, and how much is said of one that is wrong all over."""
+"""The size limits of a resource, and the number of reported problems."""
 
 import pytest
 
 from muster.api.document import JSON, Document
-from muster.api.extent import MAX_DEPTH, MAX_VALUES, deep_path, extent_objection
 from muster.api.field_problems import InvalidResource
-from muster.api.file_paths import file_and_folder
-from muster.api.status.reader import status_of
-from muster.api.status.rules import status_problems
+from muster.api.file_paths import find_file_and_folder
+from muster.api.size_limits import MAX_DEPTH, MAX_VALUES, find_deep_path, find_size_problem
+from muster.api.status.reader import read_status
+from muster.api.status.rules import find_status_problems
 from muster.api.status.status import Status
-from muster.api.validation.rules.overrides import MAX_KINDS
+from muster.api.validation.rules.overrides import MAX_POD_VARIANTS
 from muster.api.validation.validate import MAX_PROBLEMS, validate
 from muster.core.status.refused import refused
 
@@ -35,7 +35,7 @@ def _nested(levels: int) -> JSON:
     ],
 )
 def test_the_extent_of_a_value_is_limited(value: JSON, says: str | None) -> None:
-    text = extent_objection(value)
+    text = find_size_problem(value)
     assert text is None if says is None else says in (text or "")
 
 
@@ -86,20 +86,20 @@ def test_overrides_that_overlap_at_random_make_too_many_kinds() -> None:
     overrides: list[JSON] = [{"nodes": stripes(step), "template": {}} for step in range(61, 85)]
     ((path, message),) = problems(resource(spec=spec(nodes=4000, nodeOverrides=overrides)))
     assert path == "spec.nodeOverrides"
-    assert int(message.split()[1]) > MAX_KINDS
+    assert int(message.split()[1]) > MAX_POD_VARIANTS
 
 
 def test_a_file_that_is_also_a_folder_is_found_in_a_path_of_any_length() -> None:
-    assert file_and_folder(["a", "a/b"]) == "a"
-    assert file_and_folder(["a/b/c", "a/b"]) == "a/b"
-    assert file_and_folder(["a/b", "a-b", "b"]) is None
-    assert file_and_folder(["a/" * 60_000, "b"]) is None
+    assert find_file_and_folder(["a", "a/b"]) == "a"
+    assert find_file_and_folder(["a/b/c", "a/b"]) == "a/b"
+    assert find_file_and_folder(["a/b", "a-b", "b"]) is None
+    assert find_file_and_folder(["a/" * 60_000, "b"]) is None
 
 
 def test_of_a_status_that_is_too_large_nothing_is_read() -> None:
     written: dict[str, JSON] = {"phase": "Running", "conditions": [{}] * MAX_VALUES}
-    assert status_of({"status": written}) == Status()
-    (problem,) = status_problems(written)
+    assert read_status({"status": written}) == Status()
+    (problem,) = find_status_problems(written)
     assert problem.path == "status"
     assert "remove what muster did not write" in problem.message
 
@@ -108,6 +108,6 @@ def test_what_is_too_deep_is_named_by_the_beginning_of_its_path() -> None:
     value: JSON = 1
     for _ in range(MAX_DEPTH):
         value = {"a": value}
-    assert deep_path({"image": "x", "volumes": [{}, value]}) == ("volumes", 1, "a", "a", "a", "a", "a", "a")
-    assert deep_path({"volumes": [{}]}) == ()
-    assert deep_path([value] * MAX_VALUES) == ()
+    assert find_deep_path({"image": "x", "volumes": [{}, value]}) == ("volumes", 1, "a", "a", "a", "a", "a", "a")
+    assert find_deep_path({"volumes": [{}]}) == ()
+    assert find_deep_path([value] * MAX_VALUES) == ()

@@ -1,4 +1,4 @@
-"""Files as documents: places in messages, several documents, limits."""
+"""Files as documents: positions in messages, several documents, limits."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The rules about mpirun's options say the same in Python and in the CRD's own language."""
+"""The rules about mpirun's options are the same in Python and in the CRD's CEL."""
 
 import re
 from typing import get_args
@@ -11,15 +11,15 @@ from muster.api.launchers import mpi
 from muster.api.validation.rules.mpi.options import (
     HYDRA_FAMILY,
     OPEN_MPI_FAMILY,
-    end_options,
+    exit_options,
     is_option,
-    way_options,
+    remote_options,
     world_options,
 )
 from muster.api.validation.rules.mpi.rules import MPI_RULES
 from muster_worker.contract.schema import Mpi
 
-KINDS = (world_options, way_options, end_options)
+KINDS = (world_options, remote_options, exit_options)
 OPTIONS = sorted({option for kind in KINDS for option in kind(Mpi.AUTO)})
 WORDS = st.builds(
     "{}{}{}".format,
@@ -31,7 +31,7 @@ PATTERN = re.compile(r"!\(self\.implementation in (\[[^]]*\])\) \|\| !arg\.match
 
 
 def refused_by_cel(rule: str, implementation: str, argument: str) -> bool:
-    """What the rule's expression means for one argument, read as the API server reads it."""
+    """Evaluate the rule's expression for one argument, as the API server does."""
     checks = PATTERN.findall(rule)
     assert len(checks) == 2
     return any(
@@ -50,11 +50,11 @@ def test_both_refuse_the_same_options(number: int, implementation: str, argument
 
 
 def test_an_option_of_the_other_family_is_its_own() -> None:
-    """In Hydra -map-by is about cores, in Open MPI about nodes."""
+    """In Hydra -map-by binds to cores, in Open MPI it places ranks on nodes."""
     assert is_option("-map-by", world_options(Mpi.OPEN_MPI))
     assert is_option("--map-by=core", world_options(Mpi.AUTO))
     assert not is_option("-map-by", world_options(Mpi.MPICH))
-    assert not is_option("-launcher", way_options(Mpi.OPEN_MPI))
+    assert not is_option("-launcher", remote_options(Mpi.OPEN_MPI))
 
 
 def test_the_resource_has_the_agents_implementations() -> None:

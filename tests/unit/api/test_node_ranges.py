@@ -1,11 +1,11 @@
-"""Nodes written as ranges: parsed once, asked without being expanded."""
+"""Ranges of nodes: parsed once, and used without expansion."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.spec.job import NodeOverride
-from muster.api.spec.node_ranges import alike, parse
+from muster.api.spec.node_ranges import group_nodes, parse
 
 _RANGE = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(lambda pair: f"{pair[0]}-{pair[1]}")
 _TEXT = st.lists(st.one_of(_RANGE, st.integers(0, 30).map(str)), min_size=1, max_size=12).map(",".join)
@@ -40,7 +40,7 @@ def test_alike_nodes_are_named_by_the_same_texts(texts: list[str]) -> None:
     groups: dict[tuple[bool, ...], list[int]] = {}
     for node in range(20):
         groups.setdefault(tuple(node in _named(text) for text in texts), []).append(node)
-    assert alike(20, [parse(text) for text in texts]) == tuple(tuple(group) for group in groups.values())
+    assert group_nodes(20, [parse(text) for text in texts]) == tuple(tuple(group) for group in groups.values())
 
 
 def test_an_override_is_parsed_once() -> None:

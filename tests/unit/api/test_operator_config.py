@@ -1,4 +1,4 @@
-"""The operator's configuration file, right and wrong."""
+"""The operator's configuration file, valid and invalid."""
 
 import pytest
 

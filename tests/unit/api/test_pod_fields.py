@@ -1,4 +1,4 @@
-"""A template's fields are a pod's, of every release up to the one that the schema is of."""
+"""A template's fields are a pod's fields, of every release up to that of the schema."""
 
 import time
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from muster.api.document import JSON, Document
 from muster.api.field_problems import InvalidResource
 from muster.api.validation.all_rules import LASTING_RULES
-from muster.api.validation.rules.pods.fields import wrong_fields
+from muster.api.validation.rules.pods.fields import find_wrong_fields
 from muster.api.validation.rules.pods.schema import POD_SPEC, pod_schema
 from muster.api.validation.validate import MAX_SPEC_BYTES, validate
 from unit.api.api_resources import resource, spec
@@ -38,7 +38,7 @@ def example(kind: str, depth: int) -> JSON:
 def test_a_pod_with_every_field_is_a_pod() -> None:
     pod = example(POD_SPEC, 9)
     assert isinstance(pod, dict)
-    assert list(wrong_fields(pod, ())) == []
+    assert list(find_wrong_fields(pod, ())) == []
     assert {"containers", "volumes", "affinity", "schedulingGates"} < pod.keys()
 
 
@@ -62,7 +62,7 @@ def test_one_wrong_value_in_it_is_found_where_it_is(data: st.DataObject) -> None
         if at in ({}, [{}]):
             break
     around[path[-1]] = 1.5 if kind not in ("quantity", "anything") else [[]]  # type: ignore[index]
-    result = list(wrong_fields(pod, ()))  # type: ignore[arg-type]
+    result = list(find_wrong_fields(pod, ()))  # type: ignore[arg-type]
     assert [one.path for one in result] == ([] if kind == "anything" else [tuple(path)])
 
 

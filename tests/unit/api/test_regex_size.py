@@ -1,9 +1,9 @@
-"""How large an expression may be, before Python compiles it."""
+"""The size limits of an expression, checked before Python compiles it."""
 
 import pytest
 
-from muster.api.validation.rules.regex_size import MAX_DEPTH, MAX_RANGES, MAX_WIDE_CLASSES, size_objection
-from muster.api.validation.rules.regexes import objection
+from muster.api.validation.rules.regex_size import MAX_DEPTH, MAX_RANGES, MAX_WIDE_CLASSES, find_size_problem
+from muster.api.validation.rules.regexes import find_regex_problem
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from muster.api.validation.rules.regexes import objection
     ],
 )
 def test_what_people_write_is_small_enough(pattern: str) -> None:
-    assert objection(pattern) is None
+    assert find_regex_problem(pattern) is None
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def test_what_people_write_is_small_enough(pattern: str) -> None:
     ],
 )
 def test_what_takes_long_to_compile_is_not_compiled(pattern: str, says: str) -> None:
-    value = size_objection(pattern)
+    value = find_size_problem(pattern)
     assert value is not None
     assert says in value
 
 
 @pytest.mark.parametrize("pattern", [r"(?:(?:){100}){100}(a)", r"(a{1001})", r"((a{1,9}){2}){6}"])
 def test_repetitions_within_repetitions_are_counted_together(pattern: str) -> None:
-    assert "repe" in (objection(pattern) or "")
+    assert "repe" in (find_regex_problem(pattern) or "")

@@ -1,10 +1,10 @@
-"""Which expressions may read a metric."""
+"""The expressions that are allowed for metrics."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.api.validation.rules.regexes import objection
+from muster.api.validation.rules.regexes import find_regex_problem
 
 
 @pytest.mark.parametrize(
@@ -21,18 +21,18 @@ from muster.api.validation.rules.regexes import objection
     ],
 )
 def test_plain_ones_are_taken(pattern: str) -> None:
-    assert objection(pattern) is None
+    assert find_regex_problem(pattern) is None
 
 
 @pytest.mark.parametrize(
     "pattern", [r"([[a]+)", r"(a", r"a", r"(a+)+", r"((a|b)c)*", r"(\d{1,50}){2,30}", r"(a*?)*", r"(?x: ( ) )"]
 )
 def test_others_are_not(pattern: str) -> None:
-    assert objection(pattern) is not None
+    assert find_regex_problem(pattern) is not None
 
 
 @settings(deadline=None, max_examples=500)
 @given(st.text(alphabet=r"ab()[]{}*+?|\^$.,12-:=P<>!#x", max_size=14))
 def test_any_text_has_an_answer(pattern: str) -> None:
-    answer = objection(f"({pattern})")
+    answer = find_regex_problem(f"({pattern})")
     assert answer is None or answer

@@ -1,4 +1,4 @@
-"""A status is read back as it was written, and whatever else stands there does no harm."""
+"""A status is parsed as it was written, and other content does no harm."""
 
 import copy
 
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.api.status.reader import status_of
+from muster.api.status.reader import read_status
 from muster.api.status.status import (
     Condition,
     NodeCounts,
@@ -18,7 +18,7 @@ from muster.api.status.status import (
     Status,
     StepRange,
 )
-from muster.api.yaml.serialise import status_fields
+from muster.api.yaml.serialise import serialise_status
 from unit.api.test_bad_resources import paths_of
 
 TEXTS = st.text(alphabet=st.characters(codec="utf-8"), max_size=7)
@@ -56,7 +56,7 @@ STATUSES = st.builds(
         stepsPerSecond=st.none() | FLOATS,
         metrics=st.dictionaries(TEXTS, FLOATS, max_size=3),
         at=MAYBE_TEXT,
-        # one that knows nothing isn't written, as none is
+        # an empty one isn't written, as if there was none
     ).filter(lambda progress: progress != Progress()),
     attempt=NUMBERS,
     startTime=MAYBE_TEXT,
@@ -76,14 +76,14 @@ CONDITION: dict[str, JSON] = {
 @settings(deadline=None)
 @given(STATUSES)
 def test_what_was_written_is_read_back(status: Status) -> None:
-    assert status_of({"status": status_fields(status)}) == status
+    assert read_status({"status": serialise_status(status)}) == status
 
 
 def test_what_says_nothing_is_not_written_except_a_conditions_message() -> None:
     detail = RankDetail(rank=1, node=0, state="Failed", reason="RankFailed")
     ready = Condition(type="Running", status="True", reason="Running", last_transition_time="2026-01-01T00:00:00Z")
     ranks = RankStatus(world=2, running=1, ready="1/2", details=(detail,))
-    fields = status_fields(Status(conditions=(ready,), ranks=ranks, progress=Progress(step=0)))
+    fields = serialise_status(Status(conditions=(ready,), ranks=ranks, progress=Progress(step=0)))
     assert fields["ranks"] == {
         "world": 2,
         "running": 1,
@@ -105,7 +105,7 @@ def test_what_says_nothing_is_not_written_except_a_conditions_message() -> None:
 
 @pytest.mark.parametrize("resource", [{}, {"status": None}, {"status": []}, {"status": "Running"}, {"status": {}}])
 def test_no_status_is_one_that_knows_nothing(resource: dict[str, JSON]) -> None:
-    assert status_of(resource) == Status()
+    assert read_status(resource) == Status()
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_no_status_is_one_that_knows_nothing(resource: dict[str, JSON]) -> None:
     ids=str,
 )
 def test_what_cannot_be_read_counts_as_not_there(written: JSON, read: dict[str, JSON]) -> None:
-    assert status_of({"status": written}) == status_of({"status": read})
-    assert status_fields(status_of({"status": read})) == {**status_fields(Status()), **read}
+    assert read_status({"status": written}) == read_status({"status": read})
+    assert serialise_status(read_status({"status": read})) == {**serialise_status(Status()), **read}
 
 
 JUNK = st.recursive(
@@ -139,10 +139,10 @@ JUNK = st.recursive(
 @settings(deadline=None)
 @given(STATUSES, st.data())
 def test_nothing_in_a_status_stops_its_reader(status: Status, data: st.DataObject) -> None:
-    written = copy.deepcopy(status_fields(status))
+    written = copy.deepcopy(serialise_status(status))
     *around, last = data.draw(st.sampled_from([path for path in paths_of(written) if path]))
     place: JSON = written
     for key in around:
         place = place[key]  # type: ignore[index]
     place[last] = data.draw(JUNK)  # type: ignore[index]
-    assert isinstance(status_of({"status": written}), Status)
+    assert isinstance(read_status({"status": written}), Status)

@@ -1,12 +1,12 @@
-"""What of a status has to be readable before anybody acts on it."""
+"""The parts of a status that must be readable before the operator acts on it."""
 
 import pytest
 from hypothesis import given, settings
 
 from muster.api.document import JSON
-from muster.api.status.rules import status_problems
+from muster.api.status.rules import find_status_problems
 from muster.api.status.status import Condition, Status
-from muster.api.yaml.serialise import status_fields
+from muster.api.yaml.serialise import serialise_status
 from unit.api.test_status_reader import JUNK
 
 AT = "2026-01-01T00:00:00Z"
@@ -31,7 +31,7 @@ WRITTEN = [
 
 @pytest.mark.parametrize("status", WRITTEN, ids=lambda status: status.phase)
 def test_what_muster_writes_is_clear(status: Status) -> None:
-    assert status_problems(status_fields(status)) == ()
+    assert find_status_problems(serialise_status(status)) == ()
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_what_muster_writes_is_clear(status: Status) -> None:
     ids=str,
 )
 def test_what_decides_nothing_may_be_anything(written: dict[str, JSON]) -> None:
-    assert status_problems(written) == ()
+    assert find_status_problems(written) == ()
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_what_decides_nothing_may_be_anything(written: dict[str, JSON]) -> None:
     ids=str,
 )
 def test_what_decides_is_named_when_it_can_t_be_read(written: dict[str, JSON], problem: str) -> None:
-    (found,) = status_problems(written)
+    (found,) = find_status_problems(written)
     assert str(found).startswith(problem)
 
 
 def test_every_problem_is_reported_at_once() -> None:
-    result = status_problems({"attempt": -1, "startTime": "x", "conditions": [condition("Failed", "no"), 3]})
+    result = find_status_problems({"attempt": -1, "startTime": "x", "conditions": [condition("Failed", "no"), 3]})
     assert [problem.path for problem in result] == [
         "status.attempt",
         "status.startTime",
@@ -100,5 +100,5 @@ def test_every_problem_is_reported_at_once() -> None:
 @settings(deadline=None)
 @given(JUNK, JUNK, JUNK, JUNK)
 def test_nothing_stops_the_rules(attempt: JSON, start: JSON, conditions: JSON, phase: JSON) -> None:
-    status_problems({"attempt": attempt, "startTime": start, "conditions": conditions, "phase": phase})
-    status_problems({"conditions": [condition("Complete"), conditions], "phase": phase})
+    find_status_problems({"attempt": attempt, "startTime": start, "conditions": conditions, "phase": phase})
+    find_status_problems({"conditions": [condition("Complete"), conditions], "phase": phase})

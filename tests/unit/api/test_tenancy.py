@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.config.operator import OperatorConfig, read_config
-from muster.api.config.tenancy import check
+from muster.api.config.tenancy import check_tenancy
 from muster.api.document import JSON, Document
 from muster.api.field_problems import InvalidResource
 from muster.api.validation.validate import validate
@@ -21,7 +21,7 @@ def refusals(spec_changes: dict[str, JSON], *tenants: JSON, namespace: str = "te
     job = validate(Document(resource(metadata={"name": "vit", "namespace": namespace}, spec=spec(**spec_changes))))
     config = read_config(Document({"tenancy": list(tenants)}))
     try:
-        check(job, config.tenancy, region)
+        check_tenancy(job, config.tenancy, region)
     except InvalidResource as refused:
         return [problem.path for problem in refused.problems]
     return []
@@ -116,7 +116,7 @@ def _tensorflow(model_dir: str) -> dict[str, JSON]:
         ({"framework": _tensorflow("/opt/ml/model")}, {"roles": [ROLE]}, []),
         ({"framework": _tensorflow("s3://data/x")}, {"roles": [ROLE]}, []),
         ({"framework": _tensorflow("s3://code/x")}, {"roles": [ROLE]}, ["spec.sagemaker.framework.modelDir"]),
-        # as only some programs would read it
+        # as only some programs would parse it
         ({"framework": _tensorflow("S3://data/x")}, {"roles": [ROLE]}, ["spec.sagemaker.framework.modelDir"]),
     ],
 )
@@ -130,7 +130,7 @@ def test_without_a_word_in_the_configuration_nothing_is_allowed() -> None:
     changes: dict[str, JSON] = {**_sagemaker(), **git("https://git.example/a"), "checkpoint": {"s3": "s3://data/c"}}
     job = validate(Document(resource(spec=spec(**changes))))
     with pytest.raises(InvalidResource) as caught:
-        check(job, OperatorConfig().tenancy, "")
+        check_tenancy(job, OperatorConfig().tenancy, "")
     assert [problem.path for problem in caught.value.problems] == [
         URL,
         "spec.checkpoint.s3",
@@ -165,7 +165,7 @@ def test_a_prefix_lets_through_what_lies_below_it_and_nothing_else(key: str, nam
     try:
         problems = refusals(bucket(f"s3://data/{key}"), tenant(buckets=[{"name": "data", "prefixes": [prefix]}]))
     except InvalidResource:
-        return  # no place that a job may name
+        return  # not a path that a job may name
     assert (problems == []) == key.startswith(prefix)
 
 
@@ -238,7 +238,7 @@ def test_code_is_put_only_where_the_namespace_may_write(
         # of another account than the role, and with it the training job
         ("sagemaker-us-west-2-444455556666", "us-west-2", "", ["spec.output.s3"]),
         ("data", "us-west-2", "", ["spec.output.s3"]),
-        # nowhere, which is refused elsewhere
+        # without an account, which another rule refuses
         ("data", None, "", []),
     ],
 )
@@ -264,7 +264,7 @@ FILES = "fs-0123456789abcdef0"
     [
         ({"volumeKmsKey": KEY}, [], ["spec.sagemaker.volumeKmsKey"]),
         ({"volumeKmsKey": KEY}, [KEY], []),
-        # the same key under another name: what is written is compared
+        # the same key under another name: muster compares the text
         ({"volumeKmsKey": "1234abcd-12ab-34cd-56ef-1234567890ab"}, [KEY], ["spec.sagemaker.volumeKmsKey"]),
         ({"outputKmsKey": "alias/team-b"}, ["alias/team"], ["spec.sagemaker.outputKmsKey"]),
         ({"outputKmsKey": "alias/team-a"}, ["alias/team-a"], []),
@@ -301,7 +301,7 @@ def test_a_file_system_is_listed() -> None:
 
 
 def test_what_only_the_jobs_role_reads_is_the_roles_to_allow() -> None:
-    """The operator hands these on and looks at none of them."""
+    """The operator passes these on and does not interpret them."""
     elsewhere = "s3://of-team-b/x"
     changes: dict[str, JSON] = {
         **_sagemaker(rawHyperparameters={"data": elsewhere}),

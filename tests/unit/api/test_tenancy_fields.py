@@ -1,6 +1,7 @@
-"""Every text field of a job that could name a foreign resource: which list allows it, or why none.
+"""Every text field of a job that could name a foreign resource, with the list that allows it, or the reason why none
+does.
 
-Who adds a field to the spec decides it here.
+Add new fields of the spec here.
 """
 
 import json
@@ -11,8 +12,8 @@ from typing import get_args
 import pytest
 from pydantic.alias_generators import to_camel
 
-from muster.api.config.tenancy import check
-from muster.api.config.tenancy_fields import LISTED, Allowance
+from muster.api.config.tenancy import check_tenancy
+from muster.api.config.tenancy_fields import ALLOWANCES, Allowance
 from muster.api.config.tenancy_spec import BucketGrant, Tenant
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
@@ -119,7 +120,7 @@ NOT_LISTED: Mapping[str, str] = {
 
 
 def texts(schema: JSON, path: str) -> Iterator[str]:
-    """Every field below `path` in which a text of any kind may stand."""
+    """Every field below `path` that may contain any text."""
     assert isinstance(schema, dict)
     properties, others = schema.get("properties"), schema.get("additionalProperties")
     if isinstance(properties, dict):
@@ -135,14 +136,14 @@ def texts(schema: JSON, path: str) -> Iterator[str]:
 
 def test_every_text_of_the_spec_is_listed_or_has_a_reason_not_to_be() -> None:
     result = set(texts(spec_schema(), ""))
-    assert result - set(LISTED) - set(NOT_LISTED) == set(), "new: decide who may use what stands there"
-    assert set(LISTED) - result == set(), "no field any more"
+    assert result - set(ALLOWANCES) - set(NOT_LISTED) == set(), "new: decide who may use what stands there"
+    assert set(ALLOWANCES) - result == set(), "no field any more"
     assert set(NOT_LISTED) - result == set(), "no field any more"
-    assert set(LISTED) & set(NOT_LISTED) == set()
+    assert set(ALLOWANCES) & set(NOT_LISTED) == set()
 
 
 def test_every_list_that_fields_need_is_a_tenants() -> None:
-    assert set(LISTED.values()) == set(get_args(Allowance))
+    assert set(ALLOWANCES.values()) == set(get_args(Allowance))
     assert set(get_args(Allowance)) == {to_camel(name) for name in Tenant.model_fields} - {"namespaces"}
 
 
@@ -151,9 +152,9 @@ _ARN = "arn:aws:sagemaker:us-west-2:111122223333"
 
 
 def everything(number: int) -> dict[str, JSON]:
-    """A spec that names something in each listed field, all of them different; with the other number, other things."""
+    """A spec with a different name in each listed field; another number gives other names."""
     rules: JSON = [{"name": "r", "s3": f"s3://rules-{number}/x"}]
-    # a rule lets only one of them stand in a job
+    # a rule allows only one of them in a job
     source: JSON = {
         "git": {"url": f"https://git-{number}.example/a", "commit": "0a" * 20},
         "s3": {"uri": f"s3://source-{number}/x"},
@@ -188,7 +189,7 @@ def everything(number: int) -> dict[str, JSON]:
 
 
 def values(spec: JSON, parts: tuple[str, ...]) -> list[str]:
-    """What stands in a field."""
+    """The values of a field."""
     if not parts:
         assert isinstance(spec, str)
         return [spec]
@@ -199,42 +200,44 @@ def values(spec: JSON, parts: tuple[str, ...]) -> list[str]:
 
 
 def named(field: str, number: int) -> list[str]:
-    """What `everything` names there."""
+    """The names that `everything` uses in this field."""
     return values(everything(number), tuple(field.replace("[]", ".[]").split(".")))
 
 
 def allowed(fields: Mapping[str, Allowance], number: int) -> Tenant:
-    """A tenant that may use what `everything` names in these fields."""
-    by: dict[str, list[str]] = {allowance: [] for allowance in get_args(Allowance)}
+    """A tenant that may use the names of `everything` in these fields."""
+    by_allowance: dict[str, list[str]] = {allowance: [] for allowance in get_args(Allowance)}
     for field, allowance in fields.items():
-        by[allowance] += named(field, number)
+        by_allowance[allowance] += named(field, number)
     return Tenant(
         namespaces=("a",),
-        buckets=tuple(BucketGrant(name=uri.removeprefix("s3://").partition("/")[0]) for uri in by["buckets"]),
-        git_hosts=tuple(url.removeprefix("https://").partition("/")[0] for url in by["gitHosts"]),
-        roles=tuple(by["roles"]),
-        assume_role_arns=tuple(by["assumeRoleArns"]),
-        aws_resources=tuple(by["awsResources"]),
+        buckets=tuple(BucketGrant(name=uri.removeprefix("s3://").partition("/")[0]) for uri in by_allowance["buckets"]),
+        git_hosts=tuple(url.removeprefix("https://").partition("/")[0] for url in by_allowance["gitHosts"]),
+        roles=tuple(by_allowance["roles"]),
+        assume_role_arns=tuple(by_allowance["assumeRoleArns"]),
+        aws_resources=tuple(by_allowance["awsResources"]),
     )
 
 
 def refused(number: int, *tenants: Tenant) -> list[str]:
-    """The fields in which `everything` of namespace `a` names what isn't allowed, by their names in the table."""
+    """The fields in which `everything` of namespace `a` names a resource that isn't allowed, by their names in the
+    table.
+    """
     spec = Spec.model_validate_json(json.dumps(everything(number)), by_alias=True, by_name=False)
     try:
-        check(Job(metadata=Metadata(name="vit", namespace="a"), spec=spec), tenants, "")
+        check_tenancy(Job(metadata=Metadata(name="vit", namespace="a"), spec=spec), tenants, "")
     except InvalidResource as problems:
         return [re.sub(r"\d+(?=])", "", problem.path.removeprefix("spec.")) for problem in problems.problems]
     return []
 
 
 def test_nothing_of_another_namespace_can_be_named_in_any_field() -> None:
-    theirs = allowed(LISTED, 2).model_copy(update={"namespaces": ("b",)})
-    assert sorted(refused(2, allowed(LISTED, 1), theirs)) == sorted(LISTED)
+    theirs = allowed(ALLOWANCES, 2).model_copy(update={"namespaces": ("b",)})
+    assert sorted(refused(2, allowed(ALLOWANCES, 1), theirs)) == sorted(ALLOWANCES)
 
 
-@pytest.mark.parametrize("field", LISTED)
+@pytest.mark.parametrize("field", ALLOWANCES)
 def test_each_field_is_asked_about_by_itself(field: str) -> None:
     assert named(field, 1) != []
-    others = {name: allowance for name, allowance in LISTED.items() if name != field}
+    others = {name: allowance for name, allowance in ALLOWANCES.items() if name != field}
     assert refused(1, allowed(others, 1)) == [field]

@@ -1,4 +1,4 @@
-"""What is accepted, and what it becomes."""
+"""Valid resources, and the resulting jobs."""
 
 import pytest
 from hypothesis import given, settings
@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from muster.api.document import JSON, Document
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.api.validation.rules.interfaces import objection
+from muster.api.validation.rules.interfaces import find_interface_problem
 from muster.api.validation.validate import is_job, validate
 from muster.api.yaml.load import load
-from muster.api.yaml.serialise import resource as as_resource
-from muster.api.yaml.serialise import status_fields, to_yaml
+from muster.api.yaml.serialise import serialise_resource as as_resource
+from muster.api.yaml.serialise import serialise_status, to_yaml
 from support.valid_jobs import job_of
 from unit.api.api_resources import full_resource, problems, resource, spec
 
@@ -125,7 +125,7 @@ def test_what_came_from_the_cluster_is_accepted() -> None:
     ],
 )
 def test_interfaces(text: str) -> None:
-    assert objection(text) is None
+    assert find_interface_problem(text) is None
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,9 @@ def test_interfaces(text: str) -> None:
     ],
 )
 def test_no_interfaces(text: str) -> None:
-    assert objection(text) is not None
+    assert find_interface_problem(text) is not None
 
 
 def test_a_status_leaves_out_what_is_not_known() -> None:
-    assert status_fields(Status(phase="Running")) == {"observedGeneration": 0, "phase": "Running", "attempt": 0}
+    assert serialise_status(Status(phase="Running")) == {"observedGeneration": 0, "phase": "Running", "attempt": 0}
     assert Job.model_validate({"metadata": {"name": "a"}, "spec": job_of("a", spec()).spec}).metadata.name == "a"

@@ -1,4 +1,4 @@
-"""`muster validate` and `muster crd` as a person meets them."""
+"""The output of `muster validate` and `muster crd`."""
 
 from pathlib import Path
 

@@ -3,9 +3,9 @@ import io
 from rich.console import Console
 
 from muster.api.status.status import Progress, RankDetail, RankStatus, StateRange, Status, StepRange
-from muster.cli.board.board import board
-from muster.cli.board.view import View, clock, node_rows, rank_rows, rank_states
-from muster.cli.display import plain_line
+from muster.cli.board.board import draw_board
+from muster.cli.board.view import View, format_elapsed, node_rows, rank_rows, rank_states
+from muster.cli.display import format_summary
 from muster.core.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
 from muster_worker.contract.schema import MetricValue, RankReport, Report
 
@@ -45,7 +45,7 @@ def facts(steps: tuple[int | None, ...], procs: int = 2, memory: int | None = No
 def drawn(view: View, width: int = 80, height: int = 24) -> list[str]:
     console = Console(file=io.StringIO(), width=width, height=height, color_system=None)
     with console.capture() as capture:
-        console.print(board(view, width, height))
+        console.print(draw_board(view, width, height))
     return [line.rstrip() for line in capture.get().splitlines()]
 
 
@@ -170,11 +170,11 @@ def test_a_node_is_as_far_as_its_slowest_rank() -> None:
 
 def test_a_plain_line_says_it_all() -> None:
     view = View("digits", 2, status(("Running", "0-3", 4)), 3725)
-    assert plain_line(view) == "1:02:05 Running: What is going on. (loss 0.3123)"
+    assert format_summary(view) == "1:02:05 Running: What is going on. (loss 0.3123)"
 
 
 def test_clock() -> None:
-    assert [clock(0.9), clock(61), clock(3600)] == ["0:00", "1:01", "1:00:00"]
+    assert [format_elapsed(0.9), format_elapsed(61), format_elapsed(3600)] == ["0:00", "1:01", "1:00:00"]
 
 
 def test_without_facts_the_steps_are_those_of_the_status() -> None:

@@ -39,7 +39,7 @@ USED_HERE = (
     *("inputs", "network", "source", "startupTimeoutSeconds", "activeDeadlineSeconds"),
     # refused with this backend
     "failurePolicy",
-    # how an agent gets to where there is one already changes nothing
+    # the installation of the agent changes nothing where the agent already exists
     "agent",
 )
 

@@ -1,7 +1,7 @@
 import pytest
 
-from muster.cli.jobs.cluster import Wanted, check_names, sentence
-from muster.cli.problem import BadInput
+from muster.cli.errors import BadInput
+from muster.cli.jobs.cluster import JobReference, check_names, explain_api_error
 from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
 
 NO_JOB = ApiError(404, "NotFound", 'distributedtrainingjobs.muster.dev "digits" not found')
@@ -27,21 +27,21 @@ AWAY = ApiError(NO_ANSWER, "NoAnswer", "no answer from https://cluster.example")
     ],
 )
 def test_what_an_answer_means(error: ApiError, said: str) -> None:
-    assert sentence(error, "team-a", "digits").startswith(said)
+    assert explain_api_error(error, "team-a", "digits").startswith(said)
 
 
 @pytest.mark.parametrize("name", ["", "Digits", "a/b", "digits.", "x" * 41, "-f"])
 def test_what_cannot_be_a_jobs_name_is_not_asked_for(name: str) -> None:
     with pytest.raises(BadInput, match="is not a job's name"):
-        check_names(Wanted(name))
+        check_names(JobReference(name))
 
 
 @pytest.mark.parametrize("namespace", ["", "Team", "a/b", "x" * 64])
 def test_what_cannot_be_a_namespace_is_not_asked_for(namespace: str) -> None:
     with pytest.raises(BadInput, match="--namespace"):
-        check_names(Wanted("digits", namespace))
+        check_names(JobReference("digits", namespace))
 
 
 def test_good_names_pass() -> None:
-    check_names(Wanted("digits", "0-team"))
-    check_names(Wanted("d" * 40))
+    check_names(JobReference("digits", "0-team"))
+    check_names(JobReference("d" * 40))

@@ -1,4 +1,4 @@
-"""`--config`: named pools as the operator would know them, for render, explain and validate."""
+"""`--config`: named pools as in the operator, for render, explain and validate."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from muster.cli.commands import app
 from muster.cli.config_file import read_config_file
-from muster.cli.problem import BadInput
+from muster.cli.errors import BadInput
 
 JOB = """\
 apiVersion: muster.dev/v1alpha1
@@ -95,7 +95,7 @@ def test_what_a_job_leaves_to_the_configuration_is_held_against_it_too(tmp_path:
     config.write_text(TENANCY.replace("us-west-2}", "eu-west-1}"), encoding="utf-8")
     code, text = run("validate", "-f", str(job), "--config", str(config))
     assert code == 1
-    assert 'lie in "s3://sagemaker-eu-west-1-111122223333/"; this location in S3 is not allowed' in text
+    assert 'go to "s3://sagemaker-eu-west-1-111122223333/"; this location in S3 is not allowed' in text
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from muster.cli.display import BoardDisplay, LineDisplay, display_on
+from muster.cli.display import BoardDisplay, LineDisplay, open_display
 
 
 class Terminal(io.StringIO):
@@ -24,4 +24,4 @@ class Terminal(io.StringIO):
 def test_a_board_is_for_terminals_that_can_show_one(
     file: io.StringIO, environment: dict[str, str], expected: type
 ) -> None:
-    assert isinstance(display_on(Console(file=file, _environ=environment)), expected)
+    assert isinstance(open_display(Console(file=file, _environ=environment)), expected)

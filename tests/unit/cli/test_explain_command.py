@@ -1,4 +1,4 @@
-"""`muster explain`: nothing that muster adds goes without a word, and what is the owner's is called so."""
+"""`muster explain` lists everything that muster adds, and marks the owner's own settings."""
 
 import io
 import re
@@ -9,17 +9,17 @@ from rich.console import Console
 
 from muster.api.document import JSON
 from muster.api.spec.job import Job
-from muster.api.validation.rules.mpi.options import VARIABLES, is_option, way_options, world_options
-from muster.cli.explain.explain import explain_job, plain_text, tables
+from muster.api.validation.rules.mpi.options import VARIABLES, is_option, remote_options, world_options
+from muster.cli.errors import BadInput
+from muster.cli.explain.explain import build_tables, explain_job, format_plain_text
 from muster.cli.explain.explanation import Explanation
-from muster.cli.explain.explanations import GROUPS, explanations
-from muster.cli.explain.launch_preview import preview
-from muster.cli.problem import BadInput
-from muster.cli.render.render import SETTING, as_applied
+from muster.cli.explain.explanations import GROUPS, explain_node
+from muster.cli.explain.launch_preview import preview_launch
+from muster.cli.render.render import PLACEHOLDERS, simulate_apply
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.owner_patches import owner_patches
-from muster.render.kubernetes.pod_patch import stacked
+from muster.render.kubernetes.pod_patch import merge_patches
 from muster.render.kubernetes.render import pod
 from muster.render.kubernetes.settings import settings
 from muster_worker.mpi.mpirun_variables import OLDER_NAMES, SETTINGS
@@ -69,19 +69,19 @@ FULL, OF_A_TYPE, TYPE_IN_TEMPLATE = JOBS[-3:]
 
 
 def said(job: Job, setting: str, node: int = 0) -> Explanation:
-    (found,) = [each for each in explanations(job, node) if each.setting == setting]
+    (found,) = [each for each in explain_node(job, node) if each.setting == setting]
     return found
 
 
 @pytest.mark.parametrize("job", JOBS)
 @pytest.mark.parametrize("node", [0, 1])
 def test_all_that_a_pod_has_beyond_its_owner_s_words_is_explained(job: Job, node: int) -> None:
-    applied = as_applied(job)
-    theirs = settings(stacked(owner_patches(applied, node)))
-    result = {(each.setting, each.value) for each in explanations(job, node)}
+    applied = simulate_apply(job)
+    theirs = settings(merge_patches(owner_patches(applied, node)))
+    result = {(each.setting, each.value) for each in explain_node(job, node)}
     texts = {value for _, value in result}
     beyond = {
-        setting: value for setting, value in settings(dict(pod(applied, node, 0, SETTING))).items()
+        setting: value for setting, value in settings(dict(pod(applied, node, 0, PLACEHOLDERS))).items()
         if theirs.get(setting) != value and setting not in {"apiVersion", "kind"}
     }  # fmt: skip
     assert len(beyond) > 20
@@ -94,9 +94,9 @@ def test_all_that_a_pod_has_beyond_its_owner_s_words_is_explained(job: Job, node
 @pytest.mark.parametrize("job", JOBS)
 @pytest.mark.parametrize("node", [0, 1])
 def test_all_that_the_ranks_see_and_are_started_with_is_explained(job: Job, node: int) -> None:
-    result = explanations(job, node)
-    plan = render_plan(as_applied(job), SETTING.collector_url, "")
-    start = preview(as_applied(job), plan, node)
+    result = explain_node(job, node)
+    plan = render_plan(simulate_apply(job), PLACEHOLDERS.collector_url, "")
+    start = preview_launch(simulate_apply(job), plan, node)
     names = {each.setting for each in result if each.group == "Environment"}
     assert set(start.environment) - set(start.own) <= names
     values = {word for each in result if each.group == "Launcher" for word in (each.setting, *shlex.split(each.value))}
@@ -105,7 +105,7 @@ def test_all_that_the_ranks_see_and_are_started_with_is_explained(job: Job, node
 
 
 def test_the_groups_are_in_order_and_every_line_says_why() -> None:
-    result = explanations(FULL, 0)
+    result = explain_node(FULL, 0)
     order = [GROUPS.index(each.group) for each in result]
     assert order == sorted(order)
     assert set(order) == set(range(len(GROUPS)))
@@ -148,12 +148,12 @@ def test_what_is_the_owner_s_is_called_so(spec: dict[str, JSON], setting: str, v
 
 def test_a_variable_that_gives_way_to_another_of_the_owner_s_is_not_shown() -> None:
     job = cluster_job(env=[{"name": "OMPI_MCA_btl_tcp_if_exclude", "value": "lo"}])
-    assert "OMPI_MCA_btl_tcp_if_include" not in {each.setting for each in explanations(job, 0)}
+    assert "OMPI_MCA_btl_tcp_if_include" not in {each.setting for each in explain_node(job, 0)}
 
 
 def test_the_text_has_a_line_for_each_setting() -> None:
-    result = explanations(FULL, 0)
-    text = plain_text(result)
+    result = explain_node(FULL, 0)
+    text = format_plain_text(result)
     lines = [line for line in text.splitlines() if re.match(r"  \S", line)]
     assert len(lines) == len(result)
     for line, each in zip(lines, result, strict=True):
@@ -165,17 +165,17 @@ def test_the_text_has_a_line_for_each_setting() -> None:
 
 @pytest.mark.parametrize("job", JOBS)
 def test_no_line_of_the_text_is_very_long(job: Job) -> None:
-    assert max(map(len, plain_text(explanations(job, 0)).splitlines())) <= 300
+    assert max(map(len, format_plain_text(explain_node(job, 0)).splitlines())) <= 300
 
 
 def test_a_pipe_gets_the_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
     explain_job(JOBS[0], 1)
-    assert capsys.readouterr().out == plain_text(explanations(JOBS[0], 1))
+    assert capsys.readouterr().out == format_plain_text(explain_node(JOBS[0], 1))
 
 
 def test_the_tables_fit_a_terminal() -> None:
     console = Console(width=100, file=io.StringIO(), record=True)
-    console.print(*tables(explanations(FULL, 0)))
+    console.print(*build_tables(explain_node(FULL, 0)))
     lines = console.export_text().splitlines()
     assert [line.strip() for line in lines if line.strip() in GROUPS] == list(GROUPS)
     assert max(map(len, lines)) <= 100
@@ -208,7 +208,7 @@ def test_the_machine_s_type_says_what_follows_from_it() -> None:
     unknown = said(cluster_job(procsPerNode=1, nodePool={"instanceType": "m7i.large"}), "instance type")
     assert (unknown.value, unknown.source) == ("m7i.large", "spec.nodePool")
     assert unknown.why.startswith("muster doesn't know this type")
-    assert not [each for each in explanations(JOBS[0], 0) if each.setting == "instance type"]
+    assert not [each for each in explain_node(JOBS[0], 0) if each.setting == "instance type"]
 
 
 def test_what_the_agent_will_count_is_not_made_up() -> None:
@@ -217,7 +217,10 @@ def test_what_the_agent_will_count_is_not_made_up() -> None:
     assert [said(OF_A_TYPE, name).value for name in variables] == ["8", "CPUS", "CPUS_PER_RANK"]
     own = cluster_job(procsPerNode=2, env=[{"name": "OMP_NUM_THREADS", "value": "4"}])
     assert said(own, "OMP_NUM_THREADS").value == "4"
-    assert preview(as_applied(own), render_plan(as_applied(own), "", ""), 0).environment["OMP_NUM_THREADS"] == "4"
+    assert (
+        preview_launch(simulate_apply(own), render_plan(simulate_apply(own), "", ""), 0).environment["OMP_NUM_THREADS"]
+        == "4"
+    )
 
 
 def test_a_network_check_is_explained_where_there_is_one() -> None:
@@ -225,7 +228,7 @@ def test_a_network_check_is_explained_where_there_is_one() -> None:
     assert said(asked, "network check").source == "spec.network.check"
     alone = cluster_job(procsPerNode=1, nodes=1, network={"check": True})
     for job in (alone, JOBS[0]):
-        assert not [each for each in explanations(job, 0) if each.setting == "network check"]
+        assert not [each for each in explain_node(job, 0) if each.setting == "network check"]
 
 
 def test_every_variable_that_is_set_whatever_an_image_says_is_refused_to_owners() -> None:
@@ -238,7 +241,7 @@ def test_every_variable_that_is_set_whatever_an_image_says_is_refused_to_owners(
 )
 def test_mpiruns_options_are_explained_and_no_owner_may_set_them(implementation: str, options: set[str]) -> None:
     job = cluster_job(launcher={"torchrun": None, "mpi": {"implementation": implementation}}, procsPerNode=2)
-    result = {each.setting for each in explanations(job, 0) if each.group == "Launcher"}
+    result = {each.setting for each in explain_node(job, 0) if each.group == "Launcher"}
     assert result == {"mpirun", "wrapper", *options}
-    names = (*world_options(implementation), *way_options(implementation))
+    names = (*world_options(implementation), *remote_options(implementation))
     assert all(is_option(option, names) for option in options)

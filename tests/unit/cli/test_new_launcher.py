@@ -8,7 +8,7 @@ from muster.api.spec.job import Job
 from muster.api.spec.launcher import LauncherSpec, launchers
 from muster.api.spec.sagemaker.launch import Launch
 from muster.api.validation.all_rules import RULES
-from muster.cli.explain.explanations import explanations
+from muster.cli.explain.explanations import explain_node
 from muster.render.agent_plan import render_plan
 from muster.render.sagemaker.request.start_script import start_files
 from muster_worker.launchers.registry import MODULES
@@ -37,7 +37,7 @@ def greeted(monkeypatch: pytest.MonkeyPatch) -> Job:
 
 def test_it_is_valid_and_known_by_its_name(greeted: Job) -> None:
     assert "greeting" in launchers(Launchers)
-    assert [breach for rule in RULES for breach in rule.breaches(greeted.spec)] == []
+    assert [violation for rule in RULES for violation in rule.find_violations(greeted.spec)] == []
 
 
 def test_agents_are_told_its_name_and_arguments(greeted: Job) -> None:
@@ -46,11 +46,11 @@ def test_agents_are_told_its_name_and_arguments(greeted: Job) -> None:
 
 
 def test_its_command_and_variables_are_explained(greeted: Job) -> None:
-    found = {each.setting: (each.value, each.why) for each in explanations(greeted, 1)}
+    found = {each.setting: (each.value, each.why) for each in explain_node(greeted, 1)}
     assert found["greeting"] == ("hello", "what the shell says first")
     assert found["RANK"] == ("1", "the rank's place among all ranks")
 
 
 def test_sagemaker_refuses_it_until_the_start_script_knows_it(greeted: Job) -> None:
     with pytest.raises(InvalidResource, match=r"spec\.launcher: found greeting, .* torchrun, mpi, direct, perNode"):
-        start_files(greeted, Launch("Container", by_script=True))
+        start_files(greeted, Launch("Container", uses_start_script=True))

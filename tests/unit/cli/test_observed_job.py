@@ -4,9 +4,16 @@ from rich.console import Console
 
 from muster.api.document import JSON
 from muster.api.status.status import Condition, NodeCounts, RankStatus, Status
-from muster.api.yaml.serialise import status_fields
-from muster.cli.board.board import board
-from muster.cli.board.observed_job import NOT_RECONCILED, ObservedJob, elapsed, procs_per_node, read, view_of
+from muster.api.yaml.serialise import serialise_status
+from muster.cli.board.board import draw_board
+from muster.cli.board.observed_job import (
+    NOT_RECONCILED,
+    ObservedJob,
+    build_view,
+    elapsed_seconds,
+    procs_per_node,
+    read_observed_job,
+)
 
 CREATED = "2026-11-21T05:00:00Z"
 CREATED_AT = 1795237200.0
@@ -15,37 +22,37 @@ OVER = Condition(type="Failed", status="True", reason="RankFailed", last_transit
 
 def resource(status: Status | None) -> dict[str, JSON]:
     metadata: dict[str, JSON] = {"name": "digits", "namespace": "default", "uid": "u", "creationTimestamp": CREATED}
-    # Whatever the spec is: the board shows what the operator says.
+    # The board shows the operator's status, whatever the spec is.
     result: dict[str, JSON] = {"metadata": metadata, "spec": {"field": "of a later version"}}
     if status is not None:
-        result["status"] = status_fields(status)
+        result["status"] = serialise_status(status)
     return result
 
 
 def observed_job(**fields: object) -> ObservedJob:
-    return read(resource(Status.model_validate(fields)))
+    return read_observed_job(resource(Status.model_validate(fields)))
 
 
 def test_a_job_without_a_status_says_so() -> None:
-    assert read(resource(None)).status.message == NOT_RECONCILED
+    assert read_observed_job(resource(None)).status.message == NOT_RECONCILED
     accepted = Condition(type="Accepted", status="True", reason="Valid", last_transition_time=CREATED)
     assert observed_job(conditions=(accepted,)).status.message == ""
 
 
 def test_time_counts_from_the_creation_until_the_ranks_start_and_ends_with_the_job() -> None:
-    assert elapsed(observed_job(), CREATED_AT + 7) == 7
-    assert elapsed(observed_job(start_time="2026-11-21T05:01:00Z"), CREATED_AT + 67) == 7
+    assert elapsed_seconds(observed_job(), CREATED_AT + 7) == 7
+    assert elapsed_seconds(observed_job(start_time="2026-11-21T05:01:00Z"), CREATED_AT + 67) == 7
     over = observed_job(start_time="2026-11-21T05:01:00Z", completion_time="2026-11-21T05:03:00Z", conditions=(OVER,))
-    assert (over.is_over, elapsed(over, CREATED_AT + 10**6)) == (True, 120)
+    assert (over.is_over, elapsed_seconds(over, CREATED_AT + 10**6)) == (True, 120)
 
 
 def test_a_clock_that_is_behind_the_clusters_shows_no_negative_time() -> None:
-    assert elapsed(observed_job(), CREATED_AT - 5) == 0
+    assert elapsed_seconds(observed_job(), CREATED_AT - 5) == 0
 
 
 def test_a_job_is_refused_as_long_as_its_spec_is_the_one_that_was_looked_at() -> None:
     source = resource(Status(phase="Refused", message="no", observed_generation=2))
-    verdicts = [read({**source, "metadata": {"generation": number}}).is_refused for number in (2, 3)]
+    verdicts = [read_observed_job({**source, "metadata": {"generation": number}}).is_refused for number in (2, 3)]
     assert verdicts == [True, False]
     assert not observed_job(phase="Running").is_refused
 
@@ -58,10 +65,10 @@ def test_ranks_are_assigned_to_their_nodes_without_the_spec() -> None:
 
 def test_a_status_without_process_ids_has_no_column_for_them() -> None:
     nodes, ranks = NodeCounts(desired=1, ready=1), RankStatus(world=1, running=1, ready="1/1")
-    view = view_of(observed_job(phase="Running", message="The rank runs", nodes=nodes, ranks=ranks), CREATED_AT)
+    view = build_view(observed_job(phase="Running", message="The rank runs", nodes=nodes, ranks=ranks), CREATED_AT)
     console = Console(file=io.StringIO(), width=80, color_system=None)
     with console.capture() as capture:
-        console.print(board(view, 80, 24))
+        console.print(draw_board(view, 80, 24))
     lines = [line.rstrip() for line in capture.get().splitlines()]
     assert lines[3] == "RANK  NODE      STATE      STEP  BEHIND"
     assert len(lines) == 5

@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
+from muster.cli.errors import BadInput
 from muster.cli.operator.log import start_log
 from muster.cli.operator.operator import read_collector_url, read_log_format, read_pull_policy
-from muster.cli.problem import BadInput
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from muster.cli.board.rank_lines import OutputLine, coloured, is_wanted, read_line, uncoloured
+from muster.cli.board.rank_lines import OutputLine, format_coloured, format_plain, is_wanted, parse_line
 
 
 @pytest.mark.parametrize(
@@ -16,11 +16,11 @@ from muster.cli.board.rank_lines import OutputLine, coloured, is_wanted, read_li
     ],
 )
 def test_a_line_has_an_origin(line: str, expected: OutputLine) -> None:
-    assert read_line("vit-0", line) == expected
+    assert parse_line("vit-0", line) == expected
 
 
 def test_ranks_that_were_asked_for_exclude_all_others() -> None:
-    rank, launcher = read_line("vit-0", "[rank 3] a"), read_line("vit-0", "[torchrun] b")
+    rank, launcher = parse_line("vit-0", "[rank 3] a"), parse_line("vit-0", "[torchrun] b")
     assert is_wanted(rank, frozenset())
     assert is_wanted(launcher, frozenset())
     assert is_wanted(rank, frozenset({3}))
@@ -29,11 +29,11 @@ def test_ranks_that_were_asked_for_exclude_all_others() -> None:
 
 
 def test_a_rank_keeps_its_colours_and_cannot_move_the_cursor() -> None:
-    text = coloured(read_line("vit-0", "[rank 3] \x1b[31mred\x1b[0m \x1b[2J\x1b[H done\r"))
+    text = format_coloured(parse_line("vit-0", "[rank 3] \x1b[31mred\x1b[0m \x1b[2J\x1b[H done\r"))
     assert text.plain == "[rank 3] red  done"
     assert "color(1)" in {str(span.style) for span in text.spans}
 
 
 def test_a_file_gets_the_line_as_it_is() -> None:
-    assert uncoloured(read_line("vit-0", "[rank 3] a [b] c")) == "[rank 3] a [b] c"
-    assert uncoloured(read_line("vit-0", "[torchrun] hello")) == "[vit-0 torchrun] hello"
+    assert format_plain(parse_line("vit-0", "[rank 3] a [b] c")) == "[rank 3] a [b] c"
+    assert format_plain(parse_line("vit-0", "[torchrun] hello")) == "[vit-0 torchrun] hello"

@@ -1,4 +1,4 @@
-"""`muster render`: the text, and that the examples render to the reviewed golden files."""
+"""`muster render`: its output, and that the examples render to the reviewed golden files."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import yaml
 from muster.api.document import JSON
 from muster.api.json_fields import mapping
 from muster.cli.job_file import read_job
-from muster.cli.render.render import SETTING, as_applied, render_text
+from muster.cli.render.render import PLACEHOLDERS, render_text, simulate_apply
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.render import pod, service
 from muster_dev.generated import EXAMPLES, POOLS
@@ -25,7 +25,7 @@ def documents(text: str) -> list[Fields]:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_is_rendered_as_it_was(name: str) -> None:
-    """A change that is meant: `make generate` writes them anew, and the difference is reviewed with it."""
+    """After an intended change run `make generate`, and review the difference."""
     text = rendered(read_job(str(ROOT / "training" / "examples" / name / "job.yaml")))
     assert text == (GOLDEN / f"{name}.yaml").read_text(encoding="utf-8")
 
@@ -44,10 +44,10 @@ def test_every_example_is_kept() -> None:
 def test_what_is_shown_is_what_the_cluster_gets() -> None:
     job = cluster_job()
     shown = documents(render_text(job, b"agent"))
-    applied = as_applied(job)
+    applied = simulate_apply(job)
     assert [document["kind"] for document in shown] == ["DistributedTrainingJob", "Service", "ConfigMap", "Pod"]
     assert shown[1] == service(applied)
-    assert shown[3] == pod(applied, 0, 0, SETTING)
+    assert shown[3] == pod(applied, 0, 0, PLACEHOLDERS)
 
 
 def test_a_large_job_is_a_few_documents() -> None:

@@ -1,4 +1,4 @@
-"""Nothing that a file says is left alone without a word."""
+"""Every ignored field of a file causes a note."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.spec.job import Spec
-from muster.cli.problem import BadInput
+from muster.cli.errors import BadInput
 from muster.cli.render.training_request import request_text
 from muster.cli.render.validate import check_file
 from muster.render.sagemaker.notes import training_notes

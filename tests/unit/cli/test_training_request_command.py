@@ -1,4 +1,6 @@
-"""`muster render`, `validate` and `explain` of a job for SageMaker: AWS isn't asked, nothing goes unsaid."""
+"""`muster render`, `validate` and `explain` of a job for SageMaker: they send no requests to AWS, and report
+everything.
+"""
 
 import json
 import re
@@ -11,11 +13,11 @@ from muster.api.config.operator import OperatorConfig
 from muster.api.config.sagemaker import SageMakerConfig
 from muster.api.spec.job import Job
 from muster.api.yaml.load import load_bytes
+from muster.cli.errors import BadInput
 from muster.cli.explain.explain import explain_job
-from muster.cli.explain.training_explanations import training_explanations
+from muster.cli.explain.training_explanations import explain_training_request
 from muster.cli.explain.training_origins import GROUPS
-from muster.cli.problem import BadInput
-from muster.cli.render.training_request import made_request, request_text
+from muster.cli.render.training_request import build_request, request_text
 from muster.cli.render.validate import check_files
 from unit.render.sagemaker.builders import ROLE, sagemaker_job, sagemaker_spec
 
@@ -34,7 +36,7 @@ JOBS = [
 
 def test_what_is_shown_is_what_is_sent() -> None:
     text = request_text(sagemaker_job(), REGION, None, None)
-    assert yaml.safe_load(text) == made_request(sagemaker_job(), REGION).body
+    assert yaml.safe_load(text) == build_request(sagemaker_job(), REGION).body
     assert "# CreateTrainingJob in us-west-2, account 111122223333\n" in text
     assert "sourcedir.tar.gz: muster uploads the job's code there first" in text
 
@@ -89,8 +91,8 @@ def test_an_image_that_aws_has_not_is_found_before_anything_is_sent(
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: json.dumps(job.spec.command))
 def test_every_field_of_the_request_is_explained(job: Job) -> None:
-    made = made_request(job, REGION)
-    explanations = training_explanations(job, made)
+    made = build_request(job, REGION)
+    explanations = explain_training_request(job, made)
     assert [each.group for each in explanations] == sorted((each.group for each in explanations), key=GROUPS.index)
     settings = {each.setting.partition("[")[0].partition(".")[0] for each in explanations}
     assert settings == set(made.body)
@@ -98,13 +100,13 @@ def test_every_field_of_the_request_is_explained(job: Job) -> None:
 
 
 def test_a_default_is_not_called_the_job_s() -> None:
-    plain = {each.setting: each.source for each in training_explanations(JOBS[0], made_request(JOBS[0], REGION))}
+    plain = {each.setting: each.source for each in explain_training_request(JOBS[0], build_request(JOBS[0], REGION))}
     assert plain["ResourceConfig.VolumeSizeInGB"] == "muster"
     assert plain["RoleArn"] == "spec.sagemaker.role"
     assert plain["HyperParameters.sagemaker_torch_distributed_enabled"] == "spec.launcher"
     assert plain["HyperParameters.sagemaker_program"] == "spec.sagemaker.rankReports"
     own = sagemaker_job({}, {"rankReports": "Off", "volumeSizeGb": 50, "distribution": {"torchDistributed": {}}})
-    said = {each.setting: each.source for each in training_explanations(own, made_request(own, REGION))}
+    said = {each.setting: each.source for each in explain_training_request(own, build_request(own, REGION))}
     assert said["ResourceConfig.VolumeSizeInGB"] == "spec.sagemaker.volumeSizeGb"
     assert said["HyperParameters.sagemaker_torch_distributed_enabled"] == "spec.sagemaker.distribution"
     assert said["HyperParameters.sagemaker_program"] == "spec.command"
@@ -112,7 +114,7 @@ def test_a_default_is_not_called_the_job_s() -> None:
 
 def test_the_start_script_is_none_of_the_job_s_inputs() -> None:
     job = sagemaker_job({"image": "img:1"}, {"framework": None, "start": "Channels"})
-    said = {each.setting: each.source for each in training_explanations(job, made_request(job, REGION))}
+    said = {each.setting: each.source for each in explain_training_request(job, build_request(job, REGION))}
     assert said["InputDataConfig[sm_drivers].ChannelName"] == "spec.sagemaker.start"
     assert said["InputDataConfig[code].ChannelName"] == "spec.source"
 

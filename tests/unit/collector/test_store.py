@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from muster.collector.directory import Member
+from muster.collector.pod_directory import Member
 from muster.collector.store import RankStore, UnknownJob
 from muster.core.reports.check import Implausible
 from muster_worker.contract.schema import Command, CommandKind
@@ -47,11 +47,11 @@ def test_registering_again_keeps_what_is_known_unless_the_shape_changed() -> Non
 
     store.register(SHAPE)
     assert store.agent(UID, 0) is not None
-    assert store.agents() == 3
+    assert store.agent_count() == 3
 
     store.register(replace(SHAPE, nodes=2))
     assert store.agent(UID, 0) is None
-    assert store.agents() == 2
+    assert store.agent_count() == 2
 
 
 def test_a_job_that_is_forgotten_is_unknown() -> None:
@@ -103,7 +103,7 @@ def test_replacing_a_pod_of_a_job_that_is_not_there_changes_nothing() -> None:
 
     store.replace(UID, 0)
 
-    assert store.agents() == 0
+    assert store.agent_count() == 0
 
 
 async def test_who_follows_a_job_goes_on_when_it_is_scaled() -> None:
@@ -130,7 +130,7 @@ def test_nothing_is_left_of_a_cleared_store() -> None:
     store.record(MEMBER, report(1, running(0)), T0)
 
     store.clear()
-    assert store.agents() == 0
+    assert store.agent_count() == 0
 
     store.register(SHAPE)
     assert store.agent(UID, 0) is None

@@ -4,7 +4,7 @@ import contextlib
 import aiohttp
 import pytest
 
-from muster.controller.health import MAX_CONNECTIONS, Check, failed, listen, serve_health
+from muster.controller.health import MAX_CONNECTIONS, Check, failure_messages, listen, serve_health
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ async def test_each_question_has_its_own_answer_and_says_what_is_wrong(
     port = listening.getsockname()[1]
     is_alive, is_ready = Check("not alive", lambda: alive), Check("not ready", lambda: ready)
     async with (
-        serve_health(listening, lambda: failed([is_alive]), lambda: failed([is_ready])),
+        serve_health(listening, lambda: failure_messages([is_alive]), lambda: failure_messages([is_ready])),
         aiohttp.ClientSession() as asker,
         asker.get(f"http://127.0.0.1:{port}/{path}") as answer,
     ):

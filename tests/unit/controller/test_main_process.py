@@ -1,4 +1,4 @@
-"""The main process as its elector observes it: alive, busy, stuck, stopped or dead."""
+"""The main process as its elector observes it: alive, busy, hung, paused or dead."""
 
 import multiprocessing
 import os
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
 from muster.controller.leader.elector import STUCK_SECONDS, MainProcess, is_stopped
-from muster.controller.leader.messages import LeaseState, Pulse, encode, read_state
+from muster.controller.leader.messages import Heartbeat, LeaseState, encode, read_state
 
 
 @contextmanager
@@ -31,29 +31,29 @@ async def test_it_is_fit_while_it_shows_that_its_loop_goes_on() -> None:
     with pipe() as (ours, theirs):
         main = MainProcess(theirs, os.getpid(), clock)
         assert main.not_ready() == ("it is still starting",)
-        ours.send_bytes(encode(Pulse((), (), stage="candidate")))
+        ours.send_bytes(encode(Heartbeat((), (), stage="candidate")))
         await main.is_candidate.wait()
         clock.now += STUCK_SECONDS
-        assert (main.is_fit(), main.not_alive(), main.not_ready()) == (True, (), ())
+        assert (main.is_healthy(), main.not_alive(), main.not_ready()) == (True, (), ())
         clock.now += 1.0
-        assert not main.is_fit()
-        assert main.not_alive() == ("its event loop has made no step for 31 s",)
-        ours.send_bytes(encode(Pulse(("nobody tells of jobs",), (), stage="candidate")))
-        main._hear()
-        assert (main.is_fit(), main.not_alive()) == (True, ("nobody tells of jobs",))
-        ours.send_bytes(encode(Pulse((), (), stage="leaving")))
-        main._hear()
-        assert (main.is_fit(), main.is_leaving) == (False, True)
+        assert not main.is_healthy()
+        assert main.not_alive() == ("its event loop has been stuck for 31 s",)
+        ours.send_bytes(encode(Heartbeat(("nobody tells of jobs",), (), stage="candidate")))
+        main._on_readable()
+        assert (main.is_healthy(), main.not_alive()) == (True, ("nobody tells of jobs",))
+        ours.send_bytes(encode(Heartbeat((), (), stage="leaving")))
+        main._on_readable()
+        assert (main.is_healthy(), main.is_leaving) == (False, True)
 
 
 async def test_it_gets_each_change_of_the_lease_once() -> None:
     with pipe() as (ours, theirs):
         main = MainProcess(theirs, os.getpid(), Clock())
         for _ in range(2):
-            main.tell(float("-inf"), "another")
+            main.send_state(float("-inf"), "another")
         main._leader_term = 7
-        main.tell(107.0, "us")
-        main.tell(float("-inf"), None)
+        main.send_state(107.0, "us")
+        main.send_state(float("-inf"), None)
         value = [read_state(ours.recv_bytes()) for _ in range(3)]
         assert value == [LeaseState(None, float("-inf"), "another"), LeaseState(7, 107.0, "us"), LeaseState()]
         assert not ours.poll(0)

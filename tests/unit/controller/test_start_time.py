@@ -1,4 +1,4 @@
-"""The start of a job is written before the commands, and stays written, whatever happens to the writing."""
+"""The start of a job is written before the commands, and remains in the status, whatever happens to the writes."""
 
 import asyncio
 import copy
@@ -24,7 +24,7 @@ from unit.controller.worlds import Site, World
 
 @dataclass
 class Gang(World):
-    """One node whose agent is ready, and follows its commands, which are in `commands`."""
+    """One node whose agent is ready and obeys its commands, which are in `commands`."""
 
     process: ProcessFacts = field(default_factory=lambda: ProcessFacts(ProcessState.RUNNING))
     commands: list[Command] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Gang(World):
 
 @asynccontextmanager
 async def leader(server: ApiServer, gang: Gang, folder: Path) -> AsyncIterator[Site]:
-    """A leader that has just begun."""
+    """A new leader."""
     async with served(server, folder) as client:
         here = Site(server, client, gang)
         try:
@@ -56,7 +56,7 @@ async def leader(server: ApiServer, gang: Gang, folder: Path) -> AsyncIterator[S
 
 
 async def runs(here: Site) -> None:
-    """Wait until the status says that the ranks run."""
+    """Wait until the status reports running ranks."""
     async with asyncio.timeout(30):
         while here.server.status.get("phase") != "Running":
             here.jobs.wake("u-1")
@@ -64,7 +64,7 @@ async def runs(here: Site) -> None:
 
 
 def started_once(server: ApiServer, gang: Gang) -> None:
-    """The nodes got Start once, after the start was written, and the start stayed written."""
+    """The nodes got Start once, after the start was written, and the start remained in the status."""
     assert [(command.kind, command.attempt) for command in gang.commands] == [(CommandKind.START, 1)]
     assert (server.status["attempt"], server.status["phase"]) == (1, "Running")
     starts = [patch["status"]["startTime"] for patch in server.patches if "startTime" in patch["status"]]
@@ -115,7 +115,7 @@ async def test_what_is_heard_late_of_earlier_versions_takes_nothing_back(tmp_pat
 
 async def test_the_next_leader_goes_on_where_the_last_one_died(tmp_path: Path) -> None:
     server, gang = ApiServer(dict(resource())), Gang()
-    # It died between the write and the word.
+    # It died between the write and the command.
     status = {"phase": "Starting", "attempt": 1, "startTime": CREATED}
     assert server.resource is not None
     server.resource["status"] = status

@@ -1,4 +1,4 @@
-"""What the operator says and does when it can't work yet, or not at all."""
+"""The operator's messages and actions if it can't work yet, or not at all."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from fakes.api_server import ApiServer, failure, served
 from muster.controller import startup
-from muster.controller.startup import CannotStart, check_cluster, with_retries
+from muster.controller.startup import StartupError, check_cluster, with_retries
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import PODS
 
@@ -23,14 +23,14 @@ async def test_a_missing_right_is_named(tmp_path: Path) -> None:
     async with served(server, tmp_path) as client:
         await check_cluster(client, ("team",), lambda: 0.0)
         server.mishaps = [lambda _: failure(403, "Forbidden", FORBIDDEN)]
-        with pytest.raises(CannotStart, match=r'cannot list resource "pods".*namespace "team"'):
+        with pytest.raises(StartupError, match=r'cannot list resource "pods".*namespace "team"'):
             await with_retries("listing pods", lambda: client.list(PODS, "team"), lambda: 0.0)
 
 
 async def test_a_cluster_that_does_not_know_jobs_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(startup, "CRD_SECONDS", 0.01)
+    monkeypatch.setattr(startup, "CRD_CHECK_SECONDS", 0.01)
     server = listing()
     server.mishaps = [lambda _: failure(404, "NotFound", "the server could not find the requested resource")] * 3
     async with served(server, tmp_path) as client:

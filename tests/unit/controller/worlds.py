@@ -1,4 +1,4 @@
-"""Backends whose facts a test sets, and controllers and jobs on top of them."""
+"""Backends whose facts a test sets, with controllers and jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from fakes.api_server import ApiServer, served
 from muster.api.config.operator import OperatorConfig
-from muster.api.config.tenancy import check
+from muster.api.config.tenancy import check_tenancy
 from muster.api.spec.job import Job
 from muster.backends.node_jobs import NodeJobs
 from muster.clients.aws.client import Aws
@@ -23,7 +23,7 @@ from muster.controller.backends import apply_defaults
 from muster.controller.jobs.job_controller import JobControllerDependencies
 from muster.controller.jobs.jobs import Jobs
 from muster.controller.jobs.processor_queue import ProcessorQueue
-from muster.controller.jobs.training_parts import training_jobs
+from muster.controller.jobs.sagemaker_jobs import make_sagemaker_jobs
 from muster.controller.status.write_budget import WriteBudget
 from muster.controller.status.writer import StatusWriterDependencies
 from muster.core.actions import Action
@@ -36,7 +36,9 @@ WAITING = ProcessFacts(ProcessState.WAITING)
 
 @dataclass
 class World:
-    """A backend of pods that are `process`; `problem` is raised in job vit's turns, once each. Counts turns by job."""
+    """A backend of pods that are `process`; reconciling job vit raises `problem`, once each. Counts reconciliations by
+    job.
+    """
 
     process: ProcessFacts = WAITING
     problem: list[Exception] = field(default_factory=list)
@@ -57,16 +59,16 @@ class World:
         self.applied += actions
 
     def forget(self, job_uid: str) -> None:
-        """There is nothing to forget."""
+        """Do nothing: there is no state."""
 
     async def turn(self, number: int, name: str = "vit") -> None:
-        """Wait until the job's turn of this number has begun."""
+        """Wait until the job's reconciliation with this number has started."""
         async with asyncio.timeout(10), self.turned:
             await self.turned.wait_for(lambda: self.turns.get(name, 0) >= number)
 
 
 class Cpu:
-    """A processor clock by which each turn takes `seconds`."""
+    """A processor clock by which each reconciliation takes `seconds`."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -79,7 +81,7 @@ class Cpu:
 
 @dataclass
 class Site:
-    """All jobs of one leader, over an API server that has one resource."""
+    """All jobs of one leader, over an API server with one resource."""
 
     server: ApiServer
     client: Client
@@ -96,7 +98,7 @@ class Site:
         tools = JobControllerDependencies(
             backends={
                 "Kubernetes": NodeJobs(self.world, 1),
-                "SageMaker": training_jobs(
+                "SageMaker": make_sagemaker_jobs(
                     Aws(), self.client, OperatorConfig(), lambda _: None, time.time, lambda _: None
                 ),
             },
@@ -105,7 +107,7 @@ class Site:
                 self.client, WriteBudget(), time.time, lambda *_: None, lambda: self.holds_lease
             ),
             apply_defaults=partial(apply_defaults, config=OperatorConfig()),
-            admit=partial(check, tenants=(), default_region=""),
+            admit=partial(check_tenancy, tenants=(), default_region=""),
             clock=time.time,
             processor=ProcessorQueue(self.cpu),
             chance=lambda: 0.0,
@@ -113,7 +115,7 @@ class Site:
         self.jobs = Jobs(tools, self.met.append, self.forgotten.append, self._relisted)
 
     def hear(self, **fields: Any) -> None:
-        """kopf tells of a resource as it is stored, or as `fields` make it."""
+        """kopf reports a resource as it is stored, or with these `fields`."""
         source = resource(**fields) if fields else self.server.resource
         assert source is not None
         self.jobs.take(Change("MODIFIED", source))
@@ -124,7 +126,7 @@ class Site:
 
 @asynccontextmanager
 async def site(folder: Path, **fields: Any) -> AsyncIterator[Site]:
-    """A leader's jobs; none of them runs any more at the end."""
+    """A leader's jobs, which are stopped at the end."""
     server = ApiServer(dict(resource(**fields)))
     async with served(server, folder) as client:
         here = Site(server, client)

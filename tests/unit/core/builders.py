@@ -1,4 +1,4 @@
-"""Small builders for what is known of a job: nodes, ranks and their ends."""
+"""Small builders for the facts of a job: nodes, ranks and their ends."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -101,7 +101,7 @@ def ended(
 
 
 def lost_peer(number: int, at: float, activity: str | None = None, step: int | None = None) -> RankFacts:
-    """A rank that failed because a peer was gone."""
+    """A rank that failed because it lost its peer."""
     line = "RuntimeError: [../gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:43121"
     lines = ("Traceback (most recent call last):", line)
     return ended(number, at, exit_code=1, lines=lines, activity=activity, step=step)
@@ -148,7 +148,7 @@ def agent(
     problem: str | None = None,
     metrics: Iterable[tuple[str, float, int, float]] = (),
 ) -> AgentFacts:
-    """An agent that was heard of `heard` seconds after the start."""
+    """An agent whose last report came `heard` seconds after the start."""
     ranks = tuple(ranks)
     report = Report(
         job_uid=UID,
@@ -172,11 +172,11 @@ def node(
     facts: AgentFacts | None = None,
     process: ProcessFacts | None = None,
     sent_command: Command | None = None,
-    told_at: float | None = None,
+    final_since: float | None = None,
 ) -> NodeFacts:
     process = process or running_process()
     return NodeFacts(
-        number, f"digits-{number}", process, facts, sent_command, None if told_at is None else START + told_at
+        number, f"digits-{number}", process, facts, sent_command, None if final_since is None else START + final_since
     )
 
 
@@ -202,7 +202,7 @@ def done(number: int, *ranks: RankFacts, launched: LauncherFacts | None = None) 
 
 
 def halted(number: int, *ranks: RankFacts, launched: LauncherFacts | None = None) -> NodeFacts:
-    """A node that was asked to stop, and did."""
+    """A node that was asked to stop, and has stopped."""
     return node(
         number, agent(number, AgentPhase.ENDED, ranks, launched=launched), sent_command=command(CommandKind.STOP, 2.0)
     )
@@ -213,7 +213,7 @@ def facts(*nodes: NodeFacts, stop: StopRequest | None = None) -> JobFacts:
 
 
 def status_of(job: Job, previous: Status, facts: JobFacts, now: float) -> Status:
-    """What the status says after `previous`."""
+    """The status after `previous`."""
     facts = infer(job, previous, facts, now)
     outcome = judge(job, previous, facts, now)
     return well_told(summarise(job, previous, facts, outcome, decide(job, facts, outcome, now, 1), now))
@@ -223,14 +223,16 @@ def ctrl_c(at: float, grace: float = 10.0) -> StopRequest:
     return StopRequest(START + at, "Ctrl-C", grace)
 
 
-def terminated(current: NodeFacts, at: float, told_at: float | None = None) -> NodeFacts:
-    """The same node, whose agent got SIGTERM from outside `at` seconds after the start; muster gave its word later."""
+def terminated(current: NodeFacts, at: float, final_since: float | None = None) -> NodeFacts:
+    """The same node, whose agent got SIGTERM from outside `at` seconds after the start; muster sent its command
+    later.
+    """
     assert current.agent is not None
-    commanded_at = None if told_at is None else START + told_at
-    return replace(current, agent=replace(current.agent, terminated_at=START + at), commanded_at=commanded_at)
+    command_sent_at = None if final_since is None else START + final_since
+    return replace(current, agent=replace(current.agent, terminated_at=START + at), command_sent_at=command_sent_at)
 
 
 def silence(current: NodeFacts) -> NodeFacts:
-    """The same node, not heard of since the job was created."""
+    """The same node, without a report since the job's creation."""
     assert current.agent is not None
-    return replace(current, agent=replace(current.agent, heard_at=T0))
+    return replace(current, agent=replace(current.agent, last_report_at=T0))

@@ -1,4 +1,6 @@
-"""A simulated MPI world: mpirun on node 0, which ends all ranks once one has failed; other nodes wait for a word."""
+"""A simulated MPI world: mpirun on node 0, which ends all ranks after the first failure; other nodes wait for a
+command.
+"""
 
 from dataclasses import dataclass, field, replace
 
@@ -18,7 +20,7 @@ _CLEANUP_SIGNAL = {OPEN_MPI: 15, HYDRA: 9}
 
 @dataclass
 class MpiNode(SimulatedNode):
-    """`mpirun` is set on node 0 once its mpirun ended, and when it did."""
+    """`mpirun` is set on node 0 once its mpirun has ended, with the time."""
 
     mpirun: LauncherEnd | None = None
     ended_at: float = 0.0
@@ -57,7 +59,7 @@ class MpiNode(SimulatedNode):
 
 @dataclass
 class MpiWorld(World):
-    """`family` is whose mpirun it is."""
+    """`family` is the MPI implementation's family."""
 
     family: str = OPEN_MPI
     mpi: list[MpiNode] = field(default_factory=list)
@@ -71,7 +73,7 @@ class MpiWorld(World):
         return [rank for node in self.mpi for rank in node.ranks]
 
     def mpirun(self, now: float) -> None:
-        """What mpirun does by itself at `now`: nothing, unless a rank or a node is gone, or all are done."""
+        """mpirun's own actions at `now`: none, unless a rank or a node has ended, or all are done."""
         first = self.mpi[0]
         if first.mpirun is not None or not first.is_alive or not all(node.begun for node in self.mpi):
             return
@@ -91,6 +93,6 @@ class MpiWorld(World):
 
 
 def new_mpi_world(job: Job, family: str, starts: tuple[int, ...]) -> MpiWorld:
-    """A world whose nodes start as many ranks as `starts` says."""
+    """A world whose nodes start as many ranks as `starts` has."""
     nodes = [MpiNode(number, count) for number, count in enumerate(starts)]
     return MpiWorld(job, list(nodes), family=family, mpi=nodes)

@@ -30,7 +30,7 @@ from unit.core.telling import well_told
 NOTHING = ProcessFacts(ProcessState.MISSING, replacement=-1)
 
 NOT_READY_SECONDS = 50.0
-"""How long a cluster takes to call a machine NotReady of which it hears nothing."""
+"""The time until a cluster marks a disconnected machine as NotReady."""
 
 
 @dataclass
@@ -66,9 +66,9 @@ class SimulatedRank:
 
 @dataclass
 class SimulatedNode:
-    """A node's pod and its agent, and what the operator remembers of them: `known`, `command`, `commanded_at`.
+    """A node's pod and its agent, and the operator's state about them: `known`, `command`, `command_sent_at`.
 
-    `waits` is how many turns its next pod takes to begin. `begun` has the attempts that it started.
+    `waits` is the number of rounds until its next pod starts. `begun` has the attempts that it started.
     """
 
     number: int
@@ -83,7 +83,7 @@ class SimulatedNode:
     waits: int = 0
     begun: list[int] = field(default_factory=list)
     command: Command | None = None
-    commanded_at: float | None = None
+    command_sent_at: float | None = None
     known: AgentFacts | None = None
     mail: list[tuple[Report, float]] = field(default_factory=list)
     cut_at: float | None = None
@@ -91,7 +91,7 @@ class SimulatedNode:
 
     @property
     def is_cut(self) -> bool:
-        """Whether its machine is cut off: what runs there goes on, and nobody hears of it."""
+        """Whether its machine is disconnected: its processes continue, and nobody gets its reports."""
         return self.cut_at is not None
 
     @property
@@ -100,16 +100,16 @@ class SimulatedNode:
 
     @property
     def lives(self) -> bool:
-        """Whether one of its ranks does, as far as anybody can tell."""
+        """Whether one of its ranks runs, as far as anybody can observe."""
         return self.is_alive and not self.is_cut and any(entry.ended_at is None for entry in self.ranks)
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing of the attempt that it started is left."""
+        """Whether no process of its attempt is left."""
         return all(entry.ended_at is not None for entry in self.ranks)
 
-    def launcher(self, now: float) -> LauncherEnd | None:  # noqa: ARG002 - who starts its ranks itself has none
-        """How its launcher ended, if it has one that did."""
+    def launcher(self, now: float) -> LauncherEnd | None:  # noqa: ARG002 - direct has no launcher process
+        """How its launcher ended, if it has."""
         return None
 
     def create(self, replacement: int, at: float) -> None:
@@ -119,37 +119,37 @@ class SimulatedNode:
         state = ProcessState.WAITING if self.waits else ProcessState.RUNNING
         self.process = ProcessFacts(state, replacement, started_at=None if self.waits else at)
         self.phase, self.attempt, self.sequence, self.ranks, self.order = None, 0, 0, [], None
-        # On another machine: the one before may be cut off for ever.
+        # On another machine: the previous one may be disconnected forever.
         self.cut_at, self.lost_at = None, None
         self.forget()
 
     def cut(self, at: float) -> None:
-        """Its machine is cut off."""
+        """Disconnect its machine."""
         if self.process.state is not ProcessState.MISSING and not self.is_cut:
             self.cut_at = at
 
     def heal(self, at: float) -> None:
-        """Its machine is back, and does what it was asked to meanwhile."""
+        """Reconnect its machine, which carries out earlier requests."""
         if self.is_cut:
             self.cut_at = None
-            self.process = replace(self.process, cut_off_at=None)
-            if self.process.is_leaving:
+            self.process = replace(self.process, unreachable_since=None)
+            if self.process.is_terminating:
                 self.remove(at)
 
     def delete(self, at: float, grace: float) -> None:
-        """Its pod is to go: a machine that is cut off doesn't hear of it."""
+        """Delete its pod: a disconnected machine doesn't notice."""
         if not self.is_cut:
             self.remove(at)
-        elif not self.process.is_leaving:
-            self.process = replace(self.process, is_leaving=True, gone_by=at + grace)
+        elif not self.process.is_terminating:
+            self.process = replace(self.process, is_terminating=True, deletion_deadline=at + grace)
 
     def remove(self, at: float) -> None:
         self.leave(at, None, 9)
         self.process = ProcessFacts(ProcessState.MISSING, self.process.replacement)
 
     def forget(self) -> None:
-        """What the operator had in memory is lost."""
-        self.command, self.commanded_at, self.known, self.lost_at = None, None, None, None
+        """The operator's memory is lost."""
+        self.command, self.command_sent_at, self.known, self.lost_at = None, None, None, None
         if self.process.state is ProcessState.MISSING:
             self.process = NOTHING
 
@@ -168,10 +168,10 @@ class SimulatedNode:
             )
 
     def tick(self, now: float, first_rank: int) -> None:
-        """The agent does what it was told, and writes a report."""
+        """The agent carries out its command, and writes a report."""
         if self.cut_at is not None:
-            if now >= self.cut_at + NOT_READY_SECONDS and self.process.cut_off_at is None:
-                self.process = replace(self.process, cut_off_at=now)
+            if now >= self.cut_at + NOT_READY_SECONDS and self.process.unreachable_since is None:
+                self.process = replace(self.process, unreachable_since=now)
             return
         if self.process.state is ProcessState.WAITING:
             self.waits -= 1
@@ -218,12 +218,14 @@ class SimulatedNode:
 
     def facts(self) -> NodeFacts:
         process = replace(self.process, lost_at=self.lost_at)
-        return NodeFacts(self.number, f"digits-{self.number}", process, self.known, self.command, self.commanded_at)
+        return NodeFacts(self.number, f"digits-{self.number}", process, self.known, self.command, self.command_sent_at)
 
 
 @dataclass
 class World:
-    """`turn` is once around: agents act, reports arrive, muster decides, tells and acts. `status` is what it wrote."""
+    """`turn` is one round: agents act, reports arrive, muster decides, writes the status and acts. `status` is the last
+    written one.
+    """
 
     job: Job
     nodes: list[SimulatedNode]
@@ -241,11 +243,11 @@ class World:
             nodes,
             HEARTBEAT_SECONDS,
             self.stop,
-            listening_since=self.began_to_listen,
+            collector_started_at=self.began_to_listen,
         )
 
     def turn(self, *, newest_first: bool = False, applied: int | None = None) -> tuple[Action, ...]:
-        """Once around; with `applied` the operator is killed after so many actions. What was decided."""
+        """Run one round; with `applied` the operator is killed after this many actions. Return the decision."""
         self.now += 0.1
         procs = self.job.spec.procs_per_node
         for entry in self.nodes:
@@ -265,7 +267,7 @@ class World:
         return actions
 
     def _remember_lost(self) -> None:
-        """As backends do: what a machine does that comes back after it was given up, changes nothing any more."""
+        """As in the backends: a machine that returns after it was lost has no effect any more."""
         facts = self.facts()
         for entry, node in zip(self.nodes, facts.nodes, strict=True):
             at = lost_at(node, facts)
@@ -279,7 +281,7 @@ class World:
             entry.forget()
 
     def decide_again(self, previous: Status) -> tuple[Action, ...]:
-        """What would be done now, had the status been `previous`."""
+        """The decision now, if the status were `previous`."""
         facts = infer(self.job, previous, self.facts(), self.now)
         return decide(self.job, facts, judge(self.job, previous, facts, self.now), self.now, self.leader_term)
 
@@ -297,10 +299,10 @@ class World:
             self.is_deleted = True
         elif isinstance(action, SendCommand):
             for number in action.nodes:
-                self.nodes[number].command, self.nodes[number].commanded_at = action.command, self.now
+                self.nodes[number].command, self.nodes[number].command_sent_at = action.command, self.now
 
     def lose(self, number: int) -> None:
-        """A pod's container is killed with all that is in it."""
+        """Kill a pod's container with all its processes."""
         node = self.nodes[number]
         if node.is_cut:
             return

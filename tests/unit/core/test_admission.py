@@ -1,15 +1,15 @@
-"""What is said against a job before it is stored."""
+"""The refusals of a job before it is stored."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api.changes import CHANGE_SENTENCE, CHANGEABLE, OVER_SENTENCE
+from muster.api.changes import ENDED_MESSAGE, IMMUTABLE_MESSAGE, MUTABLE_FIELDS
 from muster.api.document import JSON
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.core.admission import JobChange, objections
+from muster.core.admission import JobChange, validate_change
 from unit.api.api_resources import bad_resources, full_resource, problems, resource, spec
 
 NOW = "2026-01-01T00:00:00Z"
@@ -34,20 +34,20 @@ def nothing(job: Job, status: Status) -> None:
 
 
 def objection_texts(change: JobChange) -> list[str]:
-    return [f"{problem.path}: {problem.message}" for problem in objections(change, anything)]
+    return [f"{problem.path}: {problem.message}" for problem in validate_change(change, anything)]
 
 
 @pytest.mark.parametrize("row", bad_resources(), ids=lambda row: f"{row.at} {row.says}"[:60])
 def test_a_new_jobs_refusal_has_the_problems_of_validation(row: object) -> None:
     value = row.value  # type: ignore[attr-defined]
-    assert [(problem.path, problem.message) for problem in objections(JobChange(value, None), anything)] == problems(
-        value
-    )
+    assert [
+        (problem.path, problem.message) for problem in validate_change(JobChange(value, None), anything)
+    ] == problems(value)
 
 
 def test_a_good_job_is_stored_unless_the_operator_is_configured_otherwise() -> None:
-    assert objections(JobChange(full_resource(), None), anything) == ()
-    (refusal,) = objections(JobChange(full_resource(), None), nothing)
+    assert validate_change(JobChange(full_resource(), None), anything) == ()
+    (refusal,) = validate_change(JobChange(full_resource(), None), nothing)
     assert refusal.path == "spec.sagemaker.role"
 
 
@@ -67,15 +67,15 @@ def test_a_job_that_is_over_keeps_its_spec(*, suspend: bool) -> None:
     for changes in ({"suspend": not suspend}, {"nodes": 3}, {"activeDeadlineSeconds": 60}):
         now = resource(spec=spec(**{"suspend": suspend, **changes}))
         (name,) = changes
-        assert objection_texts(JobChange(now, before)) == [f"spec.{name}: {OVER_SENTENCE}"]
+        assert objection_texts(JobChange(now, before)) == [f"spec.{name}: {ENDED_MESSAGE}"]
 
 
 def test_a_job_that_runs_changes_in_what_means_something_to_its_ranks() -> None:
     before = stored({}, startTime=NOW)
     assert objection_texts(JobChange(resource(spec=spec(activeDeadlineSeconds=60)), before)) == []
     assert objection_texts(JobChange(resource(spec=spec(nodes=3, image="b", suspend=True)), before)) == [
-        f"spec.nodes: {CHANGE_SENTENCE}",
-        f"spec.image: {CHANGE_SENTENCE}",
+        f"spec.nodes: {IMMUTABLE_MESSAGE}",
+        f"spec.image: {IMMUTABLE_MESSAGE}",
     ]
     for status in ({"suspend": True}, {}):
         conditions: list[JSON] = [] if status else [REFUSED]
@@ -97,7 +97,7 @@ def test_an_empty_list_is_as_good_as_none() -> None:
     assert objection_texts(JobChange(resource(spec=spec(env=[])), stored({}, startTime=NOW))) == []
 
 
-@given(st.dictionaries(st.sampled_from([*CHANGEABLE, "nodes", "image", "env"]), st.integers(), max_size=4))
+@given(st.dictionaries(st.sampled_from([*MUTABLE_FIELDS, "nodes", "image", "env"]), st.integers(), max_size=4))
 def test_what_is_said_of_a_change_names_its_fields(changes: dict[str, int]) -> None:
     said = objection_texts(JobChange(resource(spec=spec(**changes)), stored({}, conditions=[END])))
     assert {line.partition(":")[0] for line in said} == {

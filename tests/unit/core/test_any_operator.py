@@ -1,4 +1,4 @@
-"""Whatever happens to a job, and however often its operator is killed: it runs once for each time it was asked to."""
+"""With any events, and any number of kills of its operator: a job runs exactly once for each requested start."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from unit.core.builders import job
 from unit.core.simulated import SimulatedNode, World
 
 SHORT_CUT_SECONDS = 90.0
-"""Kubernetes has called the machine NotReady by then, and nobody has given it up."""
+"""Kubernetes has marked the machine as NotReady by then, and muster does not count it as lost yet."""
 
 NODES = st.integers(0, 2)
 HARMLESS = st.one_of(
@@ -81,7 +81,7 @@ def happen(world: World, kind: str, value: int) -> None:
 
 
 def harm(world: World, kind: str, number: int) -> None:
-    """What happens to one node."""
+    """An event on one node."""
     node = world.nodes[number]
     if kind == "lose":
         world.lose(number)
@@ -99,7 +99,7 @@ def harm(world: World, kind: str, number: int) -> None:
 
 
 def cut_for(world: World, number: int, seconds: float) -> None:
-    """A machine is cut off and comes back."""
+    """Disconnect a machine, and reconnect it."""
     world.nodes[number].cut(world.now)
     until = world.now + seconds
     while world.now < until:
@@ -109,7 +109,7 @@ def cut_for(world: World, number: int, seconds: float) -> None:
 
 
 def finish(world: World) -> None:
-    """Nobody suspends or harms it any more, and its ranks get done. A machine that is cut off stays so."""
+    """No further suspensions and events, and the ranks succeed. A disconnected machine remains so."""
     world.job = asked(world, suspend=False)
     for _ in range(40):
         live(world)
@@ -153,7 +153,7 @@ def test_many_jobs_run_once_and_end(events: Sequence[tuple[tuple[str, int], int]
 
 
 def check_run(events: Sequence[tuple[tuple[str, int], int]], first: int, policy: str) -> None:
-    """Live through the events: the job runs once, and ends."""
+    """Apply the events: the job runs once, and ends."""
     world = new_world(policy=policy, after=60)
     live(world, first)
     for event, turns in events:
@@ -165,7 +165,7 @@ def check_run(events: Sequence[tuple[tuple[str, int], int]], first: int, policy:
     if condition(world.status, "Complete") == "True":
         ends = [(node.attempt, rank.exit_code, rank.stopped) for node in world.nodes for rank in node.ranks]
         assert ends == [(world.status.attempt, 0, False)] * 6
-    # So long after the end the resource is deleted, and all that belongs to it.
+    # This long after the end the resource and all its objects are deleted.
     world.now += 61
     live(world, 3)
     assert world.is_deleted

@@ -1,4 +1,4 @@
-"""A start that the status told of is not forgotten, whatever part of the status is lost."""
+"""A start in the status is not forgotten, whatever part of the status is lost."""
 
 import pytest
 
@@ -32,7 +32,7 @@ OVER = suspended("False", "Resumed")
         (Status(phase="Running"), False),
         (Status(attempt=1, start_time=AT), True),
         (Status(start_time=AT), True),
-        # Somebody took the time away.
+        # Another client removed the time.
         (Status(attempt=1, phase="Running"), True),
         (Status(attempt=1, phase="Starting", conditions=(NOT,)), True),
         (Status(attempt=1, phase="Suspended", conditions=(DONE,)), False),
@@ -48,7 +48,7 @@ def test_only_a_suspension_undoes_a_start(previous: Status, *, told: bool) -> No
 
 
 def running_status(*conditions: Condition) -> Status:
-    """What is left of a running job's status without its start time."""
+    """A running job's status without its start time."""
     return status_of(job(), Status(conditions=conditions), RUNS, START + 10).model_copy(update={"start_time": None})
 
 

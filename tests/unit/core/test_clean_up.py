@@ -1,4 +1,4 @@
-"""What is deleted of a job that is over, and when."""
+"""The objects of an ended job that are deleted, and when."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import pytest
 from muster.api.spec.job import Job
 from muster.api.status.status import Condition, Status
 from muster.core.actions import Action, DeleteResource, RemoveNode
-from muster.core.decide import decide, next_wake
+from muster.core.decide import decide, next_requeue_at
 from muster.core.facts import JobFacts, ProcessFacts, ProcessState
 from muster.core.judge import judge
 from unit.core.builders import T0, exited, facts, job, missing, node, running_process
@@ -19,7 +19,7 @@ OVER = Status(
 GOOD = exited(9, exit_code=0)
 LEFT = facts(
     node(0, process=GOOD),
-    node(1, process=replace(GOOD, lingers=True)),
+    node(1, process=replace(GOOD, has_running_sidecars=True)),
     node(2, process=ProcessFacts(ProcessState.WAITING)),
     missing(3),
 )
@@ -54,13 +54,13 @@ def test_the_resource_is_deleted_after_the_time_that_was_asked_for() -> None:
 
     early = judge(a_job, OVER, LEFT, T0 + 59)
     assert list(decide(a_job, LEFT, early, T0 + 59, 1)) == []
-    assert next_wake(a_job, LEFT, early, T0 + 59) == T0 + 60
+    assert next_requeue_at(a_job, LEFT, early, T0 + 59) == T0 + 60
     assert actions_of(a_job, OVER, LEFT, T0 + 60) == [DeleteResource()]
     assert not any(isinstance(action, DeleteResource) for action in actions_of(asked("All"), OVER, LEFT, T0 + 10**8))
 
 
 def test_nothing_is_deleted_twice() -> None:
-    leaving = replace(GOOD, is_leaving=True)
+    leaving = replace(GOOD, is_terminating=True)
     current = facts(*(node(number, process=leaving) for number in range(4)))
 
     assert actions_of(asked("All"), OVER, current, T0 + 10) == []

@@ -1,4 +1,4 @@
-"""What is done next, for each way a job can stand."""
+"""The next actions, for each state of a job."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import pytest
 
 from muster.api.status.status import Condition, Status
 from muster.core.actions import Action, CreateNode, KillNode, RemoveNode, RemoveStray, SendCommand
-from muster.core.decide import decide, next_wake
+from muster.core.decide import decide, next_requeue_at
 from muster.core.facts import JobFacts, Problem, ProcessFacts, ProcessState
 from muster.core.judge import judge
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Peer
@@ -114,7 +114,7 @@ CASES = (
     Case(
         "an agent does not obey",
         facts(
-            dataclasses.replace(BROKEN[0], command=STOP, commanded_at=START + 9), halted(1, ended(2, 9, exit_code=1))
+            dataclasses.replace(BROKEN[0], command=STOP, command_sent_at=START + 9), halted(1, ended(2, 9, exit_code=1))
         ),
         [KillNode(0, "its agent did not end within 10 s"), SendCommand((1,), EXIT)],
         now=21,
@@ -128,7 +128,8 @@ CASES = (
     Case(
         "an agent is old, but was told a moment ago",
         facts(
-            dataclasses.replace(BROKEN[0], command=STOP, commanded_at=START + 20), halted(1, ended(2, 9, exit_code=1))
+            dataclasses.replace(BROKEN[0], command=STOP, command_sent_at=START + 20),
+            halted(1, ended(2, 9, exit_code=1)),
         ),
         [SendCommand((1,), EXIT)],
         now=21,
@@ -143,7 +144,7 @@ CASES = (
     ),
     Case(
         "a pod is being deleted before the gang started",
-        facts(ready(0), node(1, process=replace(exited(1, exit_code=143), is_leaving=True))),
+        facts(ready(0), node(1, process=replace(exited(1, exit_code=143), is_terminating=True))),
         [],
     ),
     Case(
@@ -169,12 +170,12 @@ CASES = (
     ),
     Case(
         "pods of two specs",
-        replace(facts(ready(0), missing(1)), outdated=True),
+        replace(facts(ready(0), missing(1)), has_outdated_pods=True),
         [RemoveNode(0, 10.0, "it was made from an earlier spec")],
     ),
     Case(
         "pods that run, and that the status knows to be of an earlier spec",
-        replace(facts(running(0), running(1)), outdated=True),
+        replace(facts(running(0), running(1)), has_outdated_pods=True),
         [],
         previous=Status(observed_generation=3),
     ),
@@ -234,7 +235,7 @@ def test_start_tells_every_agent_the_same_peers_in_order() -> None:
 @pytest.mark.parametrize(
     ("known", "deadline", "now", "wake"),
     [
-        # Nobody has a place yet, and somebody may take long to make one.
+        # No pod is scheduled yet, and preparing a machine may take long.
         (facts(missing(0), missing(1)), None, T0, None),
         (facts(node(0), node(1)), None, T0, T0 + 30),
         (facts(node(0), node(1)), None, T0 + 30, T0 + 900),
@@ -244,7 +245,7 @@ def test_start_tells_every_agent_the_same_peers_in_order() -> None:
         (facts(running(0, rank(0), heard=9), running(1, rank(1), heard=7)), 20, START + 10, START + 15),
         (facts(running(0, rank(0), heard=9), running(1, rank(1), heard=7)), None, START + 22, START + 24),
         (
-            facts(dataclasses.replace(BROKEN[0], command=STOP, commanded_at=START + 9.0), BROKEN[1]),
+            facts(dataclasses.replace(BROKEN[0], command=STOP, command_sent_at=START + 9.0), BROKEN[1]),
             None,
             START + 15,
             START + 21,
@@ -262,4 +263,4 @@ def test_when_time_alone_changes_something(
 ) -> None:
     asked = job(2, 1, deadline=deadline)
 
-    assert next_wake(asked, known, judge(asked, Status(), known, now), now) == wake
+    assert next_requeue_at(asked, known, judge(asked, Status(), known, now), now) == wake

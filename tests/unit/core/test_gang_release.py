@@ -1,4 +1,4 @@
-"""A gang that can't be placed whole gives up what it holds, so that two that each hold half come apart."""
+"""A partly scheduled gang deletes its pods, so that of two gangs with half of the machines each, one can run."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from muster.api.spec.job import Job
 from muster.api.spec.queue import Queue
 from muster.api.status.status import Placement, Status
-from muster.api.timestamps import to_seconds
+from muster.api.timestamps import format_seconds
 from muster.core.actions import Action, CreateNode, RemoveNode
 from muster.core.clean_up import REMOVE_GRACE_SECONDS
-from muster.core.decide import decide, next_wake
+from muster.core.decide import decide, next_requeue_at
 from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
 from muster.core.gang_release import FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, backoff_seconds
 from muster.core.judge import judge
-from muster.core.status.events import notes
+from muster.core.status.events import new_events
 from unit.core.builders import T0, UID, facts, job, missing, node, ready, status_of
 from unit.core.simulated import SimulatedNode, World
 
@@ -29,8 +29,8 @@ WHY = "its gang could not be placed whole"
 
 
 def placed(number: int, at: float = 0.0, replacement: int = 0, *, leaving: bool = False) -> NodeFacts:
-    """A pod that got its machine `at` seconds after the job was created, and begins there."""
-    process = ProcessFacts(ProcessState.WAITING, replacement, scheduled_at=T0 + at, is_leaving=leaving)
+    """A pod that was scheduled `at` seconds after the job's creation, and starts on that machine."""
+    process = ProcessFacts(ProcessState.WAITING, replacement, scheduled_at=T0 + at, is_terminating=leaving)
     return node(number, process=process)
 
 
@@ -67,11 +67,11 @@ def removed(*nodes: int) -> tuple[Action, ...]:
         ((placed(0, 30), placed(1, 5), stuck(2)), STARTUP + 4, ()),
         ((placed(0, 30), placed(1, 5), stuck(2)), STARTUP + 5, removed(0, 1, 2)),
         ((ready(0), placed(1), stuck(2)), STARTUP, removed(0, 1, 2)),
-        # Nobody holds anything, or nobody lacks anything that another could give up.
+        # No job holds anything, or no job lacks anything that another could release.
         ((stuck(0), stuck(1)), STARTUP, ()),
         ((placed(0), stuck(1, None)), STARTUP, ()),
         ((placed(0), stuck(1, GATED)), STARTUP, ()),
-        # What is going already gives up its machine without this.
+        # A pod that is being deleted releases its machine anyway.
         ((placed(0, leaving=True), stuck(1)), STARTUP, ()),
         ((placed(0), held(1)), STARTUP, removed(0)),
     ],
@@ -89,11 +89,11 @@ def test_a_queue_s_gang_is_its_scheduler_s() -> None:
 
 def test_the_plan_wakes_for_it() -> None:
     asked, current = small(), facts(placed(0, 7), stuck(1))
-    assert next_wake(asked, current, judge(asked, Status(), current, T0 + 8), T0 + 8) == T0 + 7 + STARTUP
+    assert next_requeue_at(asked, current, judge(asked, Status(), current, T0 + 8), T0 + 8) == T0 + 7 + STARTUP
 
 
 def given_up(releases: int = 1, replacement: int = 1, at: float = 0.0) -> Status:
-    return Status(placement=Placement(releases=releases, replacement=replacement, released_at=to_seconds(T0 + at)))
+    return Status(placement=Placement(releases=releases, replacement=replacement, released_at=format_seconds(T0 + at)))
 
 
 PAUSE = backoff_seconds(UID, 1)
@@ -104,7 +104,7 @@ PAUSE = backoff_seconds(UID, 1)
     [
         ((missing(0), missing(1)), PAUSE - 1, ()),
         ((missing(0), missing(1)), PAUSE, (CreateNode(0, 1), CreateNode(1, 1))),
-        # Whoever takes over removes what the one before it didn't, and starts nothing beside it.
+        # The next leader deletes the remaining pods, and starts nothing beside them.
         ((placed(0), stuck(1)), 1, removed(0, 1)),
         ((placed(0, leaving=True), missing(1)), PAUSE + 1, ()),
         ((placed(0), missing(1)), PAUSE + 1, removed(0)),
@@ -121,7 +121,7 @@ def test_what_follows_from_the_status_alone(
 def test_pods_are_made_anew_above_all_that_were() -> None:
     current = facts(placed(0, replacement=3), stuck(1, replacement=5))
     status = status_after(current, STARTUP)
-    assert status.placement == Placement(releases=1, replacement=6, released_at=to_seconds(T0 + STARTUP))
+    assert status.placement == Placement(releases=1, replacement=6, released_at=format_seconds(T0 + STARTUP))
     later = facts(*(replace(node, process=ProcessFacts(ProcessState.MISSING, -1)) for node in current.nodes))
     assert decided(small(), later, STARTUP + PAUSE, status) == (CreateNode(0, 6), CreateNode(1, 6))
 
@@ -130,7 +130,7 @@ def test_it_is_reported_once_and_unchanged_until_it_ends() -> None:
     current = facts(placed(0), stuck(1), stuck(2), stuck(3))
     before = status_after(current, STARTUP - 1)
     status = status_after(current, STARTUP, before)
-    again = to_seconds(T0 + STARTUP + PAUSE)
+    again = format_seconds(T0 + STARTUP + PAUSE)
     assert status.message == (
         f"Not all 4 nodes were scheduled within startupTimeoutSeconds (60 s): muster deletes their pods and creates "
         f"them again at {again}; 3 of 4 nodes: insufficient nvidia.com/gpu (digits-1: {FULL.message})"
@@ -140,9 +140,9 @@ def test_it_is_reported_once_and_unchanged_until_it_ends() -> None:
     assert status.phase == "Pending"
     gone = facts(*(missing(number) for number in range(4)))
     assert status_after(gone, STARTUP + 5, status).message == status.message
-    (note,) = notes(before, status)
+    (note,) = new_events(before, status)
     assert (note.type, note.reason, note.message) == ("Warning", "GangReleased", status.message)
-    assert notes(status, status_after(gone, STARTUP + 5, status)) == ()
+    assert new_events(status, status_after(gone, STARTUP + 5, status)) == ()
     after = status_after(gone, STARTUP + PAUSE + 1, status)
     assert after.message == "0 of 4 nodes are ready: digits-0, digits-1, digits-2 and 1 more do not exist yet"
 
@@ -154,7 +154,7 @@ def test_the_next_time_is_an_event_of_its_own() -> None:
     assert second.placement is not None
     assert second.placement.releases == 2
     assert ", for the 2nd time " in second.message
-    (note,) = notes(first, second)
+    (note,) = new_events(first, second)
     assert note.occasion == "2"
 
 
@@ -197,7 +197,7 @@ def in_turn(worlds: list[World]) -> Iterator[tuple[World, SimulatedNode]]:
 
 
 def place(worlds: list[World], machines: int) -> None:
-    """The scheduler's way: pod by pod, each job's next one in turn."""
+    """Schedule pod by pod, each job's next one in turn."""
     taken = sum(entry.process.scheduled_at is not None for _, entry in in_turn(worlds))
     for world, entry in in_turn(worlds):
         if entry.process.state is not ProcessState.WAITING:
@@ -224,7 +224,7 @@ def world_of(uid: str, nodes: int) -> World:
     st.sets(st.integers(0, 200), max_size=5),
 )
 def test_jobs_that_each_hold_a_part_come_apart(uids: list[object], nodes: int, crashes: set[int]) -> None:
-    """There are machines for one of them; whoever's pods are placed first, one job gets all in the end."""
+    """There are machines for one of them: in any order of scheduling, one job gets all of them in the end."""
     worlds = [world_of(str(uid), nodes) for uid in uids]
     for number in range(600):
         for world in worlds:

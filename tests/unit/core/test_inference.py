@@ -1,4 +1,4 @@
-"""What is left out of the facts before anything is decided."""
+"""The facts that are dropped before a decision."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ RESUMED = Status(
     ),
     attempt=1,
 )
-TOLD = replace(ready(0), command=command(CommandKind.STOP, 2.0), commanded_at=START)
+TOLD = replace(ready(0), command=command(CommandKind.STOP, 2.0), command_sent_at=START)
 
 
 def without_pod(current: NodeFacts) -> NodeFacts:
@@ -39,7 +39,7 @@ def inferred(previous: Status, current: NodeFacts) -> NodeFacts:
         # Both are of the start before.
         (RESUMED, halted(0, rank(0)), False, False),
         (RESUMED, TOLD, True, False),
-        # Whoever was ready went with its pod.
+        # The agent that was ready ended with its pod.
         (Status(), without_pod(TOLD), False, False),
     ],
 )
@@ -47,7 +47,7 @@ def test_the_past_is_left_out(previous: Status, known: NodeFacts, *, has_agent: 
     result = inferred(previous, known)
 
     assert (result.agent is not None, result.command is not None) == (has_agent, has_command)
-    assert result.commanded_at is None or has_command
+    assert result.command_sent_at is None or has_command
 
 
 @pytest.mark.parametrize(("starts", "seen", "replacement"), [(0, -1, -1), (2, -1, 1), (2, 3, 3)])
@@ -65,7 +65,7 @@ def test_a_pod_that_is_there_has_its_own_replacement() -> None:
     ("previous", "replacement", "is_problem"),
     [
         (RESUMED, 0, False),
-        # Another one, made since.
+        # Another pod, created since.
         (RESUMED, 1, True),
         (FIRST, 0, True),
         (Status(), 0, True),

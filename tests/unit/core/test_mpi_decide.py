@@ -1,4 +1,4 @@
-"""What is done for an MPI job's nodes once mpirun is over: they end only when they are told to."""
+"""The actions for an MPI job's nodes after mpirun has ended: they end only by a command."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ import pytest
 
 from muster.api.status.status import Status
 from muster.core.actions import Action, KillNode, SendCommand
-from muster.core.decide import HUNG_SECONDS, decide, next_wake
+from muster.core.decide import HUNG_SECONDS, decide, next_requeue_at
 from muster.core.facts import JobFacts, NodeFacts
 from muster.core.judge import judge
 from muster_worker.contract.schema import Command, CommandKind
@@ -24,7 +24,7 @@ FAILED = done(0, launched=launcher(9.5, 255, name="mpirun"))
 
 
 def commanded(current: NodeFacts, what: Command, at: float = 9.6) -> NodeFacts:
-    return dataclasses.replace(current, command=what, commanded_at=START + at)
+    return dataclasses.replace(current, command=what, command_sent_at=START + at)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +83,6 @@ def test_a_node_that_does_not_obey_is_looked_at_in_time() -> None:
     outcome = judge(mpi_job(), Status(), current, START + 10)
     silent_at = START + 9.6 + 3 * current.heartbeat_seconds
 
-    wake = next_wake(mpi_job(), current, outcome, START + 10)
+    wake = next_requeue_at(mpi_job(), current, outcome, START + 10)
 
     assert wake == min(silent_at, START + 9.6 + STOP.grace_seconds + HUNG_SECONDS)

@@ -1,4 +1,6 @@
-"""Whatever fails in an MPI world, and however often its operator is killed: the cause is named, and ends it."""
+"""With any failure in an MPI world, and any number of kills of its operator: the root cause is named, and ends the
+job.
+"""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ from unit.core.mpi_world import HYDRA, OPEN_MPI, MpiWorld, new_mpi_world
 
 FAMILIES = st.sampled_from((OPEN_MPI, HYDRA))
 CRASHES = st.sets(st.integers(0, 25), max_size=4)
-"""Turns in which the operator is killed, before it has done anything of what it decided."""
+"""Rounds in which the operator is killed before it has carried out its decision."""
 
 RANKS = st.integers(0, 5)
 NODES = st.integers(0, 2)
@@ -24,7 +26,7 @@ def live(world: MpiWorld, turns: int, crashes: set[int], done: int = 0) -> None:
 
 
 def begun(family: str, crashes: set[int], starts: tuple[int, int, int] = (2, 2, 2)) -> MpiWorld:
-    """A world whose ranks run, on 3 nodes."""
+    """A world with running ranks, on 3 nodes."""
     world = new_mpi_world(mpi_job(3, 2), family, starts)
     live(world, 3, set())
     live(world, 7, crashes, 3)

@@ -1,4 +1,4 @@
-"""A job that is suspended gives up its pods, and begins anew when it is resumed."""
+"""A suspended job deletes its pods, and starts again when it is resumed."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ import pytest
 from muster.api.spec.job import Job
 from muster.api.status.status import Condition, Status
 from muster.core.actions import Action, CreateNode, RemoveNode, SendCommand
-from muster.core.decide import decide, next_wake
+from muster.core.decide import decide, next_requeue_at
 from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.inference import infer
 from muster.core.judge import Outcome, Verdict, judge
@@ -108,7 +108,7 @@ def test_done_is_done() -> None:
     assert outcome_of(asked(), Status(), good).verdict is Verdict.SUCCEEDED
     assert outcome_of(asked(), Status(), bad).verdict is Verdict.FAILED
     assert outcome_of(asked(), SUSPENDING, good).verdict is Verdict.SUCCEEDED
-    # It was asked to stop: a rank that fails then is no failure.
+    # It was asked to stop: a later end of a rank is no failure.
     assert outcome_of(asked(), SUSPENDING, bad).verdict is Verdict.SUSPENDED
 
 
@@ -118,14 +118,14 @@ def test_a_suspension_ends_although_it_was_cancelled() -> None:
     assert outcome_of(wanted, SUSPENDING, RUNS).verdict is Verdict.SUSPENDED
     over = outcome_of(wanted, SUSPENDING, NO_PODS)
     assert (over.verdict, over.settled) == (Verdict.SUSPENDED, True)
-    assert next_wake(wanted, NO_PODS, over, START) == START
+    assert next_requeue_at(wanted, NO_PODS, over, START) == START
 
 
 @pytest.mark.parametrize("suspend", [True, False])
 def test_a_spec_that_changed_unseen_tells_of_a_suspension(*, suspend: bool) -> None:
-    """The job has three nodes by now, and two pods of the spec before."""
+    """The job has three nodes by now, and two pods of the previous spec."""
     grown = asked(suspend=suspend).model_copy(update={"spec": job(3).spec.model_copy(update={"suspend": suspend})})
-    current = dataclasses.replace(facts(*RUNS.nodes, missing(2)), outdated=True)
+    current = dataclasses.replace(facts(*RUNS.nodes, missing(2)), has_outdated_pods=True)
     before = STARTED.model_copy(update={"observed_generation": 2})
 
     assert actions_of(grown, before, current) == [SendCommand((0, 1), STOP)]
@@ -135,7 +135,7 @@ def test_a_spec_that_changed_unseen_tells_of_a_suspension(*, suspend: bool) -> N
 
 
 def test_pods_that_only_look_like_those_of_another_spec_go_on() -> None:
-    current = dataclasses.replace(RUNS, outdated=True)
+    current = dataclasses.replace(RUNS, has_outdated_pods=True)
 
     assert outcome_of(job(), STARTED, current).verdict is Verdict.UNDECIDED
 
@@ -143,7 +143,7 @@ def test_pods_that_only_look_like_those_of_another_spec_go_on() -> None:
 def test_what_ends_already_is_not_suspended_by_a_change() -> None:
     wanted = asked(suspend=False, deadline=60)
     stopping = status_of(wanted, STARTED, RUNS, T0 + 61).model_copy(update={"observed_generation": 2})
-    current = dataclasses.replace(RUNS, outdated=True)
+    current = dataclasses.replace(RUNS, has_outdated_pods=True)
 
     assert outcome_of(wanted, stopping, current, T0 + 62).reason == "DeadlineExceeded"
 

@@ -1,4 +1,4 @@
-"""Nodes whose ranks have ended, and what these left is brought to S3."""
+"""Nodes whose ranks have ended and whose files are being uploaded to S3."""
 
 from dataclasses import replace
 
@@ -90,7 +90,7 @@ def test_a_node_that_is_lost_while_it_keeps_has_lost_the_results() -> None:
 @pytest.mark.parametrize(("kind", "kills"), [(CommandKind.STOP, 0), (CommandKind.KILL, 1)])
 def test_who_keeps_is_not_taken_for_hung(kind: str, kills: int) -> None:
     mine = node(0, agent_in(AgentPhase.UPLOADING), running_process())
-    current = facts(replace(mine, command=command(kind, 2.0), commanded_at=START + 10))
+    current = facts(replace(mine, command=command(kind, 2.0), command_sent_at=START + 10))
     late = JOB.model_copy(update={"spec": JOB.spec.model_copy(update={"active_deadline_seconds": 1})})
     outcome = judge(late, Status(), current, LATE)
     actions = decide(late, current, outcome, LATE, 1)

@@ -12,7 +12,7 @@ from botocore.exceptions import (
     UnauthorizedSSOTokenError,
 )
 
-from muster.diagnose.aws import MAX_TEXT_CHARS, classified, iam_action
+from muster.diagnose.aws import MAX_TEXT_CHARS, iam_action, translate_error
 from muster.objects.aws.errors import (
     AccessDenied,
     AlreadyExists,
@@ -75,7 +75,7 @@ def answered(code: str, message: str = "", status: int = 400, operation: str = "
     ],
 )
 def test_answers_mean(code: str, message: str, status: int, error: type[AwsError]) -> None:
-    result = classified(answered(code, message, status), "sagemaker", "CreateTrainingJob", HERE)
+    result = translate_error(answered(code, message, status), "sagemaker", "CreateTrainingJob", HERE)
     assert type(result) is error
 
 
@@ -102,13 +102,13 @@ def test_answers_mean(code: str, message: str, status: int, error: type[AwsError
     ],
 )
 def test_what_never_got_an_answer_means(raised: BotoCoreError, error: type[AwsError], words: str) -> None:
-    result = classified(raised, "sagemaker", "ListTrainingJobs", HERE)
+    result = translate_error(raised, "sagemaker", "ListTrainingJobs", HERE)
     assert type(result) is error
     assert words in result.message
 
 
 def denial(message: str, operation: str = "CreateTrainingJob", service: str = "sagemaker") -> AccessDenied:
-    result = classified(answered("AccessDeniedException", message, operation=operation), service, operation, HERE)
+    result = translate_error(answered("AccessDeniedException", message, operation=operation), service, operation, HERE)
     assert isinstance(result, AccessDenied)
     return result
 
@@ -152,7 +152,7 @@ def test_a_denial_names_who_what_and_on_what(tail: str, action: str, resource: s
 
 def test_a_denial_without_words_names_what_was_asked_for() -> None:
     error = answered("403", "", 403, operation="HeadObject")
-    head = classified(error, "s3", "HeadObject", Place("us-west-2", "arn:aws:iam::444455556666:role/r"))
+    head = translate_error(error, "s3", "HeadObject", Place("us-west-2", "arn:aws:iam::444455556666:role/r"))
     assert isinstance(head, AccessDenied)
     assert head.action == "s3:GetObject"
     assert head.message.startswith("s3:GetObject in us-west-2 as arn:aws:iam::444455556666:role/r is not allowed.")
@@ -165,17 +165,19 @@ def test_a_role_that_may_not_be_assumed_is_the_problem_whatever_was_requested() 
         403,
         operation="AssumeRole",
     )
-    result = classified(error, "sagemaker", "DescribeTrainingJob", HERE)
+    result = translate_error(error, "sagemaker", "DescribeTrainingJob", HERE)
     assert isinstance(result, AccessDenied)
     assert (result.action, result.resource) == ("sts:AssumeRole", "arn:aws:iam::444455556666:role/r")
-    throttled = classified(answered("Throttling", operation="AssumeRole"), "sagemaker", "DescribeTrainingJob", HERE)
+    throttled = translate_error(
+        answered("Throttling", operation="AssumeRole"), "sagemaker", "DescribeTrainingJob", HERE
+    )
     assert "sts:AssumeRole" in throttled.message
 
 
 def test_what_proves_who_asked_is_not_shown() -> None:
     message = "The Canonical String for this request should have been 'POST x-amz-security-token:SECRET-TOKEN'"
     for code in ("SignatureDoesNotMatch", "InvalidSignatureException"):
-        result = classified(answered(code, message, 403), "sagemaker", "ListTrainingJobs", HERE)
+        result = translate_error(answered(code, message, 403), "sagemaker", "ListTrainingJobs", HERE)
         assert "SECRET-TOKEN" not in result.message + repr(result)
 
 
@@ -185,13 +187,13 @@ def test_long_values_do_not_hide_why_they_are_refused() -> None:
         f"1 validation error detected: Value '{value}' at 'hyperParameters.a.member' failed to satisfy constraint: "
         "Member must have length less than or equal to 2500"
     )
-    result = classified(answered("ValidationException", message), "sagemaker", "CreateTrainingJob", HERE)
+    result = translate_error(answered("ValidationException", message), "sagemaker", "CreateTrainingJob", HERE)
     assert result.message.endswith("Member must have length less than or equal to 2500")
     assert "…' at 'hyperParameters.a.member'" in result.message
 
 
 def test_messages_are_bounded_and_on_one_line() -> None:
-    result = classified(answered("ValidationException", "a\n" * 5000), "sagemaker", "CreateTrainingJob", HERE)
+    result = translate_error(answered("ValidationException", "a\n" * 5000), "sagemaker", "CreateTrainingJob", HERE)
     assert len(result.message) < MAX_TEXT_CHARS + 100
     assert "\n" not in result.message
 

@@ -1,4 +1,4 @@
-"""What takes long is computed beside the event loop, and counts as the task's own."""
+"""Long computations run beside the event loop, and count as the task's own time."""
 
 import asyncio
 import threading
@@ -12,15 +12,15 @@ from muster.backends.node_jobs import NodePlan, PlannedNodes
 from muster.core.actions import Action
 from muster.core.facts import JobFacts
 from muster.engine.apart import apart, charge
-from muster.engine.reconcile import RANKS_AT_ONCE, reconcile
+from muster.engine.reconcile import MAX_RANKS_IN_EVENT_LOOP, reconcile
 from support.loop_rounds import measured_rounds
 from unit.core.builders import START, facts, job, rank, running
 
-RANKS = 5 * RANKS_AT_ONCE
+RANKS = 5 * MAX_RANKS_IN_EVENT_LOOP
 
 
 class Recorder:
-    """A world that is only looked at."""
+    """A world that is only read."""
 
     def __init__(self, current: JobFacts) -> None:
         self.known = current
@@ -77,5 +77,5 @@ async def test_a_turn_of_many_ranks_does_not_hold_the_loop() -> None:
         result = await reconcile(job(RANKS // 10, 10), Status(), PlannedNodes(world, NodePlan(1)), world, START)
     assert result.status.ranks is not None
     assert result.status.ranks.world == RANKS
-    # working it out takes a tenth of a second and more
+    # the computation takes a tenth of a second or more
     assert rounds.longest < 0.03

@@ -1,4 +1,4 @@
-"""Every backend that a resource may name is in each of the tables that code asks."""
+"""Every backend of the resource is in each of the code's tables."""
 
 from typing import get_args
 
@@ -17,5 +17,5 @@ def test_each_table_has_every_backend() -> None:
 def test_a_finalizer_is_one_backends() -> None:
     finalizers = [each.finalizer for each in traits.BACKENDS.values() if each.finalizer is not None]
     assert len(finalizers) == len(set(finalizers))
-    assert [traits.holder_of(("example.com/theirs", one)) for one in finalizers] == ["SageMaker"]
-    assert traits.holder_of(("example.com/theirs",)) is None
+    assert [traits.find_finalizing_backend(("example.com/theirs", one)) for one in finalizers] == ["SageMaker"]
+    assert traits.find_finalizing_backend(("example.com/theirs",)) is None

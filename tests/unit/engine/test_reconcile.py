@@ -1,4 +1,4 @@
-"""The way of a job, on a world that says nothing by itself."""
+"""The reconciliation of a job, in a world without events of its own."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from unit.core.builders import START, T0, facts, job, rank, running
 
 
 class SilentNodes:
-    """Nodes whose agents are stopped: commands are given to them and nothing follows."""
+    """Nodes whose agents are stopped: they get commands and don't obey."""
 
     def __init__(self, current: JobFacts) -> None:
         self.known = current
@@ -31,7 +31,9 @@ class SilentNodes:
         for action in actions:
             if isinstance(action, SendCommand):
                 value = [
-                    replace(node, command=action.command, commanded_at=self.now) if node.node in action.nodes else node
+                    replace(node, command=action.command, command_sent_at=self.now)
+                    if node.node in action.nodes
+                    else node
                     for node in self.known.nodes
                 ]
                 self.known = replace(self.known, nodes=tuple(value))

@@ -1,4 +1,4 @@
-"""The tests' own SageMaker takes what the SDK sends, and refuses what the service refuses."""
+"""The tests' fake SageMaker accepts the SDK's requests, and refuses what the service refuses."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ import pytest
 from fakes.sagemaker_service.jobs import Jobs, answer
 from fakes.sagemaker_service.refusal import Refusal
 from fakes.sagemaker_service.script import STOPPING, Stage, completing, failing
-from muster_dev.places import ROOT
+from muster_dev.paths import ROOT
 from support.training_job_requests import training_job_request
 
 GOLDEN = sorted((ROOT / "tests/unit/render/sagemaker/golden").glob("*.json"))
@@ -26,7 +26,7 @@ def jobs() -> Jobs:
     "path", [path for path in GOLDEN if path.stem not in {*REFUSED, LIST_OF_CASES}], ids=lambda path: path.stem
 )
 def test_what_the_sdk_sends_is_taken(path: Path) -> None:
-    # The names of some have the SDK's version in them, which SageMaker doesn't take.
+    # The names of some contain the SDK's version, which SageMaker refuses.
     request = json.loads(path.read_text(encoding="utf-8")) | {"TrainingJobName": "golden"}
     answer(jobs(), "CreateTrainingJob", request, NOW)
 

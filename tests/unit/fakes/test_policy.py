@@ -1,4 +1,4 @@
-"""The tests' own idea of IAM, by which the documented policy is judged."""
+"""The tests' own evaluation of IAM policies, which checks the documented policy."""
 
 import pytest
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON
-from muster.importers.sagemaker.jobs import Imported, Sources, imported
+from muster.importers.sagemaker.jobs import ImportResult, SourceOptions, import_jobs
 from muster.importers.sagemaker.standin.muster_standin import estimators, trainer
-from muster.importers.sagemaker.translate.recording import EstimatorFit, Recording, TrainerRun, record
-from muster.importers.sagemaker.translate.translation import Place
+from muster.importers.sagemaker.translate.recording import EstimatorFit, Recording, TrainerRun, parse_record
+from muster.importers.sagemaker.translate.translation import AccountOptions
 
 ROLE = "arn:aws:iam::111122223333:role/R"
 
@@ -107,13 +107,13 @@ GIVEN: dict[str, JSON] = {
     "volume_size": 100,
 }
 ELSEWHERE = {"sagemaker_session", "hyperparameters"}
-"""What the script's process tells beside the arguments."""
+"""Values that the script's process sends in addition to the arguments."""
 
 WITH: dict[str, dict[str, JSON]] = {
     "model_channel_name": {"model_uri": "s3://my-bucket/model.tar.gz"},
     "training_repository_credentials_provider_arn": {"training_repository_access_mode": "Vpc"},
 }
-"""What an argument means nothing without."""
+"""Further arguments that an argument needs to have an effect."""
 
 RUN: dict[str, JSON] = {
     "training_image": "img:1",
@@ -148,7 +148,7 @@ TRAINER: dict[str, JSON] = {
     "tensorboard_output_config": built("TensorBoardOutputConfig", s3_output_path="s3://my-bucket/tb"),
 }
 NOT_OF_THE_JOB = {"training_mode", "sagemaker_session", "local_container_root"}
-"""Where the trainer runs a job, which its process reads; and values besides the arguments."""
+"""The place where the trainer runs a job, which its process reads; and values other than arguments."""
 
 KINDS = {
     kind.kind: kind
@@ -158,24 +158,24 @@ PAIRS = [(kind, name) for kind, made in KINDS.items() for name in sorted(made.pa
 
 
 def fit_of(**fields: object) -> EstimatorFit | TrainerRun:
-    run = record(json.dumps({"place": "launch.py:1", "call": {}, "session": {}, **fields}))
+    run = parse_record(json.dumps({"place": "launch.py:1", "call": {}, "session": {}, **fields}))
     assert isinstance(run, (EstimatorFit, TrainerRun))
     return run
 
 
-def of_estimator(kind: str, **arguments: JSON) -> Imported:
+def of_estimator(kind: str, **arguments: JSON) -> ImportResult:
     value = {"role": ROLE, **RIGHT[kind], **arguments}
     return _imported(fit_of(kind="fit", **{"class": kind}, arguments=value, hyperparameters={}))
 
 
-def of_trainer(**arguments: JSON) -> Imported:
+def of_trainer(**arguments: JSON) -> ImportResult:
     return _imported(fit_of(kind="train", arguments={"role": ROLE, **RUN, **arguments}))
 
 
-def _imported(run: EstimatorFit | TrainerRun) -> Imported:
-    place = Place("us-west-2", "111122223333", None)
+def _imported(run: EstimatorFit | TrainerRun) -> ImportResult:
+    place = AccountOptions("us-west-2", "111122223333", None)
     recording = Recording([run], files={name: name for name in ("train.py", "other.py", "lib")})
-    return imported(recording, "launch.py", place, Sources(Path("/nowhere"), None), lambda _: None)
+    return import_jobs(recording, "launch.py", place, SourceOptions(Path("/nowhere"), None), lambda _: None)
 
 
 def test_the_runs_of_these_tests_are_right() -> None:

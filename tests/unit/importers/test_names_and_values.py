@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.importers.sagemaker.notebook import parts
-from muster.importers.sagemaker.translate.hyperparameters import hyperparameters
-from muster.importers.sagemaker.translate.naming import MAX_CHARS, job_name
-from muster.importers.sagemaker.translate.reading import Problems
+from muster.importers.sagemaker.notebook import split_notebook
+from muster.importers.sagemaker.translate.arguments import Problems
+from muster.importers.sagemaker.translate.hyperparameters import convert_hyperparameters
+from muster.importers.sagemaker.translate.job_names import MAX_CHARS, choose_job_name
 from muster.importers.sagemaker.translate.recording import Value
 
 LABEL = re.compile("[a-z]([a-z0-9-]*[a-z0-9])?")
@@ -26,14 +26,14 @@ SCALARS = st.one_of(
 def test_every_job_has_a_name_of_its_own_that_it_can_have(wanted: Sequence[str]) -> None:
     taken: list[str] = []
     for name in wanted:
-        taken.append(job_name(name, taken))
+        taken.append(choose_job_name(name, taken))
     assert len(set(taken)) == len(wanted)
     assert all(LABEL.fullmatch(name) and len(name) <= MAX_CHARS for name in taken)
 
 
 @given(st.dictionaries(st.text(min_size=1), st.one_of(SCALARS, st.lists(SCALARS), st.dictionaries(st.text(), SCALARS))))
 def test_a_hyperparameter_is_plain_or_raw_and_sent_as_the_sdk_does(given_: dict[str, Value]) -> None:
-    problems = hyperparameters(given_, "Json", "Json", "PyTorch", Problems())
+    problems = convert_hyperparameters(given_, "Json", "Json", "PyTorch", Problems())
     sent = {**{name: json.dumps(value) for name, value in problems.plain.items()}, **problems.raw}
     assert sent == {name: json.dumps(value) for name, value in given_.items()}
     assert not problems.plain.keys() & problems.raw.keys()
@@ -44,7 +44,7 @@ def test_a_hyperparameter_is_plain_or_raw_and_sent_as_the_sdk_does(given_: dict[
     [(1, True), (1.5, True), (True, True), ("x", True), (1.0, False), (2**63, False), (None, False), ([1], False)],
 )
 def test_only_what_a_file_keeps_as_it_is_is_plain(value: Value, plain: bool) -> None:  # noqa: FBT001 - a row's value
-    problems = hyperparameters({"x": value}, "Str", "Str", "Estimator", Problems())
+    problems = convert_hyperparameters({"x": value}, "Str", "Str", "Estimator", Problems())
     assert ("x" in problems.plain) is plain
 
 
@@ -63,6 +63,6 @@ def test_only_what_a_file_keeps_as_it_is_is_plain(value: Value, plain: bool) -> 
 )
 def test_magic_becomes_python(cell: str, python: str) -> None:
     text = json.dumps({"cells": [{"cell_type": "code", "source": cell}]})
-    (part,) = parts(text, "launch.ipynb")
+    (part,) = split_notebook(text, "launch.ipynb")
     assert part.text == python
     ast.parse(part.text)

@@ -1,4 +1,4 @@
-"""Specs of every field that there is, right and wrong, small and as large as they may be."""
+"""Specs with all fields, valid and invalid, small and of the maximum size."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _DEPTH = 4
 
 
 def any_spec() -> st.SearchStrategy[JSON]:
-    """A job with some of its fields as the schema has them, and others with invalid values."""
+    """A job with some valid fields and some invalid values."""
     schema = spec_schema()
     fields = _properties(schema)
     required: dict[str, JSON] = {"image": "x", "command": ["x"], "launcher": {"direct": {}}}
@@ -99,7 +99,7 @@ def _text(schema: Schema) -> st.SearchStrategy[JSON]:
     limit = longest if isinstance(longest, int) else 4096
     counts = st.sampled_from([*_COUNTS, limit, _LONGEST])
     pieces = st.lists(st.sampled_from(_PIECES), min_size=1, max_size=4).map("".join)
-    # within the limit, so that more is asked of it than its length
+    # within the limit, so that more than its length is checked
     repeated = st.builds(lambda piece, count: (piece * count)[:limit], pieces, counts)
     around = st.builds(lambda middle: f"({middle})"[:limit], repeated)
     return st.one_of(st.sampled_from(_WORDS), repeated, around)
@@ -117,7 +117,7 @@ def _junk() -> st.SearchStrategy[JSON]:
 
 
 def _repeated(item: st.SearchStrategy[JSON]) -> st.SearchStrategy[JSON]:
-    """One entry many times, or each time a little different: with a name, or a key, of its own."""
+    """One entry many times, or each time a little different: with another name or key."""
     plain = st.builds(lambda entry, count: [entry] * count, item, st.sampled_from(_COUNTS))
     named = st.builds(_named, item, st.sampled_from(_COUNTS), st.sampled_from(["name", "key", "mountPath", "nodes"]))
     return st.one_of(st.lists(item, max_size=3), plain, named)
@@ -146,7 +146,7 @@ def _template() -> st.SearchStrategy[JSON]:
 
 
 def _of_pod(kind: str, depth: int) -> st.SearchStrategy[JSON]:
-    """A value of a type of a pod's, as `pod_schema` names it."""
+    """A value of a pod field's type, as `pod_schema` names it."""
     if kind[0] == "[" and depth:
         return _repeated(_of_pod(kind[1:-1], depth))
     if kind[0] == "{":

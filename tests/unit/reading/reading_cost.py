@@ -1,4 +1,4 @@
-"""What the operator does with a resource that it hears of, without asking anybody: the processor time that it takes."""
+"""The processor time of the operator's handling of a new resource, without requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.cli.render.training_request import made_request
+from muster.cli.render.training_request import build_request
 from muster.core.status.refused import refused
 from muster.objects.kubernetes.job_source import WATCHED_JOBS
 from muster.objects.kubernetes.json_parts import value_in
@@ -28,10 +28,10 @@ from muster.render.kubernetes.setting import Setting
 from muster.render.kubernetes.spec_hash import spec_hash
 
 BOUND_SECONDS = 0.25
-"""What a resource may cost at most."""
+"""The limit for a resource."""
 
 NOISE = 4
-"""A machine that does other things at the same time takes so many times as long: more is no noise."""
+"""A machine with other work takes up to this many times as long: more is no noise."""
 
 _SETTING = Setting(
     cluster_domain="cluster.local",
@@ -43,7 +43,7 @@ _REGION, _ACCOUNT = "us-west-2", "111122223333"
 
 
 def resource_of(spec: JSON, status: JSON = None) -> bytes:
-    """As the API server tells of it."""
+    """As the API server sends it."""
     metadata: dict[str, JSON] = {
         "name": "slow",
         "namespace": "team",
@@ -57,7 +57,7 @@ def resource_of(spec: JSON, status: JSON = None) -> bytes:
 
 
 def parts_of_reading(text: bytes) -> Mapping[str, float]:
-    """Seconds of each part: none of them gives way to others."""
+    """Seconds of each part: none of them yields to others."""
     parts: dict[str, float] = {}
     began = time.thread_time()
     resource = read_resource(read_object(value_in(text), WATCHED_JOBS.reading))
@@ -71,7 +71,9 @@ def parts_of_reading(text: bytes) -> Mapping[str, float]:
 
 
 def seconds_of_reading(text: bytes) -> float:
-    """Processor time of the longest part; measured twice where it seems too long, as others use the caches, too."""
+    """Processor time of the longest part; measured twice if it seems too long, as other processes use the caches,
+    too.
+    """
     longest = max(parts_of_reading(text).values())
     return longest if longest <= BOUND_SECONDS else min(longest, max(parts_of_reading(text).values()))
 
@@ -80,7 +82,7 @@ def _rendered_for_a_cluster(job: Job, parts: dict[str, float]) -> None:
     began = time.thread_time()
     whole: Job | None = None
     with suppress(InvalidResource):
-        tenancy.check(job, (), "")
+        tenancy.check_tenancy(job, (), "")
     with suppress(InvalidResource):
         whole = apply_defaults(job, Status(), ())
     parts["admit"] = time.thread_time() - began
@@ -101,7 +103,7 @@ def _rendered_for_a_cluster(job: Job, parts: dict[str, float]) -> None:
 def _rendered_for_sagemaker(job: Job, parts: dict[str, float]) -> None:
     began = time.thread_time()
     with suppress(InvalidResource):
-        tenancy.check(job, (), _REGION)
+        tenancy.check_tenancy(job, (), _REGION)
     with suppress(InvalidResource):
-        made_request(job, _REGION, _ACCOUNT)
+        build_request(job, _REGION, _ACCOUNT)
     parts["request"] = time.thread_time() - began

@@ -1,4 +1,4 @@
-"""Specs and statuses that took seconds or minutes once, or might: each within the size that is read."""
+"""Specs and statuses that took seconds or minutes once, or might: each within the size limit."""
 
 from __future__ import annotations
 
@@ -30,34 +30,34 @@ def training(**fields: JSON) -> Spec:
 
 
 def many(item: JSON, room: int = MAX_SPEC_BYTES - 4096) -> list[JSON]:
-    """As many of it as have place."""
+    """As many of it as the limit allows."""
     return [item] * (room // (len(json.dumps(item)) + 2))
 
 
 def keyed(count: int, value: JSON) -> Spec:
-    """So many fields of that value."""
+    """This many fields with that value."""
     return {f"k{index}": value for index in range(count)}
 
 
 def nested(levels: int, value: JSON = 0) -> JSON:
-    """A value within so many fields."""
+    """A value inside this many fields."""
     for _ in range(levels):
         value = {"a": value}
     return value
 
 
 def trainer(**fields: JSON) -> Spec:
-    """A template that says this of the ranks' container."""
+    """A template with these fields of the ranks' container."""
     return {"spec": {"containers": [{"name": "trainer", **fields}]}}
 
 
 def metrics(pattern: Callable[[int], str]) -> Spec:
-    """A job with as many metrics as there may be, each with an expression of its own."""
+    """A job with the maximum number of metrics, each with another expression."""
     return spec(metrics=[{"name": f"m{index}", "regex": pattern(index)[:500]} for index in range(40)])
 
 
 def tolerations(count: int, prefix: str = "t") -> list[JSON]:
-    """So many different ones."""
+    """This many different tolerations."""
     return [{"key": f"{prefix}{index}"} for index in range(count)]
 
 

@@ -1,4 +1,4 @@
-"""Reading a resource takes bounded time, whatever a tenant writes into it within the sizes that are read."""
+"""Reading a resource takes a limited time, whatever a tenant writes into it within the size limits."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from .reading_cost import BOUND_SECONDS, NOISE, resource_of, seconds_of_reading
 from .slow_specs import SLOW_SPECS, SLOW_STATUSES, spec
 
 LONG_EXAMPLES = int(os.environ.get("MUSTER_READING_EXAMPLES", "500"))
-"""Of the long run, a minute or two; more by hand: MUSTER_READING_EXAMPLES=20000."""
+"""The examples of the long run, a minute or two; for more set MUSTER_READING_EXAMPLES=20000."""
 
 _SEARCH = settings(
     deadline=None,
@@ -31,13 +31,13 @@ def _check(written: JSON) -> None:
 
 
 def _fits(written: JSON) -> bool:
-    # what is longer is refused for its length, and the search shall not stop at that
+    # longer ones are refused for their length, and the search should not stop at that
     return len(json.dumps(written)) <= MAX_SPEC_BYTES
 
 
 @pytest.mark.parametrize("name", SLOW_SPECS)
 def test_a_spec_that_might_take_long_does_not(name: str) -> None:
-    seconds_of_reading(resource_of(spec()))  # what is made once for all jobs is not this one's
+    seconds_of_reading(resource_of(spec()))  # caches of all jobs are not this one's
     assert seconds_of_reading(resource_of(SLOW_SPECS[name])) < NOISE * BOUND_SECONDS
 
 

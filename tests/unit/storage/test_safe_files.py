@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from muster.storage.s3.upload import files_of
-from muster.storage.safe_files import held, place_file
+from muster.storage.s3.upload import list_files
+from muster.storage.safe_files import pin_file, place_file
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A rank's folder, beside a secret and a folder that isn't the rank's."""
+    """A rank's folder, beside a secret and another folder."""
     (tmp_path / "token").write_text("secret", encoding="utf-8")
     (tmp_path / "others").mkdir()
     (tmp_path / "ranks").mkdir()
@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_file_stays_what_it_was_when_a_link_takes_its_place(folder: Path) -> None:
     file = folder / "weights"
     file.write_text("weights", encoding="utf-8")
-    with held(folder, "weights") as there:
+    with pin_file(folder, "weights") as there:
         file.unlink()
         file.symlink_to(folder.parent / "token")
         assert there.read_text(encoding="utf-8") == "weights"
@@ -30,7 +30,7 @@ def test_a_file_stays_what_it_was_when_a_link_takes_its_place(folder: Path) -> N
 @pytest.mark.parametrize("link", ["../token", "/proc/self/environ", "others/../../token", "weights"])
 def test_links_that_lead_out_are_not_followed(folder: Path, link: str) -> None:
     (folder / "weights").symlink_to(link)
-    with pytest.raises(OSError), held(folder, "weights"):  # noqa: PT011 - the system's own
+    with pytest.raises(OSError), pin_file(folder, "weights"):  # noqa: PT011 - the system's own
         pass
 
 
@@ -38,13 +38,13 @@ def test_links_that_stay_below_are(folder: Path) -> None:
     (folder / "step-7").mkdir()
     (folder / "step-7" / "weights").write_text("weights", encoding="utf-8")
     (folder / "latest").symlink_to("step-7/weights")
-    with held(folder, "latest") as there:
+    with pin_file(folder, "latest") as there:
         assert there.read_text(encoding="utf-8") == "weights"
 
 
 def test_a_pipe_is_not_waited_for(folder: Path) -> None:
     os.mkfifo(folder / "weights")
-    with pytest.raises(FileNotFoundError), held(folder, "weights"):
+    with pytest.raises(FileNotFoundError), pin_file(folder, "weights"):
         pass
 
 
@@ -76,4 +76,4 @@ def test_folders_between_are_made(folder: Path) -> None:
 def test_links_in_a_circle_are_no_files(folder: Path) -> None:
     (folder / "weights").write_text("weights", encoding="utf-8")
     (folder / "circle").symlink_to("circle")
-    assert [file.path for file in files_of(folder)] == ["weights"]
+    assert [file.path for file in list_files(folder)] == ["weights"]

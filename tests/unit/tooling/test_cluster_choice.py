@@ -1,4 +1,4 @@
-"""Which cluster the tests run on."""
+"""The choice of the cluster for the tests."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ IMAGES = {OPERATOR_IMAGE: "o:1", WORKER_IMAGE: "w:1"}
     [
         (True, False, {}, Own()),
         (False, True, {}, Kind()),
-        # An accidental variable doesn't send the tests to a user's cluster.
+        # A variable that is set by accident doesn't select a user's cluster.
         (True, False, {"KUBECONFIG": "/mine"}, Own()),
         (True, False, {"KUBECONFIG": "/mine", **IMAGES}, NamedCluster("/mine", "o:1", "w:1")),
         (False, False, {"KUBECONFIG": "/mine", **IMAGES}, NamedCluster("/mine", "o:1", "w:1")),

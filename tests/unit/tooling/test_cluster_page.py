@@ -13,7 +13,7 @@ FOLDER = "tests/cluster"
 
 
 def files_with_skipped_tests() -> set[Path]:
-    """Those with tests that are marked so when they are collected."""
+    """Files with tests that are marked so when they are collected."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "ours", FOLDER]
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     files = re.findall(rf"^{FOLDER}/(\S+\.py)::", done.stdout, re.MULTILINE)
@@ -21,7 +21,7 @@ def files_with_skipped_tests() -> set[Path]:
 
 
 def listed(files: Iterable[Path]) -> list[str]:
-    """As the page has it: a line for each folder."""
+    """As the page lists them: a line for each folder."""
     by_folder = groupby(sorted(files, key=lambda file: (str(file.parent), file.name)), lambda file: file.parent)
     return [f"- `{folder}`: {', '.join(f'`{file.name}`' for file in found)}" for folder, found in by_folder]
 

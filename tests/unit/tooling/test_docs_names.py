@@ -1,11 +1,11 @@
-"""What the pages say is where: a module or a constant that moved is looked for in vain."""
+"""The pages name existing modules and constants."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from muster_dev.places import ROOT
+from muster_dev.paths import ROOT
 from muster_dev.tree import files
 
 FILES = tuple(files())
@@ -16,14 +16,14 @@ CONSTANT = re.compile(r"`([A-Z][A-Z_]+)` in `([\w/]+\.py)`")
 
 
 def named(path: str) -> list[Path]:
-    """The tree's files of this name, however much of their path the page leaves out."""
+    """The tree's files with this name, or with this end of their path."""
     return [file for file in FILES if f"/{file.relative_to(ROOT)}".endswith(f"/{path}")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_module_that_a_page_names_is_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    # A page may write such a file for its reader.
+    # A page may have the file's content for the reader.
     absent = [path for path in MODULE.findall(text) if not named(path) and f"# {path}\n" not in text]
     assert absent == []
 

@@ -1,4 +1,4 @@
-"""docs/reference: a row for every field of the resource, whole, and with what the schema says of it."""
+"""docs/reference has a complete row for every field of the resource, with the schema's content."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What the pages on machines and queues say of fields, types and backoffs is what the code has."""
+"""The fields, types and backoffs on the pages about machines and queues equal the code's."""
 
 import re
 
@@ -6,8 +6,8 @@ import pytest
 
 from muster.api.spec.node_pool import NodePool
 from muster.core.gang_release import FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS
-from muster.core.instances import INSTANCES, instance_of
-from muster_dev.places import ROOT
+from muster.core.instances import INSTANCES, find_instance
+from muster_dev.paths import ROOT
 
 PAGE = (ROOT / "docs" / "node-pools.md").read_text(encoding="utf-8")
 QUEUES = (ROOT / "docs" / "queues.md").read_text(encoding="utf-8")
@@ -33,7 +33,7 @@ def test_a_row_of_the_table_is_the_code_s(types: str, count: str, efa: str) -> N
     names = [name if "." in name[1:] else names[0].partition(".")[0] + name for name in names]
     counts, devices = count.split(", "), efa.split(", ")
     for index, name in enumerate(names):
-        facts = instance_of(name)
+        facts = find_instance(name)
         assert facts is not None, name
         assert (facts.gpus, facts.efa) == (int(counts[index % len(counts)]), int(devices[index % len(devices)]))
 

@@ -1,4 +1,4 @@
-"""What pyproject.toml claims of the package holds for the wheel that is made from it."""
+"""pyproject.toml's metadata is true for the wheel."""
 
 import re
 import subprocess
@@ -15,7 +15,7 @@ import yaml
 
 from cluster import dockerfile
 from muster.distribution import DISTRIBUTION, version
-from muster_dev.places import PYPROJECT, REQUIREMENTS, ROOT
+from muster_dev.paths import PYPROJECT, REQUIREMENTS, ROOT
 
 DOCUMENT: dict[str, Any] = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))
 PROJECT: dict[str, Any] = DOCUMENT["project"]
@@ -32,7 +32,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> ZipFile:
 
 
 def read(wheel: ZipFile, name: str) -> bytes:
-    """A file of the wheel's own folder, which the distribution's name and the version name."""
+    """A file of the wheel's own folder, whose name has the distribution's name and version."""
     return wheel.read(f"{DISTRIBUTION.replace('-', '_')}-{PROJECT['version']}.dist-info/{name}")
 
 

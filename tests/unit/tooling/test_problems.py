@@ -1,4 +1,4 @@
-"""What failed is listed at the end of a run, and what failed only beside other tests is told apart."""
+"""Failures are listed at the end of a run, flaky ones separately."""
 
 from pathlib import Path
 

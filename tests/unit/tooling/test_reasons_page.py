@@ -1,4 +1,4 @@
-"""The page of reasons, by which people write programs, names each that a job can fail or wait for."""
+"""The page of reasons, which programs rely on, names each reason of a failure or a delay."""
 
 import re
 from types import ModuleType
@@ -11,7 +11,7 @@ from muster.core.failure import ends, problems
 from muster.diagnose.kubernetes import end_problems, refusals, scheduling, start_problems
 from muster.objects.aws.errors import AwsError
 from muster.render.kubernetes import not_renderable
-from muster_dev.places import ROOT
+from muster_dev.paths import ROOT
 from muster_worker.contract.schema import EndReason
 
 PAGE = (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""An account's rights against its requests."""
+"""An account's permissions against its requests."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The set-up's and the checks' own rules, as tables."""
+"""The rules of set-up and checks, as tables."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_a_lock_is_read_by_package_and_markers_stay_together() -> None:
     assert split(first + second + third) == {"a-b": first, "c": second + third}
 
 
-# In pieces, so that the rule doesn't find its own test.
+# In pieces, so that the rule doesn't match its own test.
 @pytest.mark.parametrize("pieces", [("see /", "work/main"), ("cd /", "root/x"), ("https://pypi", ".org/simple")])
 def test_a_text_that_ties_the_tree_to_a_machine_is_found(pieces: tuple[str, str]) -> None:
     assert any(pattern.search("".join(pieces)) for pattern in FORBIDDEN.values())

@@ -1,4 +1,4 @@
-"""The images that the page on SageMaker's images names are those that jobs get."""
+"""The images on the page about SageMaker's images are those that jobs get."""
 
 import re
 
@@ -8,7 +8,7 @@ from muster.api.validation.validate import validate
 from muster.api.yaml.load import load
 from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.request.image import image
-from muster_dev.places import ROOT
+from muster_dev.paths import ROOT
 from muster_dev.sagemaker_sdk import version
 
 PAGE = (ROOT / "docs" / "sagemaker-images.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""docs/sagemaker.md: its job is one, its tables are whole, and what they say of launchers and versions is so."""
+"""docs/sagemaker.md: its job is valid, its tables are complete, and their launchers and versions are correct."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from muster.api.document import JSON
 from muster.api.spec.launcher import LauncherSpec
 from muster.api.spec.sagemaker.distribution import Distribution
-from muster.api.spec.sagemaker.launch import launch
+from muster.api.spec.sagemaker.launch import decide_launch
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.api.spec.sagemaker.support import (
     DATA_PARALLEL_VERSIONS,
@@ -26,7 +26,7 @@ PAGE = (ROOT / "docs" / "sagemaker.md").read_text(encoding="utf-8")
 
 
 def table(header: str) -> list[list[str]]:
-    """The rows of the table whose first column is called so."""
+    """The rows of the table with this header of the first column."""
     body = PAGE.split(f"| {header} |", 1)[1].split("\n\n", 1)[0].split("\n")[2:]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in body]
 
@@ -52,9 +52,9 @@ def test_who_starts_the_ranks_is_as_the_table_says(launcher: str, start: str) ->
     block: dict[str, JSON] = {"start": start, "instanceType": "ml.c5.xlarge"}
     image = {} if start == "Toolkit" else {"image": "img:1"}
     job = sagemaker_job({"launcher": {launcher: {}}, **image}, block)
-    how = launch(job.spec)
-    by_script = "start script" in said or (launcher == "perNode" and start == "Container")
-    assert how.by_script == by_script
+    how = decide_launch(job.spec)
+    uses_start_script = "start script" in said or (launcher == "perNode" and start == "Container")
+    assert how.uses_start_script == uses_start_script
 
 
 def test_versions_are_those_that_are_checked() -> None:

@@ -1,4 +1,4 @@
-"""docs/tenancy.md and what it refers to: its file is one, its table is whole, and roles are assumed as it says."""
+"""docs/tenancy.md and its links: its file is valid, its table is complete, and roles are assumed as described."""
 
 import json
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 from pydantic.alias_generators import to_camel
 
 from muster.api.config.operator import read_config
-from muster.api.config.tenancy_fields import LISTED
+from muster.api.config.tenancy_fields import ALLOWANCES
 from muster.api.config.tenancy_spec import BucketGrant, Tenant
 from muster.api.yaml.load import load
-from muster.backends.sagemaker.targets import asked_from
+from muster.backends.sagemaker.targets import namespace_place
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "tenancy.md").read_text(encoding="utf-8")
@@ -30,7 +30,7 @@ def test_every_list_and_its_entries_are_documented() -> None:
     for name in Tenant.model_fields:
         assert any(row.startswith(f"| `{to_camel(name)}") for row in rows), name
     others = next(row for row in rows if row.startswith("| `awsResources`"))
-    for field in (field for field, allowance in LISTED.items() if allowance == "awsResources"):
+    for field in (field for field, allowance in ALLOWANCES.items() if allowance == "awsResources"):
         assert f"`{field.removeprefix('sagemaker.').removesuffix('[]').partition('.')[0]}" in others, field
 
 
@@ -38,9 +38,9 @@ def test_a_trust_policy_as_on_the_page_lets_in_the_namespace_that_it_names() -> 
     policy = json.loads(RIGHTS.split("```json\n")[1].split("```")[0])
     (statement,) = policy["Statement"]
     role = "arn:aws:iam::444455556666:role/muster"
-    asked = asked_from("us-west-2", role, "team-a")
+    asked = namespace_place("us-west-2", role, "team-a")
     assert (asked.assume_role_arn, statement["Condition"]) == (
         role,
         {"StringEquals": {"sts:ExternalId": [asked.external_id]}},
     )
-    assert asked_from("us-west-2", None, "team-a").external_id == ""
+    assert namespace_place("us-west-2", None, "team-a").external_id == ""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster_worker.remote.call_shell import shell_of
+from muster_worker.remote.call_shell import choose_shell
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from muster_worker.remote.call_shell import shell_of
     ],
 )
 def test_the_shell_that_an_mpirun_writes_for(login: str, variable: str, shell: str) -> None:
-    assert shell_of(login, variable) == shell
+    assert choose_shell(login, variable) == shell

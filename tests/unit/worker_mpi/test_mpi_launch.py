@@ -1,4 +1,4 @@
-"""Whose mpirun is started: the one that the job names has to be the one that is there."""
+"""The job's MPI implementation must be that of the installed mpirun."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -36,5 +36,5 @@ def test_the_mpirun_that_is_meant(tmp_path: Path, said: str, named: str, option:
 
 
 def test_an_mpirun_of_another_family_is_named_and_not_started(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"implementation is MPICH, and /.*/mpirun says that it is OpenMPI: name that"):
+    with pytest.raises(ValueError, match=r"implementation is MPICH, but /.*/mpirun is OpenMPI: set OpenMPI or Auto"):
         start(tmp_path, OPEN_MPI, Mpi.MPICH)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from muster_worker.contract.schema import Launcher, Mpi
 from muster_worker.mpi import node_file, rank_start, world_variables
 from muster_worker.mpi.environment import daemon_environment, launcher_environment, node_variables
-from muster_worker.mpi.implementations import World, implementation, is_own_mpirun, launch_command
+from muster_worker.mpi.implementations import World, implementation, is_user_mpirun, launch_command
 from muster_worker.mpi.mpirun_variables import SETTINGS, Start, launch_variables
 from support.node_builders import a_place, a_plan
 
@@ -58,10 +58,10 @@ def test_another_world(size: int, local_size: int, sentence: str | None) -> None
 
 @pytest.mark.parametrize(("rank", "node"), [(0, 0), (1, 0), (2, 1), (3, 1)])
 def test_ranks_are_numbered_node_by_node(rank: int, node: int) -> None:
-    assert world_variables.misplaced(rank, node, 2) is None
-    elsewhere = world_variables.misplaced(rank, 1 - node, 2)
+    assert world_variables.placement_mismatch(rank, node, 2) is None
+    elsewhere = world_variables.placement_mismatch(rank, 1 - node, 2)
     assert elsewhere is not None
-    assert elsewhere.startswith(f"mpirun put rank {rank} on node {1 - node}, and the job has it on node {node}: ")
+    assert elsewhere.startswith(f"mpirun started rank {rank} on node {1 - node} instead of node {node}: ")
     assert "ppr:2:node" in elsewhere
 
 
@@ -95,7 +95,7 @@ def test_command_lines(kind: str, line: str) -> None:
 
 @pytest.mark.parametrize(("program", "own"), [("mpirun", True), ("/opt/x/bin/mpiexec.hydra", True), ("python", False)])
 def test_a_command_that_is_an_mpirun(program: str, own: bool) -> None:  # noqa: FBT001 - a table
-    assert is_own_mpirun(a_plan(program, "x", launcher=Launcher.MPI)) is own
+    assert is_user_mpirun(a_plan(program, "x", launcher=Launcher.MPI)) is own
 
 
 def test_the_transport_is_ours_and_the_rest_the_owners() -> None:
@@ -125,7 +125,7 @@ def test_every_setting_says_why_and_where_from() -> None:
 
 @pytest.mark.parametrize("command", [("python", "train.py"), ("mpirun", "python", "train.py")])
 def test_nothing_of_one_node_is_in_mpiruns_environment(command: tuple[str, ...]) -> None:
-    """Intel's sends it to all ranks."""
+    """Intel's mpirun sends it to all ranks."""
     plan = a_plan(*command, launcher=Launcher.MPI)
     base = {"PATH": "/bin", "RANK": "7", "MUSTER_X": "1", "MINE": "1"}
     first, second = (launcher_environment(base, a_place(plan, node), is_root=True) for node in range(2))
@@ -137,7 +137,9 @@ def test_nothing_of_one_node_is_in_mpiruns_environment(command: tuple[str, ...])
 
 
 def test_mpirun_does_not_send_the_name_of_an_interface_that_another_node_calls_otherwise() -> None:
-    """Open MPI sends its own variables to all ranks, Intel's mpirun all; each rank's wrapper has its node's."""
+    """Open MPI sends its own variables to all ranks, Intel's mpirun all variables; each rank's wrapper sets its
+    node's.
+    """
     place = a_place(a_plan("mpirun", "train", launcher=Launcher.MPI), 0)
     alike = replace(place, peers=tuple(replace(peer, interface="eth0") for peer in place.peers))
     mixed = replace(alike, peers=(alike.peers[0], replace(alike.peers[1], interface="ens5")))
@@ -189,10 +191,10 @@ def test_ranks_see_their_own_node_and_their_owners_word(tmp_path: Path) -> None:
     }
     node_file.write(str(tmp_path), {**node, "NCCL_DEBUG": "INFO"})
     fields = {**HYDRA, "NCCL_DEBUG": "WARN", "MUSTER_RUN_DIR": "/run/1", node_file.HERE: node_file.path(str(tmp_path))}
-    seen = rank_start.with_world(fields, ("--master=fd00::1:29501",))
+    seen = rank_start.add_world_variables(fields, ("--master=fd00::1:29501",))
     assert (seen["SM_CURRENT_HOST"], seen["MUSTER_RUN_DIR"], seen["NCCL_DEBUG"]) == ("algo-2", "/run/2", "WARN")
     assert (seen["RANK"], seen["LOCAL_RANK"], seen["WORLD_SIZE"], seen["LOCAL_WORLD_SIZE"]) == ("3", "1", "4", "2")
     assert (seen["MASTER_ADDR"], seen["MASTER_PORT"]) == ("fd00::1", "29501")
     assert rank_start.mismatch(seen) is None
     assert rank_start.mismatch({**seen, "MPI_LOCALNRANKS": "4"}) is not None
-    assert rank_start.mismatch({**seen, "PMI_RANK": "1"}) == world_variables.misplaced(1, 1, 2)
+    assert rank_start.mismatch({**seen, "PMI_RANK": "1"}) == world_variables.placement_mismatch(1, 1, 2)

@@ -1,9 +1,9 @@
-"""Which mpirun can't work on which interfaces."""
+"""The interfaces that an mpirun doesn't support."""
 
 import pytest
 
 from muster_worker.contract.schema import Mpi
-from muster_worker.mpi.problem import find_problem
+from muster_worker.mpi.ipv4_only import find_problem
 from muster_worker.network.interface_choice import Interface
 
 LO = Interface("lo", ("127.0.0.1/8", "::1/128"), loopback=True)
@@ -18,8 +18,8 @@ SIX_OF_HYDRA = {"HYDRA_IFACE": "six0"}
     [
         (Mpi.OPEN_MPI, SIX_OF_HYDRA, (LO, SIX)),
         (Mpi.MPICH, {"HYDRA_IFACE": "two0"}, (LO, SIX, BOTH)),
-        (Mpi.MPICH, {"HYDRA_IFACE": "eth0"}, (LO, FOUR, SIX)),  # the owner's own word
-        (Mpi.MPICH, {}, (LO, FOUR, SIX)),  # it asks for the address of node 0's name
+        (Mpi.MPICH, {"HYDRA_IFACE": "eth0"}, (LO, FOUR, SIX)),  # the owner's own setting
+        (Mpi.MPICH, {}, (LO, FOUR, SIX)),  # it resolves the name of node 0
         (Mpi.INTEL_MPI, {**SIX_OF_HYDRA, "I_MPI_HYDRA_IFACE": "two0"}, (SIX, BOTH)),
     ],
 )

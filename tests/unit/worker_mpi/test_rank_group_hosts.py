@@ -1,4 +1,4 @@
-"""What host files call the nodes, and which node a name means."""
+"""The names of nodes in host files, and the node of a name."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def peers(*addresses: str) -> tuple[Peer, ...]:
     [
         (("10.0.0.1", "10.0.0.2"), ["10.0.0.1", "10.0.0.2"]),
         (("127.0.0.1", "127.0.0.1"), ["algo-1", "algo-2"]),  # on one machine
-        (("fd00::1", "fd00::2"), ["algo-1", "algo-2"]),  # no room for colons
+        (("fd00::1", "fd00::2"), ["algo-1", "algo-2"]),  # colons are not allowed
         (("10.0.0.1",), ["localhost"]),
     ],
 )

@@ -1,4 +1,4 @@
-"""Frames come out as they went in, however the stream is cut; what is none is refused."""
+"""Frames are decoded as they were encoded, however the stream is split; invalid ones are refused."""
 
 import pytest
 from hypothesis import given

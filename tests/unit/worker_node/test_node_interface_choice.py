@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from muster.api.validation.rules import interfaces as forms
 from muster_worker.contract.schema import MAX_LINKS, Link
-from muster_worker.network.interface_choice import Choice, Interface, NoChoice, agreed, choose
+from muster_worker.network.interface_choice import Choice, Interface, NoChoice, agreed_choice, choose
 
 LO = Interface("lo", ("127.0.0.1/8", "::1/128"), loopback=True)
 ETH0 = Interface("eth0", ("10.0.0.5/16",), speed_mbps=10_000)
@@ -31,7 +31,7 @@ MULTUS = Interface("net1", ("10.79.0.5/16",), speed_mbps=25_000)
         ("Auto", (LO, ETH0), "lo", "lo"),
         ("Auto", (LO, ETH0, ETH1), "eth0", "eth1"),  # the same network, faster
         ("Auto", (ETH0, ETH1, EFA), "eth0", "ens1"),  # the same network, EFA
-        ("Auto", (ETH0, OTHER), "eth0", "eth0"),  # a better card: it is used once all nodes have it
+        ("Auto", (ETH0, OTHER), "eth0", "eth0"),  # a better card, which is used once all nodes have it
         ("Auto", (LO, DOCKER, ETH0), None, "eth0"),
         ("Auto", (LO, DOWN, BARE, ETH0), None, "eth0"),
         ("Auto", (DOCKER, ETH0), "docker0", "eth0"),
@@ -48,9 +48,9 @@ MULTUS = Interface("net1", ("10.79.0.5/16",), speed_mbps=25_000)
         ("ens*,eth*", (ETH0, ETH1), "eth0", "eth1"),
         ("ens*,eth*", (ETH1, EFA), "eth1", "ens1"),
         ("net*", (ETH0, MULTUS), "eth0", "net1"),
-        ("l*,eth0", (LO, ETH0), "eth0", "eth0"),  # only its own name means the loopback
+        ("l*,eth0", (LO, ETH0), "eth0", "eth0"),  # only its own name selects the loopback
         ("^eth1,lo", (LO, ETH0, ETH1), "eth0", "eth0"),
-        ("^eth1", (ETH0, ETH1, ETH10), "eth0", "eth0"),  # behind ^ stand prefixes, as for NCCL
+        ("^eth1", (ETH0, ETH1, ETH10), "eth0", "eth0"),  # prefixes follow ^, as for NCCL
         ("^eth1*", (ETH0, ETH1, ETH10), "eth0", "eth0"),
         ("^lo", (LO, ETH0), "lo", "eth0"),
         ("^eth0", (ETH0, OTHER), "eth0", "eth2"),
@@ -102,7 +102,7 @@ def test_which_of_several_addresses(wanted: str, interface: Interface, address: 
         ("Auto", (ETH0, EFA), "on the route to the operator, EFA or InfiniBand, 1000 Mbit/s"),
         ("^ens", (ETH0, EFA), "on the route to the operator, 10000 Mbit/s"),
         ("eth0", (ETH0,), "named by the job"),
-        ("et*", (ETH0,), "its name begins as et* does"),
+        ("et*", (ETH0,), "its name matches et*"),
     ],
 )
 def test_why(wanted: str, interfaces: tuple[Interface, ...], why: str) -> None:
@@ -136,16 +136,18 @@ def test_an_operator_on_this_machine_leaves_nothing_open() -> None:
 
 def test_where_all_nodes_meet() -> None:
     links = (Link("eth0", "10.0.0.5/16", 10_000), Link("net1", "10.79.0.5/16", 25_000, rdma=True))
-    choice = agreed(links, "10.79.0.5")
+    choice = agreed_choice(links, "10.79.0.5")
     why = "all nodes of the job are on its network 10.79.0.0/16, EFA or InfiniBand, 25000 Mbit/s"
     assert choice == Choice("net1", "10.79.0.5", why, 25_000, links)
-    assert agreed(links, "10.79.0.6") is None
+    assert agreed_choice(links, "10.79.0.6") is None
 
 
 def test_where_all_nodes_meet_away_from_the_operator() -> None:
-    choice = agreed((Link("eth0", "10.0.0.5/16", 10, to_operator=True), Link("net1", "10.79.0.5/16", 10)), "10.79.0.5")
+    choice = agreed_choice(
+        (Link("eth0", "10.0.0.5/16", 10, to_operator=True), Link("net1", "10.79.0.5/16", 10)), "10.79.0.5"
+    )
     assert choice is not None
-    value = "all nodes of the job are on its network 10.79.0.0/16, 10 Mbit/s, as eth0 has, which leads to the operator"
+    value = "all nodes of the job are on its network 10.79.0.0/16, 10 Mbit/s, like eth0 on the route to the operator"
     assert choice.why == value
 
 

@@ -37,7 +37,7 @@ def test_a_tcp_network() -> None:
 @pytest.mark.parametrize(
     ("network", "name", "value"),
     [
-        (Network("eth1", "10.79.0.11", rdma=True), "UCX_NET_DEVICES", None),  # mlx5_0 would be cut off
+        (Network("eth1", "10.79.0.11", rdma=True), "UCX_NET_DEVICES", None),  # it would exclude mlx5_0
         (Network("lo", "127.0.0.1"), "UCX_NET_DEVICES", None),
         (Network("eth1", "fd00::5"), "NCCL_SOCKET_FAMILY", "AF_INET6"),
         (Network("eth1", "10.79.0.11"), "NCCL_SOCKET_FAMILY", None),
@@ -73,11 +73,11 @@ def test_an_images_own_files_exclude_as_well(tmp_path: Path) -> None:
     (prefix / "bin" / "mpirun").touch(mode=0o755)
     names = mca_names({"HOME": str(home), "PATH": str(prefix / "bin")})
     assert names[:2] == ("btl_tcp_if_exclude", "rmaps_base_mapping_policy")
-    assert "OMPI_MCA_btl_tcp_if_include" not in rank_variables(replace(ETH, in_files=names), ())
+    assert "OMPI_MCA_btl_tcp_if_include" not in rank_variables(replace(ETH, file_variables=names), ())
     elsewhere = tmp_path / "params"
     elsewhere.write_text("oob_tcp_if_exclude = lo\n")
     given = mca_names({"OMPI_MCA_mca_base_param_files": f"{elsewhere}:/nowhere", "PATH": ""})
-    assert "OMPI_MCA_oob_tcp_if_include" not in launcher_variables(replace(ETH, in_files=given), PEERS, ())
+    assert "OMPI_MCA_oob_tcp_if_include" not in launcher_variables(replace(ETH, file_variables=given), PEERS, ())
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS, Metric
-from muster_worker.rank_group.lines import MAX_PENDING, LineSplitter, with_prefix
+from muster_worker.rank_group.lines import MAX_PENDING, LineSplitter, add_prefix
 from muster_worker.rank_group.metrics import MetricReader
 from muster_worker.rank_group.tail import TAIL_BYTES, Tail
 
@@ -77,8 +77,8 @@ def test_a_line_without_end_is_passed_on_in_pieces() -> None:
 
 
 def test_prefix() -> None:
-    assert with_prefix(b"a\n\nb\n", b"[x] ") == b"[x] a\n[x] \n[x] b\n"
-    assert with_prefix(b"", b"[x] ") == b""
+    assert add_prefix(b"a\n\nb\n", b"[x] ") == b"[x] a\n[x] \n[x] b\n"
+    assert add_prefix(b"", b"[x] ") == b""
 
 
 def test_last_lines_are_few_and_short() -> None:

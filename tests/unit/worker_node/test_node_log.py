@@ -20,7 +20,7 @@ def test_all_is_written_in_order() -> None:
     reader, writer = os.pipe()
     log = Log(writer)
     log.write(b"[rank 0] one\n")
-    log.say("two")
+    log.print_line("two")
     log.flush(10.0)
     assert os.read(reader, 100) == b"[rank 0] one\n[muster] two\n"
     assert log.dropped_lines == 0
@@ -37,7 +37,7 @@ def test_a_gap_is_said_where_it_is() -> None:
     while len(shown) < MAX_BUFFERED_BYTES:
         shown += os.read(reader, 1 << 20)
     log.flush(10.0)
-    assert os.read(reader, 200) == b"[muster] 2 lines are missing here: they came faster than the output was read\n"
+    assert os.read(reader, 200) == b"[muster] 2 lines are missing here, because the output was read too slowly\n"
     assert log.dropped_lines == 2
     os.close(reader)
     os.close(writer)

@@ -9,7 +9,7 @@ EVENTS = "low 0\nhigh 0\nmax 12\noom 2\noom_kill 2\noom_group_kill 1\n"
 
 
 class Counter:
-    """The kernel's."""
+    """The kernel's counter."""
 
     def __init__(self, count: int | None) -> None:
         self.count = count
@@ -73,8 +73,8 @@ def test_a_kill_that_was_observed_before_the_end_is_reported_counts() -> None:
     counter = Counter(0)
     kills = MemoryKills(counter, 0.0)
     counter.count = 1
-    kills.look(10.0)
-    kills.look(20.0)
+    kills.update(10.0)
+    kills.update(20.0)
 
     (end,) = kills.explain([killed(2, 9.9)], 20.1, lambda _: 0)
 
@@ -85,8 +85,8 @@ def test_a_kill_that_was_observed_before_the_end_is_reported_counts() -> None:
 def test_a_kill_long_before_explains_nothing() -> None:
     counter = Counter(0)
     kills = MemoryKills(counter, 0.0)
-    counter.count = 1  # a data loader's process, say
-    kills.look(10.0)
+    counter.count = 1  # for example a data loader's process
+    kills.update(10.0)
 
     assert kills.explain([killed(2, 12.0)], 12.1, lambda _: 0) == [killed(2, 12.0)]
 

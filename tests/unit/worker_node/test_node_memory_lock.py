@@ -1,4 +1,4 @@
-"""The memory that a node's processes may pin: as much as the container allows, and a low limit is reported."""
+"""The memory that a node's processes may pin: the container's maximum, and a report of a low limit."""
 
 import subprocess
 import sys
@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from muster_dev.places import ROOT
-from muster_worker.agent.reports import MAX_WHY_CHARS, Snapshot, make_report
+from muster_dev.paths import ROOT
+from muster_worker.agent.reports import MAX_INTERFACE_REASON_CHARS, Snapshot, make_report
 from muster_worker.agent.state import NodeState
-from muster_worker.machine.memory_lock import UNLIMITED, objection
+from muster_worker.machine.memory_lock import UNLIMITED, find_warning
 
 PROGRAM = """
 import resource
@@ -38,22 +38,22 @@ def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
         (
             65536,
             True,
-            "only 0.0625 MiB may be pinned for EFA: give the container runtime LimitMEMLOCK=infinity",
+            "only 0.0625 MiB may be pinned for EFA: set LimitMEMLOCK=infinity for the container runtime",
         ),
         (
             64 * 2**20,
             True,
-            "only 64 MiB may be pinned for EFA: give the container runtime LimitMEMLOCK=infinity",
+            "only 64 MiB may be pinned for EFA: set LimitMEMLOCK=infinity for the container runtime",
         ),
     ],
 )
 def test_a_low_limit_is_reported_where_it_matters(limit: int, has_verbs: bool, said: str | None) -> None:  # noqa: FBT001 - a row
-    assert objection(limit, has_verbs=has_verbs) == said
+    assert find_warning(limit, has_verbs=has_verbs) == said
 
 
 def test_the_status_tells_it_wherever_the_nodes_meet() -> None:
-    state = NodeState("uid", 0, 0, interface="eth0", interface_why="the fastest", network_objection="only 1 MiB")
+    state = NodeState("uid", 0, 0, interface="eth0", interface_why="the fastest", network_warning="only 1 MiB")
     assert make_report(Snapshot(state, {}), 1, 0.0).interface_why == "the fastest; only 1 MiB"
     met = replace(state, interface_why="w" * 250)
-    assert len(make_report(Snapshot(met, {}), 1, 0.0).interface_why or "") == MAX_WHY_CHARS
-    assert make_report(Snapshot(replace(state, network_objection=None), {}), 1, 0.0).interface_why == "the fastest"
+    assert len(make_report(Snapshot(met, {}), 1, 0.0).interface_why or "") == MAX_INTERFACE_REASON_CHARS
+    assert make_report(Snapshot(replace(state, network_warning=None), {}), 1, 0.0).interface_why == "the fastest"

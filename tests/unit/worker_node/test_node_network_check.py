@@ -1,9 +1,9 @@
-"""Who measures with whom, and what a node makes of it."""
+"""The pairs of nodes in the network check, and each node's result."""
 
 import pytest
 
 from muster_worker.contract.schema import NetworkFigures, Peer
-from muster_worker.network.check_figures import MAX_PROBLEM_CHARS, Measured, assign, figures, sentence
+from muster_worker.network.check_results import MAX_PROBLEM_CHARS, Measurement, assign, format_figures, summarize
 
 
 def peers(count: int) -> tuple[Peer, ...]:
@@ -34,15 +34,15 @@ def test_another_start_has_another_key() -> None:
 
 
 def test_the_better_partner_counts() -> None:
-    result = figures({1: Measured(90.0, 800.0), 2: Measured(9000.0, 40.0)}, {3: 8000.0, 2: 70.0}, (), ())
+    result = summarize({1: Measurement(90.0, 800.0), 2: Measurement(9000.0, 40.0)}, {3: 8000.0, 2: 70.0}, (), ())
     assert result == NetworkFigures(9000.0, 8000.0, 40.0)
-    assert sentence(result) == "network check: 9000 Mbit/s sent, round trip 40 us, 8000 Mbit/s received"
+    assert format_figures(result) == "network check: 9000 Mbit/s sent, round trip 40 us, 8000 Mbit/s received"
 
 
 def test_missing_figures_are_reported() -> None:
-    result = figures({}, {}, ("node 1 at 10.0.0.2 can't be measured: timed out",), (1, 2))
+    result = summarize({}, {}, ("node 1 at 10.0.0.2 can't be measured: timed out",), (1, 2))
     assert result == NetworkFigures(
-        problem="node 1 at 10.0.0.2 can't be measured: timed out; nothing came from node 1 and 2"
+        problem="node 1 at 10.0.0.2 can't be measured: timed out; no data from node 1 and 2"
     )
-    assert sentence(result) == f"network check: {result.problem}"
-    assert len(figures({}, {}, ("x" * 999,), ()).problem or "") == MAX_PROBLEM_CHARS
+    assert format_figures(result) == f"network check: {result.problem}"
+    assert len(summarize({}, {}, ("x" * 999,), ()).problem or "") == MAX_PROBLEM_CHARS

@@ -1,20 +1,20 @@
-"""The ends that an agent remembers of what it has reaped."""
+"""An agent's record of the processes that it has reaped."""
 
 from muster_worker.machine.processes import Ended
-from muster_worker.rank_group.reaped import MOST, Reaped
+from muster_worker.rank_group.reaped import MAX_ENTRIES, Reaped
 
 
 def test_the_newest_ends_are_remembered_however_many_there_were() -> None:
     reaped = Reaped()
-    for pid in range(MOST + 2):
+    for pid in range(MAX_ENTRIES + 2):
         reaped.add(Ended(pid, 0, 0))
     assert (reaped.get(0), reaped.get(1)) == (None, None)
-    assert (reaped.get(2), reaped.get(MOST + 1)) == (Ended(2, 0, 0), Ended(MOST + 1, 0, 0))
+    assert (reaped.get(2), reaped.get(MAX_ENTRIES + 1)) == (Ended(2, 0, 0), Ended(MAX_ENTRIES + 1, 0, 0))
 
 
 def test_a_number_that_is_used_again_is_the_newer_process() -> None:
     reaped = Reaped()
-    for pid in (7, *range(100, 100 + MOST - 1)):
+    for pid in (7, *range(100, 100 + MAX_ENTRIES - 1)):
         reaped.add(Ended(pid, 0, 0))
     reaped.add(Ended(7, -1, 9))
     reaped.add(Ended(8, 0, 0))

@@ -18,7 +18,7 @@ from muster_worker.agent.state import (
     StopBegan,
     Terminated,
     apply,
-    begin,
+    begin_attempt,
     exit_code,
 )
 from muster_worker.agent.termination import MAX_BYTES, summary
@@ -36,7 +36,7 @@ from muster_worker.contract.schema import (
 
 
 def a_state(*events: Event, procs: int = 2) -> NodeState:
-    state = begin(NodeState("uid", 1, 1), 1, 1 * procs, procs, 0.0)
+    state = begin_attempt(NodeState("uid", 1, 1), 1, 1 * procs, procs, 0.0)
     for event in events:
         state = apply(state, event)
     return state
@@ -109,9 +109,9 @@ def test_a_metrics_last_value_counts() -> None:
         ((StopBegan(0.5), RankEnded(2, 1.0, None, 15), RankEnded(3, 1.0, None, 15)), 143),
         ((RankEnded(2, 1.0, reason="WrapperLost"),), 1),
         ((LauncherRecord("torchrun", 1.0, 3),), 3),
-        ((RankEnded(2, 1.0, 0),), 1),  # one never started
-        ((StopBegan(0.5), RankEnded(2, 1.0, 0), RankEnded(3, 1.0, 0)), 1),  # stopped before their work was done
-        ((RankEnded(2, 1.0, 0), RankEnded(3, 1.0, 0), Terminated(2.0)), 0),  # the signal came after it was
+        ((RankEnded(2, 1.0, 0),), 1),  # one was never started
+        ((StopBegan(0.5), RankEnded(2, 1.0, 0), RankEnded(3, 1.0, 0)), 1),  # stopped before they had finished
+        ((RankEnded(2, 1.0, 0), RankEnded(3, 1.0, 0), Terminated(2.0)), 0),  # the signal came afterwards
         ((RankEnded(2, 1.0, 7), RankEnded(3, 1.0, 0), Terminated(2.0)), 7),
         ((RankEnded(2, 1.0, 0), Terminated(2.0), StopBegan(2.0), RankEnded(3, 3.0, 0)), 143),
         ((Terminated(2.0),), 143),
@@ -177,7 +177,7 @@ def test_the_summary_fits_and_is_json(letter: str) -> None:
 
 
 def test_what_a_rank_says_of_times_stays_within_its_attempt() -> None:
-    state = begin(NodeState("uid", 0, 1), 1, 0, 1, 90.0)
+    state = begin_attempt(NodeState("uid", 0, 1), 1, 0, 1, 90.0)
     for event in (RankStarted(0, 77, -1e9), MetricRecord("loss", 1.0, 0, -1e9), RankEnded(0, 1e300, 7)):
         state = apply(state, event)
     report = make_report(Snapshot(state, {0: Observation(step=1, stepped_at=1e-9)}), 1, 100.0)

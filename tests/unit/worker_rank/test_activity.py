@@ -1,4 +1,4 @@
-"""Stacks and what they say. Those of `torch` were written by torch 2.15 on two ranks with gloo."""
+"""Stacks and the resulting activities. The dumps with `torch` are from torch 2.15 on two ranks with gloo."""
 
 import pytest
 from hypothesis import given
@@ -81,7 +81,7 @@ C10D = "torch/distributed/distributed_c10d.py"
     ],
 )
 def test_what_a_dump_says(dump: str, expected: str | None) -> None:
-    assert activity.of_dump(dump) == expected
+    assert activity.describe_dump(dump) == expected
 
 
 TRACEBACK = f"""\
@@ -109,10 +109,10 @@ RuntimeError: [gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.
     ],
 )
 def test_what_a_traceback_says(text: str, expected: str | None) -> None:
-    assert activity.of_traceback(text.splitlines()) == expected
+    assert activity.describe_traceback(text.splitlines()) == expected
 
 
 @given(st.text())
 def test_any_text_is_survived(text: str) -> None:
-    for seen in (activity.of_dump(text), activity.of_traceback(text.splitlines())):
+    for seen in (activity.describe_dump(text), activity.describe_traceback(text.splitlines())):
         assert seen is None or len(seen) <= MAX_ACTIVITY_CHARS

@@ -38,10 +38,10 @@ HELLO: dict[str, str | float] = {"rank": 1, "local_rank": 0, "pid": 9, "progress
 def test_messages_and_descriptors_arrive(pair: Pair) -> None:
     assert pair.receiver.receive() == []
     reader, writer = os.pipe()
-    pair.announcer.say("hello", HELLO, (reader, reader))
-    pair.announcer.say("started", {"pid": 10, "at": 1.5})
-    pair.announcer.say("ended", {"at": 2.0, "signal": 9})
-    (hello,) = pair.receiver.receive()  # the kernel ends a reading at descriptors
+    pair.announcer.send("hello", HELLO, (reader, reader))
+    pair.announcer.send("started", {"pid": 10, "at": 1.5})
+    pair.announcer.send("ended", {"at": 2.0, "signal": 9})
+    (hello,) = pair.receiver.receive()  # the kernel ends a read at descriptors
     started, ended = pair.receiver.receive()
     assert hello.message == Hello(1, 0, 9, "/run/é", "wrapper")
     os.write(writer, b"out")
@@ -54,7 +54,7 @@ def test_messages_and_descriptors_arrive(pair: Pair) -> None:
 
 
 def test_the_end_of_the_stream(pair: Pair) -> None:
-    pair.announcer.say("refused", {"reason": "CommandNotFound", "message": "m", "at": 1.0})
+    pair.announcer.send("refused", {"reason": "CommandNotFound", "message": "m", "at": 1.0})
     pair.announcer.close()
     assert [incoming.message for incoming in pair.receiver.receive()] == [Refused("CommandNotFound", "m", 1.0)]
     assert pair.receiver.receive() == []
@@ -63,14 +63,14 @@ def test_the_end_of_the_stream(pair: Pair) -> None:
 
 @pytest.mark.parametrize(("role", "fds"), [("wrapper", 0), ("wrapper", 1), ("hook", 2)])
 def test_a_hello_with_the_wrong_descriptors(pair: Pair, role: str, fds: int) -> None:
-    pair.announcer.say("hello", {**HELLO, "role": role}, (0,) * fds)
+    pair.announcer.send("hello", {**HELLO, "role": role}, (0,) * fds)
     with pytest.raises(Malformed, match="file descriptors"):
         pair.receiver.receive()
 
 
 def test_a_message_without_an_end(pair: Pair) -> None:
-    pair.announcer.say("hello", {"progress": "x" * (link.MAX_MESSAGE_BYTES + 1)})
-    assert pair.receiver.receive() == []  # as much as one message may have
+    pair.announcer.send("hello", {"progress": "x" * (link.MAX_MESSAGE_BYTES + 1)})
+    assert pair.receiver.receive() == []  # the maximum size of a message
     with pytest.raises(Malformed, match="longer than"):
         pair.receiver.receive()
 
@@ -102,7 +102,7 @@ def test_what_a_rank_says_is_json(text: str, at: float) -> None:
     with ours, theirs:
         announcer = announce.Announcer.__new__(announce.Announcer)
         announcer._socket = ours
-        announcer.say("refused", {"reason": "r", "message": text, "at": at})
+        announcer.send("refused", {"reason": "r", "message": text, "at": at})
         assert decode(theirs.recv(1 << 20)[:-1]) == Refused("r", text, at)
 
 

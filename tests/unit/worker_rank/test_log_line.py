@@ -1,4 +1,4 @@
-"""The lines that ranks write where only a log hears them."""
+"""The lines that ranks print if there is only a log."""
 
 import json
 import re
@@ -13,8 +13,8 @@ from muster_worker.contract.log_line import Event, RankLine
 
 LINE = RankLine(Event.STARTED, "algo-2", 3, 1, 4, at=10.5, started_at=10.0, pid=77)
 
-# What sagemaker-training 5.1.4 takes for the reason of a failure (`_PYTHON_ERRORS_` and `_MPI_ERRORS_`, shortened), and
-# what a metric's regular expression may look for.
+# The words that sagemaker-training 5.1.4 uses as the reason of a failure (`_PYTHON_ERRORS_` and `_MPI_ERRORS_`,
+# shortened), and texts that a metric's regular expression may match.
 TAKEN_FOR_A_REASON = re.compile(r"[A-Z]\w*Error|Exception|Invalid requirement|mpirun\.real|ORTE|torch_xla/|loss=")
 
 PRINTABLE = st.characters(exclude_categories=["C"])
@@ -48,7 +48,7 @@ def test_a_line_contains_its_record_in_one_piece(line: RankLine) -> None:
     assert replace(result, last_lines=(), metrics={}, activity=None) == replace(
         line, last_lines=(), metrics={}, activity=None
     )
-    # what there was no room for is left out from the oldest on
+    # the oldest lines are dropped if there is no room
     assert result.last_lines == line.last_lines[len(line.last_lines) - len(result.last_lines) :]
     assert result.metrics in ({}, line.metrics)
 
@@ -101,4 +101,4 @@ def test_only_what_is_known_is_written() -> None:
 
 @pytest.mark.parametrize(("world", "seconds"), [(1, 30), (600, 30), (1200, 60), (100_000, 120)])
 def test_more_ranks_write_less_often(world: int, seconds: float) -> None:
-    assert log_line.pace_seconds(world) == seconds
+    assert log_line.interval_seconds(world) == seconds

@@ -1,9 +1,10 @@
 """Train an image classifier in one process that uses all GPUs of its machine (torch.nn.DataParallel), or its CPU.
 
-When to use it: to see what a second GPU would bring to a script that knows nothing of ranks; it takes one line.
-When not to: for anything that runs longer than a coffee break, or on more than one machine. One Python process drives
-all GPUs, it sends the whole model to each of them in every step, and the first GPU collects all outputs, so adding
-GPUs soon stops helping. DistributedDataParallel (../digits) has none of that.
+When to use it: to try a second GPU with a script that has no ranks; it takes one line.
+
+When not to: for longer trainings, or more than one machine. One Python process drives all GPUs, sends the whole model
+to each of them in every step, and collects all outputs on the first GPU, so more GPUs soon stop helping.
+DistributedDataParallel (../digits) avoids all of that.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 
 def arguments() -> argparse.Namespace:
-    """Hyperparameters arrive as --name value; folders from SM_*, as on SageMaker, unless given."""
+    """Hyperparameters arrive as --name value, folders in SM_* variables as on SageMaker."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", type=Path, default=os.environ.get("SM_CHANNEL_TRAIN"))
     parser.add_argument("--validation", type=Path, default=os.environ.get("SM_CHANNEL_VALIDATION"))
@@ -34,7 +35,7 @@ def arguments() -> argparse.Namespace:
 
 
 def read_images(folder: Path) -> TensorDataset:
-    """The images FOLDER/<class>/*.png, whose classes are numbers; small enough to stay in memory."""
+    """The images FOLDER/<class>/*.png with numeric classes; they fit in memory."""
     paths = sorted(folder.glob("*/*.png"))
     if not paths:
         raise SystemExit(f"{folder}: no images <class>/*.png in there")
@@ -57,7 +58,7 @@ def classifier() -> nn.Sequential:
 
 @torch.no_grad()
 def accuracy(model: nn.Module, batches: DataLoader[tuple[Tensor, ...]], device: torch.device) -> float:
-    """The share of the images that is classified correctly."""
+    """The fraction of correctly classified images."""
     model.eval()
     correct = images = 0
     for inputs, labels in batches:
@@ -74,7 +75,7 @@ def main() -> None:
     training = DataLoader(read_images(args.train), args.batch_size, shuffle=True)
     validation = DataLoader(read_images(args.validation), batch_size=256)
 
-    # The one line. It splits each batch over all GPUs; where there is none, it just calls the model.
+    # The one line. It splits each batch over all GPUs; without GPUs it only calls the model.
     model = nn.DataParallel(classifier().to(device))
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
     step = 0
@@ -92,7 +93,7 @@ def main() -> None:
 
     if args.model_dir:
         args.model_dir.mkdir(parents=True, exist_ok=True)
-        # `module` is the model itself: its file can be read without DataParallel.
+        # `module` is the model itself: the file is readable without DataParallel.
         torch.save(model.module.state_dict(), args.model_dir / "model.pt")
 
 

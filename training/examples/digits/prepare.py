@@ -1,7 +1,7 @@
 """Write scikit-learn's bundled digits (1,797 images of handwriting, 8 x 8 pixels) as PNG files, by channel and class.
 
-python prepare.py DIR makes DIR/train/<class>/*.png and DIR/validation/<class>/*.png. It downloads nothing, gives the
-same files each time, and leaves a channel alone that is already there.
+`python prepare.py DIR` writes DIR/train/<class>/*.png and DIR/validation/<class>/*.png. It downloads nothing, writes
+the same files each time, and skips a channel that exists.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 from sklearn.datasets import load_digits
 
-# The data is ordered by who wrote it: every fifth image of a class takes some of everybody's hand.
+# The data is ordered by writer: every fifth image of a class includes all of them.
 VALIDATION_EVERY = 5
 
 
@@ -31,11 +31,11 @@ def main() -> None:
 
 
 def write_channel(directory: Path, channel: str) -> None:
-    """Write one channel beside its place and rename it: nobody ever sees a half-written one."""
+    """Write one channel to a temporary folder and rename it, so that it is never visible half-written."""
     with tempfile.TemporaryDirectory(prefix=f".{channel}-", dir=directory) as scratch:
         content = Path(scratch) / channel
         write_images(content, channel)
-        # Renaming fails on a folder with content: another preparation, of the same files, was faster.
+        # Renaming fails if another process has already written the same files.
         with contextlib.suppress(OSError):
             content.rename(directory / channel)
     if not (directory / channel).is_dir():
@@ -50,7 +50,7 @@ def write_images(folder: Path, channel: str) -> None:
         for position, index in enumerate(np.flatnonzero(digits.target == label)):
             is_validation = position % VALIDATION_EVERY == 0
             if is_validation == (channel == "validation"):
-                # scikit-learn counts 0..16 inked points a pixel; PNG wants 0..255.
+                # scikit-learn counts 0..16 inked points per pixel; PNG uses 0..255.
                 pixels = np.rint(digits.images[index] * (255 / 16)).astype(np.uint8)
                 Image.fromarray(pixels).save(folder / str(label) / f"{index:04}.png")
 

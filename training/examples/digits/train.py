@@ -1,4 +1,4 @@
-"""Train an image classifier on many GPUs with DistributedDataParallel; without GPUs it runs on the CPUs with gloo.
+"""Train an image classifier on many GPUs with DistributedDataParallel; without GPUs it uses the CPUs and gloo.
 
 Start it with muster (job.yaml), or by hand: torchrun --nproc-per-node 2 train.py --train DIR --validation DIR
 """
@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader, Dataset, DistributedSampler, Subset
 
 
 def arguments() -> argparse.Namespace:
-    """Hyperparameters arrive as --name value; folders from SM_*, as on SageMaker, unless given."""
+    """Hyperparameters arrive as --name value, folders in SM_* variables as on SageMaker."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", type=Path, default=os.environ.get("SM_CHANNEL_TRAIN"))
     parser.add_argument("--validation", type=Path, default=os.environ.get("SM_CHANNEL_VALIDATION"))
@@ -44,10 +44,10 @@ def arguments() -> argparse.Namespace:
 
 
 class ImageFolder(Dataset[tuple[Tensor, int]]):
-    """The images FOLDER/<class>/*.png, in an order that is the same on every node."""
+    """The images FOLDER/<class>/*.png, in the same order on every node."""
 
     def __init__(self, folder: Path, classes: list[str] | None = None) -> None:
-        """Validation takes the classes of training, so that a class it lacks doesn't shift the labels."""
+        """Validation uses the classes of training, so that a missing class doesn't shift the labels."""
         self.classes = classes or sorted({path.parent.name for path in folder.glob("*/*.png")})
         self.images = [
             (path, label) for label, name in enumerate(self.classes) for path in sorted((folder / name).glob("*.png"))
@@ -81,26 +81,26 @@ def classifier(classes: int) -> nn.Module:
 
 
 def compress_gradients(parallel: DistributedDataParallel, method: str) -> None:
-    """Have DDP send smaller gradients: half as much with fp16 and bf16, far less with PowerSGD."""
+    """Make DDP send smaller gradients: half the size with fp16 and bf16, far less with PowerSGD."""
     if method == "fp16":
         parallel.register_comm_hook(None, default_hooks.fp16_compress_hook)
     elif method == "bf16":
         parallel.register_comm_hook(None, default_hooks.bf16_compress_hook)
     elif method == "powersgd":
-        # Low-rank gradients hurt while the loss still falls steeply, so PowerSGD waits for some steps. What it holds
-        # back is each rank's own and not in the snapshot: a resumed run starts with the wait again.
+        # Low-rank gradients hurt while the loss still falls steeply, so PowerSGD starts after some steps. Its state is
+        # different on each rank and not in the snapshot: after a restart it waits again.
         state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=4, start_powerSGD_iter=50)
         parallel.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
 
 
 @dataclass
 class Trainer:
-    """One rank's share of the training."""
+    """One rank's part of the training."""
 
     args: argparse.Namespace
     device: torch.device
     model: nn.Module
-    parallel: DistributedDataParallel  # the same model, whose backward pass averages the gradients over all ranks
+    parallel: DistributedDataParallel  # the same model; its backward pass averages the gradients over all ranks
     optimizer: torch.optim.Optimizer
     schedule: torch.optim.lr_scheduler.LRScheduler
     precision: torch.dtype
@@ -108,7 +108,7 @@ class Trainer:
     step: int = 0
 
     def train_epoch(self, epoch: int, batches: Iterable[tuple[Tensor, Tensor]]) -> None:
-        """Go once through this rank's share of the images, printing the loss of rank 0."""
+        """Train on this rank's images once. Rank 0 prints the loss."""
         self.model.train()
         began, images = time.perf_counter(), 0
         for inputs, labels in batches:
@@ -130,11 +130,11 @@ class Trainer:
 
     @torch.no_grad()
     def accuracy(self, batches: Iterable[tuple[Tensor, Tensor]]) -> float:
-        """The share of all validation images that is classified correctly, the same on every rank."""
+        """The fraction of correctly classified validation images, equal on every rank."""
         self.model.eval()
         counts = torch.zeros(2, dtype=torch.int64, device=self.device)
         for inputs, labels in batches:
-            # Not through DDP: ranks may have different numbers of batches, and its forward waits for the others.
+            # Not through DDP: ranks may have different numbers of batches, and DDP's forward waits for the others.
             outputs = self.model(inputs.to(self.device))
             counts[0] += (outputs.argmax(dim=1) == labels.to(self.device)).sum()
             counts[1] += len(labels)
@@ -142,7 +142,7 @@ class Trainer:
         return counts[0].item() / counts[1].item()
 
     def save_snapshot(self, path: Path, epochs_done: int) -> None:
-        """Write all that a resumed run needs. Random numbers need no saving: each epoch is seeded by its number."""
+        """Save all state for a restart. Random states aren't needed: each epoch is seeded by its number."""
         snapshot = {
             "epochs_done": epochs_done,
             "step": self.step,
@@ -154,7 +154,7 @@ class Trainer:
         save(snapshot, path)
 
     def load_snapshot(self, path: Path) -> int:
-        """Take up the snapshot if there is one; how many epochs it has behind it."""
+        """Load the snapshot if there is one. Returns its number of epochs."""
         epochs_done = 0
         if path.exists():
             snapshot = torch.load(path, map_location=self.device, weights_only=True)
@@ -163,7 +163,7 @@ class Trainer:
             self.optimizer.load_state_dict(snapshot["optimizer"])
             self.schedule.load_state_dict(snapshot["schedule"])
             self.scaler.load_state_dict(snapshot["scaler"])
-        # Ranks that begin at different epochs would wait for each other for ever, so they compare first.
+        # Ranks that start at different epochs would wait for each other for ever, so compare first.
         epochs = torch.tensor([epochs_done, -epochs_done], device=self.device)
         dist.all_reduce(epochs, dist.ReduceOp.MAX)
         latest, earliest = epochs[0].item(), -epochs[1].item()
@@ -175,7 +175,7 @@ class Trainer:
 
 
 def save(content: object, path: Path) -> None:
-    """Write beside and rename: a rank that dies while it writes leaves the last good file in place."""
+    """Write a temporary file and rename it: if a rank dies meanwhile, the last file stays intact."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
     torch.save(content, partial)
@@ -192,7 +192,7 @@ def choose_device() -> torch.device:
 
 
 def choose_precision(device: torch.device) -> torch.dtype:
-    """What to compute in: bf16 from the A100 on, fp16 on older GPUs, full precision on CPUs."""
+    """The precision of the computation: bf16 from the A100 on, fp16 on older GPUs, fp32 on CPUs."""
     if device.type != "cuda":
         return torch.float32
     ampere = (8, 0)
@@ -200,11 +200,11 @@ def choose_precision(device: torch.device) -> torch.dtype:
 
 
 def build_trainer(args: argparse.Namespace, classes: int) -> Trainer:
-    """The model on this rank's device, and what trains it."""
+    """Create the model on this rank's device, with its optimizer and schedule."""
     device = choose_device()
     precision = choose_precision(device)
     torch.manual_seed(args.seed)
-    # device_ids stays unset: DDP takes the device from the model, GPU or CPU.
+    # Without device_ids, DDP uses the model's device, GPU or CPU.
     model = classifier(classes).to(device)
     parallel = DistributedDataParallel(model)
     compress_gradients(parallel, args.gradient_compression)
@@ -215,16 +215,16 @@ def build_trainer(args: argparse.Namespace, classes: int) -> Trainer:
         model=model,
         parallel=parallel,
         optimizer=optimizer,
-        # Depends on the epoch alone, so that a run can be resumed with more epochs than it was begun with.
+        # Depends on the epoch only, so that a job can continue with more epochs.
         schedule=torch.optim.lr_scheduler.ExponentialLR(optimizer, args.lr_decay),
         precision=precision,
-        # fp16's small gradients vanish unless the loss is scaled up; bf16 and fp32 have the range.
+        # fp16's small gradients vanish unless the loss is scaled; bf16 and fp32 have the range.
         scaler=torch.amp.GradScaler(device.type, enabled=precision == torch.float16),
     )
 
 
 def train(args: argparse.Namespace) -> float:
-    """Train for args.epochs, from the snapshot if there is one; the final accuracy."""
+    """Train for args.epochs, from the snapshot if there is one. Returns the final accuracy."""
     rank, world = dist.get_rank(), dist.get_world_size()
     training = ImageFolder(args.train)
     validation = ImageFolder(args.validation, training.classes)
@@ -233,8 +233,8 @@ def train(args: argparse.Namespace) -> float:
     training_batches = DataLoader(
         training, args.batch_size, sampler=sampler, num_workers=args.workers, pin_memory=pinned
     )
-    # DistributedSampler repeats images until every rank has equally many. That is right for training, but in
-    # validation each image counts once: every rank takes each world-th.
+    # DistributedSampler repeats images until every rank has the same number. That is right for training, but in
+    # validation each image counts once, so every rank takes each world-th image.
     validation_batches = DataLoader(Subset(validation, range(rank, len(validation), world)), batch_size=256)
 
     trainer = build_trainer(args, len(training.classes))
@@ -244,7 +244,7 @@ def train(args: argparse.Namespace) -> float:
         print(f"resumed from {snapshot} after epoch {first - 1}", flush=True)
 
     for epoch in range(first, args.epochs):
-        sampler.set_epoch(epoch)  # or every epoch would have the order of the first
+        sampler.set_epoch(epoch)  # otherwise every epoch has the same order
         torch.manual_seed((args.seed * 10_000 + epoch) * world + rank)
         trainer.train_epoch(epoch, training_batches)
         accuracy = trainer.accuracy(validation_batches)
@@ -259,15 +259,15 @@ def train(args: argparse.Namespace) -> float:
 
 
 def main() -> None:
-    """Join the other ranks, train, and judge the result."""
+    """Join the other ranks, train, and check the accuracy."""
     args = arguments()
     dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
     rank = dist.get_rank()
     accuracy = train(args)
-    # An optimizer imports torch.distributed.nn, whose functions keep for ever the group that is there by then: gloo's
-    # threads would outlive this, and now and then abort the process at its end. So it's imported before there is one.
+    # Optimizers import torch.distributed.nn, whose functions keep a reference to the current group: gloo's threads
+    # would stay alive and sometimes abort the process at its end. So import it before the group exists.
     dist.destroy_process_group()
-    # One rank says it for all: the others did as they were told.
+    # One rank reports the failure for all.
     if rank == 0 and accuracy < args.require_accuracy:
         raise SystemExit(f"validation accuracy {accuracy:.4f} is below the required {args.require_accuracy}")
 

@@ -1,9 +1,9 @@
-/* Pi by integration, shared out over all ranks: each sums its part of the intervals, and all get the whole sum.
+/* Computes pi by integration on all ranks: each sums its part of the intervals, and all get the total.
  *
  * mpicc -O2 -o averages averages.c
  *
- * It ends with exit code 1 when the sum is wrong, and with 2 when it is used wrongly: the job's status then names the
- * rank and the code. */
+* The exit code is 1 if the sum is wrong, and 2 for wrong arguments: the job's status then has the rank and the
+ * code. */
 
 #include <math.h>
 #include <mpi.h>
@@ -14,7 +14,7 @@
 static const double PI = 3.14159265358979323846;
 static const double TOLERANCE = 1e-8;
 
-/* The number behind an option: muster appends spec.hyperparameters as --name value. */
+/* Returns the value of an option: muster appends spec.hyperparameters as --name value. */
 static long option(int count, char **words, const char *name, long otherwise) {
     for (int i = 1; i + 1 < count; i++) {
         if (strcmp(words[i], name) == 0) {
@@ -24,7 +24,7 @@ static long option(int count, char **words, const char *name, long otherwise) {
     return otherwise;
 }
 
-/* The part of the integral of 4 / (1 + x^2) from 0 to 1 that is this rank's: every size-th interval. */
+/* Returns this rank's part of the integral of 4 / (1 + x^2) from 0 to 1: every size-th interval. */
 static double own_part(int rank, int size, long intervals) {
     double sum = 0.0;
     for (long i = rank; i < intervals; i += size) {
@@ -50,7 +50,7 @@ int main(int count, char **words) {
     }
     double part = own_part(rank, size, intervals);
     double pi = 0.0;
-    /* double is MPI_DOUBLE; with another type the sum would be of something else */
+    /* the MPI type of double; with another type the sum would be wrong */
     MPI_Allreduce(&part, &pi, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0) {
         printf("pi=%.10f\n", pi);

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 
 def arguments() -> argparse.Namespace:
-    """Hyperparameters arrive as --name value; folders from SM_*, as on SageMaker, unless given."""
+    """Hyperparameters arrive as --name value, folders in SM_* variables as on SageMaker."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", type=Path, default=os.environ.get("SM_CHANNEL_TRAIN"))
     parser.add_argument("--model-dir", type=Path, default=os.environ.get("SM_MODEL_DIR"))
@@ -35,7 +35,7 @@ def arguments() -> argparse.Namespace:
 
 
 def read_images(folder: Path) -> tuple[Tensor, Tensor]:
-    """The images FOLDER/<class>/*.png, whose classes are numbers."""
+    """The images FOLDER/<class>/*.png with numeric classes."""
     paths = sorted(folder.glob("*/*.png"))
     if not paths:
         raise SystemExit(f"{folder}: no images <class>/*.png in there")
@@ -54,7 +54,7 @@ def broadcast_parameters(world: MPI.Intracomm, model: nn.Module) -> None:
 def average_gradients(world: MPI.Intracomm, model: nn.Module) -> None:
     """Replace each gradient by its mean over all ranks."""
     gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
-    # All in one message: for small gradients the messages' number is what takes the time. float32 is MPI.FLOAT.
+    # One message for all gradients: many small messages would be slow. float32 is MPI.FLOAT.
     together = torch.cat([gradient.flatten() for gradient in gradients]).cpu().numpy()
     world.Allreduce(MPI.IN_PLACE, [together, MPI.FLOAT], op=MPI.SUM)
     means = torch.split(torch.from_numpy(together / world.Get_size()), [gradient.numel() for gradient in gradients])
@@ -63,14 +63,14 @@ def average_gradients(world: MPI.Intracomm, model: nn.Module) -> None:
 
 
 def train(world: MPI.Intracomm, args: argparse.Namespace, images: Tensor, labels: Tensor) -> nn.Module:
-    """Train on every world-th image, each rank on others."""
+    """Train each rank on every world-th image."""
     rank, size = world.Get_rank(), world.Get_size()
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if torch.cuda.is_available() else torch.device("cpu")
     model = nn.Sequential(nn.Linear(images.shape[1], 128), nn.ReLU(), nn.Linear(128, 10)).to(device)
     broadcast_parameters(world, model)
-    # A step of all ranks sees `size` times the images, so it may go farther.
+    # A step of all ranks uses `size` times the images, so it may be larger.
     optimizer = torch.optim.SGD(model.parameters(), lr=args.lr * size, momentum=0.9)
-    # As many batches on each rank as the smallest share has, or one rank would wait for the others for ever.
+    # Each rank has the number of batches of the smallest share; otherwise a rank would wait for the others for ever.
     steps = len(images) // size // args.batch_size
     for epoch in range(args.epochs):
         order = torch.randperm(len(images), generator=torch.Generator().manual_seed(epoch))[rank::size]

@@ -1,8 +1,8 @@
-"""Messages between ranks with mpi4py: around a ring, from one to all, and an average of what all have gathered.
+"""Exchange messages between ranks with mpi4py: around a ring, a broadcast, and an average of gathered values.
 
-A buffer is sent as it lies in memory, so the array's dtype and the message's MPI type have to name the same thing on
-both sides: float64 is MPI.DOUBLE, float32 MPI.FLOAT, int64 MPI.INT64_T. A float64 array sent as MPI.FLOAT arrives by
-half, as numbers that mean something else, and nobody says a word.
+MPI sends a buffer's bytes unchanged, so the array's dtype has to match the message's MPI type on both sides: float64 is
+MPI.DOUBLE, float32 MPI.FLOAT, int64 MPI.INT64_T. MPI does not report a mismatch: a float64 array sent as MPI.FLOAT
+arrives as half of the data with wrong values.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 TOLERANCE = 0.01
-"""Of an average of uniform numbers: 100,000 of them miss 0.5 by 0.001."""
+"""For an average of uniform numbers: with 100,000 of them the error is about 0.001."""
 
 Values = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -28,9 +28,9 @@ def arguments() -> argparse.Namespace:
 
 
 def pass_around(world: MPI.Intracomm) -> Values:
-    """Send a value to the next rank and receive one from the rank before, until each is at home again; their sum.
+    """Send a value to the next rank and receive one from the previous rank, until each value has returned. Sum them up.
 
-    A rank that sends first and receives later may wait for one that does the same: Sendrecv does both at once.
+    Sendrecv sends and receives at once. If all ranks sent first and then received, they could wait for each other.
     """
     rank, size = world.Get_rank(), world.Get_size()
     value: Values = np.full(1, float(rank), dtype=np.float64)
@@ -49,7 +49,7 @@ def pass_around(world: MPI.Intracomm) -> Values:
 
 
 def broadcast_weights(world: MPI.Intracomm, seed: int) -> Weights:
-    """The weights that rank 0 draws, on every rank: what a model's replicas begin with."""
+    """Broadcast rank 0's random weights to all ranks, like the initial weights of a model."""
     weights: Weights = np.empty(1024, dtype=np.float32)
     if world.Get_rank() == 0:
         weights[:] = np.random.default_rng(seed).standard_normal(weights.size)
@@ -58,13 +58,13 @@ def broadcast_weights(world: MPI.Intracomm, seed: int) -> Weights:
 
 
 def gathered_average(world: MPI.Intracomm, own: Values) -> float:
-    """The mean of all ranks' values, on every rank. Ranks have different numbers of them, so each mean has a weight."""
+    """The mean of all ranks' values, on every rank. Each rank's mean is weighted by its number of values."""
     means: Values = np.empty(world.Get_size(), dtype=np.float64)
     counts: Counts = np.empty(world.Get_size(), dtype=np.int64)
     average: Values = np.empty(1, dtype=np.float64)
     world.Gather([np.array([own.mean()]), MPI.DOUBLE], [means, MPI.DOUBLE], root=0)
     world.Gather([np.array([own.size], dtype=np.int64), MPI.INT64_T], [counts, MPI.INT64_T], root=0)
-    # The root alone has them: to the others the buffers that they receive into mean nothing.
+    # Only the root has the gathered values.
     if world.Get_rank() == 0:
         average[0] = np.average(means, weights=counts)
     world.Bcast([average, MPI.DOUBLE], root=0)
@@ -72,7 +72,7 @@ def gathered_average(world: MPI.Intracomm, own: Values) -> float:
 
 
 def main() -> None:
-    """Do all three, and fail unless each gives what it must."""
+    """Run all three and check their results."""
     args = arguments()
     world = MPI.COMM_WORLD
     rank, size = world.Get_rank(), world.Get_size()
@@ -83,7 +83,7 @@ def main() -> None:
         raise SystemExit(f"the ring's sum is {ring}: messages were lost or mixed up")
 
     weights = broadcast_weights(world, args.seed)
-    # Every rank's weights are the same when the smallest and the largest sum are.
+    # The weights are equal if the smallest and the largest sum are.
     total = float(weights.sum(dtype=np.float64))
     if world.allreduce(total, op=MPI.MIN) != world.allreduce(total, op=MPI.MAX):
         raise SystemExit("the ranks have different weights after the broadcast")

@@ -1,6 +1,6 @@
-"""A training script as they are written for SageMaker: it finds its hosts, data and hyperparameters in SM_* variables.
+"""A typical training script for SageMaker: it reads hosts, data and hyperparameters from SM_* variables.
 
-Each host runs it once. The hosts average their gradients themselves, with one all-reduce a step, over gloo.
+Each host runs it once. The hosts average their gradients themselves, with one all-reduce per step over gloo.
 """
 
 import json
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 
 def read_images(folder: Path) -> tuple[Tensor, Tensor]:
-    """The images FOLDER/<class>/*.png, whose classes are numbers."""
+    """The images FOLDER/<class>/*.png with numeric classes."""
     paths = sorted(folder.glob("*/*.png"))
     if not paths:
         raise SystemExit(f"{folder}: no images <class>/*.png in there")
@@ -25,8 +25,8 @@ def read_images(folder: Path) -> tuple[Tensor, Tensor]:
 
 
 def average_gradients(model: nn.Module) -> None:
-    """Replace each gradient by the mean over all hosts: what DistributedDataParallel does, by hand."""
-    # All in one message: for small gradients the messages' number is what takes the time.
+    """Replace each gradient by its mean over all hosts, as DistributedDataParallel does."""
+    # One message for all gradients: many small messages would be slow.
     gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
     together = torch.cat([gradient.flatten() for gradient in gradients])
     dist.all_reduce(together)
@@ -38,7 +38,7 @@ def average_gradients(model: nn.Module) -> None:
 
 
 def join_hosts(hosts: list[str], current_host: str) -> None:
-    """Meet the other hosts at the first one, whose name resolves on each of them."""
+    """Join the other hosts with a rendezvous on the first one, whose name resolves on all hosts."""
     os.environ.setdefault("MASTER_ADDR", hosts[0])
     os.environ.setdefault("MASTER_PORT", "7777")
     os.environ.setdefault("GLOO_SOCKET_IFNAME", os.environ["SM_NETWORK_INTERFACE_NAME"])
@@ -46,13 +46,13 @@ def join_hosts(hosts: list[str], current_host: str) -> None:
 
 
 def train(hyperparameters: dict[str, float], images: Tensor, labels: Tensor) -> nn.Module:
-    """Train on every world-th image, each host on others."""
+    """Train each host on every world-th image."""
     rank, world = dist.get_rank(), dist.get_world_size()
     batch_size = int(hyperparameters.get("batch-size", 32))
-    torch.manual_seed(0)  # the same first weights on every host
+    torch.manual_seed(0)  # the same initial weights on every host
     model = nn.Sequential(nn.Linear(images.shape[1], 128), nn.ReLU(), nn.Linear(128, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=hyperparameters.get("learning-rate", 0.1), momentum=0.9)
-    # As many batches on each host as the smallest share has, or one host would wait for the others for ever.
+    # Each host has the number of batches of the smallest share; otherwise a host would wait for the others for ever.
     steps = len(images) // world // batch_size
     for epoch in range(int(hyperparameters.get("epochs", 6))):
         order = torch.randperm(len(images), generator=torch.Generator().manual_seed(epoch))[rank::world]
@@ -74,8 +74,8 @@ def main() -> None:
     model = train(json.loads(os.environ["SM_HPS"]), *read_images(Path(os.environ["SM_CHANNEL_TRAIN"])))
     if current_host == hosts[0]:
         torch.save(model.state_dict(), Path(os.environ["SM_MODEL_DIR"]) / "model.pt")
-    # An optimizer imports torch.distributed.nn, whose functions keep for ever the group that is there by then: gloo's
-    # threads would outlive this, and now and then abort the process at its end. So it's imported before there is one.
+    # Optimizers import torch.distributed.nn, whose functions keep a reference to the current group: gloo's threads
+    # would stay alive and sometimes abort the process at its end. So import it before the group exists.
     dist.destroy_process_group()
 
 

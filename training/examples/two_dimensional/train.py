@@ -1,7 +1,7 @@
 """Train a small transformer in two dimensions: tensor parallel and data parallel.
 
-The ranks of one copy of the model split its layers between them, and the copies split each batch. Started with one
-rank, it is a plain training; the losses of both are equal up to rounding. It needs torch 2.6.
+The ranks of one copy of the model split its layers, and the copies split each batch. With one rank it is a plain
+training; the losses of both are equal up to rounding. It needs torch 2.6.
 """
 
 import argparse
@@ -26,7 +26,7 @@ HEAD_WIDTH = 16
 
 
 def arguments() -> argparse.Namespace:
-    """Hyperparameters arrive as --name value; the data's folder from SM_CHANNEL_TRAIN unless given."""
+    """Hyperparameters arrive as --name value, the data's folder in SM_CHANNEL_TRAIN."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", type=Path, default=os.environ.get("SM_CHANNEL_TRAIN"))
     parser.add_argument("--model-dir", type=Path, default=os.environ.get("SM_MODEL_DIR"))
@@ -46,13 +46,13 @@ class Attention(nn.Module):
     """Self-attention over an image's rows."""
 
     def __init__(self) -> None:
-        """Three projections rather than one: each can be cut between heads."""
+        """Three projections instead of one, so that tensor parallelism can split each between heads."""
         super().__init__()
         self.query, self.key, self.value = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
         self.out = nn.Linear(WIDTH, WIDTH)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Under tensor parallelism this rank has only some of the heads: -1 counts those it has."""
+        """With tensor parallelism this rank has only some of the heads: -1 is their number."""
         batch = rows.shape[0]
         query, key, value = (
             project(rows).view(batch, ROWS, -1, HEAD_WIDTH).transpose(1, 2)
@@ -64,10 +64,10 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """A transformer's block: attention and a perceptron, each on top of what came before."""
+    """A transformer block: attention and a perceptron with residual connections."""
 
     def __init__(self) -> None:
-        """The perceptron is four times as wide inside, as is usual."""
+        """The perceptron's inner width is four times as large, as usual."""
         super().__init__()
         self.attention_norm, self.perceptron_norm = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
         self.attention = Attention()
@@ -80,7 +80,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Two blocks, read out as the mean over an image's rows."""
+    """Two blocks, and the mean over an image's rows."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,9 +98,9 @@ class Transformer(nn.Module):
 
 
 def parallelize(model: Transformer, mesh: DeviceMesh) -> None:
-    """Split each block over "tp", then shard what is left of it over "dp"."""
-    # A pair of column-wise and row-wise splits needs one all-reduce, at its end: between the two each rank works on
-    # its own heads or its own part of the perceptron.
+    """Split each block over "tp", then shard the result over "dp"."""
+    # A pair of column-wise and row-wise splits needs one all-reduce at its end. In between each rank works on its own
+    # heads or its own part of the perceptron.
     plan = {
         "attention.query": ColwiseParallel(),
         "attention.key": ColwiseParallel(),
@@ -116,7 +116,7 @@ def parallelize(model: Transformer, mesh: DeviceMesh) -> None:
 
 
 def read_images(folder: Path) -> tuple[Tensor, Tensor]:
-    """All images FOLDER/<class>/*.png: the data is small, so every rank holds it and picks its share of each batch."""
+    """All images FOLDER/<class>/*.png: the data is small, so every rank reads all and uses its share of a batch."""
     paths = sorted(folder.glob("*/*.png"))
     if not paths:
         raise SystemExit(f"{folder}: no images <class>/*.png in there")
@@ -125,30 +125,30 @@ def read_images(folder: Path) -> tuple[Tensor, Tensor]:
 
 
 def build_mesh(tensor_parallel: int) -> DeviceMesh | None:
-    """The ranks in rows of `tensor_parallel`; None for a single rank, which needs no parallelism at all."""
+    """The ranks in rows of `tensor_parallel`; None for a single rank, which needs no parallelism."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
         return None
     if world % tensor_parallel:
         raise SystemExit(f"--tensor-parallel {tensor_parallel}: {world} ranks can't be divided by it")
-    # "tp" comes last, so that its ranks are neighbours on one node: they talk in every layer, "dp" once a step.
+    # "tp" comes last, so that its ranks are on one node: they communicate in every layer, "dp" once per step.
     shape = (world // tensor_parallel, tensor_parallel)
     return init_device_mesh("cuda" if torch.cuda.is_available() else "cpu", shape, mesh_dim_names=("dp", "tp"))
 
 
 def train(args: argparse.Namespace, model: Transformer, mesh: DeviceMesh | None, device: torch.device) -> list[float]:
-    """The loss of each step, over the whole batch and the same on every rank."""
+    """Train and return the loss of each step over the whole batch, equal on every rank."""
     copies, copy = (mesh["dp"].size(), mesh["dp"].get_local_rank()) if mesh else (1, 0)
     if args.batch_size % copies:
         raise SystemExit(f"--batch-size {args.batch_size}: {copies} copies of the model can't share it equally")
     images, labels = read_images(args.train)
     optimizer = torch.optim.SGD(model.parameters(), lr=args.lr)
-    # The order of images has its own generator: it must be the same on every rank.
+    # The order of the images has its own generator, because it must be equal on every rank.
     order = torch.Generator().manual_seed(args.seed)
     losses = []
     for step in range(1, args.steps + 1):
         batch = torch.randint(len(images), (args.batch_size,), generator=order)
-        # All ranks of one copy take the same images, and each copy its share of them.
+        # All ranks of a copy use the same images, and each copy uses its share.
         share = batch.chunk(copies)[copy]
         outputs = model(images[share].to(device))
         loss = nn.functional.cross_entropy(outputs, labels[share].to(device))
@@ -156,7 +156,7 @@ def train(args: argparse.Namespace, model: Transformer, mesh: DeviceMesh | None,
         torch.autograd.backward(loss)
         optimizer.step()
 
-        # The copies' shares are equally large, so the mean of their means is the mean over the batch.
+        # The copies' shares have equal size, so the mean of their means is the mean over the batch.
         mean = loss.detach() / copies
         if mesh:
             dist.all_reduce(mean, group=mesh.get_group("dp"))
@@ -167,7 +167,7 @@ def train(args: argparse.Namespace, model: Transformer, mesh: DeviceMesh | None,
 
 
 def main() -> None:
-    """Build the same model on every rank, divide it, train it, and save it whole."""
+    """Build the same model on every rank, split it, train it, and save all of it."""
     args = arguments()
     mesh = build_mesh(args.tensor_parallel)
     device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
@@ -177,7 +177,7 @@ def main() -> None:
         parallelize(model, mesh)
     losses = train(args, model, mesh, device)
 
-    # Every rank takes part in putting the model together; only rank 0 receives it.
+    # Every rank takes part in collecting the weights; only rank 0 receives them.
     weights = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
     if mesh is None or mesh.get_rank() == 0:
         if args.model_dir:

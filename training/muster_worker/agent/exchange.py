@@ -1,4 +1,4 @@
-"""The two conversations with the collector, each in a thread so that neither holds up the node."""
+"""The agent's two threads that talk to the collector: one sends reports, one polls for commands."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import random
 import threading
 import time
 from dataclasses import dataclass
-from typing import Optional, Tuple, Union
+from typing import List, Optional, Tuple, Union
 
 from muster_worker.agent.collector_client import CollectorClient, Unavailable, backoff
 from muster_worker.agent.reports import Snapshot, encode_report, make_report
 from muster_worker.contract.schema import Command, Order
 
 POLL_SECONDS = 20
-"""How long one question for a command stays open: below the idle limits of common proxies (60 s)."""
+"""Length of one long poll: below the idle timeout of common proxies (60 s)."""
 
 
 @dataclass(frozen=True)
 class Acknowledged:
-    """The collector has this phase of this attempt, and wants to hear again after so many seconds."""
+    """The collector has received a report with this attempt and phase. It also sets the heartbeat interval."""
 
     attempt: int
     phase: str
@@ -29,47 +29,47 @@ class Acknowledged:
 
 @dataclass(frozen=True)
 class Unreachable:
-    """A report could not be delivered; it is tried again."""
+    """A report could not be delivered. The reporter retries."""
 
-    why: str
+    reason: str
 
 
-News = Union[Acknowledged, Unreachable, Command]
+Message = Union[Acknowledged, Unreachable, Command]
 
 
 class Inbox:
-    """What the threads have for the node; `descriptor` is readable while something may be there."""
+    """Messages from the two threads to the node. `descriptor` becomes readable when there may be one."""
 
     def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[News] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self.descriptor, self._wake = os.pipe()
         os.set_blocking(self.descriptor, False)
         os.set_blocking(self._wake, False)
 
-    def put(self, news: News) -> None:
-        """Called by the threads."""
-        self._queue.put(news)
+    def put(self, message: Message) -> None:
+        """Add a message. The threads call this."""
+        self._queue.put(message)
         try:
             os.write(self._wake, b"\0")
         except BlockingIOError:
-            pass  # full of wake-ups already
+            pass  # the pipe is full of wake-ups, so the node wakes up anyway
 
-    def take(self) -> Tuple[News, ...]:
-        """Called by the node: all that is there."""
+    def take(self) -> Tuple[Message, ...]:
+        """Remove and return all messages. The node calls this."""
         try:
             os.read(self.descriptor, 4096)
         except BlockingIOError:
-            pass  # a timer woke the node first
-        news = []
+            pass  # the pipe is empty: a timer woke the node first
+        messages: List[Message] = []
         while True:
             try:
-                news.append(self._queue.get_nowait())
+                messages.append(self._queue.get_nowait())
             except queue.Empty:
-                return tuple(news)
+                return tuple(messages)
 
 
 class Reporter:
-    """Sends the newest snapshot: at most one report is under way, and what happens meanwhile goes into the next."""
+    """Sends the newest snapshot, one report at a time. A snapshot that arrives meanwhile replaces the one before."""
 
     def __init__(self, client: CollectorClient, inbox: Inbox) -> None:
         self._client = client
@@ -78,8 +78,8 @@ class Reporter:
         self._changed = threading.Condition()
         threading.Thread(target=self._run, name="reports", daemon=True).start()
 
-    def offer(self, snapshot: Snapshot) -> None:
-        """Make this what is sent next."""
+    def submit(self, snapshot: Snapshot) -> None:
+        """Set the snapshot to send next."""
         with self._changed:
             self._newest = snapshot
             self._changed.notify()
@@ -92,40 +92,40 @@ class Reporter:
             failures = 0
             while True:
                 sequence += 1
-                snapshot = self._take()
+                snapshot = self._take_newest()
                 wait = self._send(snapshot, sequence, failures)
                 if wait is None:
                     break
                 failures += 1
                 time.sleep(wait)
-                self._give_back(snapshot)
+                self._put_back(snapshot)
 
-    def _take(self) -> Snapshot:
+    def _take_newest(self) -> Snapshot:
         with self._changed:
             snapshot, self._newest = self._newest, None
         if snapshot is None:
             raise AssertionError("only this thread takes snapshots")
         return snapshot
 
-    def _give_back(self, snapshot: Snapshot) -> None:
+    def _put_back(self, snapshot: Snapshot) -> None:
         with self._changed:
             if self._newest is None:
                 self._newest = snapshot
 
     def _send(self, snapshot: Snapshot, sequence: int, failures: int) -> Optional[float]:
         try:
-            # ages are counted up to this try, however often it was tried before
+            # Each retry computes the ages again.
             answer = self._client.report(encode_report(make_report(snapshot, sequence, time.monotonic())))
         except Unavailable as error:
             self._inbox.put(Unreachable(str(error)))
-            return backoff(failures, error.wait, random.random())  # noqa: S311 - spreads load, hides nothing
+            return backoff(failures, error.wait, random.random())  # noqa: S311 - jitter, not security
         state = snapshot.state
         self._inbox.put(Acknowledged(state.attempt, state.phase, answer.heartbeat_seconds))
         return None
 
 
 class Listener:
-    """Asks for commands, one long question after the other."""
+    """Polls for commands with one long poll after the other."""
 
     def __init__(self, client: CollectorClient, inbox: Inbox) -> None:
         self._client = client
@@ -139,7 +139,7 @@ class Listener:
             try:
                 command = self._client.command(after, POLL_SECONDS)
             except Unavailable as error:
-                time.sleep(backoff(failures, error.wait, random.random()))  # noqa: S311 - spreads load, hides nothing
+                time.sleep(backoff(failures, error.wait, random.random()))  # noqa: S311 - jitter, not security
                 failures += 1
                 continue
             failures = 0

@@ -1,8 +1,8 @@
-"""A process above the agent that ends what the agent leaves behind, should somebody kill the agent itself.
+"""The agent's parent process: it kills the processes that a killed agent leaves behind.
 
-The agent ends its own tree. Against its own SIGKILL (the out-of-memory killer, an operator in a hurry) it needs
-somebody else: the guardian is its parent, adopts the orphans and kills them. It also is what a container's process 1
-has to be: it reaps, and passes signals on.
+The agent ends its own process tree, but it can't do so after a SIGKILL (from the out-of-memory killer, for example).
+The guardian is its parent, adopts the orphans and kills them. It also does what process 1 of a container has to do: it
+reaps children and forwards signals.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ from typing import Callable
 
 from muster_worker.machine import processes
 
-PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+FORWARDED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SCAN_SECONDS = 0.02
 
 
-def guarded(live: Callable[[], int]) -> int:
-    """Run `live` in a child and return its exit code, or die by the signal that the child died by.
+def run_guarded(run: Callable[[], int]) -> int:
+    """Run `run` in a child process. Return its exit code, or die by the signal that killed the child.
 
-    Call it before any thread is started. Should the guardian itself be killed, the child gets SIGTERM.
+    Call this before any thread starts. If the guardian itself is killed, the child gets SIGTERM.
     """
     processes.adopt_orphans()
-    # whoever started us may ignore it, and then the kernel tells nobody how a child ended
+    # The parent may have ignored SIGCHLD; the kernel would then discard the exit status of children.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    watched = (*PASSED_ON, signal.SIGCHLD)
-    # held from before the fork on: a signal in between must reach the child
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+    signals = (*FORWARDED_SIGNALS, signal.SIGCHLD)
+    # Block the signals before the fork: one that arrives in between must reach the child.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     guardian = os.getpid()
     agent = os.fork()
     if agent == 0:
-        # a signal to the guardian's group, Ctrl-C at a terminal, comes through the guardian and once only
+        # Leave the guardian's process group: a terminal's Ctrl-C then arrives once, forwarded by the guardian.
         os.setpgid(0, 0)
         processes.end_with_parent(guardian)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        return live()
+        return run()
     end = _wait(agent)
-    _end_all()
+    _kill_all()
     if end.signal:
         if end.signal != signal.SIGKILL:
             signal.signal(end.signal, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {end.signal})
         os.kill(os.getpid(), end.signal)
-        return 128 + end.signal  # process 1 of a container doesn't die by its own signals
+        return 128 + end.signal  # process 1 of a container ignores signals that it sends to itself
     return end.exit_code
 
 
@@ -53,16 +53,16 @@ def _wait(agent: int) -> processes.Ended:
         for end in processes.reap():
             if end.pid == agent:
                 return end
-        number = signal.sigwait((*PASSED_ON, signal.SIGCHLD))
+        number = signal.sigwait((*FORWARDED_SIGNALS, signal.SIGCHLD))
         if number != signal.SIGCHLD:
             processes.signal_all((agent,), number)
 
 
-def _end_all() -> None:
-    """Kill everything that is left below, until nothing is."""
+def _kill_all() -> None:
+    """Kill all descendants until none is left."""
     while True:
-        left = processes.signal_all(processes.descendants(), signal.SIGKILL)
+        remaining = processes.signal_all(processes.descendants(), signal.SIGKILL)
         processes.reap()
-        if not left:
+        if not remaining:
             return
         time.sleep(_SCAN_SECONDS)

@@ -1,4 +1,4 @@
-"""The agent's standard output: ranks' lines and its own, written by a thread of its own so that nobody waits for it."""
+"""The agent's standard output: the ranks' lines and its own. A thread writes them, so that no caller blocks."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from collections import deque
 from typing import Deque
 
 MAX_BUFFERED_BYTES = 32 * 1024 * 1024
-"""What waits for a slow reader of the agent's output; beyond it lines are dropped and counted."""
+"""Buffer for a slow reader of the agent's output. When it is full, the log drops and counts lines."""
 
 
 class Log:
-    """Writes to a file descriptor without ever blocking the caller."""
+    """Writes to a file descriptor without blocking the caller."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._queue: Deque[bytes] = deque()
         self._buffered = 0
         self._dropped = 0
-        self._gap = 0  # lines given up since the last one that was queued
+        self._gap = 0  # lines dropped since the last queued one
         self._wake = threading.Condition()
         threading.Thread(target=self._run, name="log", daemon=True).start()
 
     @property
     def dropped_lines(self) -> int:
-        """Lines given up so far."""
+        """Number of lines dropped so far."""
         return self._dropped
 
     def write(self, lines: bytes) -> None:
-        """Queue whole lines."""
+        """Queue complete lines."""
         if not lines:
             return
         with self._wake:
@@ -40,12 +40,12 @@ class Log:
                 return
             self._enqueue(self._take_gap() + lines)
 
-    def say(self, text: str) -> None:
-        """A line of muster's own."""
+    def print_line(self, text: str) -> None:
+        """Write a line from muster itself."""
         self.write(f"[muster] {text}\n".encode("utf-8", "replace"))
 
     def flush(self, timeout: float) -> None:
-        """Wait until all is written, at most `timeout` seconds."""
+        """Wait until all lines are written, for at most `timeout` seconds."""
         deadline = time.monotonic() + timeout
         with self._wake:
             self._wake.wait_for(lambda: self._buffered == 0, max(0.0, deadline - time.monotonic()))
@@ -60,7 +60,7 @@ class Log:
 
     def _take_gap(self) -> bytes:
         gap, self._gap = self._gap, 0
-        text = f"[muster] {gap} lines are missing here: they came faster than the output was read\n"
+        text = f"[muster] {gap} lines are missing here, because the output was read too slowly\n"
         return text.encode("ascii") if gap else b""
 
     def _run(self) -> None:
@@ -80,7 +80,7 @@ class Log:
             try:
                 view = view[os.write(self._descriptor, view) :]
             except BlockingIOError:
-                time.sleep(0.01)  # whoever shares the descriptor made it non-blocking; there is no event to wait for
+                time.sleep(0.01)  # another process made the shared descriptor non-blocking; no event to wait for
             except OSError:
-                return False  # the reader is gone, or the disk is full: the ranks go on
+                return False  # the reader has closed the pipe, or the disk is full: the ranks continue
         return True

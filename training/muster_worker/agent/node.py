@@ -1,4 +1,4 @@
-"""The agent of one node: a single thread owns all state; signals, sockets, pipes and the collector are its events."""
+"""The agent of one node. One thread owns all state; signals, sockets, pipes and collector messages are its events."""
 
 from __future__ import annotations
 
@@ -13,12 +13,21 @@ from typing import List, Mapping, Optional, Tuple
 from muster_worker.agent import termination
 from muster_worker.agent.exchange import Acknowledged, Inbox, Reporter, Unreachable
 from muster_worker.agent.log import Log
-from muster_worker.agent.meeting import meet
 from muster_worker.agent.outage import Outage
+from muster_worker.agent.peers import set_peers
 from muster_worker.agent.reports import Observation, Snapshot, make_report
-from muster_worker.agent.state import Event, NodeState, PhaseReached, ProblemFound, Terminated, apply, begin, exit_code
-from muster_worker.contract.schema import AgentPhase, AgentProblem, Command, CommandKind, Order, Report
-from muster_worker.launchers.base import Way
+from muster_worker.agent.state import (
+    Event,
+    NodeState,
+    PhaseReached,
+    ProblemFound,
+    Terminated,
+    apply,
+    begin_attempt,
+    exit_code,
+)
+from muster_worker.contract.schema import AgentPhase, AgentProblem, Command, CommandKind, Order
+from muster_worker.launchers.base import LauncherIO
 from muster_worker.launchers.environment import Place
 from muster_worker.launchers.registry import find_launcher
 from muster_worker.machine import processes
@@ -29,24 +38,24 @@ from muster_worker.rank_group.synced_group import SyncedRankGroup
 from muster_worker.sagemaker import opt_ml
 
 FIRST_HEARTBEAT_SECONDS = 1.0
-"""Until the collector says what it wants."""
+"""Heartbeat interval until the collector sets one."""
 
 ORPHAN_GRACE_SECONDS = 2.0
-"""What ranks get when the agent's parent is gone: nobody is left who wants their work, and nothing may stay."""
+"""Grace period for ranks when the agent's parent has exited: nobody needs their work any more."""
 
-LAST_WORD_SECONDS = 3.0
-"""How long an agent that has to go tries to deliver its last report."""
+LAST_REPORT_SECONDS = 3.0
+"""How long an agent that exits tries to deliver its last report."""
 
 UNREACHABLE_SECONDS = 60.0
-"""An agent whose ranks have ended leaves when the collector has been away for so long."""
+"""An agent whose ranks have ended exits after the collector has been unreachable for this time."""
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What the agent was started with: everything of a `Place` but the peers, which Start brings.
+class NodeOptions:
+    """The agent's settings: a `Place` without peers (the Start command has them), and the process' own options.
 
-    `grace_seconds` is what ranks get after the agent's own SIGTERM. `port` is held for the job, None where none is.
-    `sync` is the socket of the process that syncs files with S3, None where the job has no files there.
+    `grace_seconds` is the ranks' grace period after SIGTERM to the agent. `port` is held for the job; None without one.
+    `sync` is the socket of the process that syncs files with S3; None if the job has no files there.
     """
 
     place: Place
@@ -58,11 +67,11 @@ class Setting:
 
 
 class Node:
-    """What an agent does, in one thread: `run` handles events until it is told to exit."""
+    """The agent's event loop: `run` handles events in one thread until the agent may exit."""
 
-    def __init__(self, setting: Setting, state: NodeState, reporter: Reporter, inbox: Inbox, log: Log) -> None:
-        self._setting = setting
-        self._place = setting.place
+    def __init__(self, options: NodeOptions, state: NodeState, reporter: Reporter, inbox: Inbox, log: Log) -> None:
+        self._options = options
+        self._place = options.place
         self._state = state
         self._reporter = reporter
         self._inbox = inbox
@@ -70,57 +79,57 @@ class Node:
         self._selector = selectors.DefaultSelector()
         self._base: Mapping[str, str] = dict(os.environ)
         self._rank_group: Optional[SyncedRankGroup] = None
-        self._order: Optional[Order] = None  # of the last command that was obeyed
+        self._order: Optional[Order] = None  # order of the last executed command
         self._heartbeat = FIRST_HEARTBEAT_SECONDS
         self._next_report_at = 0.0
         self._acknowledged: Tuple[int, str] = (-1, "")
         self._outage = Outage(time.monotonic())
         self._kills = memory_limit.MemoryKills(memory_limit.reader(), time.monotonic())
-        self._observations: Mapping[int, Observation] = {}  # when the last report was made
-        self._leaving = False  # told to go, once nothing runs
-        self._ended_at: Optional[float] = None  # the last process was gone
-        self._orphaned = False  # nobody is left to report to
+        self._observations: Mapping[int, Observation] = {}  # from the last report
+        self._is_exiting = False  # exit as soon as nothing runs
+        self._ended_at: Optional[float] = None  # when the last process ended
+        self._is_orphaned = False  # the parent has exited: no need to deliver a report
         self._signals = 0
         self._parent = os.getppid()
         self._wake_reader, self._wake_writer = os.pipe()
 
     def run(self) -> int:
-        """Live until told to leave; the agent's exit code."""
-        self._listen()
-        while not self._may_leave():
+        """Handle events until the agent may exit. Returns its exit code."""
+        self._register_events()
+        while not self._may_exit():
             events: List[Event] = []
             for key, _ in self._selector.select(self._timeout()):
                 handler: Handler = key.data
                 events += handler()
             if self._rank_group is not None:
                 events += self._rank_group.step()
-            self._learn(events)
-        return self._farewell()
+            self._apply_events(events)
+        return self._finish()
 
-    def _listen(self) -> None:
+    def _register_events(self) -> None:
         for descriptor in (self._wake_reader, self._wake_writer):
             os.set_blocking(descriptor, False)
         signal.set_wakeup_fd(self._wake_writer, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, lambda *_: None)  # the wake-up carries the number
+            signal.signal(number, lambda *_: None)  # the wake-up descriptor delivers the number
         self._selector.register(self._wake_reader, selectors.EVENT_READ, self._on_signals)
-        self._selector.register(self._inbox.descriptor, selectors.EVENT_READ, self._on_news)
-        if self._setting.lifeline is not None:
-            self._selector.register(self._setting.lifeline, selectors.EVENT_READ, self._on_lifeline)
+        self._selector.register(self._inbox.descriptor, selectors.EVENT_READ, self._on_messages)
+        if self._options.lifeline is not None:
+            self._selector.register(self._options.lifeline, selectors.EVENT_READ, self._on_lifeline)
 
     def _timeout(self) -> float:
         waits = [self._next_report_at - time.monotonic()]
         if self._rank_group is not None and self._rank_group.next_step_in is not None:
             waits.append(self._rank_group.next_step_in)
-        if self._leaving and self._ended_at is not None:
-            waits.append(self._ended_at + LAST_WORD_SECONDS - time.monotonic())
+        if self._is_exiting and self._ended_at is not None:
+            waits.append(self._ended_at + LAST_REPORT_SECONDS - time.monotonic())
         return max(0.0, min(waits))
 
-    def _learn(self, events: List[Event]) -> None:
+    def _apply_events(self, events: List[Event]) -> None:
         before = self._state
         for event in self._kills.explain(events, time.monotonic(), self._memory):
             self._state = apply(self._state, event)
-        # a metric alone can wait for the heartbeat
+        # A new metric value alone can wait for the heartbeat.
         if replace(before, metrics=()) != replace(self._state, metrics=()) or time.monotonic() >= self._next_report_at:
             self._publish()
 
@@ -129,8 +138,8 @@ class Node:
         return 0 if observation is None else observation.rss_bytes or 0
 
     def _publish(self) -> None:
-        self._kills.look(time.monotonic())
-        self._reporter.offer(self._snapshot())
+        self._kills.update(time.monotonic())
+        self._reporter.submit(self._snapshot())
         self._next_report_at = time.monotonic() + self._heartbeat
 
     def _snapshot(self) -> Snapshot:
@@ -154,59 +163,59 @@ class Node:
                 events += self._rank_group.on_reaped(ended)
         if numbers & {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}:
             self._signals += 1
-            # somebody who asks twice, or who has killed the guardian, means at once
+            # A second signal, or one after the guardian's death, means to stop without a grace period.
             at_once = self._signals > 1 or os.getppid() != self._parent
-            events += self._terminate("a signal", 0.0 if at_once else self._setting.grace_seconds)
+            events += self._terminate("a signal", 0.0 if at_once else self._options.grace_seconds)
         return events
 
     def _on_lifeline(self) -> List[Event]:
-        if self._setting.lifeline is None or os.read(self._setting.lifeline, 4096):
+        if self._options.lifeline is None or os.read(self._options.lifeline, 4096):
             return []
-        self._selector.unregister(self._setting.lifeline)
-        self._orphaned = True
+        self._selector.unregister(self._options.lifeline)
+        self._is_orphaned = True
         return self._terminate("the end of the process that started this agent", ORPHAN_GRACE_SECONDS)
 
-    def _terminate(self, why: str, grace: float) -> List[Event]:
-        self._log.say(f"stopping on {why}")
-        self._leaving = True
-        # the report that it stops says why
+    def _terminate(self, reason: str, grace: float) -> List[Event]:
+        self._log.print_line(f"stopping on {reason}")
+        self._is_exiting = True
+        # Set this first, so that the report of the stop has the reason.
         self._state = apply(self._state, Terminated(time.monotonic()))
-        left = [] if self._rank_group is None else self._rank_group.leave()
-        return [*left, *self._stop(grace)]
+        released = [] if self._rank_group is None else self._rank_group.abandon_upload()
+        return [*released, *self._stop(grace)]
 
     def _stop(self, grace: float) -> List[Event]:
         if self._rank_group is None:
             return [PhaseReached(AgentPhase.ENDED)]
-        if self._rank_group.finished or self._rank_group.uploading:
+        if self._rank_group.finished or self._rank_group.is_uploading:
             return []
-        self._learn([PhaseReached(AgentPhase.STOPPING)])
+        self._apply_events([PhaseReached(AgentPhase.STOPPING)])
         return self._rank_group.stop(grace)
 
-    def _on_news(self) -> List[Event]:
+    def _on_messages(self) -> List[Event]:
         events: List[Event] = []
-        for news in self._inbox.take():
-            if isinstance(news, Acknowledged):
-                self._say(self._outage.answered(time.monotonic()))
-                self._heartbeat = max(0.05, news.heartbeat_seconds)
-                self._acknowledged = (news.attempt, news.phase)
-            elif isinstance(news, Unreachable):
-                self._say(self._outage.failed(news.why, time.monotonic()))
-            elif self._is_newer(news):
-                self._order = news.order
-                events += self._obey(news)
+        for message in self._inbox.take():
+            if isinstance(message, Acknowledged):
+                self._log_line(self._outage.record_answer(time.monotonic()))
+                self._heartbeat = max(0.05, message.heartbeat_seconds)
+                self._acknowledged = (message.attempt, message.phase)
+            elif isinstance(message, Unreachable):
+                self._log_line(self._outage.record_failure(message.reason, time.monotonic()))
+            elif self._should_execute(message):
+                self._order = message.order
+                events += self._execute(message)
         return events
 
-    def _say(self, text: Optional[str]) -> None:
+    def _log_line(self, text: Optional[str]) -> None:
         if text is not None:
-            self._log.say(text)
+            self._log.print_line(text)
 
-    def _is_newer(self, command: Command) -> bool:
+    def _should_execute(self, command: Command) -> bool:
         if command.job_uid != self._state.job_uid:
-            self._log.say("refused a command for another job")
+            self._log.print_line("refused a command for another job")
             return False
         return self._order is None or command.order > self._order
 
-    def _obey(self, command: Command) -> List[Event]:
+    def _execute(self, command: Command) -> List[Event]:
         if command.kind == CommandKind.START:
             return self._start(command)
         if command.kind == CommandKind.STOP:
@@ -218,79 +227,67 @@ class Node:
         elif self._rank_group is None:
             events.append(PhaseReached(AgentPhase.ENDED))
         if command.kind == CommandKind.EXIT:
-            self._leaving = True
+            self._is_exiting = True
         return events
 
     def _start(self, command: Command) -> List[Event]:
-        if self._leaving or (self._rank_group is not None and not self._rank_group.finished):
-            self._log.say("refused to start: the last attempt's processes are still there")
+        if self._is_exiting or (self._rank_group is not None and not self._rank_group.finished):
+            self._log.print_line("refused to start: processes of the last attempt still run")
             return []
-        # an operator that took over a moment ago may not know that the one before it has told this node
+        # A new leader may repeat a Start that the leader before it has already sent.
         if command.attempt <= self._state.attempt:
-            self._log.say(f"refused to start attempt {command.attempt} again")
+            self._log.print_line(f"refused to start attempt {command.attempt} again")
             return []
         if self._state.address is None or self._state.problem is not None:
-            return []  # the report says what is wrong
-        plan = self._setting.place.plan
+            return []  # the report has the problem
+        plan = self._options.place.plan
         if tuple(peer.node for peer in command.peers) != tuple(range(plan.nodes)):
-            return [
-                ProblemFound(AgentProblem("BadStart", f"told to start with {len(command.peers)} of {plan.nodes} nodes"))
-            ]
-        first_rank = self._setting.place.node * plan.procs_per_node
-        self._state = begin(self._state, command.attempt, first_rank, plan.procs_per_node, time.monotonic())
-        path = os.path.join(self._setting.place.run, f"{command.attempt}.sock")
-        before, (self._state, place) = self._place, meet(self._state, self._place, command.peers)
+            return [ProblemFound(AgentProblem("BadStart", f"Start has {len(command.peers)} of {plan.nodes} nodes"))]
+        first_rank = self._options.place.node * plan.procs_per_node
+        self._state = begin_attempt(self._state, command.attempt, first_rank, plan.procs_per_node, time.monotonic())
+        path = os.path.join(self._options.place.run, f"{command.attempt}.sock")
+        before, (self._state, place) = self._place, set_peers(self._state, self._place, command.peers)
         self._place = place = replace(place, socket=path, attempt=command.attempt)
         try:
             if place.network != before.network:
-                self._log.say(f"interface {self._state.interface} ({self._state.address}): {self._state.interface_why}")
+                self._log.print_line(
+                    f"interface {self._state.interface} ({self._state.address}): {self._state.interface_why}"
+                )
                 opt_ml.prepare(place.root, plan, place.node, place.host)
             world = None
-            if self._setting.port is not None:
-                way = Way(self._setting.port, self._selector, self._log)
-                world = find_launcher(plan.launcher).join_world(place, self._base, command.credentials, way)
+            if self._options.port is not None:
+                io = LauncherIO(self._options.port, self._selector, self._log)
+                world = find_launcher(plan.launcher).join_world(place, self._base, command.credentials, io)
             rank_group = RankGroup(place, self._selector, self._log, world)
-            self._rank_group = SyncedRankGroup(rank_group, self._setting.sync, self._selector, self._log)
+            self._rank_group = SyncedRankGroup(rank_group, self._options.sync, self._selector, self._log)
             return self._rank_group.launch(self._base)
         except OSError as error:
             problem = AgentProblem("RanksNotStarted", f"the ranks can't be started: {error}")
             return [ProblemFound(problem), PhaseReached(AgentPhase.ENDED)]
 
-    def _may_leave(self) -> bool:
+    def _may_exit(self) -> bool:
         if self._state.phase != AgentPhase.ENDED:
             self._ended_at = None
             return False
         now = time.monotonic()
         if self._ended_at is None:
             self._ended_at = now
-        if not self._leaving:
-            return now - max(self._ended_at, self._outage.heard_at) > UNREACHABLE_SECONDS
-        is_told = self._acknowledged == (self._state.attempt, AgentPhase.ENDED)
-        return is_told or self._orphaned or now - self._ended_at > LAST_WORD_SECONDS
+        if not self._is_exiting:
+            return now - max(self._ended_at, self._outage.last_answer_at) > UNREACHABLE_SECONDS
+        is_acknowledged = self._acknowledged == (self._state.attempt, AgentPhase.ENDED)
+        return is_acknowledged or self._is_orphaned or now - self._ended_at > LAST_REPORT_SECONDS
 
-    def _farewell(self) -> int:
+    def _finish(self) -> int:
         code = exit_code(self._state)
         report = make_report(self._snapshot(), 0, time.monotonic())
-        why = _last_words(report)
-        if why is not None:
-            opt_ml.write_failure(self._setting.place.root, why)
-        if self._setting.termination_log is not None:
+        reason = termination.failure_text(report)
+        if reason is not None:
+            opt_ml.write_failure(self._options.place.root, reason)
+        if self._options.termination_log is not None:
             try:
-                with open(self._setting.termination_log, "wb") as file:
+                with open(self._options.termination_log, "wb") as file:
                     file.write(termination.summary(report, code))
             except OSError as error:
-                self._log.say(f"no termination log: {error}")
-        self._log.flush(LAST_WORD_SECONDS)
+                self._log.print_line(f"no termination log: {error}")
+        self._log.flush(LAST_REPORT_SECONDS)
         return code
-
-
-def _last_words(report: Report) -> Optional[str]:
-    """What output/failure should say; None when nothing failed."""
-    if report.problem is not None:
-        return report.problem.message
-    first = termination.first_failure(report)
-    if first is not None:
-        return "\n".join(first.last_lines)
-    if report.launcher is not None and report.launcher.exit_code != 0:
-        return "\n".join(report.launcher.last_lines)
-    return None

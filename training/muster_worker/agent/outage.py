@@ -1,32 +1,36 @@
-"""When the collector was heard last, and when its silence is worth a line in the log. Pure."""
+"""When the collector last answered, and when an outage is worth a log line. Pure."""
 
 from __future__ import annotations
 
 from typing import Optional
 
-TELL_SECONDS = 5.0
-"""A restarted operator, or a question that met one that doesn't lead, is nobody's problem before it has lasted."""
+LOG_AFTER_SECONDS = 5.0
+"""Don't log shorter outages: the operator may restart, or a request may reach a replica that isn't the leader."""
 
 
 class Outage:
-    """Times are the node's monotonic clock."""
+    """Detects outages of the collector. Times are on the node's monotonic clock."""
 
     def __init__(self, now: float) -> None:
-        self.heard_at = now
+        self.last_answer_at = now
         self._failing_since: Optional[float] = None
-        self._told = False
+        self._is_logged = False
 
-    def failed(self, why: str, now: float) -> Optional[str]:
-        """A report could not be delivered; what to say about it, once an outage."""
+    def record_failure(self, why: str, now: float) -> Optional[str]:
+        """A report could not be delivered. Returns the log line, once per outage."""
         if self._failing_since is None:
             self._failing_since = now
-        if self._told or now - self._failing_since < TELL_SECONDS:
+        if self._is_logged or now - self._failing_since < LOG_AFTER_SECONDS:
             return None
-        self._told = True
-        return f"nobody takes this node's reports: {why}; trying again, the ranks go on"
+        self._is_logged = True
+        return f"reports don't reach the collector: {why}; retrying, the ranks continue"
 
-    def answered(self, now: float) -> Optional[str]:
-        """A report was delivered; what to say about it when an outage was told."""
-        value, since = self._told, self._failing_since
-        self.heard_at, self._failing_since, self._told = now, None, False
-        return f"reports are taken again, after {now - since:.0f} s" if value and since is not None else None
+    def record_answer(self, now: float) -> Optional[str]:
+        """A report was delivered. Returns the log line if the outage was logged."""
+        was_logged, since = self._is_logged, self._failing_since
+        self.last_answer_at, self._failing_since, self._is_logged = now, None, False
+        return (
+            f"reports reach the collector again, after {now - since:.0f} s"
+            if was_logged and since is not None
+            else None
+        )

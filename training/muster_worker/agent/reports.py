@@ -1,4 +1,4 @@
-"""The report of a node: its state and what is read of its ranks at the moment of the report. Pure."""
+"""The report of a node: its state and the observations of its ranks. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from muster_worker.contract.schema import LauncherEnd, MetricValue, RankReport, 
 
 @dataclass(frozen=True)
 class Observation:
-    """What is read of a rank when a report is made."""
+    """What the agent reads from a rank when it makes a report."""
 
     last_lines: Tuple[str, ...] = ()
     step: Optional[int] = None
@@ -21,15 +21,15 @@ class Observation:
     rss_bytes: Optional[int] = None
 
 
-NOTHING_SEEN = Observation()
+NO_OBSERVATION = Observation()
 
-MAX_WHY_CHARS = 256
-"""The longest word about an interface that the collector takes."""
+MAX_INTERFACE_REASON_CHARS = 256
+"""The collector rejects longer reasons for an interface."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The node at one moment: all that a report is made of, but for its number and the time of sending."""
+    """The node at one moment: the content of a report without its sequence number and send time."""
 
     state: NodeState
     observations: Mapping[int, Observation]
@@ -37,16 +37,16 @@ class Snapshot:
     dropped_lines: int = 0
 
 
-def _why(state: NodeState) -> Optional[str]:
-    if state.interface_why is None or state.network_objection is None:
+def _interface_reason(state: NodeState) -> Optional[str]:
+    if state.interface_why is None or state.network_warning is None:
         return state.interface_why
-    return f"{state.interface_why}; {state.network_objection}"[:MAX_WHY_CHARS]
+    return f"{state.interface_why}; {state.network_warning}"[:MAX_INTERFACE_REASON_CHARS]
 
 
 def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
-    """The report of a snapshot, sent at `now`."""
+    """Make the report of a snapshot for sending at `now`."""
     state = snapshot.state
-    past = max(0.0, now - state.began_at)
+    max_age = max(0.0, now - state.began_at)
     return Report(
         job_uid=state.job_uid,
         node=state.node,
@@ -58,16 +58,16 @@ def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
         port=state.port,
         check_port=state.check_port,
         interface=state.interface,
-        interface_why=_why(state),
+        interface_why=_interface_reason(state),
         speed_mbps=state.speed_mbps,
         links=state.links,
         figures=state.figures,
         ranks=tuple(
-            _rank_report(record, snapshot.observations.get(record.rank, NOTHING_SEEN), now, past)
+            _rank_report(record, snapshot.observations.get(record.rank, NO_OBSERVATION), now, max_age)
             for record in state.ranks
         ),
         metrics=tuple(
-            MetricValue(metric.name, metric.value, metric.rank, _age_of(metric.at, now, past))
+            MetricValue(metric.name, metric.value, metric.rank, _bounded_age(metric.at, now, max_age))
             for metric in state.metrics
         ),
         launcher=_launcher_end(state, snapshot.launcher_lines, now),
@@ -78,7 +78,7 @@ def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
 
 
 def encode_report(report: Report) -> bytes:
-    """The report as the collector takes it: when it is too large, ranks' oldest lines go first."""
+    """Encode the report. If it is too large, drop the oldest lines of each rank."""
     body = wire.encode(report)
     keep = max((len(rank.last_lines) for rank in report.ranks), default=0)
     while len(body) > wire.max_report_bytes(len(report.ranks)) and keep > 0:
@@ -91,7 +91,7 @@ def encode_report(report: Report) -> bytes:
     return body
 
 
-def _rank_report(record: RankRecord, observation: Observation, now: float, past: float) -> RankReport:
+def _rank_report(record: RankRecord, observation: Observation, now: float, max_age: float) -> RankReport:
     return RankReport(
         rank=record.rank,
         local_rank=record.local_rank,
@@ -99,13 +99,13 @@ def _rank_report(record: RankRecord, observation: Observation, now: float, past:
         pid=record.pid,
         exit_code=record.exit_code,
         signal=record.signal,
-        started_age=_age(record.started_at, now, past),
-        ended_age=_age(record.ended_at, now, past),
+        started_age=_age(record.started_at, now, max_age),
+        ended_age=_age(record.ended_at, now, max_age),
         stopped=record.stopped,
         reason=record.reason,
         last_lines=observation.last_lines,
         step=observation.step,
-        step_age=_age(observation.stepped_at, now, past),
+        step_age=_age(observation.stepped_at, now, max_age),
         no_step_reason=observation.no_step_reason,
         activity=record.activity,
         rss_bytes=observation.rss_bytes,
@@ -133,10 +133,10 @@ def _launcher_end(state: NodeState, lines: Tuple[str, ...], now: float) -> Optio
     )
 
 
-def _age(at: Optional[float], now: float, past: float) -> Optional[float]:
-    return None if at is None else _age_of(at, now, past)
+def _age(at: Optional[float], now: float, max_age: float) -> Optional[float]:
+    return None if at is None else _bounded_age(at, now, max_age)
 
 
-def _age_of(at: float, now: float, past: float) -> float:
-    # a rank's word for when something was may be anything; what can't be true would cost the whole node its voice
-    return min(max(0.0, now - at), past)
+def _bounded_age(at: float, now: float, max_age: float) -> float:
+    # A rank may send a wrong time, and the collector rejects a report with an impossible age.
+    return min(max(0.0, now - at), max_age)

@@ -1,4 +1,4 @@
-"""`agent.pyz node`: reads what the agent is given, looks at the machine, and lets the node live."""
+"""`agent.pyz node`: reads the options and the plan, inspects the machine, and runs the node."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import List, Optional, Sequence, Tuple
 
 from muster_worker.agent.collector_client import CollectorClient, Trust
 from muster_worker.agent.exchange import Inbox, Listener, Reporter
-from muster_worker.agent.guardian import guarded
+from muster_worker.agent.guardian import run_guarded
 from muster_worker.agent.log import Log
-from muster_worker.agent.meeting import with_choice
-from muster_worker.agent.node import Node, Setting
+from muster_worker.agent.node import Node, NodeOptions
+from muster_worker.agent.peers import set_interface
 from muster_worker.agent.state import NodeState
 from muster_worker.contract import wire
 from muster_worker.contract.schema import VERSION, AgentProblem, Plan
@@ -33,43 +33,43 @@ from muster_worker.network.library_interfaces import Network
 from muster_worker.network.port import hold_port
 from muster_worker.sagemaker import container, opt_ml
 
-BAD_INPUT = 64
-"""sysexits.h: what the agent was given can't be used."""
+USAGE_EXIT_CODE = 64
+"""sysexits.h, EX_USAGE: the options or the plan are unusable."""
 
 STANDARD_OUTPUT = 1
 
 TERMINATION_GRACE_SECONDS = 25.0
-"""Kubernetes kills a pod after 30 s unless it is told otherwise, and what the ranks leave is to be reported."""
+"""Kubernetes kills a pod after 30 s by default. The rest of that time is for the last report."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the agent; its exit code. Whatever the reason it ends for, no process of the node is left."""
+    """Run the agent; return its exit code. In any case, no process of the node is left."""
     options = _parser().parse_args(arguments)
     try:
         plan = _read_plan(options.plan)
     except (OSError, wire.Malformed, ValueError) as error:
         sys.stderr.write(f"[muster] the plan {options.plan} can't be used: {error}\n")
-        return BAD_INPUT
+        return USAGE_EXIT_CODE
     # Load the launcher's module now: a newer operator may replace the archive of modules while the agent runs.
-    return guarded(lambda: _live(options, plan, find_launcher(plan.launcher)))
+    return run_guarded(lambda: _run_agent(options, plan, find_launcher(plan.launcher)))
 
 
-def _live(options: argparse.Namespace, plan: Plan, launcher: Launcher) -> int:
+def _run_agent(options: argparse.Namespace, plan: Plan, launcher: Launcher) -> int:
     processes.adopt_orphans()
-    # before any thread: a user namespace is for processes with one thread only
+    # Mount before any thread starts: only a single-threaded process can enter a user namespace.
     name = container.host_names(plan.nodes)[options.node]
-    no_hosts = None if options.hosts is None else mount_hosts(os.path.abspath(options.hosts), name)
+    hosts_problem = None if options.hosts is None else mount_hosts(os.path.abspath(options.hosts), name)
     log = Log(STANDARD_OUTPUT)
-    if no_hosts is not None:
+    if hosts_problem is not None:
         names = ", ".join(container.host_names(plan.nodes))
-        log.say(f"{names} resolve in Python ranks only: {no_hosts}")
+        log.print_line(f"{names} resolve in Python ranks only: {hosts_problem}")
     limit = memory_lock.raise_limit()
-    state, held = _settle(NodeState(plan.job_uid, options.node, options.replacement), plan, log)
-    state = replace(state, network_objection=memory_lock.objection(limit, has_verbs=interfaces.has_verbs()))
-    if state.network_objection is not None:
-        log.say(state.network_objection)
-    if no_hosts is not None and plan.nodes > 1 and launcher.needs_own_hosts:
-        why = f"MPI takes this machine for one node, whatever runs on it: {no_hosts}; use `nodes: 1`, or run as root"
+    state, held_ports = _choose_address(NodeState(plan.job_uid, options.node, options.replacement), plan, log)
+    state = replace(state, network_warning=memory_lock.find_warning(limit, has_verbs=interfaces.has_verbs()))
+    if state.network_warning is not None:
+        log.print_line(state.network_warning)
+    if hosts_problem is not None and plan.nodes > 1 and launcher.needs_own_hosts:
+        why = f"MPI treats this machine as a single node: {hosts_problem}; use `nodes: 1`, or run as root"
         state = replace(state, problem=AgentProblem("NodesNotApart", why))
     host = container.Host(
         cpus=devices.cpu_count(),
@@ -83,45 +83,45 @@ def _live(options: argparse.Namespace, plan: Plan, launcher: Launcher) -> int:
     if state.problem is None:
         state = _prepare(state, place)
     if state.problem is not None:
-        log.say(state.problem.message)
+        log.print_line(state.problem.message)
     inbox = Inbox()
     reporter = Reporter(_client(plan, options), inbox)
     Listener(_client(plan, options), inbox)
-    setting = _setting(options, place, held)
+    node_options = _node_options(options, place, held_ports)
     try:
-        return Node(setting, state, reporter, inbox, log).run()
+        return Node(node_options, state, reporter, inbox, log).run()
     finally:
-        for one in held:
-            one.close()
+        for held_port in held_ports:
+            held_port.close()
 
 
-def _setting(options: argparse.Namespace, place: Place, held: List[socket.socket]) -> Setting:
-    return Setting(
+def _node_options(options: argparse.Namespace, place: Place, held_ports: List[socket.socket]) -> NodeOptions:
+    return NodeOptions(
         place,
         max(0.0, options.grace_seconds),
         options.termination_log,
         options.lifeline,
-        held[0] if held else None,
+        held_ports[0] if held_ports else None,
         options.sync,
     )
 
 
-def _settle(state: NodeState, plan: Plan, log: Log) -> Tuple[NodeState, List[socket.socket]]:
-    """Find the node's address and hold ports on it, the rendezvous' first; a problem when there is none."""
-    there = interfaces.list_interfaces()
-    choice = choose(plan.interface, there, interfaces.routed_interface(plan.collector_url, there))
+def _choose_address(state: NodeState, plan: Plan, log: Log) -> Tuple[NodeState, List[socket.socket]]:
+    """Choose the node's interface and hold ports on it, the rendezvous port first; or return a problem."""
+    present = interfaces.list_interfaces()
+    choice = choose(plan.interface, present, interfaces.routed_interface(plan.collector_url, present))
     if isinstance(choice, NoChoice):
         return replace(state, problem=AgentProblem("NoInterface", choice.problem)), []
-    log.say(f"interface {choice.name} ({choice.address}): {choice.why}")
-    held: List[socket.socket] = []
+    log.print_line(f"interface {choice.name} ({choice.address}): {choice.why}")
+    held_ports: List[socket.socket] = []
     try:
-        held.extend(hold_port() for _ in range(2 if plan.network_check else 1))
+        held_ports.extend(hold_port() for _ in range(2 if plan.network_check else 1))
     except OSError as error:
-        message = f"no port can be had: {error}"
-        return replace(state, problem=AgentProblem("NoPort", message)), held
-    ports = [one.getsockname()[1] for one in held]
+        message = f"no free port: {error}"
+        return replace(state, problem=AgentProblem("NoPort", message)), held_ports
+    ports = [held_port.getsockname()[1] for held_port in held_ports]
     state = replace(state, port=ports[0], check_port=ports[1] if plan.network_check else None)
-    return with_choice(state, choice), held
+    return set_interface(state, choice), held_ports
 
 
 def _prepare(state: NodeState, place: Place) -> NodeState:
@@ -133,7 +133,7 @@ def _prepare(state: NodeState, place: Place) -> NodeState:
         try:
             re.compile(metric.regex)
         except re.error as error:
-            message = f"spec.metrics: {metric.name}: {metric.regex!r} is no expression: {error}"
+            message = f"spec.metrics: {metric.name}: {metric.regex!r} is not a valid expression: {error}"
             return replace(state, problem=AgentProblem("BadMetric", message))
     return state
 
@@ -155,13 +155,13 @@ def _place(options: argparse.Namespace, plan: Plan, state: NodeState, host: cont
 
 
 def _own_archive(run: str) -> str:
-    """This agent's archive, for its ranks: an operator that was upgraded may put another one in its place."""
-    value, kept = os.path.abspath(sys.argv[0]), os.path.join(run, "agent.pyz")
+    """A copy of this agent's archive for its ranks: an upgraded operator may replace the original."""
+    original, copy = os.path.abspath(sys.argv[0]), os.path.join(run, "agent.pyz")
     try:
-        shutil.copyfile(value, kept)
+        shutil.copyfile(original, copy)
     except (OSError, shutil.SameFileError):
-        return value  # what is wrong with the folder is told when the ranks are to start
-    return kept
+        return original  # the start of the ranks reports the problem with the folder
+    return copy
 
 
 def _client(plan: Plan, options: argparse.Namespace) -> CollectorClient:
@@ -171,13 +171,13 @@ def _client(plan: Plan, options: argparse.Namespace) -> CollectorClient:
 
 
 def _read_authority(path: str) -> Optional[str]:
-    """Whom to trust by the plan as it is now; the rest of a plan holds as long as the agent does."""
+    """The certificate authority in the current plan. The agent never reads other fields of the plan again."""
     try:
         with open(path, "rb") as file:
             plan = json.load(file)
     except (OSError, ValueError):
         return None
-    # not as a `Plan`: that of a newer operator may have more fields
+    # Don't decode a `Plan`: a newer operator's plan may have more fields.
     result = plan.get("collector_ca") if isinstance(plan, dict) else None
     return result if isinstance(result, str) else None
 
@@ -194,19 +194,19 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="agent.pyz node", description="The agent of one node of a training job.")
     parser.add_argument("--plan", required=True, metavar="FILE", help="the job's plan")
     parser.add_argument("--node", required=True, type=int, metavar="I", help="this node's index")
-    parser.add_argument("--replacement", required=True, type=int, metavar="G", help="this node's replacement")
+    parser.add_argument("--replacement", required=True, type=int, metavar="G", help="this node's replacement number")
     parser.add_argument("--token", required=True, metavar="FILE", help="the token for the collector")
-    parser.add_argument("--root", required=True, metavar="DIR", help="what is /opt/ml on a cluster")
+    parser.add_argument("--root", required=True, metavar="DIR", help="the folder that is /opt/ml on a cluster")
     parser.add_argument("--run", required=True, metavar="DIR", help="a private folder for sockets and progress")
     parser.add_argument(
         "--grace-seconds",
         type=float,
         default=TERMINATION_GRACE_SECONDS,
         metavar="S",
-        help="the ranks' time from this agent's own SIGTERM to their SIGKILL",
+        help="grace period of the ranks after SIGTERM to this agent",
     )
     parser.add_argument("--hosts", metavar="FILE", help="a hosts file for the ranks")
-    parser.add_argument("--lifeline", type=int, metavar="FD", help="a pipe whose end means that the parent is gone")
+    parser.add_argument("--lifeline", type=int, metavar="FD", help="a pipe that closes when the parent exits")
     parser.add_argument("--sync", metavar="SOCKET", help="socket of the process that syncs files with S3")
-    parser.add_argument("--termination-log", metavar="FILE", help="where to leave a summary")
+    parser.add_argument("--termination-log", metavar="FILE", help="the file for a summary")
     return parser

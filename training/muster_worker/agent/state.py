@@ -1,4 +1,4 @@
-"""What an agent knows of its node, as a value: events go in, the next state comes out. Pure."""
+"""The agent's state as a value: `apply` returns the next state for each event. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from muster_worker.exit_codes import STOPPED_EXIT_CODE
 
 @dataclass(frozen=True)
 class RankRecord:
-    """A rank's life so far. Times are the node's monotonic clock."""
+    """A rank's start and end. Times are on the node's monotonic clock."""
 
     rank: int
     local_rank: int
@@ -48,13 +48,13 @@ class MetricRecord:
 
 @dataclass(frozen=True)
 class NodeState:
-    """All that is known of the node's attempt, but for what is read when a report is made (`reports`)."""
+    """The state of the node's attempt, without the values that are read for each report (`reports`)."""
 
     job_uid: str
     node: int
     replacement: int
     attempt: int = 0
-    began_at: float = 0.0  # the attempt: nothing of it can be older
+    began_at: float = 0.0  # start of the attempt: no event of it is older
     phase: str = AgentPhase.READY
     address: Optional[str] = None
     port: Optional[int] = None
@@ -63,7 +63,7 @@ class NodeState:
     interface_why: Optional[str] = None
     speed_mbps: int = 0
     links: Tuple[Link, ...] = ()
-    network_objection: Optional[str] = None  # what speaks against the network, wherever the nodes meet
+    network_warning: Optional[str] = None  # a limit that would slow down any network of the node
     figures: Optional[NetworkFigures] = None
     ranks: Tuple[RankRecord, ...] = ()
     launcher: Optional[LauncherRecord] = None
@@ -75,7 +75,7 @@ class NodeState:
 
 @dataclass(frozen=True)
 class RankStarted:
-    """A rank's command runs as `pid`; again when a process inside turns out to be the rank itself."""
+    """A rank's command runs as `pid`. Repeated if a child of the command turns out to be the rank."""
 
     rank: int
     pid: int
@@ -84,7 +84,7 @@ class RankStarted:
 
 @dataclass(frozen=True)
 class RankEnded:
-    """A rank's process is gone, or never came to be (`reason`)."""
+    """A rank's process has ended, or could not be started (`reason`)."""
 
     rank: int
     at: float
@@ -95,7 +95,7 @@ class RankEnded:
 
 @dataclass(frozen=True)
 class ActivityFound:
-    """What a rank's main thread was in when the node was stopped or the rank fell."""
+    """What a rank's main thread was doing when the node was stopped or the rank failed."""
 
     rank: int
     activity: str
@@ -103,14 +103,14 @@ class ActivityFound:
 
 @dataclass(frozen=True)
 class StopBegan:
-    """The first signal is about to be sent to the node's ranks."""
+    """The agent is about to send the first signal to the node's ranks."""
 
     at: float
 
 
 @dataclass(frozen=True)
 class Terminated:
-    """Somebody other than the operator makes the agent stop."""
+    """A signal or the exit of the parent, not the operator, makes the agent stop."""
 
     at: float
 
@@ -131,7 +131,7 @@ class NetworkMeasured:
 
 @dataclass(frozen=True)
 class ProblemFound:
-    """Something that the job's owner has to know; the first one stays."""
+    """A problem that the job's owner has to see. The state keeps the first one."""
 
     problem: AgentProblem
 
@@ -150,8 +150,8 @@ Event = Union[
 ]
 
 
-def begin(state: NodeState, attempt: int, first_rank: int, procs: int, at: float) -> NodeState:
-    """A new attempt: its ranks are expected, nothing of the last one is left."""
+def begin_attempt(state: NodeState, attempt: int, first_rank: int, procs: int, at: float) -> NodeState:
+    """The state at the start of an attempt, with a record for each rank."""
     ranks = tuple(RankRecord(first_rank + local, local) for local in range(procs))
     return replace(
         state,
@@ -168,7 +168,7 @@ def begin(state: NodeState, attempt: int, first_rank: int, procs: int, at: float
 
 
 def apply(state: NodeState, event: Event) -> NodeState:
-    """The state after an event. What is told of a rank of another node, or after its end, changes nothing."""
+    """The state after an event. Events for ranks of other nodes, or after a rank's end, change nothing."""
     if isinstance(event, PhaseReached):
         return replace(state, phase=event.phase)
     if isinstance(event, NetworkMeasured):
@@ -178,7 +178,7 @@ def apply(state: NodeState, event: Event) -> NodeState:
     if isinstance(event, (StopBegan, Terminated, LauncherRecord)):
         return _apply_once(state, event)
     if isinstance(event, MetricRecord):
-        return replace(state, metrics=_with_metric(state.metrics, event))
+        return replace(state, metrics=_set_metric(state.metrics, event))
     return replace(
         state,
         ranks=tuple(
@@ -189,7 +189,7 @@ def apply(state: NodeState, event: Event) -> NodeState:
 
 
 def _apply_once(state: NodeState, event: Union[StopBegan, Terminated, LauncherRecord]) -> NodeState:
-    """What happens once: the first one stays."""
+    """Apply an event of which only the first counts."""
     if isinstance(event, StopBegan):
         return state if state.stop_began_at is not None else replace(state, stop_began_at=event.at)
     if isinstance(event, Terminated):
@@ -197,10 +197,10 @@ def _apply_once(state: NodeState, event: Union[StopBegan, Terminated, LauncherRe
     return state if state.launcher is not None else replace(state, launcher=event)
 
 
-def _with_metric(current: Tuple[MetricRecord, ...], news: MetricRecord) -> Tuple[MetricRecord, ...]:
-    others = tuple(metric for metric in current if metric.name != news.name)
-    # a report with more would be refused, and the node not heard any more
-    return current if len(others) >= MAX_METRICS else tuple(sorted((*others, news), key=lambda metric: metric.name))
+def _set_metric(current: Tuple[MetricRecord, ...], record: MetricRecord) -> Tuple[MetricRecord, ...]:
+    others = tuple(metric for metric in current if metric.name != record.name)
+    # The collector rejects a report with more metrics.
+    return current if len(others) >= MAX_METRICS else tuple(sorted((*others, record), key=lambda metric: metric.name))
 
 
 def _apply_to_rank(
@@ -211,7 +211,7 @@ def _apply_to_rank(
     if record.ended_at is not None:
         return record
     if isinstance(event, RankStarted):
-        # a rank that a process inside took over has not started twice
+        # A second RankStarted means that a child of the command is the rank: keep the start time.
         started_at = event.at if record.started_at is None else record.started_at
         return replace(record, pid=event.pid, started_at=started_at)
     return replace(
@@ -220,31 +220,32 @@ def _apply_to_rank(
         exit_code=event.exit_code,
         signal=event.signal,
         reason=event.reason,
-        # only who fell after the first signal was stopped: the clock decides, not the order of the news
+        # Compare times: events may arrive in another order.
         stopped=stop_began_at is not None and event.at >= stop_began_at,
     )
 
 
 def exit_code(state: NodeState) -> int:
-    """The agent's own: 0 only when all ranks came to their own good end.
+    """The agent's exit code: 0 only if all ranks ended by themselves with 0.
 
-    Else `STOPPED_EXIT_CODE` after a signal, the first failed rank's as a shell tells it, the launcher's, 1.
+    Otherwise `STOPPED_EXIT_CODE` after a signal to the agent, or the shell's code for the first failed rank, or the
+    launcher's, or 1.
     """
     finished = bool(state.ranks) and all(record.ended_at is not None and not record.stopped for record in state.ranks)
-    # what had ended before the signal came ended as it did
+    # Ranks that ended before the signal keep their result.
     if state.terminated_at is not None and not finished:
         return STOPPED_EXIT_CODE
     failed = [record for record in state.ranks if record.ended_at is not None and record.exit_code != 0]
     if failed:
         first = min(failed, key=lambda record: (record.stopped, record.ended_at or 0.0, record.rank))
-        return shell_code(first.exit_code, first.signal)
+        return shell_exit_code(first.exit_code, first.signal)
     if state.launcher is not None and state.launcher.exit_code != 0:
-        return shell_code(state.launcher.exit_code, state.launcher.signal)
+        return shell_exit_code(state.launcher.exit_code, state.launcher.signal)
     return 0 if finished and state.problem is None else 1
 
 
-def shell_code(code: Optional[int], number: Optional[int]) -> int:
-    """128 + the signal's number, as shells do; 1 when nothing is known."""
-    if number is not None:
-        return 128 + number
+def shell_exit_code(code: Optional[int], signal_number: Optional[int]) -> int:
+    """The exit code that a shell would return: 128 + the signal's number; 1 if both are unknown."""
+    if signal_number is not None:
+        return 128 + signal_number
     return 1 if code is None else code

@@ -1,4 +1,4 @@
-"""A request to the node's sync container and its answer: one line of JSON each way."""
+"""A request to the node's sync container: one line of JSON, and one line as the answer."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from muster_worker.agent.state import Event
 from muster_worker.contract.schema import AgentProblem
 
 REFRESH = "refresh"
-"""Fetch what other nodes have written: ranks are about to start."""
+"""Download what other nodes have uploaded, before the ranks start."""
 
 FINISH = "finish"
-"""Upload all files that the ranks have left: none of them runs."""
+"""Upload all files of the ranks, after the ranks have ended."""
 
 RETRY_SECONDS = 0.5
-"""Until the next try when nobody listens."""
+"""Delay before connecting again."""
 
 LOST_SECONDS = 60.0
-"""A sync that fell is started again within that time."""
+"""Kubernetes restarts a failed sync container within this time."""
 
 _MAX_ANSWER_BYTES = 16 * 1024
 
 
 class SyncRequest:
-    """One request, `answered` in the end. It takes as long as it takes. Times are the node's monotonic clock."""
+    """One request without a time limit for the answer. Times are on the node's monotonic clock."""
 
     def __init__(self, path: str, request: str, selector: selectors.BaseSelector, now: float) -> None:
         self._path = path
@@ -36,43 +36,43 @@ class SyncRequest:
         self._retry_at: Optional[float] = now
         self._lost_since = now
         self._socket: Optional[socket.socket] = None
-        self._heard = b""
+        self._received = b""
         self.answered = False
         self.problem: Optional[AgentProblem] = None
 
     @property
     def next_step_at(self) -> Optional[float]:
-        """When `step` has something to do, on the node's clock; None while only the answer matters."""
+        """When to call `step` next, on the node's clock; None while waiting for the answer."""
         return 0.0 if self.answered else self._retry_at
 
     def step(self, now: float) -> None:
-        """Try again, when it is time for that."""
+        """Connect again if it is time to."""
         if self.answered or self._retry_at is None or now < self._retry_at:
             return
         if now - self._lost_since > LOST_SECONDS:
-            why = f"the sync server has not answered for {LOST_SECONDS:.0f} s; its container's log may tell why"
-            self._answer(AgentProblem("SyncLost", why))
+            message = f"the sync server has not answered for {LOST_SECONDS:.0f} s; see its container's log"
+            self._complete(AgentProblem("SyncLost", message))
             return
         self._retry_at = now + RETRY_SECONDS
-        one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
-            one.connect(self._path)
-            # a line this short always fits
-            one.sendall(json.dumps({"ask": self._request}).encode("ascii") + b"\n")
+            connection.connect(self._path)
+            # a line this short always fits the socket's buffer
+            connection.sendall(json.dumps({"ask": self._request}).encode("ascii") + b"\n")
         except OSError:
-            one.close()
+            connection.close()
             return
-        self._socket, self._retry_at, self._heard = one, None, b""
-        self._selector.register(one, selectors.EVENT_READ, self._hear)
+        self._socket, self._retry_at, self._received = connection, None, b""
+        self._selector.register(connection, selectors.EVENT_READ, self._receive)
 
     def close(self) -> None:
-        """Wait no longer."""
+        """Stop waiting and close the socket."""
         if self._socket is not None:
             self._selector.unregister(self._socket)
             self._socket.close()
             self._socket = None
 
-    def _hear(self) -> List[Event]:
+    def _receive(self) -> List[Event]:
         if self._socket is None:
             return []
         try:
@@ -81,24 +81,24 @@ class SyncRequest:
             return []
         except OSError:
             data = b""
-        self._heard += data
-        if data and b"\n" not in self._heard and len(self._heard) <= _MAX_ANSWER_BYTES:
+        self._received += data
+        if data and b"\n" not in self._received and len(self._received) <= _MAX_ANSWER_BYTES:
             return []
         self.close()
         try:
-            self._answer(_problem(self._heard))
+            self._complete(_read_problem(self._received))
         except ValueError:
-            # it fell in the middle of its work, which is none that is lost
+            # The sync container failed before it answered. Send the request again; repeating it is safe.
             self._lost_since = self._retry_at = time.monotonic()
         return []
 
-    def _answer(self, problem: Optional[AgentProblem]) -> None:
+    def _complete(self, problem: Optional[AgentProblem]) -> None:
         self.close()
         self.answered, self.problem = True, problem
 
 
-def _problem(answer: bytes) -> Optional[AgentProblem]:
-    """What went wrong, if anything did. Raises `ValueError` for what is no answer."""
+def _read_problem(answer: bytes) -> Optional[AgentProblem]:
+    """The problem in the answer; None for success. Raises `ValueError` if the answer is malformed."""
     value = json.loads(answer.decode("utf-8"))
     if not isinstance(value, dict):
         raise ValueError("an object is expected")

@@ -1,4 +1,4 @@
-"""The last word of an agent: a JSON summary small enough for Kubernetes' termination log."""
+"""The agent's termination message: a JSON summary that fits Kubernetes' limit."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Dict, Optional
 from muster_worker.contract.schema import RankReport, Report
 
 MAX_BYTES = 4096
-"""Kubernetes cuts a termination message after this many bytes."""
+"""Kubernetes truncates longer termination messages."""
 
 
 def summary(report: Report, exit_code: int) -> bytes:
-    """How the node ended, the first rank to fail before all others; never more than `MAX_BYTES`."""
+    """How the node ended, with its first failed rank, in at most `MAX_BYTES`."""
     first = first_failure(report)
     document: Dict[str, object] = {
         "jobUid": report.job_uid,
@@ -47,27 +47,39 @@ def summary(report: Report, exit_code: int) -> bytes:
             "rssBytes": first.rss_bytes,
             "lastLines": list(first.last_lines),
         }
-    return _fit(document)
+    return _encode_within_limit(document)
 
 
 def first_failure(report: Report) -> Optional[RankReport]:
-    """The rank that failed first on this node, before anybody stopped it if there is one."""
+    """The first rank that failed on this node. Ranks that failed by themselves come before stopped ones."""
     failed = [rank for rank in report.ranks if rank.ended_age is not None and rank.exit_code != 0]
     return min(failed, key=lambda rank: (rank.stopped, -(rank.ended_age or 0.0), rank.rank), default=None)
 
 
-def _fit(document: Dict[str, object]) -> bytes:
+def failure_text(report: Report) -> Optional[str]:
+    """The text for output/failure; None if nothing failed."""
+    if report.problem is not None:
+        return report.problem.message
+    first = first_failure(report)
+    if first is not None:
+        return "\n".join(first.last_lines)
+    if report.launcher is not None and report.launcher.exit_code != 0:
+        return "\n".join(report.launcher.last_lines)
+    return None
+
+
+def _encode_within_limit(document: Dict[str, object]) -> bytes:
     while True:
         text = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
-        if len(text) <= MAX_BYTES or not _drop_a_line(document):
+        if len(text) <= MAX_BYTES or not _drop_line(document):
             return text[:MAX_BYTES]
 
 
-def _drop_a_line(document: Dict[str, object]) -> bool:
+def _drop_line(document: Dict[str, object]) -> bool:
     for key in ("firstFailure", "launcher"):
         part = document.get(key)
         if isinstance(part, dict) and part["lastLines"]:
-            # the oldest line says least about the end
+            # The oldest line is the least useful one.
             del part["lastLines"][0]
             return True
     return False

@@ -1,8 +1,7 @@
-"""What a rank says where nobody listens but a log: one `[muster] {json}` line among the rank's own output.
+"""A rank's report as a log line: `[muster] {json}` among the rank's own output, for ranks without an agent.
 
-A line is a snapshot of all that is known of its rank, so that the loss of one does no harm: logs cut lines and drop
-them. Times are Unix seconds on the rank's host. The job writes into the same log, so a line proves nothing: whoever
-reads it checks it as what the job says of itself.
+Each line is a complete snapshot, because logs may truncate or drop lines. Times are Unix seconds on the rank's host.
+The job's own code could print such a line, so readers must not trust it.
 """
 
 from __future__ import annotations
@@ -17,45 +16,46 @@ from muster_worker.contract import wire
 MARK = "[muster] "
 
 MAX_CHARS = 3500
-"""Of a line, all ASCII. With what mpirun puts before it, it is written in one piece: Linux' PIPE_BUF is 4096."""
+"""Maximum length of a line, all ASCII. With mpirun's prefix, it is below Linux' PIPE_BUF (4096), so the write is
+atomic."""
 
 MAX_LINE_CHARS = 300
-"""Of each of the rank's last lines."""
+"""Maximum length of each of the rank's last lines."""
 
-LEAST_PACE_SECONDS = 30.0
-MOST_PACE_SECONDS = 120.0
+MIN_INTERVAL_SECONDS = 30.0
+MAX_INTERVAL_SECONDS = 120.0
 LINES_PER_SECOND = 20
-"""Of all ranks together, as long as none has to be without a word for more than the most pace."""
+"""Maximum rate of all ranks together, unless that would need an interval above MOST_PACE_SECONDS."""
 
 
-_WORDS_OF_OTHERS = re.compile(r"[E=:]|\.(?=real)|(?<=xla)/|(?<=Invalid )r|(?<=compiler)/")
+_SEARCHED_TEXTS = re.compile(r"[E=:]|\.(?=real)|(?<=xla)/|(?<=Invalid )r|(?<=compiler)/")
 _FIRST = re.compile(r"^[ -~]")
-"""What a line quotes must not be found in it by who searches logs: SageMaker's toolkit, which takes the first line that
-holds the name of an error for the reason of a failure (sagemaker-training 5.1.4, `__init__.py`, `process.py`), and
-metrics' regular expressions, `loss=([0-9.]+)`. So some characters are written as JSON's \\u0045."""
+"""Characters to write as JSON escapes (\\u0045), so that log searches don't match quoted text. SageMaker's toolkit
+takes the first line with an error's name as the reason of a failure (sagemaker-training 5.1.4, `__init__.py`,
+`process.py`). Metrics' regular expressions such as `loss=([0-9.]+)` match, too."""
 
-_VEIL = 0xE000
-"""Unicode's private use area: what stands for a character there is written as that character's escape."""
+_ESCAPE_OFFSET = 0xE000
+"""Unicode's private use area: a character at this offset is written as its escape."""
 
 
 class Event:
     """Why a line was written."""
 
     STARTED = "started"
-    PROGRESS = "progress"  # the pace says so
+    PROGRESS = "progress"  # at an interval
     ENDED = "ended"
     ALL = (STARTED, PROGRESS, ENDED)
 
 
 @dataclass(frozen=True)
 class RankLine:
-    """All that is known of a rank at `at`. What `RankReport` has too means the same there."""
+    """A rank's state at `at`. Fields with the names of `RankReport` have the same meaning."""
 
     event: str
     host: str  # its name in the job: algo-1
     rank: int
     local_rank: int
-    world: int  # how many ranks its launcher told it of
+    world: int  # the world size in the rank's environment
     at: float
     started_at: float
     pid: Optional[int] = None
@@ -69,11 +69,11 @@ class RankLine:
     no_step_reason: Optional[str] = None
     activity: Optional[str] = None
     rss_bytes: Optional[int] = None
-    metrics: Mapping[str, float] = field(default_factory=dict)  # what the script reported by itself
+    metrics: Mapping[str, float] = field(default_factory=dict)  # reported by the script
 
 
 def write(line: RankLine) -> str:
-    """The line as it is printed, without its end: ASCII, at most `MAX_CHARS`; the oldest words are left out first."""
+    """The line without its newline: ASCII, at most `MAX_CHARS`. It omits the oldest output lines first."""
     while True:
         text = MARK + _json(line)
         if len(text) <= MAX_CHARS:
@@ -87,7 +87,7 @@ def write(line: RankLine) -> str:
 
 
 def read(text: str) -> Optional[RankLine]:
-    """The rank's line in a log's line, wherever in it; None when there is none, or none that is whole."""
+    """Find and decode a rank's line within a log line; None without a complete one."""
     start = text.find(MARK + "{")
     if start < 0:
         return None
@@ -99,24 +99,24 @@ def read(text: str) -> Optional[RankLine]:
         return None
 
 
-def pace_seconds(world: int) -> float:
-    """How often a rank of so many writes its progress."""
-    return min(MOST_PACE_SECONDS, max(LEAST_PACE_SECONDS, world / LINES_PER_SECOND))
+def interval_seconds(world: int) -> float:
+    """The interval between two progress lines of a rank, for a world of this size."""
+    return min(MAX_INTERVAL_SECONDS, max(MIN_INTERVAL_SECONDS, world / LINES_PER_SECOND))
 
 
 def _json(line: RankLine) -> str:
     activity = replace(
         line,
-        last_lines=tuple(_WORDS_OF_OTHERS.sub(_veiled, text) for text in line.last_lines),
-        activity=None if line.activity is None else _WORDS_OF_OTHERS.sub(_veiled, line.activity),
-        metrics={_FIRST.sub(_veiled, name): value for name, value in line.metrics.items()},
+        last_lines=tuple(_SEARCHED_TEXTS.sub(_escape, text) for text in line.last_lines),
+        activity=None if line.activity is None else _SEARCHED_TEXTS.sub(_escape, line.activity),
+        metrics={_FIRST.sub(_escape, name): value for name, value in line.metrics.items()},
     )
     fields: Dict[str, object] = {
         name: value for name, value in asdict(activity).items() if value is not None and value not in ((), {})
     }
     text = json.dumps(fields, separators=(",", ":"), allow_nan=False)
-    return text.replace(f"\\u{_VEIL >> 8:x}", "\\u00")
+    return text.replace(f"\\u{_ESCAPE_OFFSET >> 8:x}", "\\u00")
 
 
-def _veiled(match: Match[str]) -> str:
-    return chr(_VEIL + ord(match[0]))
+def _escape(match: Match[str]) -> str:
+    return chr(_ESCAPE_OFFSET + ord(match[0]))

@@ -1,7 +1,7 @@
-"""The environment variables of a run's rendezvous, which no other run's processes may see. Pure.
+"""The environment variables of a rendezvous. Pure.
 
-A job may not set them, and what a shell kept of another run's is removed: a rank that is told another world than its
-peers waits for them for ever.
+A job may not set them, and the agent removes those of its parent's rendezvous: with another world size than its peers,
+a rank waits for ever.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ RENDEZVOUS_VARIABLES = (
     "PYTHON_EXEC",
 )
 RENDEZVOUS_PREFIXES = ("PET_", "TORCHELASTIC_", "MUSTER_")
-"""What tells a process its rank, its world and where its peers are met; torchrun's names and muster's own."""
+"""Variables with the rank, the world size and the master's address: torchrun's names and muster's own."""
 
 
 def is_rendezvous_variable(name: str) -> bool:
-    """Whether an environment variable belongs to a run's rendezvous."""
+    """Whether an environment variable belongs to a rendezvous."""
     return name in RENDEZVOUS_VARIABLES or name.startswith(RENDEZVOUS_PREFIXES)

@@ -1,14 +1,14 @@
-"""The wire format between the operator and the agents: plan, report, command.
+"""The protocol between the operator and the agents: plan, report, command.
 
-The operator writes one `Plan` for a job, the same for all its nodes. Each agent sends `Report`s, snapshots of all it
-knows of its node, and receives `Command`s. All three are JSON objects whose keys are the fields' names below.
+The operator writes one `Plan` for all nodes of a job. Each agent sends `Report`s with the whole state of its node, and
+receives `Command`s. All three are JSON objects; their keys are the names of the fields below.
 
-A report is a whole snapshot and not a difference, so that a lost, doubled or late one does no harm: the one with the
-highest (replacement, attempt, sequence) is the truth. Times travel as ages, in seconds before the sending, measured
-on the agent's monotonic clock: the receiver subtracts them from its own clock, so that nodes' clocks need not agree.
+A report is a complete snapshot, so it may get lost, duplicated or delayed: the one with the highest (replacement,
+attempt, sequence) counts. Times are ages in seconds before the report was sent, measured on the agent's monotonic
+clock, so the nodes' clocks may differ.
 
-`wire.py` turns these types into JSON and back. Standard library only, Python 3.8 and later: the agent runs in the
-user's image.
+`wire.py` encodes and decodes these types. The agent runs in the user's image: Python 3.8 or later, standard library
+only.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple, Union
 
 VERSION = 1
-"""Raised when an older agent could misread a plan or a command."""
+"""Version of the protocol: increment it if an older agent could misread a plan or a command."""
 
 MAX_REPORT_BYTES = 1024 * 1024
-"""The collector refuses a larger body. 128 ranks with full tails of ASCII stay under it, others lose old lines."""
+"""The collector rejects larger reports. 128 ranks with full ASCII lines fit; otherwise the agent drops old lines."""
 
 MAX_LAST_LINES = 8
-"""Lines of a rank's standard error that a report carries."""
+"""Maximum number of lines of a rank's standard error in a report."""
 
 MAX_LINE_CHARS = 512
-"""Characters of each of those lines; longer ones end in an ellipsis."""
+"""Maximum length of each of those lines. Longer ones end with an ellipsis."""
 
 MAX_ACTIVITY_CHARS = 120
-"""Characters of what a rank was in: part of one sentence in the job's status."""
+"""Maximum length of a rank's activity, which is part of one sentence in the job's status."""
 
 MAX_METRICS = 256
-"""Metrics of one node: the 40 of the resource and what scripts report themselves, with room."""
+"""Maximum number of metrics of a node: 40 from the resource, the rest from `muster_worker.report`."""
 
 TOKEN_AUDIENCE = "muster-collector"
-"""The audience that an agent's token must name; no other service accepts such a token."""
+"""The required audience of an agent's token. No other service accepts it."""
 
 UNUSABLE_PYTHON = "muster's agent can't run on this python3: "
-"""What stands in the termination log, with the reason after it, when the image's Python is none for the agent."""
+"""Start of the termination message if the image's Python can't run the agent. The reason follows."""
 
 MAX_LINKS = 16
-"""Links of a node that a report carries: the network cards of a large machine, the best ones first."""
+"""Maximum number of a node's network links in a report, the best ones first."""
 
 Scalar = Union[str, int, float, bool]
 Order = Tuple[int, int, int]
-"""A command's (term, attempt, index of its kind): a higher one overrides a lower one."""
+"""A command's (leader term, attempt, index of its kind). A higher order overrides a lower one."""
 
 
 class Launcher:
-    """How a node's ranks are started (`spec.launcher`)."""
+    """Name of the launcher: the field of `spec.launcher`."""
 
     TORCHRUN = "torchrun"
     DIRECT = "direct"
@@ -58,31 +58,31 @@ class Launcher:
 
 
 class Mpi:
-    """Whose `mpirun` an MPI job means (`spec.launcher.mpi.implementation`)."""
+    """The MPI implementation (`spec.launcher.mpi.implementation`)."""
 
-    AUTO = "Auto"  # ask it
-    OPEN_MPI = "OpenMPI"  # 4 and 5
+    AUTO = "Auto"  # detect it with `mpirun --version`
+    OPEN_MPI = "OpenMPI"  # versions 4 and 5
     INTEL_MPI = "IntelMPI"
     MPICH = "MPICH"
     ALL = (AUTO, OPEN_MPI, INTEL_MPI, MPICH)
 
     RUNNERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun")
-    """Names of the programs that start a world: a command of that base name is an mpirun of the user's own."""
+    """Programs that start an MPI world: a user's command with this base name is an mpirun of its own."""
 
 
 class AgentPhase:
-    """Where an agent stands in its attempt."""
+    """The agent's phase in its attempt."""
 
-    READY = "Ready"  # waits for Start; address and port are known
-    RUNNING = "Running"  # the launcher is started and not all of its processes are gone
-    STOPPING = "Stopping"  # told to stop; some process is still there
-    UPLOADING = "Uploading"  # no process of the attempt is left; what its ranks left is brought to S3
-    ENDED = "Ended"  # no process of the attempt is left on this node, and nothing else is to be done
+    READY = "Ready"  # has an address and a port, waits for Start
+    RUNNING = "Running"  # a process of the attempt runs
+    STOPPING = "Stopping"  # stopping the processes of the attempt
+    UPLOADING = "Uploading"  # all processes have ended; uploads their files to S3
+    ENDED = "Ended"  # all processes have ended, all uploads are done
     ALL = (READY, RUNNING, STOPPING, UPLOADING, ENDED)
 
 
 class RankState:
-    """What an agent knows of a rank. What it means (failed, stopped, ...) is decided by the operator."""
+    """A rank's state in a report. The operator decides what it means (failed, stopped, ...)."""
 
     STARTING = "Starting"
     RUNNING = "Running"
@@ -91,38 +91,38 @@ class RankState:
 
 
 class EndReason:
-    """Why a rank or a launcher ended, where its exit code or signal alone does not tell."""
+    """Why a rank or a launcher ended, if its exit code or signal is not enough."""
 
-    COMMAND_NOT_FOUND = "CommandNotFound"  # nothing has the command's name
-    COMMAND_NOT_EXECUTABLE = "CommandNotExecutable"  # something has, and can't be run
-    WRAPPER_LOST = "WrapperLost"  # who watched the rank was killed, and nobody saw the rank's own end
-    OOM_KILLED = "OOMKilled"  # the kernel killed it: the node's memory limit was reached
-    WORLD_SIZE_MISMATCH = "WorldSizeMismatch"  # its launcher gave it another world than the job asked for
+    COMMAND_NOT_FOUND = "CommandNotFound"  # no such file
+    COMMAND_NOT_EXECUTABLE = "CommandNotExecutable"  # the file can't be executed
+    WRAPPER_LOST = "WrapperLost"  # the rank's wrapper was killed, so the rank's exit status is unknown
+    OOM_KILLED = "OOMKilled"  # killed by the kernel at the node's memory limit
+    WORLD_SIZE_MISMATCH = "WorldSizeMismatch"  # the launcher's world size differs from the job's
     ALL = (COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE, WRAPPER_LOST, OOM_KILLED, WORLD_SIZE_MISMATCH)
 
 
 class CommandKind:
-    """What an agent is told. The order is the order within an attempt: a later kind overrides an earlier one."""
+    """Kinds of command, in order: a later kind overrides an earlier one of the same attempt."""
 
     START = "Start"  # start the attempt's ranks
     STOP = "Stop"  # SIGTERM, `grace_seconds`, SIGKILL
     KILL = "Kill"  # SIGKILL at once
-    EXIT = "Exit"  # the agent leaves; whatever still runs is killed
+    EXIT = "Exit"  # kill all processes and exit the agent
     ALL = (START, STOP, KILL, EXIT)
 
 
 @dataclass(frozen=True)
 class Channel:
-    """One of `spec.inputs`: the folder `input/data/<name>` under the node's root."""
+    """An entry of `spec.inputs`: the folder `input/data/<name>` under the node's root."""
 
     name: str
     content_type: Optional[str] = None
-    is_sharded: bool = False  # each node has its share of the data
+    is_sharded: bool = False  # each node has a part of the data
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A value read from the ranks' output: `regex`'s first group, a decimal number."""
+    """A metric to read from the ranks' output: the first group of `regex` is a decimal number."""
 
     name: str
     regex: str
@@ -130,7 +130,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Plan:
-    """What every agent of a job is told before it starts; the same bytes for every node."""
+    """The settings of a job's agents; the same bytes for all nodes."""
 
     version: int
     namespace: str
@@ -146,10 +146,10 @@ class Plan:
     metrics: Tuple[Metric, ...]
     interface: str
     collector_url: str
-    collector_ca: str  # PEM; the only certificates the agent trusts
-    mpi: str = Mpi.AUTO  # one of `Mpi`; read by launcher `mpi` alone
-    network_check: bool = False  # measure the network before the ranks are started
-    has_code: bool = False  # the agent runs in the folder of the job's own code
+    collector_ca: str  # PEM; the only authority that the agent trusts
+    mpi: str = Mpi.AUTO  # one of `Mpi`, for launcher `mpi` only
+    network_check: bool = False  # measure the network before the ranks start
+    has_code: bool = False  # the job's code is in the agent's working directory
 
     @property
     def world_size(self) -> int:
@@ -158,7 +158,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class RankReport:
-    """What is known of one rank. `exit_code` and `signal` exclude each other; both are None until it ended."""
+    """The state of a rank. At most one of `exit_code` and `signal` is set, after its end."""
 
     rank: int
     local_rank: int
@@ -168,14 +168,14 @@ class RankReport:
     signal: Optional[int] = None
     started_age: Optional[float] = None
     ended_age: Optional[float] = None
-    stopped: bool = False  # it ended after this agent had begun to stop the node's ranks
-    reason: Optional[str] = None  # an EndReason; None: an ordinary end
-    last_lines: Tuple[str, ...] = ()  # of standard error, or of standard output when there was none
+    stopped: bool = False  # it ended after this agent began to stop the ranks
+    reason: Optional[str] = None  # an EndReason, if one applies
+    last_lines: Tuple[str, ...] = ()  # of standard error, or of standard output without any
     step: Optional[int] = None
     step_age: Optional[float] = None
-    no_step_reason: Optional[str] = None  # why there is no step count: "PythonIsolated", "NotPython", ...
-    activity: Optional[str] = None  # what its main thread was in when it was stopped or fell: "all_reduce", "backward"
-    rss_bytes: Optional[int] = None  # of a rank that a signal has ended: the most it ever had
+    no_step_reason: Optional[str] = None  # why `step` is None: "PythonIsolated", "NotPython", ...
+    activity: Optional[str] = None  # of its main thread when stopped or failed: "all_reduce", "backward"
+    rss_bytes: Optional[int] = None  # current; the maximum if a signal ended the rank
 
 
 @dataclass(frozen=True)
@@ -190,20 +190,20 @@ class MetricValue:
 
 @dataclass(frozen=True)
 class LauncherEnd:
-    """How the node's launcher (torchrun, the node's command) ended; `direct` has none."""
+    """How the node's launcher (torchrun, mpirun, the command) ended. `direct` has none."""
 
     name: str
     age: float
     exit_code: Optional[int] = None
     signal: Optional[int] = None
-    reason: Optional[str] = None  # an EndReason; None: an ordinary end
+    reason: Optional[str] = None  # an EndReason, if one applies
     last_lines: Tuple[str, ...] = ()
-    stopped: bool = False  # it ended after this agent had begun to stop the node's ranks
+    stopped: bool = False  # it ended after this agent began to stop the ranks
 
 
 @dataclass(frozen=True)
 class AgentProblem:
-    """What keeps an agent from working: one CamelCase word, and a sentence for the job's owner."""
+    """A problem that stops the agent's work: a CamelCase reason, and a message for the job's owner."""
 
     reason: str
     message: str
@@ -211,72 +211,72 @@ class AgentProblem:
 
 @dataclass(frozen=True)
 class Link:
-    """A network that a node is on: one address of an interface, and what speaks for it."""
+    """An address of a network interface, with the properties that decide whether to use it."""
 
     interface: str
-    address: str  # with its prefix length: 10.79.0.11/16
-    speed_mbps: int = 0  # 0: the driver doesn't say
-    rdma: bool = False  # an EFA or InfiniBand device belongs to the interface
-    to_operator: bool = False  # the node reaches the operator over it
+    address: str  # with prefix length: 10.79.0.11/16
+    speed_mbps: int = 0  # 0: unknown
+    rdma: bool = False  # the interface has an EFA or InfiniBand device
+    to_operator: bool = False  # the route to the operator uses it
 
 
 @dataclass(frozen=True)
 class NetworkFigures:
-    """What a node's network check found: the better of its partners each way; None where none was measured."""
+    """Results of a node's network check: for each direction the better partner's; None if not measured."""
 
     sent_mbps: Optional[float] = None
     received_mbps: Optional[float] = None
     round_trip_us: Optional[float] = None
-    problem: Optional[str] = None  # what could not be measured, for people
+    problem: Optional[str] = None  # what could not be measured
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that one agent knows, at one moment."""
+    """The whole state of a node."""
 
     job_uid: str
     node: int
     replacement: int
     attempt: int  # 0 until the first Start
-    sequence: int  # rises with every report of an agent process
+    sequence: int  # increases with every report of an agent process
     phase: str
     address: Optional[str] = None
-    port: Optional[int] = None  # free on all addresses, held for this job: the rendezvous when this is node 0
-    check_port: Optional[int] = None  # another one, for the network check
+    port: Optional[int] = None  # held on all addresses; the rendezvous port if this is node 0
+    check_port: Optional[int] = None  # for the network check
     interface: Optional[str] = None
-    interface_why: Optional[str] = None  # why it is this one, for people
-    speed_mbps: int = 0  # of `interface`; 0: the driver doesn't say
-    links: Tuple[Link, ...] = ()  # where it may be met: the agent's own choice first, then what its owner left open
-    figures: Optional[NetworkFigures] = None  # once the network check is over
+    interface_why: Optional[str] = None  # why the agent chose it
+    speed_mbps: int = 0  # of `interface`; 0: unknown
+    links: Tuple[Link, ...] = ()  # the agent's choice first, then the other permitted ones
+    figures: Optional[NetworkFigures] = None  # after the network check
     ranks: Tuple[RankReport, ...] = ()
     metrics: Tuple[MetricValue, ...] = ()
     launcher: Optional[LauncherEnd] = None
     problem: Optional[AgentProblem] = None
-    terminated_age: Optional[float] = None  # since a signal or the end of its parent, no command, made the agent stop
-    dropped_lines: int = 0  # log lines given up because nobody read the agent's output
+    terminated_age: Optional[float] = None  # since a signal or the parent's exit made the agent stop
+    dropped_lines: int = 0  # log lines dropped because the agent's output was read too slowly
 
 
 @dataclass(frozen=True)
 class ReportAnswer:
-    """The collector's answer to a report: how long to wait before the next one when nothing happens."""
+    """The collector's answer to a report: the interval until the next one, if no event comes before."""
 
     heartbeat_seconds: float
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A node of the rank group, and where it is met."""
+    """A node of the job, with its address and ports."""
 
     node: int
     address: str
     port: int
-    interface: Optional[str] = None  # the node's own name for it
+    interface: Optional[str] = None  # the interface's name on that node
     check_port: Optional[int] = None
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """What the agents of one attempt know each other by: a certificate that they share, and trust, and its key."""
+    """The TLS identity of all agents of an attempt: one certificate that they share and trust, and its key."""
 
     certificate: str  # PEM, self-signed
     key: str = field(repr=False)  # PEM
@@ -284,15 +284,15 @@ class Credentials:
 
 @dataclass(frozen=True)
 class Command:
-    """What an agent has to do now. An agent refuses any whose `order` is not above the last one it obeyed."""
+    """An instruction to an agent. The agent ignores a command whose `order` is not above the last one's."""
 
-    leader_term: int  # the Lease's transitions: a deposed operator's commands are lower
+    leader_term: int  # the Lease's transitions: an old leader's are lower
     job_uid: str
     attempt: int
     kind: str
-    peers: Tuple[Peer, ...] = ()  # of Start, ordered by node
+    peers: Tuple[Peer, ...] = ()  # of Start, by node
     grace_seconds: float = 0.0  # of Stop
-    credentials: Optional[Credentials] = field(default=None, repr=False)  # of Start, where agents call each other
+    credentials: Optional[Credentials] = field(default=None, repr=False)  # of Start, if the agents call each other
 
     @property
     def order(self) -> Order:

@@ -1,7 +1,7 @@
-"""The contract's types as JSON and back: one strict decoder, driven by the types themselves.
+"""Encodes the contract's types as JSON. A strict decoder works from their type hints.
 
-What comes from a worker is not trusted: a wrong type, an unknown field, a missing one, NaN or a number out of range is
-`Malformed` with the field's path, never a half-built object.
+Input from an agent is untrusted. A wrong type, an unknown or missing field, NaN or a number out of range raises
+`Malformed` with the field's path.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from muster_worker.contract.schema import MAX_REPORT_BYTES
 T = TypeVar("T")
 
 MAX_INT = 2**63 - 1
-"""Larger integers would not survive the resource's status (int64 in OpenAPI)."""
+"""Larger integers don't fit the resource's status (int64 in OpenAPI)."""
 
 
 class Malformed(ValueError):
-    """A document that isn't what its type says; the message names the field."""
+    """The document doesn't match its type. The message has the field's path."""
 
 
 def max_report_bytes(ranks: int) -> int:
-    """The largest body of a node with so many ranks: tails of eight lines in any alphabet fit, and 256 metrics."""
+    """Limit for the report of a node with this number of ranks: eight lines each in any alphabet, and 256 metrics."""
     return min(MAX_REPORT_BYTES, 256 * 1024 + ranks * 32 * 1024)
 
 
 def encode(value: object) -> bytes:
-    """A contract value as JSON: UTF-8, keys sorted, so that the same value is always the same bytes."""
+    """Encode a contract value as JSON in UTF-8. Keys are sorted: equal values give equal bytes."""
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         raise TypeError(f"{type(value).__name__} is not a value of the contract")
     text = json.dumps(dataclasses.asdict(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -39,20 +39,20 @@ def encode(value: object) -> bytes:
 
 
 def decode(cls: Type[T], data: bytes) -> T:
-    """Read one `cls` from JSON. Raises `Malformed`; fields with a default may be missing, unknown ones are refused."""
+    """Decode a `cls` from JSON. Fields with a default are optional; unknown fields raise `Malformed`."""
     try:
-        document = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+        document = json.loads(data.decode("utf-8"), parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
         raise Malformed(f"not JSON: {error}") from None
     try:
         result: T = _reader(cast(Hashable, cls))(document)
-    except _Wrong as wrong:
-        raise Malformed(f"{cls.__name__}{wrong.path}: {wrong.problem}") from None
+    except _WrongValue as error:
+        raise Malformed(f"{cls.__name__}{error.path}: {error.problem}") from None
     return result
 
 
-class _Wrong(Exception):
-    """A value that isn't of its type. The path grows on the way out, so that good values cost no path."""
+class _WrongValue(Exception):
+    """A value of the wrong type. The callers extend the path, so that valid values need none."""
 
     def __init__(self, problem: str, path: str = "") -> None:
         super().__init__(problem)
@@ -60,13 +60,13 @@ class _Wrong(Exception):
         self.path = path
 
 
-def _no_constant(text: str) -> None:
+def _reject_constant(text: str) -> None:
     raise ValueError(f"{text} is not a JSON number")
 
 
 @lru_cache(maxsize=None)
 def _reader(hint: Any) -> Callable[[Any], Any]:
-    """What reads values of this type. Made once for each type: the collector reads thousands of reports a second."""
+    """Return the decoder of a type, cached: the collector decodes thousands of reports per second."""
     if dataclasses.is_dataclass(hint):
         return _object_reader(hint)
     origin = getattr(hint, "__origin__", None)
@@ -89,19 +89,19 @@ def _object_reader(cls: Any) -> Callable[[Any], Any]:
 
     def read(value: Any) -> Any:
         if not isinstance(value, dict):
-            raise _Wrong(f"expected an object, found {_kind(value)}")
+            raise _WrongValue(f"expected an object, found {_kind(value)}")
         if not value.keys() <= names:
-            raise _Wrong("unknown field", f".{min(value.keys() - names)[:64]}")
+            raise _WrongValue("unknown field", f".{min(value.keys() - names)[:64]}")
         for name in required:
             if name not in value:
-                raise _Wrong("missing", f".{name}")
+                raise _WrongValue("missing", f".{name}")
         result = {}
         for name, read_field in readers:
             if name in value:
                 try:
                     result[name] = read_field(value[name])
-                except _Wrong as wrong:
-                    raise _Wrong(wrong.problem, f".{name}{wrong.path}") from None
+                except _WrongValue as error:
+                    raise _WrongValue(error.problem, f".{name}{error.path}") from None
         return cls(**result)
 
     return read
@@ -122,8 +122,8 @@ def _union_reader(options: Tuple[Any, ...]) -> Callable[[Any], Any]:
         for read_option in readers:
             try:
                 return read_option(value)
-            except _Wrong as wrong:
-                problems.append(wrong)
+            except _WrongValue as error:
+                problems.append(error)
         raise problems[0]
 
     return read
@@ -132,13 +132,13 @@ def _union_reader(options: Tuple[Any, ...]) -> Callable[[Any], Any]:
 def _list_reader(read_item: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if not isinstance(value, list):
-            raise _Wrong(f"expected a list, found {_kind(value)}")
+            raise _WrongValue(f"expected a list, found {_kind(value)}")
         result = []
         for item in value:
             try:
                 result.append(read_item(item))
-            except _Wrong as wrong:
-                raise _Wrong(wrong.problem, f"[{len(result)}]{wrong.path}") from None
+            except _WrongValue as error:
+                raise _WrongValue(error.problem, f"[{len(result)}]{error.path}") from None
         return tuple(result)
 
     return read
@@ -147,28 +147,28 @@ def _list_reader(read_item: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _mapping_reader(read_item: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if not isinstance(value, dict):
-            raise _Wrong(f"expected an object, found {_kind(value)}")
+            raise _WrongValue(f"expected an object, found {_kind(value)}")
         result = {}
         for key, item in value.items():
             try:
                 result[key] = read_item(item)
-            except _Wrong as wrong:
-                raise _Wrong(wrong.problem, f".{key}{wrong.path}") from None
+            except _WrongValue as error:
+                raise _WrongValue(error.problem, f".{key}{error.path}") from None
         return result
 
     return read
 
 
 def _read_scalar(hint: Any, value: Any) -> Any:
-    # bool is an int to Python, and an int is a float to people: neither mistake may reach a comparison
+    # In Python bool is an int; in JSON 1 is a valid float.
     if hint is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_INT:
         return float(value)
     if type(value) is not hint:
-        raise _Wrong(f"expected {hint.__name__}, found {_kind(value)}")
+        raise _WrongValue(f"expected {hint.__name__}, found {_kind(value)}")
     if hint is int and abs(value) > MAX_INT:
-        raise _Wrong("out of the range of 64-bit integers")
+        raise _WrongValue("out of the range of 64-bit integers")
     if hint is float and not math.isfinite(value):
-        raise _Wrong("not a finite number")
+        raise _WrongValue("not a finite number")
     return value
 
 

@@ -1,4 +1,4 @@
-"""What a launcher is: how a node's share of an attempt is started. `registry.py` lists them."""
+"""Base class of launchers: a launcher starts a node's processes of an attempt. `registry.py` lists them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from muster_worker.mpi.node import MpiWorld
 
 Which = Callable[[str], Optional[str]]
-"""The full path of a command on the ranks' PATH, None when it isn't there."""
+"""Returns the full path of a command on the ranks' PATH; None if it is missing."""
 
 Reason = Tuple[str, str]
-"""Where a value comes from (a field of the job, or who decides), and why it is set; `muster explain` shows both."""
+"""The source of a value (a field of the job, or a component) and the reason for it. `muster explain` shows both."""
 
 
 @dataclass(frozen=True)
-class Way:
-    """How the other nodes come here: the port that they were told, the loop that listens to it, and where to say so."""
+class LauncherIO:
+    """What a launcher needs for connections from other nodes: a listening port, the event loop and the log."""
 
     port: socket.socket
     selector: selectors.BaseSelector
@@ -35,67 +35,67 @@ class Way:
 
 @dataclass(frozen=True)
 class Start:
-    """A process to be started. `name` stands before its own lines; `rank` is set when it is a rank's wrapper."""
+    """A process to start. `name` is the prefix of its output; `rank` is set for a rank's wrapper."""
 
     name: str
     command: Sequence[str]
     environment: Mapping[str, str]
     rank: Optional[int] = None
-    passes_signals: bool = False  # SIGTERM to it alone: it tells its ranks
-    speaks_for_rank: bool = False  # until a process inside says that it is the rank
+    forwards_signals: bool = False  # forwards SIGTERM to its ranks
+    represents_rank: bool = False  # represents the rank until a child does
 
 
 class Launcher:
-    """One way to start ranks. A new one is a subclass in a module of its own, and a line in `registry.py`."""
+    """A way to start ranks. To add one, write a module with a subclass and add a line to `registry.py`."""
 
     needs_own_hosts = False
-    """Whether nodes on one machine must have host names of their own."""
+    """Whether nodes on one machine need different host names."""
 
     starts_each_rank = False
-    """Whether `starts` has a process for each rank."""
+    """Whether `starts` returns a process for each rank."""
 
     program_of_first_node = ""
-    """The program that runs on node 0 alone, where there is one."""
+    """The program that runs on node 0 only, if there is one."""
 
     variables: ClassVar[Mapping[str, Reason]] = {}
-    """What it adds to the node's environment, with the reason."""
+    """Variables that it adds to the node's environment, with their reasons."""
 
     options: ClassVar[Mapping[str, Reason]] = {}
-    """What its command line has besides the job's own words, with the reason."""
+    """Options that it adds to the command line, with their reasons."""
 
     def prepare(self, place: Place) -> None:
         """Write the files that the processes need. Raises `OSError`."""
 
     def starts(self, place: Place, node: Dict[str, str], which: Which) -> Sequence[Start]:
-        """The processes of this node, in order. `node` is what every process of it sees. Pure."""
+        """The processes of this node, in order. `node` is their common environment. Pure."""
         raise NotImplementedError
 
     def join_world(
-        self, place: Place, base: Mapping[str, str], credentials: Optional[Credentials], way: Way
+        self, place: Place, base: Mapping[str, str], credentials: Optional[Credentials], io: LauncherIO
     ) -> Optional[MpiWorld]:
-        """This node's part, where node 0 starts the ranks of all nodes; None where each node starts its own.
+        """This node's part of a world that node 0 starts; None if each node starts its own ranks.
 
         Raises `OSError`.
         """
         return None
 
     def mismatch(self, place: Place, rank: int, world: int, local_world: int) -> Optional[str]:
-        """Why a rank is not where the job has it, by what the launcher has told it; None: nothing is wrong."""
+        """Why the launcher's rank or world size differs from the job's; None if it doesn't."""
         return None
 
     def example(self, place: Place, own: Mapping[str, str]) -> Start:
-        """What `muster render` and `muster explain` show of a node: its first process and what a rank sees. Pure."""
+        """A node's first process and a rank's environment, for `muster render` and `muster explain`. Pure."""
         start = self.starts(place, node_environment(own, place), lambda name: name)[0]
-        seen = hook_environment.without_hook(start.environment, place.archive)
-        return Start(start.name, tuple(start.command), seen)
+        rank_environment = hook_environment.without_hook(start.environment, place.archive)
+        return Start(start.name, tuple(start.command), rank_environment)
 
     def hook_scope(self, plan: Plan) -> str:
-        """Whose environment the hook is put into: a rank's own, or that of a command that starts ranks."""
+        """The scope of the hook's environment: a rank's own, or that of a command that starts ranks."""
         return hook_environment.SCOPE_RANK
 
     def split(self, plan: Plan, words: Tuple[str, ...]) -> Tuple[Tuple[Tuple[str, str], ...], Tuple[str, ...]]:
-        """What stands before the job's own words: the launcher's options with their values, and the rank's wrapper.
+        """Split a command line into the launcher's options with their values, and the rest from the rank's wrapper on.
 
-        The options' names are those of `options`.
+        The options' names are keys of `options`.
         """
         return (), words

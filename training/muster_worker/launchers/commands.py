@@ -1,4 +1,4 @@
-"""A rank's command line: what the job's owner wants to run, and muster's wrapper around it. Pure."""
+"""A rank's command line: the user's command in muster's wrapper. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from muster_worker.sagemaker.arguments import to_arguments
 
 
 def user_command(plan: Plan) -> Tuple[str, ...]:
-    """What the job's owner wants to run: the command and its hyperparameters."""
+    """The user's command with its hyperparameters."""
     return plan.command + to_arguments(plan.hyperparameters)
 
 
 def wrapper(place: Place, *options: str) -> Tuple[str, ...]:
-    """A rank under the wrapper that tells the agent of its start and end; `options` are the wrapper's."""
+    """The command in a rank's wrapper, which reports start and end to the agent. `options` are the wrapper's."""
     return (place.python, "-I", "-S", place.archive, "rank", *options, "--", *user_command(place.plan))

@@ -1,4 +1,4 @@
-"""`direct`: the agent starts the node's ranks itself. Pure."""
+"""`direct`: the agent itself starts the node's ranks. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import ClassVar, Dict, Mapping, Sequence
 
 from muster_worker.launchers import commands
 from muster_worker.launchers.base import Launcher, Reason, Start, Which
-from muster_worker.launchers.environment import MEETING, WORLD, Place
+from muster_worker.launchers.environment import RENDEZVOUS, WORLD, Place
 
 
 class Direct(Launcher):
-    """Ranks with the variables that torchrun would set."""
+    """Starts ranks with the variables that torchrun would set."""
 
     starts_each_rank = True
 
@@ -22,16 +22,16 @@ class Direct(Launcher):
         "GROUP_RANK": WORLD,
         "GROUP_WORLD_SIZE": WORLD,
         "NODE_RANK": WORLD,
-        "MASTER_ADDR": MEETING,
-        "MASTER_PORT": MEETING,
+        "MASTER_ADDR": RENDEZVOUS,
+        "MASTER_PORT": RENDEZVOUS,
     }
 
     def starts(self, place: Place, node: Dict[str, str], which: Which) -> Sequence[Start]:
         command = commands.wrapper(place)
-        return tuple(_rank(place, command, node, local_rank) for local_rank in range(place.plan.procs_per_node))
+        return tuple(_rank_start(place, command, node, local_rank) for local_rank in range(place.plan.procs_per_node))
 
 
-def _rank(place: Place, command: Sequence[str], node: Mapping[str, str], local_rank: int) -> Start:
+def _rank_start(place: Place, command: Sequence[str], node: Mapping[str, str], local_rank: int) -> Start:
     plan = place.plan
     rank = place.node * plan.procs_per_node + local_rank
     environment = {

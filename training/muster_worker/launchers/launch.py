@@ -1,4 +1,4 @@
-"""Starts what an attempt consists of on this node: what its launcher says."""
+"""Starts the processes of an attempt on this node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from muster_worker.rank.child import NOT_EXECUTABLE, NOT_FOUND
 
 @dataclass(frozen=True)
 class Launched:
-    """A process that was started."""
+    """A started process."""
 
     start: Start
     pid: int
@@ -26,7 +26,7 @@ class Launched:
 
 @dataclass(frozen=True)
 class LaunchRefused:
-    """The launcher can't be executed."""
+    """The launcher's command can't be executed."""
 
     name: str
     exit_code: int
@@ -35,9 +35,9 @@ class LaunchRefused:
 
 
 def launch(place: Place, base: Mapping[str, str]) -> Tuple[Tuple[Launched, ...], Optional[LaunchRefused]]:
-    """Start the node's share of an attempt, on the main thread; what was started, and what could not be.
+    """Start the node's processes from the main thread. Returns them, and the first one that failed to start.
 
-    Raises `OSError` when the files that it needs can't be written.
+    Raises `OSError` if their files can't be written.
     """
     launcher = find_launcher(place.plan.launcher)
     launcher.prepare(place)
@@ -53,13 +53,13 @@ def launch(place: Place, base: Mapping[str, str]) -> Tuple[Tuple[Launched, ...],
 
 
 def execute(start: Start) -> Launched:
-    """Start one process, on the main thread. Raises `OSError`."""
+    """Start a process from the main thread. Raises `OSError`."""
     process = processes.start(start.command, start.environment)
     return Launched(start, process.pid, processes.take_outputs(process))
 
 
 def refusal(name: str, program: str, error: OSError) -> LaunchRefused:
-    """Why `program` did not start, for a report."""
+    """Describe why `program` did not start, for a report."""
     message = f"command {program!r}: {error.strerror}"
     if isinstance(error, (FileNotFoundError, NotADirectoryError)):
         return LaunchRefused(name, NOT_FOUND, EndReason.COMMAND_NOT_FOUND, message)

@@ -1,4 +1,4 @@
-"""`mpi`: one mpirun, on node 0, starts the ranks of all nodes. What it needs is in `muster_worker/mpi`."""
+"""`mpi`: one mpirun on node 0 starts the ranks of all nodes. See `muster_worker/mpi`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from muster_worker.contract.schema import Credentials, Mpi, Plan
 from muster_worker.launchers import commands
-from muster_worker.launchers.base import Launcher, Reason, Start, Way, Which
-from muster_worker.launchers.environment import MEETING, WORLD, Place
+from muster_worker.launchers.base import Launcher, LauncherIO, Reason, Start, Which
+from muster_worker.launchers.environment import RENDEZVOUS, WORLD, Place
 from muster_worker.machine.memory_reading import VARIABLE as MEMORY_VARIABLE
 from muster_worker.mpi import node_file
 from muster_worker.mpi.environment import daemon_environment, launcher_environment, node_variables, world
-from muster_worker.mpi.implementations import PROGRAM, is_own_mpirun, launch_command
+from muster_worker.mpi.implementations import PROGRAM, is_user_mpirun, launch_command
 from muster_worker.mpi.mpirun_variables import SETTINGS
 from muster_worker.mpi.node import MpiWorld
-from muster_worker.mpi.world_variables import Position, mismatch, misplaced
+from muster_worker.mpi.world_variables import Position, mismatch, placement_mismatch
 
 _EXAMPLE_MASTER = ("ADDRESS_0", "29501")
 _NODE_FILE = ("muster", "the file with node-specific values: mpirun may send its own environment to all ranks")
@@ -22,34 +22,34 @@ _UNREADABLE = (
     "agent",
     "set only if the container runtime forbids ranks to read each other's memory: MPICH 5 would abort",
 )
-_ASKED = ("spec.nodes, procsPerNode", "the rank's wrapper compares mpirun's world size with this one")
+_WORLD_CHECK = ("spec.nodes, procsPerNode", "the rank's wrapper compares mpirun's world size with this one")
 _HOSTS = ("muster", "the job's nodes, by their addresses")
 _SIZE = ("spec.nodes, procsPerNode", "the world size")
 _ORDER = ("spec.procsPerNode", "ranks are numbered node by node")
 
 
 class MpiLauncher(Launcher):
-    """mpirun around the wrapped command, or the command itself where that is an mpirun."""
+    """Starts mpirun with the wrapped command, or the command itself if it is an mpirun."""
 
     needs_own_hosts = True
     program_of_first_node = PROGRAM
 
     variables: ClassVar[Mapping[str, Reason]] = {
         **dict.fromkeys(("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"), WORLD),
-        **dict.fromkeys(("MASTER_ADDR", "MASTER_PORT"), MEETING),
+        **dict.fromkeys(("MASTER_ADDR", "MASTER_PORT"), RENDEZVOUS),
         MEMORY_VARIABLE: _UNREADABLE,
         node_file.HERE: _NODE_FILE,
         node_file.FIRST: _NODE_FILE,
         node_file.NODE: ("agent", "the rank's wrapper compares the node that mpirun chose with its own"),
-        node_file.NODES: _ASKED,
-        node_file.PROCS_PER_NODE: _ASKED,
+        node_file.NODES: _WORLD_CHECK,
+        node_file.PROCS_PER_NODE: _WORLD_CHECK,
         **{setting.name: ("spec.launcher.mpi", f"{setting.why} ({setting.source})") for setting in SETTINGS},
     }
 
     options: ClassVar[Mapping[str, Reason]] = {
         "mpirun": (
             "spec.launcher.mpi",
-            "the implementation; with Auto node 0 runs the mpirun on PATH once to find out",
+            "the implementation; with Auto node 0 runs the mpirun on PATH once to detect it",
         ),
         "--hostfile": _HOSTS,
         "-f": _HOSTS,
@@ -61,38 +61,38 @@ class MpiLauncher(Launcher):
     }
 
     def starts(self, place: Place, node: Dict[str, str], which: Which) -> Sequence[Start]:
-        return ()  # the world starts mpirun, once the other nodes can be called
+        return ()  # MpiWorld starts mpirun when the other nodes are reachable
 
     def join_world(
-        self, place: Place, base: Mapping[str, str], credentials: Optional[Credentials], way: Way
+        self, place: Place, base: Mapping[str, str], credentials: Optional[Credentials], io: LauncherIO
     ) -> Optional[MpiWorld]:
-        return MpiWorld(place, base, credentials, way)
+        return MpiWorld(place, base, credentials, io)
 
     def mismatch(self, place: Place, rank: int, world: int, local_world: int) -> Optional[str]:
         if not world or not local_world:
             return None
         procs = place.plan.procs_per_node
-        return mismatch(world, local_world, place.plan.nodes, procs) or misplaced(rank, place.node, procs)
+        return mismatch(world, local_world, place.plan.nodes, procs) or placement_mismatch(rank, place.node, procs)
 
     def example(self, place: Place, own: Mapping[str, str]) -> Start:
-        """mpirun on node 0, Open MPI's if the implementation is Auto; no command on other nodes."""
-        ranks = {**own, **node_variables(own, place), **_of_rank(place)}
+        """Show mpirun on node 0 (Open MPI for Auto), and no command on other nodes."""
+        ranks = {**own, **node_variables(own, place), **_rank_variables(place)}
         if place.node != 0:
             return Start("", (), {**daemon_environment(own, place), **ranks})
-        # As root, like in most images: that needs two more variables.
+        # Most images run as root, which needs two more variables.
         environment = {**launcher_environment(own, place, is_root=True), **ranks}
-        if is_own_mpirun(place.plan):
+        if is_user_mpirun(place.plan):
             return Start(PROGRAM, commands.user_command(place.plan), environment)
         rank = commands.wrapper(place, f"--master={':'.join(_EXAMPLE_MASTER)}")
         command = launch_command(_implementation(place.plan), world(place), place.plan.launcher_args, rank)
         return Start(PROGRAM, command, environment)
 
     def split(self, plan: Plan, words: Tuple[str, ...]) -> Tuple[Tuple[Tuple[str, str], ...], Tuple[str, ...]]:
-        if not words or is_own_mpirun(plan):
+        if not words or is_user_mpirun(plan):
             return (), words
         wrapper = words.index("-I") - 1
-        named = f"{plan.mpi}, here as {_implementation(plan)}" if plan.mpi == Mpi.AUTO else plan.mpi
-        options: List[Tuple[str, str]] = [("mpirun", named)]
+        implementation_text = f"{plan.mpi}, here as {_implementation(plan)}" if plan.mpi == Mpi.AUTO else plan.mpi
+        options: List[Tuple[str, str]] = [("mpirun", implementation_text)]
         for word in words[1 : wrapper - len(plan.launcher_args)]:
             if word.startswith("-"):
                 options.append((word, "set"))
@@ -105,10 +105,10 @@ def _implementation(plan: Plan) -> str:
     return Mpi.OPEN_MPI if plan.mpi == Mpi.AUTO else plan.mpi
 
 
-def _of_rank(place: Place) -> Mapping[str, str]:
-    """The variables that a rank's wrapper adds; an mpirun in the user's command starts ranks without wrappers."""
+def _rank_variables(place: Place) -> Mapping[str, str]:
+    """The variables that a rank's wrapper adds. A user's own mpirun starts ranks without wrappers."""
     plan = place.plan
-    if is_own_mpirun(plan):
+    if is_user_mpirun(plan):
         return {}
     position = Position(place.node * plan.procs_per_node, plan.world_size, 0, plan.procs_per_node)
     return {**position.variables(), "MASTER_ADDR": _EXAMPLE_MASTER[0], "MASTER_PORT": _EXAMPLE_MASTER[1]}

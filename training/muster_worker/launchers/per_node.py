@@ -1,29 +1,33 @@
-"""`perNode`: the job's command runs once a node and starts its ranks itself."""
+"""`perNode`: the job's command runs once per node and starts the ranks itself."""
 
 from __future__ import annotations
 
+import os
 from typing import ClassVar, Dict, Mapping, Sequence
 
 from muster_worker.contract.schema import Plan
-from muster_worker.launchers import commands, python_exec
+from muster_worker.launchers import commands
 from muster_worker.launchers.base import Launcher, Reason, Start, Which
-from muster_worker.launchers.environment import MEETING, WORLD, Place
+from muster_worker.launchers.environment import RENDEZVOUS, WORLD, Place
+from muster_worker.machine.executable import write_executable
 from muster_worker.rank import hook_environment
+
+_PYTHON_EXEC_NAME = "python-exec"
 
 _TORCHRUN_NAMES = ("spec.nodes, procsPerNode", "torchrun's own names, for a launcher that the command starts")
 
 
 class PerNode(Launcher):
-    """The command finds enough for torchrun, accelerate and deepspeed to find each other."""
+    """Sets the variables that torchrun, accelerate and deepspeed need for a rendezvous."""
 
     variables: ClassVar[Mapping[str, Reason]] = {
         "NODE_RANK": WORLD,
         "MUSTER_RANK": WORLD,
         "MUSTER_LOCAL_RANK": WORLD,
-        "MASTER_ADDR": MEETING,
-        "MASTER_PORT": MEETING,
-        "PET_MASTER_ADDR": MEETING,
-        "PET_MASTER_PORT": MEETING,
+        "MASTER_ADDR": RENDEZVOUS,
+        "MASTER_PORT": RENDEZVOUS,
+        "PET_MASTER_ADDR": RENDEZVOUS,
+        "PET_MASTER_PORT": RENDEZVOUS,
         "PET_NNODES": _TORCHRUN_NAMES,
         "PET_NPROC_PER_NODE": _TORCHRUN_NAMES,
         "PET_NODE_RANK": _TORCHRUN_NAMES,
@@ -31,15 +35,15 @@ class PerNode(Launcher):
     }
 
     def prepare(self, place: Place) -> None:
-        python_exec.write_python_exec(place.run, place.archive, place.python)
+        write_python_exec(place.run, place.archive, place.python)
 
     def starts(self, place: Place, node: Dict[str, str], which: Which) -> Sequence[Start]:
         variables = _environment(node, place)
         if place.plan.procs_per_node == 1:
-            return (Start("command", commands.wrapper(place), variables, speaks_for_rank=True),)
-        # launchers that ignore PYTHON_EXEC are seen by the hook in the ranks that they start
+            return (Start("command", commands.wrapper(place), variables, represents_rank=True),)
+        # For launchers that ignore PYTHON_EXEC: the hook detects their ranks.
         variables = hook_environment.with_hook(variables, place.archive, self.hook_scope(place.plan))
-        return (Start("command", commands.user_command(place.plan), variables, speaks_for_rank=True),)
+        return (Start("command", commands.user_command(place.plan), variables, represents_rank=True),)
 
     def hook_scope(self, plan: Plan) -> str:
         return hook_environment.SCOPE_NODE if plan.procs_per_node > 1 else hook_environment.SCOPE_RANK
@@ -59,12 +63,27 @@ def _environment(node: Mapping[str, str], place: Place) -> Dict[str, str]:
         "MASTER_PORT": str(place.master.port),
     }
     if plan.procs_per_node == 1:
-        # The command itself counts as the rank until a process inside says that it is the one. Its own RANK stays
-        # unset: scripts take a RANK in the environment for the sign of a launcher.
+        # The command is the rank until a child reports to be the rank. It has no RANK, because scripts take RANK as a
+        # sign of a launcher.
         environment["MUSTER_RANK"] = str(place.node)
         environment["MUSTER_LOCAL_RANK"] = "0"
-    environment.setdefault("PYTHON_EXEC", python_exec.path(place.run))
+    environment.setdefault("PYTHON_EXEC", python_exec_path(place.run))
     return environment
+
+
+def python_exec_path(run_dir: str) -> str:
+    """The value of PYTHON_EXEC: torchrun's interpreter for ranks, which starts a rank's wrapper."""
+    return os.path.join(run_dir, _PYTHON_EXEC_NAME)
+
+
+def write_python_exec(run_dir: str, archive: str, python: str) -> str:
+    """Write the executable into `run_dir` and return its path. Raises `OSError`.
+
+    `archive` is the agent's zipapp and `python` its interpreter.
+    """
+    executable = python_exec_path(run_dir)
+    write_executable(executable, python, archive, ("rank", "--python-of-parent", "--"))
+    return executable
 
 
 LAUNCHER = PerNode()

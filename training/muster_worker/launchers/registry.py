@@ -1,4 +1,4 @@
-"""The launchers by their names in the plan. Each one's module is loaded when a job wants it."""
+"""The table of launchers by their names in the plan. It imports a launcher's module on demand."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ MODULES = {
     "direct": "muster_worker.launchers.direct",
     "perNode": "muster_worker.launchers.per_node",
 }
-"""The modules, each with its `LAUNCHER`. The names are the fields of `spec.launcher`."""
+"""Modules with a `LAUNCHER`. The keys are the fields of `spec.launcher`."""
 
 
 def find_launcher(name: str) -> Launcher:
-    """The launcher that a plan names. Raises `KeyError` for a name that is not in the table."""
+    """The launcher of this name. Raises `KeyError` for an unknown name."""
     launcher = importlib.import_module(MODULES[name]).LAUNCHER
     if not isinstance(launcher, Launcher):
         raise TypeError(f"{MODULES[name]}.LAUNCHER: expected a Launcher, found {type(launcher).__name__}")

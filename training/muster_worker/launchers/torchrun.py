@@ -1,4 +1,4 @@
-"""`torchrun`: one of it on each node starts and watches the node's ranks. Pure."""
+"""`torchrun`: one torchrun per node starts and watches the node's ranks. Pure."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import ClassVar, Dict, Mapping, Sequence, Tuple
 from muster_worker.contract.schema import Plan
 from muster_worker.launchers import commands
 from muster_worker.launchers.base import Launcher, Reason, Start, Which
-from muster_worker.launchers.environment import MEETING, Place
+from muster_worker.launchers.environment import RENDEZVOUS, Place
 
 _PYTHON = re.compile(r"python(\d+(\.\d+)*)?t?")
 
 
 class Torchrun(Launcher):
-    """torchrun around the wrapped command: static rendezvous on node 0, no restarts of its own."""
+    """Starts torchrun with the wrapped command: static rendezvous on node 0, no restarts by torchrun."""
 
     options: ClassVar[Mapping[str, Reason]] = {
         "launcher": ("spec.launcher.torchrun", "the Python of the command has the script's torch"),
         "--nnodes": ("spec.nodes", "the number of nodes"),
         "--nproc_per_node": ("spec.procsPerNode", "Auto: one rank for each of the node's devices, else 1"),
         "--node_rank": ("muster", "the node's rank, so that rank numbers stay the same after a restart"),
-        "--master_addr": MEETING,
-        "--master_port": MEETING,
+        "--master_addr": RENDEZVOUS,
+        "--master_port": RENDEZVOUS,
         "--rdzv_id": ("muster", "ranks of another attempt can't join this one"),
         "--max_restarts": ("muster", "the operator decides about restarts, for all nodes at once"),
         "--no_python": ("muster", "each rank starts under muster's wrapper, whatever its language"),
@@ -32,7 +32,7 @@ class Torchrun(Launcher):
 
     def starts(self, place: Place, node: Dict[str, str], which: Which) -> Sequence[Start]:
         plan = place.plan
-        # underscores: the spelling that every release of torchrun understands
+        # All releases of torchrun accept underscores in options.
         command = (
             *_program(plan.command[0], which),
             *("--nnodes", str(plan.nodes), "--nproc_per_node", str(plan.procs_per_node)),
@@ -43,7 +43,7 @@ class Torchrun(Launcher):
             "--no_python",
             *commands.wrapper(place),
         )
-        return (Start("torchrun", command, node, passes_signals=True),)
+        return (Start("torchrun", command, node, forwards_signals=True),)
 
     def split(self, plan: Plan, words: Tuple[str, ...]) -> Tuple[Tuple[Tuple[str, str], ...], Tuple[str, ...]]:
         first, last = words.index("--nnodes"), words.index("--no_python")
@@ -53,7 +53,7 @@ class Torchrun(Launcher):
 
 
 def _program(command: str, which: Which) -> Tuple[str, ...]:
-    # the python that runs the script has the torch that the script wants
+    # The Python of the command has the script's torch.
     if _PYTHON.fullmatch(os.path.basename(command)):
         return (command, "-m", "torch.distributed.run")
     path = which("torchrun")

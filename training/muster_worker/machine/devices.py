@@ -1,4 +1,4 @@
-"""What the node has: cores and GPUs."""
+"""The node's hardware: CPU cores and GPUs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 
 
 def cpu_count() -> int:
-    """Cores that this process may use."""
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def gpu_count() -> int:
-    """NVIDIA GPUs that this process can open; what its CUDA_VISIBLE_DEVICES hides is not counted."""
+    """Number of NVIDIA GPUs that this process may use, by CUDA_VISIBLE_DEVICES if it is set."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         return len([part for part in visible.split(",") if part.strip() and part.strip() != "-1"])

@@ -1,4 +1,4 @@
-"""Files that others execute, and which are a sub-command of this agent's archive. They need nothing of the image."""
+"""Writes executable files that run a sub-command of the agent's archive, without any tool of the image."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Optional, Sequence
 
 _MAX_FIRST_LINE = 127
-"""Bytes that Linux before 5.1 reads of a '#!' line (linux/binfmts.h: BINPRM_BUF_SIZE)."""
+"""Linux before 5.1 reads only this part of a '#!' line (linux/binfmts.h: BINPRM_BUF_SIZE)."""
 
 
 @dataclass(frozen=True)
-class Unpacked:
-    """A folder with the modules that a sub-command needs, compiled: it starts in half the time that the archive takes.
+class UnpackedModules:
+    """A folder with compiled modules of a sub-command, which start twice as fast as those in the archive.
 
-    `module` has a `main` that takes what the archive's would.
+    The `main` of `module` takes the sub-command's arguments.
     """
 
     folder: str
@@ -23,34 +23,34 @@ class Unpacked:
 
 
 def write_executable(
-    path: str, python: str, archive: str, arguments: Sequence[str], unpacked: Optional[Unpacked] = None
+    path: str, python: str, archive: str, arguments: Sequence[str], modules: Optional[UnpackedModules] = None
 ) -> None:
-    """Write a program that runs `agent.pyz ARGUMENTS...` with its own arguments after these. Raises `OSError`.
+    """Write an executable that runs `agent.pyz ARGUMENTS...` and appends its own arguments. Raises `OSError`.
 
-    `archive` and `python` are the agent's own: its zipapp and its interpreter.
+    `archive` is the agent's zipapp and `python` its interpreter.
     """
-    unpacked = unpacked or Unpacked(archive, "muster_worker.entry")
+    modules = modules or UnpackedModules(archive, "muster_worker.entry")
     first = os.fsencode(f"#!{python} -IS")
-    is_fit = len(first) <= _MAX_FIRST_LINE and not any(char.isspace() for char in python)
-    # an image may have no shell; a path that no first line can hold is none of an image
-    text = first + _as_python(unpacked, arguments) if is_fit else _for_shell(python, archive, arguments)
+    fits_first_line = len(first) <= _MAX_FIRST_LINE and not any(char.isspace() for char in python)
+    # Prefer Python: an image may have no shell. Images' interpreters have paths that fit.
+    text = first + _python_text(modules, arguments) if fits_first_line else _shell_text(python, archive, arguments)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o700)
     with os.fdopen(descriptor, "wb") as file:
         file.write(text)
 
 
-def _as_python(unpacked: Unpacked, arguments: Sequence[str]) -> bytes:
+def _python_text(modules: UnpackedModules, arguments: Sequence[str]) -> bytes:
     lines = (
         "",
         "import sys",
-        f"sys.path.insert(0, {unpacked.folder!a})",
-        f"from {unpacked.module} import main",
+        f"sys.path.insert(0, {modules.folder!a})",
+        f"from {modules.module} import main",
         f"sys.exit(main({list(arguments)!a} + sys.argv[1:]))",
         "",
     )
     return "\n".join(lines).encode("ascii")
 
 
-def _for_shell(python: str, archive: str, arguments: Sequence[str]) -> bytes:
+def _shell_text(python: str, archive: str, arguments: Sequence[str]) -> bytes:
     command = " ".join(shlex.quote(word) for word in (python, "-I", "-S", archive, *arguments))
     return os.fsencode(f'#!/bin/sh\nexec {command} "$@"\n')

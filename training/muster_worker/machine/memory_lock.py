@@ -1,7 +1,7 @@
-"""How much memory the node's processes may pin: what EFA and InfiniBand send from, and receive into, is pinned.
+"""Raises the limit of locked memory: EFA and InfiniBand use pinned memory for their buffers.
 
-ibv_reg_mr(3) counts it against RLIMIT_MEMLOCK (getrlimit(2)). To raise the soft limit up to the hard one takes no
-right; ranks inherit it. Who may not pin enough is told `Cannot allocate memory` by the library, and nothing more.
+ibv_reg_mr(3) counts it against RLIMIT_MEMLOCK (getrlimit(2)). Raising the soft limit to the hard one needs no
+privilege, and ranks inherit it. Below the limit, libraries only report `Cannot allocate memory`.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ _MIB = 1024 * 1024
 
 
 def raise_limit() -> int:
-    """Raise the soft limit to the hard one, for this process and all that it starts; what it is then, in bytes."""
+    """Raise the soft limit to the hard one, for this process and its children. Returns the new soft limit in bytes."""
     _, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     try:
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (hard, hard))
     except (OSError, ValueError):
-        pass  # a sandbox that forbids it: then it stays as it is, and that is told
+        pass  # a sandbox forbids it: the caller reports the current limit
     return resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
 
 
-def objection(limit: int, *, has_verbs: bool) -> Optional[str]:
-    """What is wrong with a limit of so many bytes on a node that has such devices, or not; None when nothing is."""
+def find_warning(limit: int, *, has_verbs: bool) -> Optional[str]:
+    """A warning if the node has EFA or InfiniBand devices and a limit; None otherwise."""
     if not has_verbs or limit == UNLIMITED:
         return None
-    return f"only {limit / _MIB:.3g} MiB may be pinned for EFA: give the container runtime LimitMEMLOCK=infinity"
+    return f"only {limit / _MIB:.3g} MiB may be pinned for EFA: set LimitMEMLOCK=infinity for the container runtime"

@@ -1,7 +1,7 @@
-"""Whether a process here may read another one's memory, as MPICH 5 takes for granted between the ranks of a node.
+"""Detects whether processes may read each other's memory, which MPICH 5 requires between the ranks of a node.
 
-Container runtimes may forbid the system call process_vm_readv(2) by seccomp, as containerd before 1.7 does. MPICH
-notices it with the first large message, and its ranks abort.
+Container runtimes may forbid the system call process_vm_readv(2) with seccomp, as containerd before 1.7 does. MPICH's
+ranks then abort at the first large message.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ import ctypes
 import os
 
 VARIABLE = "MPIR_CVAR_CH4_CMA_ENABLE"
-"""MPICH's variable: 0 makes it copy through shared memory instead. Other MPIs have other names for it."""
+"""MPICH's variable; with 0 it copies through shared memory. Other implementations ignore it."""
 
 
-class _Piece(ctypes.Structure):
+class _IoVector(ctypes.Structure):
     _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
 
 
 def is_forbidden() -> bool:
-    """Ask the kernel, by reading a byte of this very process: what refuses that refuses everybody."""
+    """Try to read a byte of this process: seccomp forbids the call for any process."""
     try:
         call = ctypes.CDLL(None, use_errno=True).process_vm_readv
     except (OSError, AttributeError):
         return False
     call.restype = ctypes.c_ssize_t
     source, target = ctypes.create_string_buffer(b"x", 1), ctypes.create_string_buffer(1)
-    pieces = [_Piece(ctypes.cast(buffer, ctypes.c_void_p), 1) for buffer in (target, source)]
-    return bool(call(os.getpid(), ctypes.byref(pieces[0]), 1, ctypes.byref(pieces[1]), 1, 0) != 1)
+    vectors = [_IoVector(ctypes.cast(buffer, ctypes.c_void_p), 1) for buffer in (target, source)]
+    return bool(call(os.getpid(), ctypes.byref(vectors[0]), 1, ctypes.byref(vectors[1]), 1, 0) != 1)

@@ -1,4 +1,4 @@
-"""The node's processes: start them so that none outlives the agent, find all of them, end all of them."""
+"""Starts, lists and stops the node's processes, so that none outlives the agent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
-# proc(5), /proc/pid/stat: the fields after the command's name
+# proc(5), /proc/pid/stat: indexes of the fields after the command's name
 _STATE, _PARENT, _THREADS = 0, 1, 17
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -20,7 +20,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Ended(NamedTuple):
-    """A child that was reaped. `exit_code` is -1 when a signal ended it, `signal` 0 when none did."""
+    """A reaped child. `exit_code` is -1 if a signal ended it; otherwise `signal` is 0."""
 
     pid: int
     exit_code: int
@@ -29,20 +29,19 @@ class Ended(NamedTuple):
 
 class _Entry(NamedTuple):
     parent: int
-    is_gone: bool
+    is_zombie: bool
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of every descendant whose own parent ends, however it tried to get away."""
+    """Make this process the new parent of all orphaned descendants."""
     if _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
 def start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a process in a session of its own with both outputs as pipes.
+    """Start a process in a new session, with pipes for both outputs. Raises `OSError`.
 
-    The kernel kills it when the thread that called this ends, so only the main thread may. Raises `OSError` when the
-    command can't be executed.
+    The kernel kills the process when the calling thread ends, so call this from the main thread only.
     """
     return subprocess.Popen(
         list(command),
@@ -51,15 +50,15 @@ def start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        # no thread is needed between fork and exec: the function is bound already and calls the kernel only
+        # Safe without other threads: the function is bound already, and it only makes a system call.
         preexec_fn=_die_with_parent,  # noqa: PLW1509
     )
 
 
 def start_quickly(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """As `start`, for many processes at once: they don't end with this one by themselves. The guardian ends them.
+    """Start one of many processes faster than `start`: without the kernel's kill at this process' end.
 
-    With nothing to do between fork and exec Python needs no copy of this process: 1 ms instead of 7 on a busy machine.
+    The guardian kills it instead. Without preexec_fn, Python uses vfork: 1 ms instead of 7 ms on a busy machine.
     """
     return subprocess.Popen(
         list(command),
@@ -76,14 +75,14 @@ def _die_with_parent() -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """Get SIGTERM when the parent ends, which was process `parent`."""
+    """Make the kernel send SIGTERM when the parent, process `parent`, ends."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent:  # it died before we asked
+    if os.getppid() != parent:  # the parent ended before the call
         os.kill(os.getpid(), signal.SIGTERM)
 
 
 def reap() -> List[Ended]:
-    """Collect every child that has ended, adopted ones too."""
+    """Reap all children that have ended, adopted ones too."""
     ended: List[Ended] = []
     while True:
         try:
@@ -99,52 +98,52 @@ def reap() -> List[Ended]:
 
 
 def descendants() -> Tuple[int, ...]:
-    """All living processes below this one, zombies left out; children come after their parents.
+    """The pids of all descendants except zombies; parents come before their children.
 
-    A process whose first thread has ended looks like a zombie as long as the others live.
+    A process whose main thread has ended looks like a zombie while other threads run.
     """
-    table = _table()
+    table = _read_table()
     children: Dict[int, List[int]] = {}
     for pid, entry in table.items():
         children.setdefault(entry.parent, []).append(pid)
     result: List[int] = []
-    todo = [os.getpid()]
-    while todo:
-        below = children.get(todo.pop(), [])
-        result += below
-        todo += below
-    return tuple(pid for pid in result if not table[pid].is_gone)
+    pending = [os.getpid()]
+    while pending:
+        children_of_pid = children.get(pending.pop(), [])
+        result += children_of_pid
+        pending += children_of_pid
+    return tuple(pid for pid in result if not table[pid].is_zombie)
 
 
-def marked(mark: bytes) -> Tuple[int, ...]:
-    """All living processes below this one that were started with `mark`, NAME=VALUE, in their environment."""
+def find_marked(mark: bytes) -> Tuple[int, ...]:
+    """The pids of descendants that started with `mark` (NAME=VALUE) in their environment."""
     return tuple(pid for pid in descendants() if mark in _environment(pid))
 
 
 def exists(pid: int) -> bool:
-    """Whether there is such a process; a zombie is one, until it is reaped."""
+    """Whether a process or zombie has this pid."""
     return os.path.exists(f"/proc/{pid}")
 
 
 def signal_all(pids: Sequence[int], number: int) -> Tuple[int, ...]:
-    """Send a signal to each process. Returns `pids` without those of other users (`sudo`).
+    """Send a signal to each process. Returns `pids` without processes of other users (`sudo`).
 
-    Nothing that we do ends those, so nobody must wait for them.
+    The agent can't end those, so callers must not wait for them.
     """
-    reached = []
+    signalled = []
     for pid in pids:
         try:
             os.kill(pid, number)
         except PermissionError:
             continue
         except ProcessLookupError:
-            pass  # it counts: what it started a moment ago isn't in the list
-        reached.append(pid)
-    return tuple(reached)
+            pass  # count it: its children may be missing in `pids`
+        signalled.append(pid)
+    return tuple(signalled)
 
 
 def signal_session(leader: int, number: int) -> None:
-    """Send a signal to the process group that a process started by `start` leads."""
+    """Send a signal to the process group of a process from `start`."""
     try:
         os.killpg(leader, number)
     except (ProcessLookupError, PermissionError):
@@ -152,7 +151,7 @@ def signal_session(leader: int, number: int) -> None:
 
 
 def memory(pid: int) -> int:
-    """The resident memory of a process in bytes; 0 when it is gone."""
+    """The resident memory of a process in bytes; 0 after its end."""
     try:
         with open(f"/proc/{pid}/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * _PAGE
@@ -161,13 +160,13 @@ def memory(pid: int) -> int:
 
 
 def take_outputs(process: subprocess.Popen[bytes]) -> Tuple[int, int]:
-    """The pipes of a process that `start` gave, as plain descriptors: it is reaped by its pid, without the object."""
+    """Take the output pipes of a process from `start` as descriptors. The agent reaps it by its pid."""
     if process.stdout is None or process.stderr is None:
         raise AssertionError("started with both outputs as pipes")
     outputs = os.dup(process.stdout.fileno()), os.dup(process.stderr.fileno())
     process.stdout.close()
     process.stderr.close()
-    process.returncode = 0  # silences its own attempts to reap
+    process.returncode = 0  # stops Popen from reaping it
     return outputs
 
 
@@ -176,10 +175,10 @@ def _environment(pid: int) -> Sequence[bytes]:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return file.read().split(b"\0")
     except OSError:
-        return ()  # it is gone, or another user's
+        return ()  # it has ended, or belongs to another user
 
 
-def _table() -> Dict[int, _Entry]:
+def _read_table() -> Dict[int, _Entry]:
     table = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -188,9 +187,9 @@ def _table() -> Dict[int, _Entry]:
             with open(f"/proc/{name}/stat", "rb") as file:
                 text = file.read()
         except OSError:
-            continue  # it ended while the list was read
-        # the command's name is in parentheses and may itself hold any character
+            continue  # it has ended meanwhile
+        # the command's name is in parentheses and may contain any character
         fields = text[text.rindex(b")") + 2 :].split()
-        is_gone = fields[_STATE] == b"Z" and int(fields[_THREADS]) <= 1
-        table[int(name)] = _Entry(int(fields[_PARENT]), is_gone)
+        is_zombie = fields[_STATE] == b"Z" and int(fields[_THREADS]) <= 1
+        table[int(name)] = _Entry(int(fields[_PARENT]), is_zombie)
     return table

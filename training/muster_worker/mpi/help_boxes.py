@@ -1,4 +1,4 @@
-"""What Open MPI's mpirun says at its end: paragraphs between rules, longer than a report has room for. Pure."""
+"""Shortens Open MPI's error messages: paragraphs between rules, too long for a report. Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Sequence, Tuple
 from muster_worker.contract.schema import MAX_LAST_LINES
 
 _RULE = re.compile("-{74}|-{76}")
-"""Open MPI 4.1 and 5.0 as seen: 76 around what is wrong with the command line of 4.1."""
+"""As printed by Open MPI 4.1 and 5.0; 4.1 uses 76 for errors in the command line."""
 
 
-def telling_lines(lines: Sequence[str]) -> Tuple[str, ...]:
-    """As many of `lines`, which have none that is empty, as a report carries: the last ones, or their last box's first.
+def error_lines(lines: Sequence[str]) -> Tuple[str, ...]:
+    """The last of the non-empty `lines` that fit a report; the beginning of the last box if it doesn't fit.
 
-    Boxes that follow one another are one: the first of them says what is wrong, in its first sentence.
+    Consecutive boxes count as one: the first sentence of the first box states the error.
     """
     start = len(lines)
     while start and _RULE.fullmatch(lines[start - 1]):

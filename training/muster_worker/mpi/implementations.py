@@ -1,4 +1,4 @@
-"""Whose `mpirun` it is, and the command lines that start a world with each. Pure."""
+"""The MPI implementations: how to detect them and their command lines. Pure."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from muster_worker.contract.schema import Mpi, Plan
 
 PROGRAM = "mpirun"
 
-_SIGNS = (
+_VERSION_TEXTS = (
     ("Intel(R) MPI", Mpi.INTEL_MPI),
     ("Open MPI", Mpi.OPEN_MPI),
-    ("Open RTE", Mpi.OPEN_MPI),  # its run-time layer's name, up to 4.0
+    ("Open RTE", Mpi.OPEN_MPI),  # the run-time layer's name, up to 4.0
     ("PRRTE", Mpi.OPEN_MPI),
-    ("HYDRA", Mpi.MPICH),  # and what is made from it: MVAPICH, ParaStation
+    ("HYDRA", Mpi.MPICH),  # also MVAPICH and ParaStation
 )
-"""What `mpirun --version` says of itself. Intel's first: its mpirun is a Hydra, too."""
+"""Text in the output of `mpirun --version`. Intel's comes first, because its mpirun also mentions Hydra."""
 
 
 @dataclass(frozen=True)
 class World:
-    """What is asked of an mpirun: its nodes, in both kinds of host file, and the ranks on each of them."""
+    """A world to start: its size, and the host files in both formats."""
 
     nodes: int
     procs_per_node: int
@@ -35,33 +35,33 @@ class World:
 
 
 def implementation(version: str) -> Optional[str]:
-    """Whose mpirun says this of itself when it is asked for its version; None: nobody's that is known."""
-    return next((name for sign, name in _SIGNS if sign in version), None)
+    """The implementation with this `mpirun --version`; None if it is unknown."""
+    return next((name for text, name in _VERSION_TEXTS if text in version), None)
 
 
-def is_spoken_to_alike(kind: str, other: str) -> bool:
-    """Whether both implementations take the same options for a world."""
+def has_same_options(kind: str, other: str) -> bool:
+    """Whether both implementations have the same options."""
     return _OPTIONS[kind] is _OPTIONS[other]
 
 
-def is_own_mpirun(plan: Plan) -> bool:
-    """Whether the job's command is an mpirun already, to be run as it stands."""
+def is_user_mpirun(plan: Plan) -> bool:
+    """Whether the user's command is itself an mpirun."""
     return os.path.basename(plan.command[0]) in Mpi.RUNNERS
 
 
 def launch_command(kind: str, world: World, arguments: Sequence[str], ranks: Sequence[str]) -> Tuple[str, ...]:
-    """The command that starts `ranks`, a rank's command, on all nodes; `arguments` are the owner's, for mpirun."""
+    """The mpirun command that starts `ranks`, a rank's command, on all nodes. `arguments` are extra options."""
     return (PROGRAM, *_OPTIONS[kind](world), *arguments, *ranks)
 
 
 def _open_mpi(world: World) -> Tuple[str, ...]:
-    # ranks are numbered by node, as everybody else does it: 0 to 7 on the first one of 8
+    # Number ranks node by node, like other launchers: 0 to 7 on the first node of 8.
     mapping = f"ppr:{world.procs_per_node}:node"
     return ("--hostfile", world.open_mpi_hosts, "-np", str(world.size), "--map-by", mapping)
 
 
 def _hydra(world: World) -> Tuple[str, ...]:
-    # -genvnone: ranks see their own node's variables; Intel MPI has no variable for that
+    # -genvnone: ranks keep their own node's variables. Intel MPI has no variable for it.
     return ("-f", world.hydra_hosts, "-n", str(world.size), "-ppn", str(world.procs_per_node), "-genvnone")
 
 

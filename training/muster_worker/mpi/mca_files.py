@@ -1,4 +1,4 @@
-"""What an image's own files tell Open MPI: options there exclude others, as those of a command line do."""
+"""Reads the MCA variables in the image's Open MPI configuration files: some options exclude others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shutil
 from typing import Iterator, Mapping, Tuple
 
-_NAMES = ("openmpi-mca-params.conf", "prte-mca-params.conf")  # PRRTE starts the daemons of Open MPI 5
+_NAMES = ("openmpi-mca-params.conf", "prte-mca-params.conf")  # PRRTE starts Open MPI 5's daemons
 _FOLDERS = (
     "/etc/openmpi",
     "/usr/local/etc",
@@ -14,16 +14,16 @@ _FOLDERS = (
     "/opt/amazon/openmpi/etc",
     "/opt/amazon/openmpi5/etc",
 )
-"""Where Debian, builds from source, NVIDIA's containers and AWS' installer have it."""
+"""Folders of Debian, builds from source, NVIDIA's containers and AWS' installer."""
 
 _MAX_BYTES = 1 << 20
 
 
 def mca_names(environment: Mapping[str, str]) -> Tuple[str, ...]:
-    """The names of all MCA variables that files set for a process of this environment.
+    """The names of all MCA variables that configuration files set for a process with this environment.
 
-    Sources: Open MPI documentation, Setting MCA parameter values; PRRTE documentation, the same;
-    ompi_info's mca_base_param_files.
+    Sources: "Setting MCA parameter values" in the documentation of Open MPI and PRRTE; mca_base_param_files in
+    ompi_info.
     """
     result = []
     for path in dict.fromkeys(_paths(environment)):

@@ -1,7 +1,7 @@
-"""What an `mpirun` is told by environment so that it starts its daemons through the agents. Pure.
+"""Environment variables that make `mpirun` start its daemons through the agents. Pure.
 
-All implementations' settings are given at once: each ignores the others'. `muster explain` shows `why` and `source`.
-The interfaces are in `library_interfaces.py`, what is said on the command line in `implementations.py`.
+The variables of all implementations are set; each implementation ignores those of the others. `muster explain` shows
+`why` and `source`. `library_interfaces.py` has the variables for interfaces, `implementations.py` the command lines.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Callable, Dict, Mapping, Optional
 
 @dataclass(frozen=True)
 class Start:
-    """What the settings are made of: the program in place of ssh, both host files, ranks of a node, who runs it all.
+    """The input of the settings: the program to use instead of ssh, both host files, ranks per node, the user.
 
-    `watch` is a rank's wrapper, where an mpirun of the owner's own is to start the ranks by it.
+    `rank_wrapper` is the path of a rank's wrapper, for a user's own mpirun that starts its ranks with it.
     """
 
     remote: str
@@ -22,12 +22,12 @@ class Start:
     hydra_hosts: str
     procs_per_node: int
     is_root: bool
-    watch: Optional[str] = None
+    rank_wrapper: Optional[str] = None
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A variable. `value` is None where it isn't needed. `always`: it is the transport, whatever the image sets."""
+    """A variable. `value` returns None if it isn't needed. `always` overrides the image's value."""
 
     name: str
     value: Callable[[Start], Optional[str]]
@@ -52,16 +52,16 @@ def _procs(start: Start) -> Optional[str]:
     return str(start.procs_per_node)
 
 
-def _yes_as_root(start: Start) -> Optional[str]:
+def _one_as_root(start: Start) -> Optional[str]:
     return "1" if start.is_root else None
 
 
-def _watch(start: Start) -> Optional[str]:
-    return start.watch
+def _rank_wrapper(start: Start) -> Optional[str]:
+    return start.rank_wrapper
 
 
-def _watch_all(start: Start) -> Optional[str]:
-    return None if start.watch is None else f"{start.watch}:all"
+def _rank_wrapper_for_all(start: Start) -> Optional[str]:
+    return None if start.rank_wrapper is None else f"{start.rank_wrapper}:all"
 
 
 def _constant(text: str) -> Callable[[Start], Optional[str]]:
@@ -74,24 +74,22 @@ _MPICH = "MPICH wiki, Using the Hydra Process Manager, Environment settings"
 _INTEL = "Intel MPI Library Developer Reference for Linux, Hydra Environment Variables"
 
 SETTINGS = (
-    Setting("OMPI_MCA_plm", _constant("rsh"), "no batch system's own launcher, found by its traces", _OPEN_MPI_4, True),
+    Setting("OMPI_MCA_plm", _constant("rsh"), "don't use the launcher of a detected batch system", _OPEN_MPI_4, True),
     Setting("OMPI_MCA_plm_rsh_agent", _remote, "Open MPI 4 starts its daemons through the agents", _OPEN_MPI_4, True),
     Setting("OMPI_MCA_orte_default_hostfile", _open_mpi_hosts, "Open MPI 4's nodes and slots", _OPEN_MPI_4, True),
-    Setting(
-        "OMPI_MCA_orte_keep_fqdn_hostnames", _constant("1"), "what follows a dot is part of a host's name", _OPEN_MPI_4
-    ),
+    Setting("OMPI_MCA_orte_keep_fqdn_hostnames", _constant("1"), "host names may contain dots", _OPEN_MPI_4),
     Setting(
         "OMPI_MCA_hwloc_base_binding_policy",
         _constant("none"),
-        "a training rank has threads of its own (data loaders), which one core would not be enough for",
+        "a training rank has more threads (data loaders) than one core can run",
         "Open MPI FAQ (4 and before), Tuning, Processor affinity; SageMaker's containers do the same",
     ),
-    Setting("PRTE_MCA_plm", _constant("ssh"), "no batch system's own launcher, found by its traces", _OPEN_MPI_5, True),
+    Setting("PRTE_MCA_plm", _constant("ssh"), "don't use the launcher of a detected batch system", _OPEN_MPI_5, True),
     Setting("PRTE_MCA_plm_ssh_agent", _remote, "Open MPI 5 starts its daemons through the agents", _OPEN_MPI_5, True),
     Setting(
         "PRTE_MCA_prte_default_hostfile",
         _open_mpi_hosts,
-        "Open MPI 5's nodes and slots: without, it runs all ranks on one node and reports success",
+        "Open MPI 5's nodes and slots: without it, all ranks run on one node and mpirun reports success",
         "kubeflow/mpi-operator#842; prte_info --all",
         True,
     ),
@@ -102,38 +100,45 @@ SETTINGS = (
         "as hwloc_base_binding_policy",
         "PRRTE documentation, prte_info --all",
     ),
-    Setting("OMPI_MCA_orte_fork_agent", _watch, "ranks in any language are seen, and their world checked", _OPEN_MPI_4),
-    Setting("PRTE_MCA_odls_base_exec_agent", _watch, "as orte_fork_agent", _OPEN_MPI_5),
+    Setting(
+        "OMPI_MCA_orte_fork_agent",
+        _rank_wrapper,
+        "wraps ranks in any language and checks their world size",
+        _OPEN_MPI_4,
+    ),
+    Setting("PRTE_MCA_odls_base_exec_agent", _rank_wrapper, "as orte_fork_agent", _OPEN_MPI_5),
     Setting(
         "I_MPI_GTOOL",
-        _watch_all,
+        _rank_wrapper_for_all,
         "as orte_fork_agent",
         "Intel MPI Library Developer Reference for Linux, gtool options",
     ),
-    Setting("OMPI_ALLOW_RUN_AS_ROOT", _yes_as_root, "many images run as root", "Open MPI, mpirun(1)"),
-    Setting("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", _yes_as_root, "Open MPI asks twice", "Open MPI, mpirun(1)"),
-    Setting("HYDRA_LAUNCHER", _constant("ssh"), "the launcher whose program can be another one", _MPICH, True),
+    Setting("OMPI_ALLOW_RUN_AS_ROOT", _one_as_root, "many images run as root", "Open MPI, mpirun(1)"),
+    Setting("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", _one_as_root, "Open MPI asks twice", "Open MPI, mpirun(1)"),
+    Setting("HYDRA_LAUNCHER", _constant("ssh"), "the launcher that accepts another program than ssh", _MPICH, True),
     Setting("HYDRA_LAUNCHER_EXEC", _remote, "MPICH starts its proxies through the agents", _MPICH, True),
-    Setting("HYDRA_HOST_FILE", _hydra_hosts, "MPICH's nodes and slots; without, all ranks run on one", _MPICH, True),
+    Setting("HYDRA_HOST_FILE", _hydra_hosts, "MPICH's nodes and slots; else all ranks run on one", _MPICH, True),
     Setting(
         "HYDRA_ENV",
         _constant("none"),
         "ranks see their own node's variables, not those of node 0, which MPICH would send to all",
         _MPICH,
     ),
-    Setting("I_MPI_HYDRA_BOOTSTRAP", _constant("ssh"), "the launcher whose program can be another one", _INTEL, True),
+    Setting(
+        "I_MPI_HYDRA_BOOTSTRAP", _constant("ssh"), "the launcher that accepts another program than ssh", _INTEL, True
+    ),
     Setting("I_MPI_HYDRA_BOOTSTRAP_EXEC", _remote, "Intel MPI starts its proxies through the agents", _INTEL, True),
     Setting("I_MPI_HYDRA_HOST_FILE", _hydra_hosts, "Intel MPI's nodes and slots", _INTEL, True),
-    Setting("I_MPI_PERHOST", _procs, "ranks of a node, where the command line doesn't say", _INTEL),
+    Setting("I_MPI_PERHOST", _procs, "ranks per node, unless the command line sets them", _INTEL),
 )
 
 
 OLDER_NAMES = ("OMPI_MCA_orte_rsh_agent", "OMPI_MCA_pls_rsh_agent")
-"""What OMPI_MCA_plm_rsh_agent was called (ompi_info, synonyms): an image that sets one would have its way."""
+"""Synonyms of OMPI_MCA_plm_rsh_agent (ompi_info). A synonym that the image sets would have priority."""
 
 
 def launch_variables(start: Start, environment: Mapping[str, str]) -> Dict[str, str]:
-    """What is to be added to mpirun's environment, or changed in it."""
+    """The variables to set in mpirun's environment."""
     values = {}
     for setting in SETTINGS:
         value = setting.value(start)

@@ -1,7 +1,7 @@
-"""A node's own variables as a file, for ranks that somebody else starts: mpirun's daemons, with what they were told.
+"""The node file: a node's own variables for ranks that mpirun's daemons start.
 
-An mpirun may send node 0's environment to all ranks. What differs between nodes must not travel there: each rank's
-wrapper takes it from its own node's file. Written as the kernel writes an environment, so that reading costs nothing.
+mpirun may send node 0's environment to all ranks, so values that differ between nodes must not be in it. Each rank's
+wrapper reads them from its node's file. The format is the kernel's, which is fast to parse.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ if TYPE_CHECKING:
     from typing import Dict, Mapping
 
 HERE = "MUSTER_NODE_FILE"
-"""Names the file. Set only for what node 0's mpirun has started by the agent, so that no mpirun sends it on."""
+"""Path of the file. Set only for processes that node 0's mpirun starts through the agent, so no mpirun sends it on."""
 
 FIRST = "MUSTER_FIRST_NODE_FILE"
-"""Names node 0's: set for mpirun itself, and so for the ranks that it starts without a daemon, beside it."""
+"""Path of node 0's file. Set for mpirun itself, and thus for the ranks that it starts without a daemon."""
 
 NODES = "MUSTER_NODES"
 PROCS_PER_NODE = "MUSTER_PROCS_PER_NODE"
-"""The world that the job asks for."""
+"""The job's world size."""
 
 NODE = "MUSTER_NODE"
-"""Which of its nodes this one is, from 0."""
+"""This node's rank."""
 
-_OURS = "MUSTER_"
+_MUSTER_PREFIX = "MUSTER_"
 
 
 def path(run: str) -> str:
-    """Where a node's file is, by its run folder."""
+    """The path of a node's file in its run folder."""
     return os.path.join(run, "node.env")
 
 
 def write(run: str, variables: Mapping[str, str]) -> None:
-    """Write it, for this user alone. Raises `OSError`."""
+    """Write the file, readable by this user only. Raises `OSError`."""
     data = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in sorted(variables.items()))
     descriptor = os.open(path(run), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -42,14 +42,14 @@ def write(run: str, variables: Mapping[str, str]) -> None:
 
 
 def read(environment: Mapping[str, str]) -> Dict[str, str]:
-    """The variables of the node that a process with this environment is on. Raises `OSError` or `KeyError`."""
+    """The node's variables for a process with this environment. Raises `OSError` or `KeyError`."""
     with open(environment[HERE] if HERE in environment else environment[FIRST], "rb") as file:
         entries = file.read().split(b"\0")[:-1]
     return dict(os.fsdecode(entry).split("=", 1) for entry in entries)
 
 
 def merged(environment: Mapping[str, str], node: Mapping[str, str]) -> Dict[str, str]:
-    """What a rank sees: what it was given, and its node's. The owner's word stands; muster's is the node's own."""
+    """A rank's environment: `environment` over the node's variables, but muster's own always from the node."""
     result = {**node, **environment}
-    result.update({name: value for name, value in node.items() if name.startswith(_OURS)})
+    result.update({name: value for name, value in node.items() if name.startswith(_MUSTER_PREFIX)})
     return result

@@ -1,4 +1,4 @@
-"""What an MPI implementation tells a rank of its world, by environment. Pure; read at every rank's start."""
+"""The environment variables with which MPI implementations describe a rank's world. Pure; every rank loads it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SPAWNED = ("PMI_SPAWNED", "OMPI_PARENT_PORT")
 
 
 class Position:
-    """A rank's place in its world; sizes are 0 where nothing is said of them."""
+    """A rank's place in its world. Unknown sizes are 0."""
 
     def __init__(self, rank: int, size: int, local_rank: int, local_size: int) -> None:
         self.rank = rank
@@ -27,7 +27,7 @@ class Position:
         self.local_size = local_size
 
     def variables(self) -> Dict[str, str]:
-        """The same in the names that torch.distributed and most others read."""
+        """The variables of torch.distributed for this place."""
         return {
             "RANK": str(self.rank),
             "LOCAL_RANK": str(self.local_rank),
@@ -37,7 +37,7 @@ class Position:
 
 
 def position(environment: Mapping[str, str], nodes: int, procs_per_node: int) -> Optional[Position]:
-    """Where this process is in a world of MPI; None where it is in none. What isn't said is as the job asks for it."""
+    """This process' place in an MPI world; None outside of one. The job's values replace unset variables."""
     rank = _number(environment, _RANK)
     if rank is None:
         return None
@@ -53,12 +53,12 @@ def position(environment: Mapping[str, str], nodes: int, procs_per_node: int) ->
 
 
 def is_spawned(environment: Mapping[str, str]) -> bool:
-    """Whether a rank has started this process, by MPI_Comm_spawn: then it is in a world of its own, not the job's."""
+    """Whether a rank has started this process with MPI_Comm_spawn, in a separate world."""
     return any(environment.get(name, "0") != "0" for name in _SPAWNED)
 
 
 def mismatch(size: int, local_size: int, nodes: int, procs_per_node: int) -> Optional[str]:
-    """Why a world isn't the one that the job asks for; None when it is."""
+    """Why a world's sizes differ from the job's; None if they don't."""
     if size == nodes * procs_per_node and local_size == procs_per_node:
         return None
     where = "on one node" if local_size == size else f"with {local_size} on one of its nodes"
@@ -68,20 +68,22 @@ def mismatch(size: int, local_size: int, nodes: int, procs_per_node: int) -> Opt
     )
 
 
-def misplaced(rank: int, node: int, procs_per_node: int) -> Optional[str]:
-    """Why a rank of the right world is on the wrong node of the job; None when it is on its own."""
+def placement_mismatch(rank: int, node: int, procs_per_node: int) -> Optional[str]:
+    """Why a rank is on another node than the job requires; None if it isn't."""
     own = rank // procs_per_node
     if own == node:
         return None
-    ways = f"--map-by slot or --map-by ppr:{procs_per_node}:node (Open MPI), -ppn {procs_per_node} (MPICH, Intel MPI)"
+    options = (
+        f"--map-by slot or --map-by ppr:{procs_per_node}:node (Open MPI), -ppn {procs_per_node} (MPICH, Intel MPI)"
+    )
     return (
-        f"mpirun put rank {rank} on node {node}, and the job has it on node {own}:"
-        f" ranks are numbered node by node, as by {ways}"
+        f"mpirun started rank {rank} on node {node} instead of node {own}:"
+        f" the job numbers ranks node by node, like {options}"
     )
 
 
 def read_master(text: str) -> Tuple[str, str]:
-    """Address and port of ADDRESS:PORT."""
+    """Split ADDRESS:PORT."""
     address, _, port = text.rpartition(":")
     return address, port
 

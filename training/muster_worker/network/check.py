@@ -1,6 +1,6 @@
-"""`agent.pyz network-check`: measures the network between this node and its partners, and prints what it found.
+"""`agent.pyz network-check`: measures the network between this node and its partners and prints the results.
 
-A process of its own: it may block, burn a core and fail without the agent. It ends by itself in time.
+It is a process of its own, because it may block, use a whole core, or crash. It ends after a fixed time.
 """
 
 from __future__ import annotations
@@ -16,105 +16,105 @@ from typing import Dict, List, Sequence
 
 from muster_worker.contract import wire
 from muster_worker.contract.schema import Peer
-from muster_worker.network.check_figures import CHECK_SECONDS, Assignment, Measured, figures
+from muster_worker.network.check_results import CHECK_SECONDS, Assignment, Measurement, summarize
 
 STREAM_SECONDS = 1.0
-"""How long data is sent to a target: several times what TCP takes to find its speed on a way of 100 ms."""
+"""Duration of the data stream to a target: several times TCP's slow start at a round trip of 100 ms."""
 
 PINGS = 50
 PING_SECONDS = 0.5
-"""Round trips to a target: so many, or those of this time where they are slow. The fastest counts."""
+"""Maximum number and duration of round trips to a target. The fastest one counts."""
 
 RETRY_SECONDS = 0.1
-"""Until the next try to connect: the target's check may begin later."""
+"""Delay before connecting again: the target's check may start later."""
 
 CONNECT_SECONDS = 3.0
-"""For a connection, and for its first word: a lost packet is sent again after 1 s."""
+"""Time limit for a connection and its hello: TCP retransmits a lost packet after 1 s."""
 
 MAX_CONNECTIONS = 16
-"""Of a node's sources there are two; whoever else finds the port gets nothing."""
+"""A node has two sources; the rest is a margin."""
 
 _FRAME = 64
 _PING, _STREAM = b"P" * _FRAME, b"S" * _FRAME
 _HELLO = struct.Struct("!64sI")
-_REPLY = struct.Struct("!Q")  # the bytes that came
+_REPLY = struct.Struct("!Q")  # the number of received bytes
 _CHUNK = 1 << 20
-_HANG_UP_AT_ONCE = struct.pack("ii", 1, 0)
+_LINGER_ZERO = struct.pack("ii", 1, 0)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure what the assignment, a JSON argument, says; print the figures as JSON."""
+    """Measure the connections of an assignment (a JSON argument) and print the results as JSON."""
     assignment = wire.decode(Assignment, arguments[0].encode())
-    until = time.monotonic() + CHECK_SECONDS
-    receiver = Receiver(assignment, until)
+    deadline = time.monotonic() + CHECK_SECONDS
+    receiver = Receiver(assignment, deadline)
     receiver.start()
-    sent: Dict[int, Measured] = {}
+    sent: Dict[int, Measurement] = {}
     problems: List[str] = []
     for index, target in enumerate(assignment.targets):
         now = time.monotonic()
-        # one that never answers leaves time for the next
-        share = now + (until - now) / (len(assignment.targets) - index)
+        # Divide the time, so that a target without an answer leaves time for the next.
+        share = now + (deadline - now) / (len(assignment.targets) - index)
         try:
             sent[target.node] = measure(assignment, target, share)
         except OSError as error:
             problems.append(f"node {target.node} at {target.address} can't be measured: {error.strerror or error}")
-    received = receiver.finish(until)
+    received = receiver.finish(deadline)
     silent = [node for node in assignment.sources if node not in received]
-    sys.stdout.buffer.write(wire.encode(figures(sent, received, problems, silent)))
+    sys.stdout.buffer.write(wire.encode(summarize(sent, received, problems, silent)))
     sys.stdout.flush()
     return 0
 
 
 class Receiver(threading.Thread):
-    """Answers the sources: sends pings back, counts what comes, and tells the sender."""
+    """Serves the sources: returns pings, counts the bytes of streams, and sends the sum back."""
 
-    def __init__(self, assignment: Assignment, until: float) -> None:
-        """Listen. Raises `OSError`."""
+    def __init__(self, assignment: Assignment, deadline: float) -> None:
+        """Listen on the check's port. Raises `OSError`."""
         super().__init__(daemon=True)
         self._assignment = assignment
-        self._until = until
+        self._until = deadline
         self._received: Dict[int, float] = {}
         self._changed = threading.Condition()
         own = assignment.own
         self._listener = socket.socket(_family(own.address), socket.SOCK_STREAM)
-        # the agent holds the port, as it does the rendezvous' (`port.py`)
+        # the agent also holds the port (`port.py`)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._listener.bind((own.address, own.check_port or 0))
         self._listener.listen(MAX_CONNECTIONS)
 
     def run(self) -> None:
-        """Take connections until the process ends."""
-        taken = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        """Accept connections until the process ends."""
+        slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
         while True:
             connection, _ = self._listener.accept()
-            if not taken.acquire(blocking=False):
+            if not slots.acquire(blocking=False):
                 connection.close()
                 continue
-            threading.Thread(target=self._serve, args=(connection, taken), daemon=True).start()
+            threading.Thread(target=self._serve, args=(connection, slots), daemon=True).start()
 
-    def finish(self, until: float) -> Dict[int, float]:
-        """What came from each source, in Mbit/s, once all came or the time is over."""
+    def finish(self, deadline: float) -> Dict[int, float]:
+        """The rate from each source in Mbit/s, when all have finished or at `deadline`."""
         with self._changed:
-            everybody = len(self._assignment.sources)
-            self._changed.wait_for(lambda: len(self._received) == everybody, max(0.0, until - time.monotonic()))
+            source_count = len(self._assignment.sources)
+            self._changed.wait_for(lambda: len(self._received) == source_count, max(0.0, deadline - time.monotonic()))
             return dict(self._received)
 
-    def _serve(self, connection: socket.socket, taken: threading.BoundedSemaphore) -> None:
+    def _serve(self, connection: socket.socket, slots: threading.BoundedSemaphore) -> None:
         try:
             with connection:
-                self._take(connection)
+                self._measure_source(connection)
         except OSError:
-            pass  # the source says what went wrong
+            pass  # the source reports the error
         finally:
-            taken.release()
+            slots.release()
 
-    def _take(self, connection: socket.socket) -> None:
-        _hurry(connection, min(self._until, time.monotonic() + CONNECT_SECONDS))
+    def _measure_source(self, connection: socket.socket) -> None:
+        _set_deadline(connection, min(self._until, time.monotonic() + CONNECT_SECONDS))
         key, node = _HELLO.unpack(_read(connection, _HELLO.size))
         is_known = hmac.compare_digest(key, self._assignment.key.encode())
         if not is_known or node not in self._assignment.sources:
             return
-        _hurry(connection, self._until)
+        _set_deadline(connection, self._until)
         while _read(connection, _FRAME) == _PING:
             connection.sendall(_PING)
         count = _count(connection, STREAM_SECONDS)
@@ -125,33 +125,33 @@ class Receiver(threading.Thread):
             self._changed.notify_all()
 
 
-def measure(assignment: Assignment, target: Peer, until: float) -> Measured:
-    """The way to a target. Raises `OSError` when it doesn't answer in time."""
-    with _connect(assignment.own, target, until) as connection:
+def measure(assignment: Assignment, target: Peer, deadline: float) -> Measurement:
+    """Measure the connection to a target. Raises `OSError` if it doesn't answer in time."""
+    with _connect(assignment.own, target, deadline) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # what a slow network has not taken yet is of no use to anybody
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _HANG_UP_AT_ONCE)
-        _hurry(connection, until)
+        # Discard unsent data when closing the connection.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
+        _set_deadline(connection, deadline)
         connection.sendall(_HELLO.pack(assignment.key.encode(), assignment.own.node))
         round_trip = _ping(connection)
         connection.sendall(_STREAM)
         _send(connection, STREAM_SECONDS)
-        _hurry(connection, until)
+        _set_deadline(connection, deadline)
         (count,) = _REPLY.unpack(_read(connection, _REPLY.size))
-        return Measured(_mbps(count), round(round_trip * 1e6, 1))
+        return Measurement(_mbps(count), round(round_trip * 1e6, 1))
 
 
-def _connect(own: Peer, target: Peer, until: float) -> socket.socket:
+def _connect(own: Peer, target: Peer, deadline: float) -> socket.socket:
     while True:
-        left = until - time.monotonic()
+        remaining = deadline - time.monotonic()
         connection = socket.socket(_family(target.address), socket.SOCK_STREAM)
         try:
-            connection.settimeout(max(0.01, min(CONNECT_SECONDS, left)))
+            connection.settimeout(max(0.01, min(CONNECT_SECONDS, remaining)))
             connection.bind((own.address, 0))
             connection.connect((target.address, target.check_port or 0))
         except OSError:
             connection.close()
-            if time.monotonic() + RETRY_SECONDS >= until:
+            if time.monotonic() + RETRY_SECONDS >= deadline:
                 raise
             time.sleep(RETRY_SECONDS)
         else:
@@ -160,51 +160,51 @@ def _connect(own: Peer, target: Peer, until: float) -> socket.socket:
 
 def _ping(connection: socket.socket) -> float:
     """The fastest round trip, in seconds."""
-    until, best = time.monotonic() + PING_SECONDS, float("inf")
+    deadline, best = time.monotonic() + PING_SECONDS, float("inf")
     for _ in range(PINGS):
-        began = time.perf_counter()
+        started = time.perf_counter()
         connection.sendall(_PING)
         _read(connection, _FRAME)
-        best = min(best, time.perf_counter() - began)
-        if time.monotonic() >= until:
+        best = min(best, time.perf_counter() - started)
+        if time.monotonic() >= deadline:
             break
     return best
 
 
 def _send(connection: socket.socket, seconds: float) -> None:
-    """Send as much as goes through in so many seconds."""
-    chunk, until = memoryview(bytes(_CHUNK)), time.monotonic() + seconds
+    """Send as many bytes as possible within `seconds`."""
+    chunk, deadline = memoryview(bytes(_CHUNK)), time.monotonic() + seconds
     connection.setblocking(False)
     with selectors.DefaultSelector() as selector:
         selector.register(connection, selectors.EVENT_WRITE)
-        while time.monotonic() < until:
-            if selector.select(until - time.monotonic()):
+        while time.monotonic() < deadline:
+            if selector.select(deadline - time.monotonic()):
                 connection.send(chunk)
 
 
 def _count(connection: socket.socket, seconds: float) -> int:
-    """The bytes that come within so many seconds."""
-    until = time.monotonic() + seconds
+    """Count the bytes received within `seconds`."""
+    deadline = time.monotonic() + seconds
     buffer, count = bytearray(_CHUNK), 0
-    while time.monotonic() < until:
-        _hurry(connection, until)
+    while time.monotonic() < deadline:
+        _set_deadline(connection, deadline)
         try:
-            taken = connection.recv_into(buffer)
+            size = connection.recv_into(buffer)
         except socket.timeout:
             break
-        if not taken:
+        if not size:
             raise ConnectionResetError("the other side hung up")
-        count += taken
+        count += size
     return count
 
 
-def _drain(connection: socket.socket, until: float) -> None:
-    """Wait for the other side to hang up: a close with data unread could cost it our answer."""
+def _drain(connection: socket.socket, deadline: float) -> None:
+    """Wait until the peer closes: closing with unread data could discard the reply."""
     buffer = bytearray(_CHUNK)
     try:
-        _hurry(connection, until)
+        _set_deadline(connection, deadline)
         while connection.recv_into(buffer):
-            _hurry(connection, until)
+            _set_deadline(connection, deadline)
     except OSError:
         return
 
@@ -219,8 +219,8 @@ def _read(connection: socket.socket, size: int) -> bytes:
     return data
 
 
-def _hurry(connection: socket.socket, until: float) -> None:
-    connection.settimeout(max(0.01, until - time.monotonic()))
+def _set_deadline(connection: socket.socket, deadline: float) -> None:
+    connection.settimeout(max(0.01, deadline - time.monotonic()))
 
 
 def _mbps(count: int) -> float:

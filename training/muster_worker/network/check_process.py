@@ -1,4 +1,4 @@
-"""The process that measures the network before the ranks are started, as the node's loop sees it."""
+"""The network check's process, in the agent's event loop."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from muster_worker.contract import wire
 from muster_worker.contract.schema import NetworkFigures
 from muster_worker.launchers.environment import Place
 from muster_worker.machine import processes
-from muster_worker.network.check_figures import CHECK_SECONDS, MAX_PROBLEM_CHARS, assign
+from muster_worker.network.check_results import CHECK_SECONDS, MAX_PROBLEM_CHARS, assign
 
 SPARE_SECONDS = 5.0
-"""Beyond `CHECK_SECONDS`, for a Python that starts slowly; then the process is killed."""
+"""Tolerance for a slow start of Python; after it the agent kills the process."""
 
 _MAX_BYTES = 64 * 1024
 
 
 class CheckProcess:
-    """A running check; `figures` are set when it is over, whatever became of it. Times are the monotonic clock's."""
+    """A running check. It sets `figures` in any case when it ends. Times are on the node's monotonic clock."""
 
     def __init__(self, pid: int, outputs: Tuple[int, int], selector: selectors.BaseSelector, now: float) -> None:
         self._pid = pid
         self._outputs = outputs
         self._selector = selector
         self._deadline = now + CHECK_SECONDS + SPARE_SECONDS
-        self._said = b""
+        self._output = b""
         self._ended = False
         self.figures: Optional[NetworkFigures] = None
         for descriptor in outputs:
@@ -38,42 +38,42 @@ class CheckProcess:
 
     @property
     def next_step_at(self) -> float:
-        """When `step` has something to do, on the node's clock."""
+        """When to call `step` next, on the node's clock."""
         return 0.0 if self._ended else self._deadline
 
     def step(self, now: float) -> None:
-        """What is due now: the end of the check."""
+        """Finish the check if it has ended or the time is over."""
         if self.figures is None and (self._ended or now >= self._deadline):
             self.figures = self._result()
             self.close()
 
     def close(self) -> None:
-        """Kill it, if it still runs."""
-        if not self._ended:  # else its number may be another's by now
+        """Kill the process if it still runs, and close its outputs."""
+        if not self._ended:  # the pid may already belong to another process
             processes.signal_session(self._pid, signal.SIGKILL)
         self._selector.unregister(self._outputs[0])
         for descriptor in self._outputs:
             os.close(descriptor)
 
     def _read(self) -> List[Event]:
-        data = _take(self._outputs[0])
-        self._said += data
-        self._ended = not data or len(self._said) > _MAX_BYTES
+        data = _read_available(self._outputs[0])
+        self._output += data
+        self._ended = not data or len(self._output) > _MAX_BYTES
         return []
 
     def _result(self) -> NetworkFigures:
         if not self._ended:
-            return NetworkFigures(problem=f"not done within {CHECK_SECONDS + SPARE_SECONDS:.0f} s")
+            return NetworkFigures(problem=f"not finished within {CHECK_SECONDS + SPARE_SECONDS:.0f} s")
         try:
-            return wire.decode(NetworkFigures, self._said)
+            return wire.decode(NetworkFigures, self._output)
         except wire.Malformed:
-            lines = _take(self._outputs[1]).decode("utf-8", "replace").split("\n")
-            last = next((line for line in reversed(lines) if line.strip()), "it ended without a word")
+            lines = _read_available(self._outputs[1]).decode("utf-8", "replace").split("\n")
+            last = next((line for line in reversed(lines) if line.strip()), "it ended without output")
             return NetworkFigures(problem=last[:MAX_PROBLEM_CHARS])
 
 
 def start_check(place: Place, base: Mapping[str, str], selector: selectors.BaseSelector) -> Optional[CheckProcess]:
-    """Start the node's part, on the main thread; None when there is nobody to measure with. Raises `OSError`."""
+    """Start the check from the main thread; None without partners. Raises `OSError`."""
     assignment = assign(place.node, place.peers, place.plan.job_uid, place.attempt)
     if assignment is None:
         return None
@@ -83,7 +83,7 @@ def start_check(place: Place, base: Mapping[str, str], selector: selectors.BaseS
     return CheckProcess(process.pid, processes.take_outputs(process), selector, time.monotonic())
 
 
-def _take(descriptor: int) -> bytes:
+def _read_available(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, _MAX_BYTES)
     except BlockingIOError:

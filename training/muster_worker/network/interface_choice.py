@@ -1,4 +1,4 @@
-"""Which network interface the ranks use: `spec.network.interface` against what the node has. Pure."""
+"""Chooses the network interface of the ranks from `spec.network.interface` and the node's interfaces. Pure."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _VIRTUAL_PREFIXES = (
     *("cni", "cali", "vxlan", "flannel", "cilium", "weave", "antrea", "ovn", "ovs", "kube", "nodelocaldns"),
     *("tunl", "tailscale", "wg", "dummy", "ifb"),
 )
-"""Bridges, pair ends and overlays that container tools and VPNs make: no other node is behind them, or a slow way."""
+"""Interfaces of container tools, overlays and VPNs, which don't reach other nodes or are slow."""
 
 _Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
 
 @dataclass(frozen=True)
 class Interface:
-    """A network interface as the kernel describes it. `addresses` are with their prefix length: 10.0.0.7/16."""
+    """A network interface of the kernel. `addresses` have a prefix length: 10.0.0.7/16."""
 
     name: str
     addresses: Tuple[str, ...] = ()
     up: bool = True
     loopback: bool = False
-    rdma: bool = False  # an EFA or InfiniBand device belongs to it
-    speed_mbps: int = 0  # 0: the driver doesn't say
+    rdma: bool = False  # it has an EFA or InfiniBand device
+    speed_mbps: int = 0  # 0: unknown
 
     @property
     def address(self) -> Optional[str]:
@@ -40,21 +40,21 @@ class Interface:
 
 @dataclass(frozen=True)
 class Choice:
-    """The interface to use, one of its addresses, and why it is this one.
+    """The chosen interface, one of its addresses, and the reason.
 
-    `links` is where the node may be met: this address first, then what its owner left open, best first.
+    `links` are this address and then the other permitted ones, best first.
     """
 
     name: str
     address: str
     why: str
-    speed_mbps: int = 0  # 0: the driver doesn't say
+    speed_mbps: int = 0  # 0: unknown
     links: Tuple[Link, ...] = ()
 
 
 @dataclass(frozen=True)
 class NoChoice:
-    """No interface will do; `problem` is a sentence for the job's owner."""
+    """No interface is suitable; `problem` is a message for the job's owner."""
 
     problem: str
 
@@ -62,110 +62,120 @@ class NoChoice:
 @dataclass(frozen=True)
 class _Candidate:
     interface: Interface
-    address: str  # with its prefix length
+    address: str  # with prefix length
 
 
-def choose(wanted: str, interfaces: Sequence[Interface], routed: Optional[str]) -> Union[Choice, NoChoice]:
-    """Pick an interface. `routed` is the name of the one that packets to the operator leave by, if known.
+def choose(setting: str, interfaces: Sequence[Interface], routed: Optional[str]) -> Union[Choice, NoChoice]:
+    """Choose an interface. `routed` is the name of the interface on the route to the operator, if known.
 
-    `wanted` is Auto; names (`eth1`) and prefixes (`eth*`), of which the first that is usable counts; prefixes to leave
-    out (`^docker,lo`); or an address range (`10.0.0.0/16`).
+    `setting` is Auto; a list of names (`eth1`) and prefixes (`eth*`), of which the first usable one counts; prefixes to
+    exclude (`^docker,lo`); or an address range (`10.0.0.0/16`).
     """
     usable = [interface for interface in interfaces if interface.up and interface.addresses]
-    if wanted.startswith("^"):
-        prefixes = tuple(entry.rstrip("*") for entry in _entries(wanted[1:]))
+    if setting.startswith("^"):
+        prefixes = tuple(entry.rstrip("*") for entry in _entries(setting[1:]))
         usable = [interface for interface in usable if not interface.name.startswith(prefixes)]
-    way = next((interface for interface in usable if interface.name == routed), None)
-    if wanted == AUTO or wanted.startswith("^"):
-        result = _auto(usable, way)
-    elif _network(wanted) is not None:
-        result = _in_range(usable, wanted, way)
+    route = next((interface for interface in usable if interface.name == routed), None)
+    if setting == AUTO or setting.startswith("^"):
+        result = _auto(usable, route)
+    elif _network(setting) is not None:
+        result = _in_range(usable, setting, route)
     else:
-        result = _by_name(usable, wanted, way)
-    return NoChoice(_problem(wanted, interfaces)) if result is None else result
+        result = _by_name(usable, setting, route)
+    return NoChoice(_problem(setting, interfaces)) if result is None else result
 
 
-def agreed(links: Sequence[Link], address: str) -> Optional[Choice]:
-    """The choice when all nodes of the job are told to meet, this one at `address`; None when that is none of these."""
-    link = next((link for link in links if _bare(link.address) == address), None)
+def agreed_choice(links: Sequence[Link], address: str) -> Optional[Choice]:
+    """The choice when the operator selects `address` for all nodes of the job; None if no link has it."""
+    link = next((link for link in links if _strip_prefix(link.address) == address), None)
     if link is None:
         return None
     network, own = ipaddress.ip_interface(link.address).network, links[0]
-    why = _with_merits(f"all nodes of the job are on its network {network}", link)
+    why = _add_properties(f"all nodes of the job are on its network {network}", link)
     if own.to_operator and (own.rdma, own.speed_mbps) == (link.rdma, link.speed_mbps):
-        why = f"{why}, as {own.interface} has, which leads to the operator"
+        why = f"{why}, like {own.interface} on the route to the operator"
     return Choice(link.interface, address, why, link.speed_mbps, tuple(links))
 
 
-def _auto(usable: Sequence[Interface], way: Optional[Interface]) -> Optional[Choice]:
-    # an operator on this machine means that the peers are on it as well
-    if way is not None and way.loopback:
-        return _chosen([_Candidate(way, _first(way))], way, "the operator is on this machine")
-    real = [item for item in usable if not item.name.startswith(_VIRTUAL_PREFIXES) and _leads_out(item)]
-    # what shares a network with the route reaches the same peers; a better card there is worth more than the route
-    near = [item for item in real if way is not None and _share_network(way, item)]
-    for candidates, why in ((near, "on the route to the operator"), (real, "the best that is up")):
+def _auto(usable: Sequence[Interface], route: Optional[Interface]) -> Optional[Choice]:
+    # If the operator is on this machine, the peers are, too.
+    if route is not None and route.loopback:
+        return _chosen([_Candidate(route, _first(route))], route, "the operator is on this machine")
+    physical = [item for item in usable if not item.name.startswith(_VIRTUAL_PREFIXES) and _reaches_other_nodes(item)]
+    # Interfaces in the route's network reach the same peers, and one of them may be faster.
+    same_network = [item for item in physical if route is not None and _share_network(route, item)]
+    for candidates, why in (
+        (same_network, "on the route to the operator"),
+        (physical, "the best that is up"),
+    ):
         if candidates:
-            first = _best_first(candidates, way)
-            others = [item for item in _best_first(real, way) if item != first[0]]
+            first = _best_first(candidates, route)
+            others = [item for item in _best_first(physical, route) if item != first[0]]
             ordered = [_Candidate(item, _first(item)) for item in (first[0], *others)]
-            return _chosen(ordered, way, _with_merits(why, first[0]))
+            return _chosen(ordered, route, _add_properties(why, first[0]))
     return None
 
 
-def _in_range(usable: Sequence[Interface], wanted: str, way: Optional[Interface]) -> Optional[Choice]:
-    network = _network(wanted)
+def _in_range(usable: Sequence[Interface], setting: str, route: Optional[Interface]) -> Optional[Choice]:
+    network = _network(setting)
     inside = [
         _Candidate(interface, text)
-        for interface in _best_first(usable, way)
+        for interface in _best_first(usable, route)
         for text in interface.addresses
-        if network is not None and ipaddress.ip_address(_bare(text)) in network
+        if network is not None and ipaddress.ip_address(_strip_prefix(text)) in network
     ]
-    # a range may hold the loopback's network, which is meant only when nothing else is in it
+    # Prefer other interfaces to loopback, which may also be in the range.
     ordered = sorted(inside, key=lambda candidate: candidate.interface.loopback)
-    return _chosen(ordered, way, f"its address is in {wanted}")
+    return _chosen(ordered, route, f"its address is in {setting}")
 
 
-def _by_name(usable: Sequence[Interface], wanted: str, way: Optional[Interface]) -> Optional[Choice]:
-    for entry in _entries(wanted):
+def _by_name(usable: Sequence[Interface], setting: str, route: Optional[Interface]) -> Optional[Choice]:
+    for entry in _entries(setting):
         if entry.endswith("*"):
-            fitting = [item for item in usable if item.name.startswith(entry[:-1]) and not item.loopback]
-            why = f"its name begins as {entry} does"
+            matches = [item for item in usable if item.name.startswith(entry[:-1]) and not item.loopback]
+            why = f"its name matches {entry}"
         else:
-            fitting = [item for item in usable if item.name == entry]
+            matches = [item for item in usable if item.name == entry]
             why = "named by the job"
-        if fitting:
-            return _chosen([_Candidate(item, _first(item)) for item in _best_first(fitting, way)], way, why)
+        if matches:
+            return _chosen([_Candidate(item, _first(item)) for item in _best_first(matches, route)], route, why)
     return None
 
 
-def _chosen(candidates: Sequence[_Candidate], way: Optional[Interface], why: str) -> Optional[Choice]:
+def _chosen(candidates: Sequence[_Candidate], route: Optional[Interface], why: str) -> Optional[Choice]:
     if not candidates:
         return None
     best = candidates[0]
     if best.address != _first(best.interface):
-        why = f"{why}; {_followers(best)} takes the interface's first address, {_bare(_first(best.interface))}"
+        first_address = _strip_prefix(_first(best.interface))
+        why = f"{why}; {_affected_libraries(best)} takes the interface's first address, {first_address}"
     links = tuple(
-        Link(one.interface.name, one.address, one.interface.speed_mbps, one.interface.rdma, one.interface is way)
-        for one in candidates[:MAX_LINKS]
+        Link(
+            candidate.interface.name,
+            candidate.address,
+            candidate.interface.speed_mbps,
+            candidate.interface.rdma,
+            candidate.interface is route,
+        )
+        for candidate in candidates[:MAX_LINKS]
     )
-    return Choice(best.interface.name, _bare(best.address), why, best.interface.speed_mbps, links)
+    return Choice(best.interface.name, _strip_prefix(best.address), why, best.interface.speed_mbps, links)
 
 
-def _followers(candidate: _Candidate) -> str:
-    """Who takes an interface by its name, and cannot be told which of its addresses."""
+def _affected_libraries(candidate: _Candidate) -> str:
+    """Libraries that choose an interface by name and always use its first address."""
     of_its_family = [text for text in candidate.interface.addresses if (":" in text) == (":" in candidate.address)]
-    # NCCL can be told the family
+    # NCCL_SOCKET_FAMILY selects the family
     return "gloo" if candidate.address == of_its_family[0] else "NCCL, as gloo,"
 
 
-def _best_first(interfaces: Sequence[Interface], way: Optional[Interface]) -> Sequence[Interface]:
-    return sorted(interfaces, key=lambda item: (not item.rdma, -item.speed_mbps, item is not way, item.name))
+def _best_first(interfaces: Sequence[Interface], route: Optional[Interface]) -> Sequence[Interface]:
+    return sorted(interfaces, key=lambda item: (not item.rdma, -item.speed_mbps, item is not route, item.name))
 
 
-def _leads_out(interface: Interface) -> bool:
-    # 169.254.0.0/16 means something else on every machine
-    return not interface.loopback and not ipaddress.ip_address(_bare(_first(interface))).is_link_local
+def _reaches_other_nodes(interface: Interface) -> bool:
+    # 169.254.0.0/16 is local to each machine.
+    return not interface.loopback and not ipaddress.ip_address(_strip_prefix(_first(interface))).is_link_local
 
 
 def _share_network(first: Interface, second: Interface) -> bool:
@@ -188,25 +198,27 @@ def _first(interface: Interface) -> str:
     return interface.address or ""
 
 
-def _bare(address: str) -> str:
+def _strip_prefix(address: str) -> str:
     return address.split("/", maxsplit=1)[0]
 
 
-def _with_merits(why: str, card: Union[Interface, Link]) -> str:
-    merits = [why]
+def _add_properties(why: str, card: Union[Interface, Link]) -> str:
+    parts = [why]
     if card.rdma:
-        merits.append("EFA or InfiniBand")
+        parts.append("EFA or InfiniBand")
     if card.speed_mbps:
-        merits.append(f"{card.speed_mbps} Mbit/s")
-    return ", ".join(merits)
+        parts.append(f"{card.speed_mbps} Mbit/s")
+    return ", ".join(parts)
 
 
-def _problem(wanted: str, interfaces: Sequence[Interface]) -> str:
-    there = [
+def _problem(setting: str, interfaces: Sequence[Interface]) -> str:
+    present = [
         f"{item.name} ({', '.join(item.addresses) or 'no address'}, {'up' if item.up else 'down'})"
         for item in interfaces
     ]
-    what = (
-        "no network interface leads to other nodes" if wanted == AUTO else f"no usable network interface fits {wanted}"
+    problem = (
+        "no network interface leads to other nodes"
+        if setting == AUTO
+        else f"no usable network interface fits {setting}"
     )
-    return f"spec.network.interface: {what}; this node has {', '.join(there) or 'none'}"
+    return f"spec.network.interface: {problem}; this node has {', '.join(present) or 'none'}"

@@ -1,4 +1,4 @@
-"""The node's network interfaces as Linux lists them: /sys/class/net, ioctl and netlink, no `ip` command needed."""
+"""Lists the node's network interfaces with /sys/class/net, ioctl and netlink, without the `ip` command."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _IFA_F_DEPRECATED = 0x20
 _RT_SCOPE_LINK = 253
 
 _ANSWER_BYTES = 1 << 16
-"""What one answer of netlink needs at most: the kernel fills pages of 32 KiB."""
+"""Buffer for one netlink answer: the kernel fills pages of 32 KiB."""
 
 _NET = "/sys/class/net"
 _RDMA = "/sys/class/infiniband"
@@ -43,7 +43,7 @@ _VERBS = "/dev/infiniband"
 
 
 def list_interfaces() -> Tuple[Interface, ...]:
-    """All interfaces with at least a name. What the kernel doesn't tell of one is left at its default."""
+    """All interfaces of the node. Unknown properties have their defaults."""
     rdma = _rdma_devices()
     addresses = _addresses()
     result = []
@@ -64,7 +64,7 @@ def list_interfaces() -> Tuple[Interface, ...]:
 
 
 def has_verbs() -> bool:
-    """Whether processes here may use an RDMA device: the machine's are seen in /sys by all, its device files aren't."""
+    """Whether this process can open an RDMA device. /sys lists the machine's devices in every container."""
     try:
         return any(name.startswith("uverbs") for name in os.listdir(_VERBS))
     except OSError:
@@ -72,7 +72,7 @@ def has_verbs() -> bool:
 
 
 def routed_interface(collector_url: str, interfaces: Sequence[Interface]) -> Optional[str]:
-    """The interface that packets to the collector leave by; None when nothing leads there or its name is unknown."""
+    """The interface on the route to the collector; None if there is no route or the name doesn't resolve."""
     target = urlsplit(collector_url)
     try:
         resolved = socket.getaddrinfo(target.hostname, target.port or 443, type=socket.SOCK_DGRAM)
@@ -81,14 +81,14 @@ def routed_interface(collector_url: str, interfaces: Sequence[Interface]) -> Opt
     for family, kind, _, _, address in resolved:
         try:
             with socket.socket(family, kind) as probe:
-                probe.connect(address)  # UDP: nothing is sent
+                probe.connect(address)  # UDP: this sends no packet
                 own = probe.getsockname()[0]
         except OSError:
             continue
         for interface in interfaces:
             if any(text.split("/")[0] == own for text in interface.addresses):
                 return interface.name
-            # every 127.x.x.x is this machine, listed or not
+            # all of 127.0.0.0/8 is this machine
             if interface.loopback and own.startswith("127."):
                 return interface.name
     return None
@@ -103,9 +103,9 @@ def _flags(probe: socket.socket, name: str) -> int:
 
 
 def _addresses() -> Dict[int, List[str]]:
-    """All addresses by the interface's index, secondary ones too, in the kernel's order: the order of getifaddrs."""
+    """All addresses by interface index, secondary ones too, in the order of getifaddrs."""
     result: Dict[int, List[str]] = {}
-    # as getifaddrs, which NCCL and gloo ask: ioctl tells of one IPv4 address an interface
+    # Like getifaddrs, which NCCL and gloo use. ioctl returns only one IPv4 address per interface.
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as kernel:
         question = _MESSAGE.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
         length = _HEADER.size + len(question)
@@ -129,16 +129,16 @@ def _messages(data: bytes) -> Iterator[Tuple[int, bytes]]:
 
 
 def _read_address(body: bytes) -> Tuple[int, Optional[str]]:
-    """The interface's index and its address with the prefix length; None for one that no peer can use for long."""
+    """The interface's index and address with prefix length; None if peers can't use it permanently."""
     family, prefix, flags, scope, index = _MESSAGE.unpack_from(body)
     attributes = dict(_attributes(body[_MESSAGE.size :]))
     if _IFA_FLAGS in attributes:
         flags = struct.unpack("=I", attributes[_IFA_FLAGS])[0]
-    # of a link between two points, IFA_ADDRESS is the other end
+    # On a point-to-point link, IFA_ADDRESS is the peer's.
     packed = attributes.get(_IFA_LOCAL, attributes.get(_IFA_ADDRESS))
     if packed is None or family not in (socket.AF_INET, socket.AF_INET6):
         return index, None
-    # link-local: it means nothing to another node
+    # link-local addresses don't reach other nodes
     unusable = scope == _RT_SCOPE_LINK or flags & (_IFA_F_TEMPORARY | _IFA_F_DEPRECATED | _IFA_F_DADFAILED)
     if family == socket.AF_INET6 and unusable:
         return index, None

@@ -1,10 +1,8 @@
-"""The chosen interface in each library's own words: environment variables, and what each of them must not stand beside.
+"""Environment variables that set the chosen interface for each library, and options that exclude them.
 
-Pure. `muster explain` shows `why` and `source`; nothing here overrules what the job's owner says.
-
-Left alone on purpose: PMIx (`PMIX_MCA_ptl_*`), whose connections stay within a node and need its loopback; MPICH's
-MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE, which Hydra sets itself from HYDRA_IFACE and refuses beside a host name of its own;
-NCCL_IB_HCA and EFA's devices, which are no TCP interfaces.
+Pure. `muster explain` shows `why` and `source`. The user's own values always have priority. Not set: PMIx
+(`PMIX_MCA_ptl_*`), which only connects within a node and needs loopback; MPICH's MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE,
+which Hydra sets from HYDRA_IFACE; NCCL_IB_HCA and EFA's devices, which are no TCP interfaces.
 """
 
 from __future__ import annotations
@@ -18,15 +16,15 @@ from muster_worker.contract.schema import Peer
 
 @dataclass(frozen=True)
 class Network:
-    """What libraries are told of: an interface, the address chosen on it, and whether RDMA devices may be used here.
+    """The chosen interface and address, and whether RDMA devices are usable.
 
-    `in_files` are names of variables that the image's files set for a library.
+    `file_variables` are names of variables that configuration files in the image set.
     """
 
     interface: str
     address: str
     rdma: bool = False
-    in_files: Tuple[str, ...] = ()
+    file_variables: Tuple[str, ...] = ()
 
     @property
     def is_ipv6(self) -> bool:
@@ -37,21 +35,21 @@ class Network:
         try:
             return ipaddress.ip_address(self.address).is_loopback
         except ValueError:
-            return False  # no address yet: `muster explain` has placeholders
+            return False  # no address yet, only a placeholder of `muster explain`
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A library's variable. `value` is None where it would be wrong. `against` are options that exclude it.
+    """A library's variable. `value` returns None if it doesn't apply. `excluded_by` are options that exclude it.
 
-    What begins with a dash is an option of a command line; what doesn't may be a part of a variable's name or a word.
+    Those with a leading dash are options of a command line. Others match any part of a variable's name or word.
     """
 
     name: str
     value: Callable[[Network], Optional[str]]
     why: str
     source: str
-    against: Tuple[str, ...] = ()
+    excluded_by: Tuple[str, ...] = ()
 
 
 def _name(network: Network) -> Optional[str]:
@@ -78,7 +76,7 @@ OF_RANKS = (
     Setting(
         "NCCL_SOCKET_IFNAME",
         _exact_name,
-        "NCCL's bootstrap and TCP; without = eth1 would mean eth10 as well",
+        "NCCL's bootstrap and TCP; without = eth1 would also match eth10",
         "NCCL user guide, Environment Variables",
         ("NCCL_COMM_ID",),
     ),
@@ -115,7 +113,7 @@ OF_RANKS = (
     Setting(
         "FI_SOCKETS_IFACE",
         _name,
-        "libfabric's sockets provider, which was before version 2.0, would use all interfaces",
+        "libfabric's sockets provider (before version 2.0) would use all interfaces",
         "libfabric, fi_sockets(7)",
     ),
     Setting(
@@ -126,7 +124,7 @@ OF_RANKS = (
         ("btl_tcp_if_exclude",),
     ),
 )
-"""What each process of a node sees. Their values are the node's own, and may differ from other nodes'."""
+"""Variables of each process of a node. Values may differ between nodes."""
 
 OF_LAUNCHERS = (
     Setting(
@@ -138,7 +136,7 @@ OF_LAUNCHERS = (
     ),
     Setting(
         "PRTE_MCA_prte_if_include",
-        # PRRTE takes loopback only where there is nothing else, and then it ends: "No network interfaces were found"
+        # Without another interface PRRTE rejects loopback by name: "No network interfaces were found".
         _unless_loopback,
         "Open MPI 5's daemons (PRRTE) call mpirun back over it; unset where all nodes are on one machine",
         "PRRTE documentation, prte_if_include",
@@ -159,58 +157,59 @@ OF_LAUNCHERS = (
         ("-iface", "-localhost"),
     ),
 )
-"""What an `mpirun` is told besides. It passes them on to its daemons on all nodes, so one value has to fit all."""
+"""More variables of `mpirun`. It sends them to its daemons on all nodes, so one value has to fit all."""
 
 
-def rank_variables(network: Network, said: Iterable[str]) -> Dict[str, str]:
-    """What every process of the node is told. `said` are names of the owner's variables, and words of their commands.
+def rank_variables(network: Network, user_words: Iterable[str]) -> Dict[str, str]:
+    """The variables of each process of the node.
 
-    Who sets a variable of these gives way to the owner's value of the same name.
+    `user_words` are the names of the user's variables and the words of the commands. Callers give priority to the
+    user's value of the same name.
     """
-    return _values(OF_RANKS, network, said)
+    return _values(OF_RANKS, network, user_words)
 
 
-def launcher_variables(network: Network, peers: Sequence[Peer], said: Iterable[str]) -> Dict[str, str]:
-    """What `mpirun` on node 0 is told besides, for all nodes at once; `said` is as for `rank_variables`.
+def launcher_variables(network: Network, peers: Sequence[Peer], user_words: Iterable[str]) -> Dict[str, str]:
+    """More variables of `mpirun` on node 0, valid for all nodes. `user_words` is as for `rank_variables`.
 
-    Where the nodes' interfaces have different names, Open MPI is given the smallest range with all their addresses,
-    and Hydra, which knows names only, nothing: it then calls back to the launcher's host name.
+    If the interfaces' names differ between nodes, Open MPI gets the smallest range with all their addresses. Hydra
+    accepts names only and gets nothing: its proxies connect to the launcher's host name.
     """
-    values = _values(OF_LAUNCHERS, network, said)
-    if is_named_alike(network, peers):
+    values = _values(OF_LAUNCHERS, network, user_words)
+    if has_same_name(network, peers):
         return values
     common = covering_range([peer.address for peer in peers])
     return {name: common for name in values if "_MCA_" in name and common is not None}
 
 
-def is_named_alike(network: Network, peers: Sequence[Peer]) -> bool:
-    """Whether the interface has the same name on all nodes, as far as it is known."""
+def has_same_name(network: Network, peers: Sequence[Peer]) -> bool:
+    """Whether the interface has the same name on all nodes, as far as known."""
     return {peer.interface for peer in peers} <= {network.interface, None}
 
 
 def covering_range(addresses: Sequence[str]) -> Optional[str]:
-    """The smallest address range that holds all of them; None for none, and for IPv4 beside IPv6."""
+    """The smallest address range with all addresses; None without addresses or with IPv4 and IPv6 mixed."""
     parsed = [ipaddress.ip_address(address) for address in addresses]
     if not parsed or len({address.version for address in parsed}) > 1:
         return None
-    differing = 0
+    different_bits = 0
     for address in parsed:
-        differing |= int(address) ^ int(parsed[0])
-    prefix = parsed[0].max_prefixlen - differing.bit_length()
+        different_bits |= int(address) ^ int(parsed[0])
+    prefix = parsed[0].max_prefixlen - different_bits.bit_length()
     return str(ipaddress.ip_network(f"{parsed[0]}/{prefix}", strict=False))
 
 
-def _values(settings: Sequence[Setting], network: Network, said: Iterable[str]) -> Dict[str, str]:
-    # a command may be a whole line for a shell
-    words = [*network.in_files, *(part for word in said for part in word.split())]
+def _values(settings: Sequence[Setting], network: Network, user_words: Iterable[str]) -> Dict[str, str]:
+    # a command may be a shell line
+    words = [*network.file_variables, *(part for word in user_words for part in word.split())]
     values = {}
     for setting in settings:
         value = setting.value(network)
-        # both lists at once are an error to Open MPI, and a second answer to the same question to the others
-        if value is not None and not any(_says(word, option) for option in setting.against for word in words):
+        # Open MPI rejects an include list together with an exclude list; for other libraries the user's option wins.
+        if value is not None and not any(_mentions(word, option) for option in setting.excluded_by for word in words):
             values[setting.name] = value
     return values
 
 
-def _says(word: str, option: str) -> bool:
+def _mentions(word: str, option: str) -> bool:
     return word.lstrip("-") == option.lstrip("-") if option.startswith("-") else option in word

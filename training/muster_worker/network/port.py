@@ -1,4 +1,4 @@
-"""A port that is free and stays so until the rendezvous takes it."""
+"""Holds a free port for the rendezvous."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import socket
 
 
 def hold_port() -> socket.socket:
-    """Bind a port that is free on all addresses, and keep it without listening: `getsockname()[1]` of what is returned.
+    """Bind a free port on all addresses without listening. `getsockname()[1]` of the result is its number.
 
-    All addresses: which of them a node is met at is settled when all nodes are known. Raises `OSError` without a port.
+    Bind all addresses, because the operator selects the node's address later. Raises `OSError` without a port.
 
-    With SO_REUSEADDR on both sides Linux lets a second socket bind a port that nobody listens on, and TCPStore asks
-    for it (tested with torch 2.15, with and without libuv). Whoever lets the kernel choose a port is given another
-    one, so runs started side by side don't meet.
+    With SO_REUSEADDR on both sockets Linux lets a second socket bind a port without a listener, and TCPStore sets it
+    (tested with torch 2.15, with and without libuv). The kernel assigns this port to no other process, so jobs started
+    side by side don't conflict.
     """
     try:
-        return _bound(socket.AF_INET6, "::")
+        return _bind(socket.AF_INET6, "::")
     except OSError:
-        return _bound(socket.AF_INET, "0.0.0.0")  # noqa: S104 - a kernel without IPv6; nobody listens
+        return _bind(socket.AF_INET, "0.0.0.0")  # noqa: S104 - a kernel without IPv6; the port never listens
 
 
-def _bound(family: socket.AddressFamily, address: str) -> socket.socket:
-    held = socket.socket(family, socket.SOCK_STREAM)
+def _bind(family: socket.AddressFamily, address: str) -> socket.socket:
+    port = socket.socket(family, socket.SOCK_STREAM)
     try:
         if family == socket.AF_INET6:
-            held.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind((address, 0))
+            port.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        port.bind((address, 0))
     except OSError:
-        held.close()
+        port.close()
         raise
-    return held
+    return port

@@ -1,12 +1,12 @@
-"""The rank's end of the link to the agent. `link.py` is the agent's end and says what the messages mean.
+"""The rank's end of the connection to the agent. `link.py` is the agent's end and documents the messages.
 
-Apart from it because it runs before the training command starts, in every rank: with dataclasses, typing, json and
-socket it would take three times as long to load.
+Every rank loads this module before its command starts. With dataclasses, typing, json and socket, loading would take
+three times as long.
 """
 
 from __future__ import annotations
 
-import _socket  # what `socket` is made of
+import _socket  # the C module of `socket`
 import array
 import struct
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Mapping, Sequence, Union
 
 SEND_TIMEOUT_SECONDS = 10
-"""How long an agent that doesn't answer may delay a rank: connecting waits while the listener's queue is full."""
+"""Limit for connecting and sending if the agent doesn't respond, so that the rank starts anyway."""
 
 
 class Announcer:
@@ -27,7 +27,7 @@ class Announcer:
         self._socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, struct.pack("@ll", SEND_TIMEOUT_SECONDS, 0))
         self._socket.connect(path)
 
-    def say(self, message: str, fields: Mapping[str, Union[str, float]], fds: Sequence[int] = ()) -> None:
+    def send(self, message: str, fields: Mapping[str, Union[str, float]], fds: Sequence[int] = ()) -> None:
         """Send one message (`hello`, `started`, `ended`, `refused`), with file descriptors. Raises `OSError`."""
         pairs = ",".join(f"{_quoted(name)}:{_json(value)}" for name, value in fields.items())
         data = f"{{{_quoted(message)}:{{{pairs}}}}}\n".encode("ascii")
@@ -36,7 +36,7 @@ class Announcer:
         self._socket.sendall(data[sent:])
 
     def close(self) -> None:
-        """End the stream."""
+        """Close the connection."""
         self._socket.close()
 
 

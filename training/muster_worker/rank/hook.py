@@ -1,7 +1,7 @@
-"""What happens inside a rank's Python before its program starts. `site/sitecustomize.py` calls it.
+"""The hook inside a rank's Python, before its program starts. `site/sitecustomize.py` calls it.
 
-Only the rank's own process is hooked: the first Python that claims the rank's progress file. Its child processes see
-an environment without the hook, and a forked child stops writing.
+It hooks only the rank's own process: the first Python that claims the rank's progress file. Child processes get an
+environment without the hook, and a forked child stops writing to the file.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def enter(archive: str) -> None:
-    """Claim the rank's progress file, if there is one, and start counting. `archive` is the agent's zipapp."""
+    """Claim the rank's progress file, if there is one, and start counting steps. `archive` is the agent's zipapp."""
     environment = dict(os.environ)
     node_scope = environment.get(hook_environment.HOOK, "").startswith(hook_environment.SCOPE_NODE)
     if node_scope and _is_rank(environment):
-        _continue_in_wrapper(environment, archive)
-    if not node_scope:  # in a node's command the ranks are still to come: they need the hook's variables
+        _exec_wrapper(environment, archive)
+    if not node_scope:  # Keep the hook's variables in a node's command: it starts the ranks.
         restored = hook_environment.without_hook(environment, archive)
         for name in (hook_environment.HOOK, hook_environment.PROGRESS, hook_environment.PYTHONPATH):
             if name in restored:
@@ -52,13 +52,12 @@ def _is_mpi_rank(environment: Mapping[str, str]) -> bool:
     return rank_start.is_rank(environment)
 
 
-def _continue_in_wrapper(environment: Mapping[str, str], archive: str) -> None:
-    """Become a rank's wrapper that starts this same program. Returns only when that can't be done.
+def _exec_wrapper(environment: Mapping[str, str], archive: str) -> None:
+    """Replace this process with a rank's wrapper that starts the same program. Returns only if that is impossible.
 
-    A launcher of the user's own started us without one. From inside a process its exit code can't be known; whoever
-    waits for it knows.
+    A user's own launcher has started this process without a wrapper, and only a parent can see its exit status.
     """
-    if _is_mpi_rank(environment):  # mpirun itself is told nothing that is right on one node only
+    if _is_mpi_rank(environment):  # mpirun's environment has no node-specific values
         from muster_worker.mpi import node_file
 
         environment = {**environment, **node_file.read(environment)}
@@ -68,6 +67,6 @@ def _continue_in_wrapper(environment: Mapping[str, str], archive: str) -> None:
     with open("/proc/self/cmdline", "rb") as file:
         arguments = [os.fsdecode(argument) for argument in file.read().split(b"\0")[1:-1]]
     wrapper = [python, "-I", "-S", archive, "rank", "--attached", "--", sys.executable]
-    # the rank's scope from now on: should the wrapper not find the agent, nobody tries again
+    # Change the scope, so that the program is not wrapped again if the wrapper can't reach the agent.
     attached = hook_environment.with_hook(environment, archive, hook_environment.SCOPE_RANK)
     os.execve(python, wrapper + arguments, attached)

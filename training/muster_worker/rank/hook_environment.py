@@ -1,8 +1,8 @@
-"""The variables that bring the Python hook into a rank's process. Pure.
+"""The environment variables that load the Python hook in a rank's process. Pure.
 
-`MUSTER_HOOK` is `<scope>:<memory>`. The scope says whom the environment belongs to: one `rank`, or a `node`'s command
-that may start ranks of its own. The memory says whether the user had PYTHONPATH `set` or `unset`: an empty one and none
-at all look the same once our folder is in front.
+`MUSTER_HOOK` is `<scope>:<pythonpath>`. The scope is `rank`, or `node` for a node's command that may start ranks. The
+second part is `set` or `unset`: whether the user had set PYTHONPATH, because an empty one looks like a missing one once
+the hook's folder is first.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ HOOK = "MUSTER_HOOK"
 PROGRESS = "MUSTER_PROGRESS"
 
 MPI_NODE_FILES = ("MUSTER_NODE_FILE", "MUSTER_FIRST_NODE_FILE")
-"""`node_file.HERE` and `FIRST`: where neither is, no module that is about MPI needs to be loaded."""
+"""`node_file.HERE` and `FIRST`: without them no MPI module has to be loaded."""
 
 SCOPE_RANK = "rank"
 SCOPE_NODE = "node"
 
 SITE_IN_ARCHIVE = "/muster_worker/site"
-"""The folder in the agent's archive that holds our `sitecustomize`, and nothing else."""
+"""The folder in the agent's archive that contains only the hook's `sitecustomize`."""
 
 
 def with_hook(environment: Mapping[str, str], archive: str, scope: str) -> Dict[str, str]:
-    """`environment` with the hook's folder first on PYTHONPATH. `archive` is the agent's, an absolute path."""
+    """`environment` with the hook's folder first on PYTHONPATH. `archive` is the absolute path of the agent's."""
     site = archive + SITE_IN_ARCHIVE
     user = environment.get(PYTHONPATH)
     if user is not None and site in user.split(":"):
-        memory = environment.get(HOOK, ":set").partition(":")[2]  # an outer wrapper has put it there
+        memory = environment.get(HOOK, ":set").partition(":")[2]  # an outer wrapper has added it
         return {**environment, HOOK: f"{scope}:{memory}"}
     return {
         **environment,
@@ -40,7 +40,7 @@ def with_hook(environment: Mapping[str, str], archive: str, scope: str) -> Dict[
 
 
 def without_hook(environment: Mapping[str, str], archive: str) -> Dict[str, str]:
-    """`environment` as the user had it: what `with_hook` and the wrapper added is gone."""
+    """`environment` without the variables of `with_hook` and the wrapper."""
     restored = {name: value for name, value in environment.items() if name not in (HOOK, PROGRESS, PYTHONPATH)}
     if PYTHONPATH in environment:
         site = archive + SITE_IN_ARCHIVE

@@ -1,7 +1,7 @@
-"""Which Python a launcher would have used for its ranks: the one that runs the launcher itself.
+"""Finds the interpreter that a launcher would have used for its ranks: the one that runs the launcher.
 
-torchrun starts its ranks with its own interpreter, unless PYTHON_EXEC names another. There we put a shim
-(`python_exec.py`) that starts a rank's wrapper, and the wrapper finds here what torchrun would have used.
+torchrun starts ranks with its own interpreter unless PYTHON_EXEC names another. The agent sets it to a shim
+(`per_node.py`) that starts a rank's wrapper, which then needs the original interpreter.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 
 def python_of_parent(environment: Mapping[str, str]) -> str:
-    """The interpreter of the parent process, a virtual environment's link not followed. Raises `OSError`."""
+    """The path of the parent process' interpreter, with a virtual environment's link. Raises `OSError`."""
     parent = os.getppid()
     with open(f"/proc/{parent}/cmdline", "rb") as file:
-        called = os.fsdecode(file.read().split(b"\0")[0])
-    if os.path.basename(called).startswith(("python", "pypy")):
-        result = _find_interpreter(called, os.readlink(f"/proc/{parent}/cwd"), environment)
+        program = os.fsdecode(file.read().split(b"\0")[0])
+    if os.path.basename(program).startswith(("python", "pypy")):
+        result = _find_interpreter(program, os.readlink(f"/proc/{parent}/cwd"), environment)
         if result is not None:
             return result
-    return os.readlink(f"/proc/{parent}/exe")  # somebody has changed argv[0]
+    return os.readlink(f"/proc/{parent}/exe")  # argv[0] was changed
 
 
-def _find_interpreter(called: str, folder: str, environment: Mapping[str, str]) -> Optional[str]:
-    if "/" in called:
-        candidates = [os.path.join(folder, called)]
+def _find_interpreter(program: str, folder: str, environment: Mapping[str, str]) -> Optional[str]:
+    if "/" in program:
+        candidates = [os.path.join(folder, program)]
     else:
-        candidates = [os.path.join(entry, called) for entry in environment.get("PATH", os.defpath).split(":")]
+        candidates = [os.path.join(entry, program) for entry in environment.get("PATH", os.defpath).split(":")]
     return next((path for path in candidates if os.access(path, os.X_OK) and os.path.isfile(path)), None)

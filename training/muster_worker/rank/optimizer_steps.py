@@ -1,9 +1,9 @@
-"""Counts the training's steps inside a rank: torch tells us after every optimizer's step.
+"""Counts training steps inside a rank, with torch's hook after each optimizer step.
 
-A step is a *round*: it begins when an optimizer steps that has already stepped in the round before. One optimizer: each
-of its steps. A generator and a discriminator in turn: one step for both. Five discriminator steps to one generator
-step: five. A second phase with a new optimizer goes on counting. A step that the AMP gradient scaler skips isn't one,
-nor are the evaluations inside one LBFGS step.
+A training step is a *round*: a new one begins when an optimizer steps a second time. With one optimizer that is each of
+its steps. With a generator and a discriminator in turn, it is one for both; with five discriminator steps per generator
+step, five. A new optimizer in a second phase continues the count. Steps that the AMP gradient scaler skips don't count,
+nor do the evaluations inside an LBFGS step.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ OPTIMIZER_MODULE = "torch.optim.optimizer"
 
 
 class Counter:
-    """torch calls it after each optimizer's step. No system call, no exception, under a microsecond."""
+    """torch's hook after each optimizer step: no system call, no exceptions, less than a microsecond."""
 
     def __init__(self, writer: Writer) -> None:
         self._words = writer.words
         self._times = writer.times
-        self._round: Set[int] = set()  # id() of the optimizers that have stepped in this round
+        self._round: Set[int] = set()  # id() of each optimizer that has stepped in this round
 
     def __call__(self, optimizer: object, _arguments: object, _keywords: object) -> None:
         optimizer_id = id(optimizer)
@@ -42,13 +42,13 @@ class Counter:
         self._times[layout.WORD_STEPPED_AT] = monotonic()
 
     def stop(self) -> None:
-        """Leave the file alone from now on: this process is a forked child of the rank."""
+        """Stop writing to the file: this process is a forked child of the rank."""
         scratch = memoryview(bytearray(layout.SIZE))
         self._words, self._times = scratch.cast("Q"), scratch.cast("d")
 
 
 class _Finder:
-    """A meta path finder that finds nothing by itself: it waits for torch's optimizers to be imported."""
+    """A meta path finder that only waits for the import of torch's optimizers."""
 
     def __init__(self, writer: Writer, counter: Counter) -> None:
         self._writer = writer
@@ -63,12 +63,12 @@ class _Finder:
             if finder is not self and hasattr(finder, "find_spec"):
                 spec = finder.find_spec(name, path, target)
                 if spec is not None:
-                    self._follow(spec)
+                    self._extend_loader(spec)
                     return spec
         return None
 
-    def _follow(self, spec: ModuleSpec) -> None:
-        # The loader stays the one that it is; only its next exec_module does something more.
+    def _extend_loader(self, spec: ModuleSpec) -> None:
+        # Keep the loader, and extend only its next call of exec_module.
         loader = spec.loader
         execute = getattr(loader, "exec_module", None)
         if execute is None:
@@ -81,7 +81,7 @@ class _Finder:
 
         try:
             loader.__dict__["exec_module"] = exec_module
-        except AttributeError:  # a loader without a dictionary: no step count then
+        except AttributeError:  # a loader without __dict__: no step count
             return
 
     def _register(self, module: ModuleType) -> None:
@@ -91,14 +91,14 @@ class _Finder:
             return
         try:
             register(self._counter)
-        except Exception:  # noqa: BLE001 - whatever a future torch does, the training goes on
+        except Exception:  # noqa: BLE001 - an unknown torch must not stop the training
             return
         self._writer.set_flag(layout.FLAG_COUNTING)
 
 
 def install(writer: Writer) -> Counter:
-    """Count from the moment that torch is imported, if it ever is."""
+    """Count steps as soon as torch is imported."""
     counter = Counter(writer)
-    # It stays there: importlib.reload executes the module anew.
+    # Keep the finder: importlib.reload executes the module again.
     sys.meta_path.insert(0, _Finder(writer, counter))
     return counter

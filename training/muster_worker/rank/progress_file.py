@@ -30,15 +30,15 @@ REPORT_START = 9 * 8
 MAX_REPORT_BYTES = SIZE - REPORT_START
 
 FLAG_TORCH = 1  # torch's optimizers are imported
-FLAG_COUNTING = 2  # they call us after every step
-FLAG_STACKS = 4  # the process writes its stacks when it gets the signal
-FLAG_REPORT_FULL = 8  # a report didn't fit and was left out
+FLAG_COUNTING = 2  # torch calls the hook after every step
+FLAG_STACKS = 4  # the process writes stack dumps on the signal
+FLAG_REPORT_FULL = 8  # a report was too large and was dropped
 
 
 def create(path: str) -> None:
-    """Make an empty progress file, private to its owner. Raises `OSError`."""
+    """Create an empty progress file that only its owner can read. Raises `OSError`."""
     try:
-        os.unlink(path)  # of a dead namesake: the path has the pid of its rank's wrapper
+        os.unlink(path)  # from a dead process with the same pid
     except FileNotFoundError:
         pass
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -50,7 +50,7 @@ def create(path: str) -> None:
 
 
 def start_time(pid: int) -> Optional[int]:
-    """When process `pid` started, in clock ticks since boot; None when there is none, or only its remains."""
+    """The start time of a process in clock ticks since boot; None if it doesn't exist or is a zombie."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -60,9 +60,10 @@ def start_time(pid: int) -> Optional[int]:
 
 
 def claim(path: str) -> Optional[Writer]:
-    """Take the file for this process; None when a living process has it. Raises `OSError`.
+    """Claim the file for this process; None if a running process has claimed it. Raises `OSError`.
 
-    A dead claimer's place may be taken, and its counts start again: `sh -c "python prepare.py && python train.py"`.
+    After the claimer's end the next process may claim it and count from 0: `sh -c "python prepare.py && python
+    train.py"`.
     """
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -78,39 +79,39 @@ def claim(path: str) -> Optional[Writer]:
         words[WORD_PID] = os.getpid()
         return Writer(area, words)
     finally:
-        fcntl.flock(fd, fcntl.LOCK_UN)  # closing wouldn't do: the mapping keeps the file open
+        fcntl.flock(fd, fcntl.LOCK_UN)  # closing the descriptor isn't enough: the mapping keeps the file open
         os.close(fd)
 
 
 class Writer:
-    """The claimed file. Only the process that claimed it may use it, from one thread at a time."""
+    """A claimed file, for one thread of the process that claimed it."""
 
     def __init__(self, area: mmap.mmap, words: memoryview) -> None:
         self.area = area
-        self.words = words  # seen as unsigned integers
-        self.times = memoryview(area).cast("d")  # the same words, seen as floating point numbers
+        self.words = words  # as unsigned integers
+        self.times = memoryview(area).cast("d")  # the same words as floats
 
     def set_flag(self, flag: int) -> None:
-        """Raise one of the FLAG_ constants."""
+        """Set one of the FLAG_ constants."""
         self.words[WORD_FLAGS] |= flag
 
     def clear_flag(self, flag: int) -> None:
-        """Lower one of the FLAG_ constants."""
+        """Clear one of the FLAG_ constants."""
         self.words[WORD_FLAGS] &= ~flag & (2**64 - 1)
 
     def write_report(self, report: bytes, at: float) -> None:
-        """Replace the report. It must not be longer than `MAX_REPORT_BYTES`."""
-        # a reader that comes in between finds a checksum that doesn't fit, and reads again
+        """Replace the report. Its maximum length is `MAX_REPORT_BYTES`."""
+        # A concurrent reader gets a wrong checksum and reads again.
         self.area[REPORT_START : REPORT_START + len(report)] = report
         self.words[WORD_REPORT_CHECK] = check_word(report)
         self.times[WORD_REPORTED_AT] = at
 
 
 def check_word(report: bytes) -> int:
-    """Length and checksum of a report in one word, so that both are written at once."""
+    """Length and checksum of a report in one word, which is written atomically."""
     return len(report) << 32 | crc32(report)
 
 
 def split_check_word(word: int) -> Tuple[int, int]:
-    """(length, checksum) of a report."""
+    """Return (length, checksum) of a report."""
     return word >> 32, word & 0xFFFFFFFF

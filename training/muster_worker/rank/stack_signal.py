@@ -1,6 +1,6 @@
-"""Lets the agent ask a rank where it is: on a signal the process writes the stack of every thread into a file.
+"""Writes stack dumps of all threads to a file when the agent sends a signal.
 
-The signal is handled in C, so it works while Python waits in a collective or in a lock.
+faulthandler handles the signal in C, so it works while Python waits in a collective or for a lock.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from muster_worker.rank.progress_file import Writer
 
 SIGNAL: int = _signal.SIGRTMIN + 5
-"""A real-time signal: no library is known to use it. The first few belong to the C library and its debuggers."""
+"""A real-time signal that no library is known to use. The C library and debuggers use the first ones."""
 
 SUFFIX = ".stacks"
-"""Added to the path of the rank's progress file."""
+"""Suffix after the path of the rank's progress file."""
 
 LOWEST_FD = 200
-"""Programs that close what they don't know, and reuse the numbers, start from below."""
+"""Above the descriptors that programs close and reuse."""
 
 
 def install(writer: Writer, path: str) -> None:
-    """Write stacks to `path` on `SIGNAL`, until the program takes that signal for itself. Raises `OSError`."""
+    """Write stack dumps to `path` on `SIGNAL`, unless the program sets its own handler. Raises `OSError`."""
     low = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         fd = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, LOWEST_FD)
@@ -42,7 +42,7 @@ def install(writer: Writer, path: str) -> None:
 
 
 def _yield_to_user(writer: Writer) -> None:
-    # `signal` builds its functions on those of `_signal` when they are called, so this sees the program's own handlers
+    # `signal.signal` calls `_signal.signal`, so this sees all handlers of the program.
     set_handler = _signal.signal
 
     def signal(signalnum: int, handler: Any, /) -> Any:

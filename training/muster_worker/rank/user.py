@@ -1,4 +1,4 @@
-"""`muster_worker.report`: what a training script tells about itself, if its author wants to."""
+"""`muster_worker.report`: lets a training script report its step and metrics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_STEP = 2**63 - 1
 
 
 class _Reporter:
-    """The rank's latest step and metrics, in its progress file."""
+    """Writes the rank's latest step and metrics to its progress file."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -45,13 +45,13 @@ _reporter: Optional[_Reporter] = None
 
 
 def report(step: Optional[SupportsIndex] = None, **metrics: SupportsFloat) -> None:
-    """Tell muster this rank's step and metrics: `muster_worker.report(step=120, loss=loss.item())`.
+    """Report this rank's step and metrics: `muster_worker.report(step=120, loss=loss.item())`.
 
-    The latest value of each stays until the next. A reported step takes the place of the count of optimizer steps.
-    Costs some microseconds and no system call; does nothing outside muster and in a rank's child processes. A metric
-    that is infinite or not a number is left out, and so is a report when all names and values together pass 4,000
-    bytes; the node's log says so once. Raises `TypeError` or `ValueError` for a step that isn't a whole number from 0
-    on, for a value that isn't a number and for a name longer than 64 characters, inside muster and outside.
+    Each value stays until the next report of it. A reported step replaces the count of optimizer steps. A call takes
+    some microseconds and makes no system call. Outside muster and in child processes of a rank it does nothing. It
+    ignores infinite and NaN values. It drops a report if all names and values together exceed 4,000 bytes, and the
+    node's log mentions that once. Raises `TypeError` or `ValueError` for a step that isn't a non-negative integer, for
+    a value that isn't a number, and for a name longer than 64 characters, inside and outside muster.
     """
     checked_step = None if step is None else _checked_step(step)
     checked = {name: _checked_value(name, value) for name, value in metrics.items()}
@@ -60,13 +60,13 @@ def report(step: Optional[SupportsIndex] = None, **metrics: SupportsFloat) -> No
 
 
 def start(writer: Writer) -> None:
-    """From now on `report` writes: this process is the rank's own."""
-    global _reporter  # noqa: PLW0603 - `report` is a plain function for people; its file belongs to the process
+    """Make `report` write to the progress file: this process is the rank."""
+    global _reporter  # noqa: PLW0603 - `report` is a plain function; the file belongs to the process
     _reporter = _Reporter(writer)
 
 
 def stop() -> None:
-    """From now on `report` does nothing: this process is a forked child of the rank."""
+    """Make `report` do nothing: this process is a forked child of the rank."""
     global _reporter  # noqa: PLW0603 - as above
     _reporter = None
 

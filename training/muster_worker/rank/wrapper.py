@@ -1,8 +1,8 @@
-"""The wrapper around a rank.
+"""The wrapper around a rank: `python -I -S agent.pyz rank -- COMMAND ARGS...`.
 
-It runs as `python -I -S agent.pyz rank -- COMMAND ARGS...`. It tells the agent what it does (`link.py`), hands it the
-rank's output, starts the command as its child and ends as the child ended, so that launchers see what they would have
-seen without it. Whatever goes wrong between it and the agent, the command runs.
+It starts the command as its child, reports to the agent (`link.py`), sends it the read ends of the rank's output, and
+exits as the child did. Launchers see the same exit status as without it. If the connection to the agent fails, the
+command runs anyway.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Mapping, NoReturn, Optional, Sequence, Tuple, Union
 
-PYTHON_OF_PARENT = "--python-of-parent"  # COMMAND is what follows an interpreter: use the one that runs our parent
-ATTACHED = "--attached"  # the rank was started by a launcher of the user's own: its streams stay with that launcher
+PYTHON_OF_PARENT = "--python-of-parent"  # COMMAND has no interpreter: use the parent process'
+ATTACHED = "--attached"  # a user's own launcher started the rank and reads its output
 
-# contract.EndReason's; its module imports dataclasses, which cost every rank's start more than the rest of the wrapper
+# Values of contract.EndReason. Importing that module would double the start time of every rank.
 COMMAND_NOT_FOUND = "CommandNotFound"
 COMMAND_NOT_EXECUTABLE = "CommandNotExecutable"
 WORLD_SIZE_MISMATCH = "WorldSizeMismatch"
 
 MISMATCH_EXIT_CODE = 65
-"""sysexits.h, EX_DATAERR: the world isn't the job's, and the command was not run."""
+"""sysexits.h: EX_DATAERR. The world isn't the job's, so the command was not run."""
 
 _REASONS = {child.NOT_FOUND: COMMAND_NOT_FOUND, MISMATCH_EXIT_CODE: WORLD_SIZE_MISMATCH}
 
 
 class _Place:
-    """What the environment says about this rank. `scope` is the hook's; sizes are 0 where nothing is said of them."""
+    """The rank's place in its world, from the environment. `scope` is the hook's; unknown world sizes are 0."""
 
     def __init__(self, rank: int, local_rank: int, scope: str, run_dir: str, worlds: Tuple[int, int]) -> None:
         self.rank = rank
@@ -44,62 +44,62 @@ class _Place:
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
-    """Run the command of `arguments` (what follows `rank`) and end as it ends."""
+    """Run the command after `--` in `arguments` and exit as it does."""
     mode, command = list(arguments[: arguments.index("--")]), list(arguments[arguments.index("--") + 1 :])
-    child.keep_standard_streams()
-    signal_mask = child.hold_signals()
-    if ATTACHED not in mode:  # that launcher may have started us from a thread that ends before us
+    child.open_standard_streams()
+    signal_mask = child.block_signals()
+    if ATTACHED not in mode:  # that launcher's starting thread may end before the rank
         child.die_with_parent()
-    environment = child.own_environment()
+    environment = child.read_environment()
     if PYTHON_OF_PARENT in mode:
-        from muster_worker.rank import interpreter  # other launchers' ranks start sooner without it
+        from muster_worker.rank import interpreter  # most launchers don't need it: their ranks start faster
 
         command.insert(0, interpreter.python_of_parent(environment))
     mismatch, is_rank = None, True
     if any(name in environment for name in hook_environment.MPI_NODE_FILES):
         is_rank = not (ATTACHED in mode and _is_spawned(environment))
-        environment, mismatch = _enter_world(environment, mode) if is_rank else (environment, None)
-    joined = _join(environment, mode) if is_rank else _Joined(None, None, environment)
+        environment, mismatch = _add_world(environment, mode) if is_rank else (environment, None)
+    connected = _connect(environment, mode) if is_rank else _Connection(None, None, environment)
     if mismatch is not None:
-        _refuse(joined.announcer, child.CommandRefused(MISMATCH_EXIT_CODE, mismatch))
+        _exit_refused(connected.announcer, child.CommandRefused(MISMATCH_EXIT_CODE, mismatch))
     try:
-        started = child.start(command, joined.environment, joined.streams, signal_mask)
+        started = child.start(command, connected.environment, connected.streams, signal_mask)
     except child.CommandRefused as refusal:
-        _refuse(joined.announcer, refusal)
-    _tell(joined.announcer, "started", {"pid": started.pid, "at": time.monotonic()})
-    for stream in joined.streams or ():  # only the child's copies keep the pipes open
+        _exit_refused(connected.announcer, refusal)
+    _send(connected.announcer, "started", {"pid": started.pid, "at": time.monotonic()})
+    for stream in connected.streams or ():  # only the child's copies may keep the pipes open
         os.close(stream)
     status = started.wait()
     if os.WIFSIGNALED(status):
-        # how large it was is what people ask when the kernel killed it
+        # For ranks that the kernel killed, users need the maximum memory.
         end = {"signal": os.WTERMSIG(status), "peak_bytes": started.peak_bytes}
     else:
         end = {"exit_code": os.WEXITSTATUS(status)}
-    _tell(joined.announcer, "ended", {"at": time.monotonic(), **end})
-    child.end_like(status)
+    _send(connected.announcer, "ended", {"at": time.monotonic(), **end})
+    child.exit_like(status)
 
 
 def _is_spawned(environment: Mapping[str, str]) -> bool:
-    """Whether a rank of an mpirun of the user's own has started this process: a world beside the job's."""
+    """Whether a rank of a user's own mpirun has spawned this process: a separate world."""
     from muster_worker.mpi import world_variables
 
     return world_variables.is_spawned(environment)
 
 
-def _enter_world(environment: Dict[str, str], mode: Sequence[str]) -> Tuple[Dict[str, str], Optional[str]]:
-    """The rank's environment in its MPI world, and why it must not run there."""
+def _add_world(environment: Dict[str, str], mode: Sequence[str]) -> Tuple[Dict[str, str], Optional[str]]:
+    """The rank's environment in its MPI world, and the reason not to run it there, if any."""
     from muster_worker.mpi import rank_start
 
     try:
-        entered = rank_start.with_world(environment, mode)
+        entered = rank_start.add_world_variables(environment, mode)
         return entered, rank_start.mismatch(entered)
     except (OSError, KeyError, ValueError) as error:
-        _complain(f"can't tell this rank's place in its world, running the command without it: {error!r}")
+        _warn(f"this rank's place in its world is unknown, so the command runs without it: {error!r}")
         return environment, None
 
 
-class _Joined:
-    """What the child gets: the connection to the agent, its output streams and its environment."""
+class _Connection:
+    """The connection to the agent, and the output streams and environment of the child."""
 
     def __init__(
         self, announcer: Optional[Announcer], streams: Optional[Tuple[int, int]], environment: Mapping[str, str]
@@ -109,22 +109,22 @@ class _Joined:
         self.environment = environment
 
 
-def _join(environment: Mapping[str, str], mode: Sequence[str]) -> _Joined:
+def _connect(environment: Mapping[str, str], mode: Sequence[str]) -> _Connection:
     try:
-        place = _place(environment)
+        place = _read_place(environment)
         hooked = hook_environment.with_hook(environment, environment["MUSTER_ARCHIVE"], place.scope)
         progress_file.create(place.progress)
         announcer = Announcer(environment["MUSTER_AGENT_SOCKET"])
-        streams = _greet(announcer, place, mode)
+        streams = _send_hello(announcer, place, mode)
     except (OSError, KeyError, ValueError) as error:
-        _complain(f"can't tell the agent about this rank, running the command without it: {error!r}")
-        return _Joined(None, None, environment)
+        _warn(f"no connection to the agent, so the command runs without reports: {error!r}")
+        return _Connection(None, None, environment)
     hooked[hook_environment.PROGRESS] = place.progress
-    return _Joined(announcer, streams, hooked)
+    return _Connection(announcer, streams, hooked)
 
 
-def _greet(announcer: Announcer, place: _Place, mode: Sequence[str]) -> Optional[Tuple[int, int]]:
-    """Say hello and hand over the read ends of the child's output; its write ends. Raises `OSError`."""
+def _send_hello(announcer: Announcer, place: _Place, mode: Sequence[str]) -> Optional[Tuple[int, int]]:
+    """Send the hello with the read ends of the child's output. Returns the write ends. Raises `OSError`."""
     hello: Dict[str, Union[str, float]] = {
         "rank": place.rank,
         "local_rank": place.local_rank,
@@ -134,47 +134,47 @@ def _greet(announcer: Announcer, place: _Place, mode: Sequence[str]) -> Optional
         "local_world": place.local_world,
     }
     if ATTACHED in mode:
-        announcer.say("hello", {**hello, "role": "hook"})
+        announcer.send("hello", {**hello, "role": "hook"})
         return None
     (out_reader, out), (err_reader, err) = os.pipe(), os.pipe()
     try:
-        announcer.say("hello", {**hello, "role": "wrapper"}, (out_reader, err_reader))
+        announcer.send("hello", {**hello, "role": "wrapper"}, (out_reader, err_reader))
     finally:
         os.close(out_reader)
         os.close(err_reader)
     return out, err
 
 
-def _place(environment: Mapping[str, str]) -> _Place:
-    # RANK belongs to the process itself; MUSTER_RANK to a node's command, which may start processes with a RANK
+def _read_place(environment: Mapping[str, str]) -> _Place:
+    # A rank has RANK. A node's command has MUSTER_RANK, because its children may have RANK.
     if "RANK" in environment:
         prefix, scope = "", hook_environment.SCOPE_RANK
     else:
         prefix, scope = "MUSTER_", hook_environment.SCOPE_NODE
     rank, local_rank = int(environment[f"{prefix}RANK"]), int(environment[f"{prefix}LOCAL_RANK"])
-    # a node's command says nothing of the world: it may start the ranks itself
+    # A node's command may start the ranks itself, so its environment has no world sizes.
     sizes = [int(environment.get(name, "0")) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE")]
     worlds = (sizes[0], sizes[1]) if scope == hook_environment.SCOPE_RANK else (0, 0)
     return _Place(rank, local_rank, scope, environment["MUSTER_RUN_DIR"], worlds)
 
 
-def _refuse(announcer: Optional[Announcer], refusal: child.CommandRefused) -> NoReturn:
+def _exit_refused(announcer: Optional[Announcer], refusal: child.CommandRefused) -> NoReturn:
     if announcer is None:
-        _complain(str(refusal))
+        _warn(str(refusal))
     else:
         reason = _REASONS.get(refusal.exit_code, COMMAND_NOT_EXECUTABLE)
-        _tell(announcer, "refused", {"reason": reason, "message": str(refusal), "at": time.monotonic()})
+        _send(announcer, "refused", {"reason": reason, "message": str(refusal), "at": time.monotonic()})
     os._exit(refusal.exit_code)
 
 
-def _tell(announcer: Optional[Announcer], message: str, fields: Mapping[str, Union[str, float]]) -> None:
+def _send(announcer: Optional[Announcer], message: str, fields: Mapping[str, Union[str, float]]) -> None:
     try:
         if announcer is not None:
-            announcer.say(message, fields)
-    except OSError:  # the agent is gone; that is no reason to disturb the training
+            announcer.send(message, fields)
+    except OSError:  # the agent has ended; the training continues
         pass
 
 
-def _complain(text: str) -> None:
+def _warn(text: str) -> None:
     sys.stderr.write(f"muster: {text}\n")
     sys.stderr.flush()

@@ -1,7 +1,7 @@
-"""What a rank's main thread was in, in a few words, from its stack. Pure.
+"""Describes what a rank's main thread is doing, from its stack. Pure.
 
-It reads what faulthandler writes on a signal (most recent call first, all threads) and the traceback that an exception
-leaves on standard error (most recent call last).
+It parses faulthandler's output after a signal (most recent call first, all threads) and the traceback of an uncaught
+exception on standard error (most recent call last).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Iterable, List, Optional, Tuple
 
 from muster_worker.contract.schema import MAX_ACTIVITY_CHARS
 
+_TRACEBACK = "Traceback (most recent call last):"
 _FRAME = re.compile(r'\s*File "(?P<file>.*)", line (?P<line>\d+|\?\?\?),? in (?P<function>\S.*)')
 _THREAD = re.compile(r"(Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):")
 _LIBRARY = re.compile(r"/(site-packages|dist-packages|muster_worker)/|/lib(64)?/python\d+(\.\d+)?[^/]*/|^<frozen ")
@@ -23,8 +24,8 @@ _COLLECTIVE = re.compile(
     r"|new_group|new_subgroups|destroy_process_group|init_process_group"
 )
 
-# (end of the file's path, function, what it is); the first line that fits the innermost known frame is taken
-_KNOWN: Tuple[Tuple[str, str, str], ...] = (
+# (end of the file's path, function, activity). The first entry that matches the innermost known frame wins.
+_ACTIVITIES: Tuple[Tuple[str, str, str], ...] = (
     ("torch/distributed/_functional_collectives.py", "wait_tensor", "a collective"),
     ("torch/distributed/rendezvous.py", "", "init_process_group"),
     ("torch/nn/parallel/distributed.py", "__init__", "setting up DistributedDataParallel"),
@@ -54,19 +55,25 @@ class Frame:
         return bool(_LIBRARY.search(self.file))
 
 
-def of_dump(text: str) -> Optional[str]:
-    """The activity in a faulthandler dump of all threads; None when it says nothing about the main thread."""
-    return _of_frames(_main_thread(text.splitlines()))
+def describe_dump(text: str) -> Optional[str]:
+    """The activity in a faulthandler dump of all threads; None without a stack of the main thread."""
+    return _describe_frames(_main_thread(text.splitlines()))
 
 
-def of_traceback(lines: Iterable[str]) -> Optional[str]:
-    """The activity when an exception left these lines; None when they hold no traceback."""
-    return _of_frames(_frames(lines)[::-1])
+def describe_traceback(lines: Iterable[str]) -> Optional[str]:
+    """The activity in these lines of standard error; None if they have no traceback."""
+    return _describe_frames(_frames(lines)[::-1])
+
+
+def describe_error_text(error_text: str) -> Optional[str]:
+    """The activity in the last traceback on a rank's standard error; None without a traceback."""
+    start = error_text.rfind(_TRACEBACK)
+    return None if start < 0 else describe_traceback(error_text[start:].split("\n"))
 
 
 def _main_thread(lines: Iterable[str]) -> List[Frame]:
-    # Threads are listed from the newest to the oldest, and the oldest is the main thread. After a hundred faulthandler
-    # gives up with "...": then the last one listed is some other.
+    # faulthandler lists the newest thread first, so the last one is the main thread. After 100 threads it writes "..."
+    # and omits the rest, the main thread too.
     block: List[str] = []
     for line in lines:
         if _THREAD.match(line):
@@ -78,14 +85,14 @@ def _main_thread(lines: Iterable[str]) -> List[Frame]:
 
 
 def _frames(lines: Iterable[str]) -> List[Frame]:
-    found = (_FRAME.match(line) for line in lines)
-    return [Frame(match["file"], match["line"], match["function"].strip()) for match in found if match]
+    matches = (_FRAME.match(line) for line in lines)
+    return [Frame(match["file"], match["line"], match["function"].strip()) for match in matches if match]
 
 
-def _of_frames(frames: List[Frame]) -> Optional[str]:
-    """`frames` from the innermost to the outermost."""
+def _describe_frames(frames: List[Frame]) -> Optional[str]:
+    """The activity in `frames`, from the innermost to the outermost."""
     for index, frame in enumerate(frames):
-        current = _collective(frames[index:]) or _activity_of(frame)
+        current = _find_collective(frames[index:]) or _find_activity(frame)
         if current is not None:
             return current
     for frame in frames:
@@ -94,8 +101,9 @@ def _of_frames(frames: List[Frame]) -> Optional[str]:
     return None
 
 
-def _collective(frames: List[Frame]) -> Optional[str]:
-    # all_gather_object calls all_gather, init_process_group calls barrier: the outermost is what the script asked for
+def _find_collective(frames: List[Frame]) -> Optional[str]:
+    # all_gather_object calls all_gather, and init_process_group calls barrier: return the outermost call, the script's
+    # own.
     name = None
     if frames[0].file.endswith(_COLLECTIVES):
         for frame in frames:
@@ -106,8 +114,8 @@ def _collective(frames: List[Frame]) -> Optional[str]:
     return name
 
 
-def _activity_of(frame: Frame) -> Optional[str]:
-    for file, function, activity in _KNOWN:
+def _find_activity(frame: Frame) -> Optional[str]:
+    for file, function, activity in _ACTIVITIES:
         if frame.file.endswith(file) and function in ("", frame.function):
             return activity
     if _OPTIMIZER.search(frame.file) and frame.function == "step":

@@ -1,9 +1,9 @@
-"""What a rank's wrapper tells the agent, and the agent's end of the unix socket it comes through.
+"""Messages from a rank's wrapper to the agent, and the agent's end of their unix socket.
 
-A wrapper connects to `MUSTER_AGENT_SOCKET` and sends JSON messages, each ended by a newline: `{"hello": {...}}`, then
-`{"started": ...}`, then `{"ended": ...}`; or `{"refused": ...}` when the command can't be run. Times are
-`time.monotonic()` of the machine. The end of the stream without an `ended` or `refused` means that the wrapper is lost.
-`announce.py` is the other end.
+A wrapper connects to `MUSTER_AGENT_SOCKET` and sends JSON messages, one per line: `{"hello": {...}}`, then `{"started":
+...}`, then `{"ended": ...}`; or `{"refused": ...}` if the command can't be executed. Times are the machine's
+`time.monotonic()`. A stream that ends without `ended` or `refused` means that the wrapper was killed. `announce.py` is
+the wrapper's end.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import List, Optional, Tuple, Union
 from muster_worker.contract import wire
 
 MAX_MESSAGE_BYTES = 64 * 1024
-"""A longer message is `Malformed`: the longest honest one is a refusal with a long PATH in it."""
+"""A longer message is `Malformed`. The longest valid one is a refusal that contains PATH."""
 
 MAX_FDS = 2
-"""File descriptors that come with a hello: the read ends of the rank's standard output and standard error."""
+"""Number of file descriptors with a hello: the read ends of the rank's standard output and standard error."""
 
 
 MAX_EXIT_CODE = 255
@@ -29,10 +29,10 @@ MAX_REASON_CHARS = 64
 
 
 class Role:
-    """Who says hello. Either way the sender waits for the rank and knows how it ended."""
+    """The sender of a hello. Both kinds wait for the rank and report how it ended."""
 
-    WRAPPER = "wrapper"  # brings the read ends of the rank's output
-    HOOK = "hook"  # the rank was started by a launcher of the user's own; its output stays with that launcher
+    WRAPPER = "wrapper"  # sends the read ends of the rank's output
+    HOOK = "hook"  # another launcher started the rank and reads its output
     ALL = (WRAPPER, HOOK)
 
 
@@ -40,8 +40,7 @@ class Role:
 class Hello:
     """First message of a connection. `pid` is the sender's, `progress` the path of the rank's progress file.
 
-    `world` is how many ranks the process believes there are, `local_world` how many on its node; 0 when its
-    environment doesn't say.
+    `world` and `local_world` are the world sizes in the process' environment; 0 if they are not set.
     """
 
     rank: int
@@ -63,9 +62,9 @@ class Started:
 
 @dataclass(frozen=True)
 class Ended:
-    """The command's process is gone. Exactly one of `exit_code` and `signal` is set.
+    """The command's process has ended. Exactly one of `exit_code` and `signal` is set.
 
-    `peak_bytes` is the most memory that it had; told of who was ended by a signal.
+    `peak_bytes` is its maximum resident memory; set only if a signal ended it.
     """
 
     at: float
@@ -76,7 +75,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Refused:
-    """The command couldn't be run; `reason` is an `EndReason`. The wrapper exits with 127 or 126."""
+    """The command couldn't be executed; `reason` is an `EndReason`. The wrapper exits with 127 or 126."""
 
     reason: str
     message: str
@@ -96,14 +95,14 @@ class _Envelope:
 
 @dataclass(frozen=True)
 class Incoming:
-    """A message and, with a wrapper's hello, the file descriptors it brought: (standard output, standard error)."""
+    """A message, and the descriptors that a wrapper's hello carries: (standard output, standard error)."""
 
     message: Message
     fds: Tuple[int, ...] = ()
 
 
 def decode(line: bytes) -> Message:
-    """Read one message without its newline. Raises `wire.Malformed`."""
+    """Decode one message without its newline. Raises `wire.Malformed`."""
     envelope = wire.decode(_Envelope, line)
     messages: List[Message] = [
         message
@@ -115,12 +114,12 @@ def decode(line: bytes) -> Message:
     message = messages[0]
     if isinstance(message, Hello) and message.role not in Role.ALL:
         raise wire.Malformed(f"hello.role: expected one of {', '.join(Role.ALL)}")
-    _check(message)
+    _validate(message)
     return message
 
 
-def _check(message: Message) -> None:
-    # what the collector would not believe must not get into a report: the whole node would lose its voice
+def _validate(message: Message) -> None:
+    # The collector would reject the node's whole report because of an invalid value.
     if isinstance(message, Started) and message.pid <= 0:
         raise wire.Malformed("started.pid: below 1")
     if isinstance(message, Refused) and len(message.reason) > MAX_REASON_CHARS:
@@ -138,9 +137,9 @@ def _check(message: Message) -> None:
 
 
 class Receiver:
-    """The agent's end of one connection. Call `receive` whenever the (non-blocking) socket is readable.
+    """The agent's end of one connection. Call `receive` when the non-blocking socket is readable.
 
-    `closed` turns true at the end of the stream. Whoever gets file descriptors from `receive` owns them.
+    `closed` is true after the end of the stream. The caller of `receive` owns the file descriptors that it returns.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -151,31 +150,31 @@ class Receiver:
         self._fds: List[int] = []
 
     def receive(self) -> List[Incoming]:
-        """Read what is there. Raises `wire.Malformed`: close the connection then, nothing more can be trusted."""
+        """Read the available messages. After `wire.Malformed`, close the connection."""
         try:
             data, fds = _receive_with_fds(self.socket)
         except (BlockingIOError, InterruptedError):
             return []
-        except OSError:  # reset: as good as the end of the stream
+        except OSError:  # a reset is the end of the stream, too
             self.closed = True
             return []
-        self._keep(fds)
+        self._keep_allowed(fds)
         self.closed = not data
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         if max(map(len, [*lines, self._buffer])) > MAX_MESSAGE_BYTES:
             raise wire.Malformed(f"a message is longer than {MAX_MESSAGE_BYTES} bytes")
-        # all are decoded before the first takes the descriptors: after a malformed one `close` still finds them
+        # Decode all lines before the first message takes the descriptors: after an error `close` has to close them.
         messages = [decode(line) for line in lines]
         return [self._incoming(message) for message in messages]
 
     def close(self) -> None:
-        """Close the socket and whatever file descriptors nobody took."""
+        """Close the socket and the file descriptors that no message has taken."""
         self.closed = True
         while self._fds:
             os.close(self._fds.pop())
         self.socket.close()
 
-    def _keep(self, fds: List[int]) -> None:
+    def _keep_allowed(self, fds: List[int]) -> None:
         room = MAX_FDS - len(self._fds)
         self._fds.extend(fds[:room])
         for fd in fds[room:]:
@@ -193,7 +192,7 @@ class Receiver:
 
 
 def _receive_with_fds(connection: socket.socket) -> Tuple[bytes, List[int]]:
-    # room for more descriptors than are allowed: what doesn't fit is closed by the kernel, the rest by `_keep`
+    # Leave room for extra descriptors: the kernel closes those that don't fit, and `_keep_allowed` the others.
     fds = array.array("i")
     room = socket.CMSG_SPACE(2 * MAX_FDS * fds.itemsize)
     data, ancillary, _, _ = connection.recvmsg(MAX_MESSAGE_BYTES, room, socket.MSG_CMSG_CLOEXEC)

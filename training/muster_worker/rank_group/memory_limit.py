@@ -1,7 +1,7 @@
-"""Which ranks the kernel killed because the node's memory limit was reached.
+"""Detects which ranks the kernel killed because the node's memory limit was reached.
 
-The kernel says so nowhere but in a counter of the processes' cgroup. A rank that died by SIGKILL while it rose was the
-one; of several that died at once those that had the most memory, as many as it rose by.
+The kernel only increments a counter of the cgroup. A rank that died by SIGKILL meanwhile was killed for memory. If
+several died at the same time, it was the one with the most memory, or as many of them as the counter's increment.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from muster_worker.agent.state import Event, RankEnded
 from muster_worker.contract.schema import EndReason
 
 SLACK_SECONDS = 1.0
-"""The counter rises before the process is gone, and a loaded machine takes its time for what lies between."""
+"""Tolerance between the counter's increment and the end of the process on a loaded machine."""
 
 _COUNTER = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 _ROOT = "/sys/fs/cgroup"
 
 
 def counter_files(own_cgroups: str) -> Tuple[str, ...]:
-    """Where the counter may be, the likeliest first. `own_cgroups` is the text of /proc/self/cgroup."""
+    """Candidates for the counter's file, the most likely first. `own_cgroups` is the text of /proc/self/cgroup."""
     result = []
     for line in own_cgroups.splitlines():
         _, controllers, path = line.split(":", 2)
@@ -30,48 +30,48 @@ def counter_files(own_cgroups: str) -> Tuple[str, ...]:
             result.append(f"{_ROOT}{path.rstrip('/')}/memory.events")
         elif "memory" in controllers.split(","):
             result.append(f"{_ROOT}/memory{path.rstrip('/')}/memory.oom_control")
-    # in a container the path is the machine's, and what is mounted is the container's own cgroup
+    # In a container the path is the host's, while the mounted cgroup is the container's own.
     return (*result, f"{_ROOT}/memory.events", f"{_ROOT}/memory/memory.oom_control")
 
 
 def read_count(text: str) -> Optional[int]:
-    """The number of processes killed so far, from cgroup v2's memory.events or v1's memory.oom_control."""
+    """The number of killed processes, from cgroup v2's memory.events or v1's memory.oom_control."""
     match = _COUNTER.search(text)
     return int(match[1]) if match else None
 
 
 class MemoryKills:
-    """Follows the counter. `read` gives it, None where there is none; times are the node's monotonic clock."""
+    """Follows the counter. `read` returns it, or None without one. Times are on the node's monotonic clock."""
 
     def __init__(self, read: Callable[[], Optional[int]], now: float) -> None:
         self._read = read
         self._count = read() or 0
-        self._looked_at = now
-        self._kills: List[Tuple[float, float]] = []  # each one's time lies between these two
+        self._updated_at = now
+        self._kills: List[Tuple[float, float]] = []  # each kill happened between these two times
 
-    def look(self, now: float) -> None:
-        """Look at the counter; the more often, the less can a kill of something else be taken for a rank's."""
+    def update(self, now: float) -> None:
+        """Read the counter. Frequent calls narrow down the time of each kill."""
         count = self._read() or 0
-        self._kills += [(self._looked_at, now)] * min(max(0, count - self._count), 1024)
+        self._kills += [(self._updated_at, now)] * min(max(0, count - self._count), 1024)
         self._kills = self._kills[-1024:]
-        self._count, self._looked_at = count, now
+        self._count, self._updated_at = count, now
 
     def explain(self, events: Sequence[Event], now: float, memory: Callable[[int], int]) -> List[Event]:
-        """The events, with the reason where the kernel killed a rank. `memory` is what a rank had last, in bytes."""
-        killed = [event for event in events if isinstance(event, RankEnded) and _may_be(event)]
+        """Return the events with a reason for ranks that the kernel killed. `memory` is a rank's last known bytes."""
+        killed = [event for event in events if isinstance(event, RankEnded) and _is_unexplained_kill(event)]
         if not killed:
             return list(events)
-        self.look(now)
+        self.update(now)
         killed.sort(key=lambda end: memory(end.rank), reverse=True)
-        guilty = {end.rank for end in killed if self._take(end.at)}
+        killed_ranks = {end.rank for end in killed if self._take_kill(end.at)}
         return [
             replace(event, reason=EndReason.OOM_KILLED)
-            if isinstance(event, RankEnded) and event.rank in guilty
+            if isinstance(event, RankEnded) and event.rank in killed_ranks
             else event
             for event in events
         ]
 
-    def _take(self, at: float) -> bool:
+    def _take_kill(self, at: float) -> bool:
         for kill in self._kills:
             if kill[0] - SLACK_SECONDS <= at <= kill[1] + SLACK_SECONDS:
                 self._kills.remove(kill)
@@ -79,19 +79,19 @@ class MemoryKills:
         return False
 
 
-def _may_be(end: RankEnded) -> bool:
+def _is_unexplained_kill(end: RankEnded) -> bool:
     return end.signal == signal.SIGKILL and end.reason is None
 
 
 def reader() -> Callable[[], Optional[int]]:
-    """Reads the counter of this process' cgroup."""
-    for path in counter_files(_text("/proc/self/cgroup")):
-        if read_count(_text(path)) is not None:
-            return lambda: read_count(_text(path))
+    """Returns a function that reads the counter of this process' cgroup."""
+    for path in counter_files(_read_text("/proc/self/cgroup")):
+        if read_count(_read_text(path)) is not None:
+            return lambda: read_count(_read_text(path))
     return lambda: None
 
 
-def _text(path: str) -> str:
+def _read_text(path: str) -> str:
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             return file.read()

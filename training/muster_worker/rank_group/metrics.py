@@ -1,4 +1,4 @@
-"""The job's metrics, read from the ranks' output by its regular expressions."""
+"""Reads the job's metrics from the ranks' output with its regular expressions."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Dict, Optional, Pattern, Sequence, Tuple
 from muster_worker.contract.schema import Metric
 
 MAX_LINE_CHARS = 1024
-"""The part of a line that expressions see: what a bad expression can cost is bounded by it. `.*.*loss=([0-9.]+)` takes
-0.2 s for such a line, and 14 s for one of 4,096."""
+"""Only this part of a line is searched, because a bad expression is slow: `.*.*loss=([0-9.]+)` takes 0.2 s for it, and
+14 s for 4,096 characters."""
 
 
 class MetricReader:
-    """Finds the latest value of each metric in what ranks print."""
+    """Extracts the latest value of each metric from the ranks' output."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
-        """Raises `re.error` for an expression that Python can't read."""
+        """Raises `re.error` for an invalid expression."""
         self._patterns: Tuple[Tuple[str, Pattern[str]], ...] = tuple(
             (metric.name, re.compile(metric.regex)) for metric in metrics
         )
 
     def read(self, lines: bytes) -> Dict[str, float]:
-        """The last value of each metric in `lines`; metrics that don't occur are absent."""
+        """The last value of each metric that occurs in `lines`."""
         result: Dict[str, float] = {}
         if not self._patterns or not lines:
             return result
@@ -43,7 +43,7 @@ def _value(pattern: Pattern[str], text: str) -> Optional[float]:
         try:
             number = float(match.group(1) if pattern.groups else match.group())
         except (TypeError, ValueError):
-            continue  # an expression may match what isn't a number; the next match may be one
+            continue  # not a number; try the next match
         if math.isfinite(number):
             value = number
     return value

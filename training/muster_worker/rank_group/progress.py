@@ -1,4 +1,4 @@
-"""What a rank's progress file says, read by the agent. `progress_file.py` describes the bytes."""
+"""The agent's reader of a rank's progress file. `progress_file.py` has the file's layout."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from typing import Dict, Mapping, Optional, Sequence, Tuple
 from muster_worker.rank import progress_file as layout
 
 READ_ATTEMPTS = 5
-"""A reading that meets a writing sees a torn report. Five in a row don't happen to an honest writer."""
+"""A read during a write gives an invalid checksum. With a correct writer, five in a row are practically impossible."""
 
 MAX_STEP = 2**63 - 1
 
 MAX_NAME_CHARS = 64
-"""Of a metric, as in `user.py`."""
+"""Maximum length of a metric's name, as in `user.py`."""
 
 
 class NoStep:
     """Why a rank has no step count (`RankReport.no_step_reason`)."""
 
-    NOT_PYTHON = "NotPython"  # the command isn't Python, and started none that could be hooked
-    PYTHON_ISOLATED = "PythonIsolated"  # started with -I, -E or -S: it ignores PYTHONPATH or loads no sitecustomize
-    NOT_HOOKED = "NotHooked"  # Python, but too old for the hook, not started so far, or its start failed
-    NO_TORCH = "NoTorch"  # torch was never imported
-    TORCH_TOO_OLD = "TorchTooOld"  # before 2.0 torch has no hook for optimizer steps
+    NOT_PYTHON = "NotPython"  # the command isn't Python, and no child of it was hooked
+    PYTHON_ISOLATED = "PythonIsolated"  # started with -I, -E or -S, which ignore PYTHONPATH or load no sitecustomize
+    NOT_HOOKED = "NotHooked"  # Python, but too old for the hook, not started yet, or failed at its start
+    NO_TORCH = "NoTorch"  # the program has not imported torch
+    TORCH_TOO_OLD = "TorchTooOld"  # torch before 2.0 has no hook for optimizer steps
 
 
 @dataclass(frozen=True)
 class Progress:
-    """One reading. Times are the machine's monotonic clock, seconds. Nobody vouches for the process that wrote it."""
+    """The content of a progress file, which a user's process wrote. Times are on the machine's monotonic clock."""
 
-    pid: Optional[int] = None  # of the hooked process; None: nobody claimed the file
+    pid: Optional[int] = None  # of the hooked process; None: no process has claimed the file
     flags: int = 0
     optimizer_steps: int = 0
     optimizer_stepped_at: Optional[float] = None
-    stacks_fd: Optional[int] = None  # where it writes its stacks; None: it doesn't
+    stacks_fd: Optional[int] = None  # the descriptor for stack dumps; None: no handler
     reported_step: Optional[int] = None
     reported_at: Optional[float] = None
     metrics: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def step(self) -> Optional[int]:
-        """The step that the user reported, else the optimizer's count; None when neither is known."""
+        """The step that the user reported, or the optimizer's count; None without both."""
         if self.reported_step is not None:
             return self.reported_step
         counted = self.optimizer_steps > 0 or bool(self.flags & layout.FLAG_COUNTING)
@@ -55,23 +55,23 @@ class Progress:
 
     @property
     def stepped_at(self) -> Optional[float]:
-        """When something last moved: an optimizer's step or a report."""
+        """The time of the last optimizer step or report."""
         times = [at for at in (self.optimizer_stepped_at, self.reported_at) if at is not None]
         return max(times) if times else None
 
     @property
     def report_full(self) -> bool:
-        """True when a report was left out because it didn't fit."""
+        """Whether a report was dropped because it was too large."""
         return bool(self.flags & layout.FLAG_REPORT_FULL)
 
 
 def read(path: str) -> Progress:
-    """Read a progress file. One that is missing, short or not ours reads as unclaimed."""
+    """Read a progress file. A missing, short or foreign file reads as unclaimed."""
     for _ in range(READ_ATTEMPTS):
         try:
             with os.fdopen(open_plain(path), "rb") as file:
                 data = file.read(layout.SIZE)
-        except (OSError, ValueError):  # ValueError: no path at all, with a null in it
+        except (OSError, ValueError):  # ValueError: the path has a null byte
             return Progress()
         progress = parse(data)
         if progress is not None:
@@ -80,9 +80,9 @@ def read(path: str) -> Progress:
 
 
 def open_plain(path: str) -> int:
-    """A descriptor to read a rank's file with. Raises `OSError` for what isn't a plain file.
+    """Open a rank's file for reading. Raises `OSError` for anything but a regular file.
 
-    The rank may put anything in the file's place, and opening or reading a pipe would hold up the agent for ever.
+    The rank could replace it with a pipe, which would block the agent.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -92,7 +92,7 @@ def open_plain(path: str) -> int:
 
 
 def parse(data: bytes) -> Optional[Progress]:
-    """The bytes of a progress file; None when its report was being written."""
+    """Parse a progress file's bytes; None if they are from the middle of a write."""
     if len(data) != layout.SIZE or _word(data, layout.WORD_MAGIC) != layout.MAGIC:
         return Progress()
     length, checksum = layout.split_check_word(_word(data, layout.WORD_REPORT_CHECK))
@@ -114,23 +114,23 @@ def parse(data: bytes) -> Optional[Progress]:
 
 
 def no_step_reason(progress: Progress, command_line: Sequence[str]) -> Optional[str]:
-    """Why `progress` has no step, given the command line of the rank's process; None when it has one."""
+    """Why `progress` has no step, from the command line of the rank's process; None if it has one."""
     if progress.step is not None:
         return None
     if progress.pid is None:
-        return _why_not_hooked(command_line)
+        return _find_hook_problem(command_line)
     return NoStep.TORCH_TOO_OLD if progress.flags & layout.FLAG_TORCH else NoStep.NO_TORCH
 
 
-def _why_not_hooked(command_line: Sequence[str]) -> str:
+def _find_hook_problem(command_line: Sequence[str]) -> str:
     name = command_line[0].rsplit("/", 1)[-1] if command_line else ""
     if not name.startswith(("python", "pypy")):
         return NoStep.NOT_PYTHON
-    return NoStep.PYTHON_ISOLATED if _isolated(command_line[1:]) else NoStep.NOT_HOOKED
+    return NoStep.PYTHON_ISOLATED if _is_isolated(command_line[1:]) else NoStep.NOT_HOOKED
 
 
-def _isolated(arguments: Sequence[str]) -> bool:
-    """Whether the interpreter's own options (those before the script) turn PYTHONPATH or site off."""
+def _is_isolated(arguments: Sequence[str]) -> bool:
+    """Whether an option of the interpreter itself (before the script) disables PYTHONPATH or site."""
     takes_value = False
     for argument in arguments:
         if takes_value:
@@ -141,7 +141,7 @@ def _isolated(arguments: Sequence[str]) -> bool:
             for position, letter in enumerate(argument[1:], 1):
                 if letter in "IES":
                     return True
-                if letter in "cm":  # all that follows belongs to the program
+                if letter in "cm":  # the other arguments are the program's
                     return False
                 if letter in "WXQ":
                     takes_value = position == len(argument) - 1
@@ -150,7 +150,7 @@ def _isolated(arguments: Sequence[str]) -> bool:
 
 
 def _parse_report(report: bytes) -> Tuple[Optional[int], Dict[str, float]]:
-    # written by user.py, but in the user's process: what isn't as it should be is left out
+    # A user's process wrote this: skip invalid values.
     try:
         document = json.loads(report.decode("utf-8"))
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Who says to be a rank on this node: a connection of a wrapper or a hook, and the output it brings."""
+"""A connection of a rank's wrapper or hook, with the rank's output."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from muster_worker.rank_group.streams import Stream
 from muster_worker.rank_group.tail import shorten
 
 MAX_LINKS = 1024
-"""Connections at a time: several for each of 128 ranks. A rank's own processes can reach the socket as well."""
+"""Maximum number of connections: several for each of 128 ranks. The rank's own processes can connect, too."""
 
 
-def most_links() -> int:
-    """How many connections are taken at a time: `MAX_LINKS`, or what leaves the agent descriptors for its own work."""
+def max_links() -> int:
+    """The maximum number of connections: `MAX_LINKS`, or fewer if the limit of file descriptors is low."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # a connection brings two pipes; with none left the agent could not even read its token
+    # Each connection has two pipes. Without a free descriptor the agent couldn't even read its token.
     return MAX_LINKS if soft == resource.RLIM_INFINITY else min(MAX_LINKS, soft // 4)
 
 
 def listen(path: str) -> socket.socket:
-    """The socket that wrappers connect to. Raises `OSError`."""
+    """Listen on the socket that wrappers connect to. Raises `OSError`."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(path)
     os.chmod(path, 0o600)
@@ -36,30 +36,30 @@ def listen(path: str) -> socket.socket:
 
 
 class RankLink:
-    """One wrapper's or hook's connection: what it said so far and what it brought."""
+    """One connection of a wrapper or hook, with the state of its rank and its output streams."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.receiver = Receiver(connection)
         self.hello: Optional[Hello] = None
-        self.pid: Optional[int] = None  # of the rank, once started
-        self.peak_bytes: Optional[int] = None  # the most memory that the rank had, once a signal has ended it
-        self.over = False  # it is known how the rank ended
-        self.lost_at: Optional[float] = None  # the connection ended before the rank did
+        self.pid: Optional[int] = None  # of the rank, after its start
+        self.peak_bytes: Optional[int] = None  # the rank's maximum memory, if a signal ended it
+        self.over = False  # the rank's end was reported
+        self.lost_at: Optional[float] = None  # when the connection ended before the rank's end was reported
         self.streams: Tuple[Stream, ...] = ()
         self.command_line: Tuple[str, ...] = ()
-        self.told_full = False  # the job's owner knows that its reports don't fit
+        self.is_full_logged = False  # the log says that its reports are too large
         self._refusal: Tuple[str, ...] = ()
 
     @property
     def process(self) -> int:
-        """The rank's process; before that has started who speaks for it, and 0 before anybody does."""
+        """The rank's process; the sender's before the rank has started; 0 before a hello."""
         if self.pid is not None:
             return self.pid
         return 0 if self.hello is None else self.hello.pid
 
     @property
     def last_lines(self) -> Tuple[str, ...]:
-        """Why it was refused; else of standard error; of standard output when there was none."""
+        """The reason of a refusal; else the last lines of standard error, or of standard output without any."""
         if self._refusal:
             return self._refusal
         for stream in reversed(self.streams):
@@ -70,28 +70,28 @@ class RankLink:
 
     @property
     def error_text(self) -> str:
-        """All that is kept of standard error."""
+        """The last part of standard error."""
         return self.streams[1].tail.text if self.streams else ""
 
     def receive(self, log: Log, metrics: MetricReader) -> List[Message]:
-        """The messages that have come, the hello before all others. Raises `wire.Malformed`."""
+        """Read the available messages. Raises `wire.Malformed`."""
         messages = []
         for incoming in self.receiver.receive():
-            # one hello, and it comes first: anything else is not from a wrapper of ours
+            # A wrapper sends exactly one hello, as its first message.
             if isinstance(incoming.message, Hello) != (self.hello is None):
                 for descriptor in incoming.fds:
                     os.close(descriptor)
                 raise wire.Malformed("expected one hello, before anything else")
-            self._note(incoming.message, incoming.fds, log, metrics)
+            self._update(incoming.message, incoming.fds, log, metrics)
             messages.append(incoming.message)
         return messages
 
     def rename(self, prefix: str) -> None:
-        """From now on the output is somebody else's: a process inside turned out to be the rank."""
+        """Change the prefix of the output: a child of this process is the rank."""
         for stream in self.streams:
             stream.prefix = prefix
 
-    def _note(self, message: Message, descriptors: Tuple[int, ...], log: Log, metrics: MetricReader) -> None:
+    def _update(self, message: Message, descriptors: Tuple[int, ...], log: Log, metrics: MetricReader) -> None:
         if isinstance(message, Hello):
             self.hello = message
             prefix = f"rank {message.rank}"

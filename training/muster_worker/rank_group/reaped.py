@@ -1,4 +1,4 @@
-"""How processes ended that the agent has reaped: one of them may turn out to be a rank whose wrapper was lost."""
+"""The exit status of processes that the agent has reaped, for ranks whose wrapper was killed."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from typing import Dict, Optional
 
 from muster_worker.machine.processes import Ended
 
-MOST = 4096
-"""Whoever adopts orphans may get very many."""
+MAX_ENTRIES = 4096
+"""Maximum number of entries: the agent may adopt very many orphans."""
 
 
 class Reaped:
-    """The newest ends, by process."""
+    """The newest exit statuses by pid."""
 
     def __init__(self) -> None:
         self._ends: Dict[int, Ended] = {}
 
     def add(self, end: Ended) -> None:
-        """Remember it, instead of an older process's with that number."""
+        """Add an entry, instead of an older process with the same pid."""
         self._ends.pop(end.pid, None)
         self._ends[end.pid] = end
-        if len(self._ends) > MOST:
+        if len(self._ends) > MAX_ENTRIES:
             del self._ends[next(iter(self._ends))]
 
     def get(self, pid: int) -> Optional[Ended]:
-        """The end of a process; None when it is not known, or not any more."""
+        """The exit status of a process; None if it is unknown or dropped."""
         return self._ends.get(pid)

@@ -1,4 +1,4 @@
-"""The last of what a rank wrote: enough for its traceback, never more than fixed memory."""
+"""Stores the last part of a stream in bounded memory."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS
 from muster_worker.rank_group.lines import clean
 
 TAIL_BYTES = 64 * 1024
-"""What is kept of each stream: room for the traceback of a deep recursion, which Python itself shortens."""
+"""Size per stream: enough for the traceback of a deep recursion, which Python abbreviates."""
 
-_NOTHING = f"{string.whitespace}\0"
-"""Of a line with no other characters nobody sees anything; Open MPI 5 ends its last words with such a one."""
+_INVISIBLE = f"{string.whitespace}\0"
+"""Invisible characters; Open MPI 5 ends its error messages with a line of them."""
 
 _ELLIPSIS = "…"
 
@@ -22,33 +22,33 @@ class Tail:
 
     def __init__(self) -> None:
         self._data = bytearray()
-        self.total = 0  # bytes ever seen
+        self.total = 0  # bytes read in total
         self._lines: Tuple[str, ...] = ()
-        self._lines_of = 0  # the total that `_lines` belong to
+        self._lines_total = 0  # the total when `_lines` was computed
 
     def feed(self, data: bytes) -> None:
-        """Add what was just read."""
+        """Add data of the stream."""
         self.total += len(data)
         self._data += data[-TAIL_BYTES:]
-        # let it grow to twice the size, so that small writes don't each move the whole
+        # Allow twice the size, so that small writes don't move the data each time.
         if len(self._data) > 2 * TAIL_BYTES:
             del self._data[:-TAIL_BYTES]
 
     @property
     def text(self) -> str:
-        """All that is kept, as text."""
+        """The stored data as text."""
         return clean(bytes(self._data[-TAIL_BYTES:])).decode("utf-8")
 
     def lines(self) -> Tuple[str, ...]:
-        """All lines that are kept with something on them, as a report carries them."""
-        return tuple(shorten(line.rstrip()) for line in self.text.split("\n") if line.strip(_NOTHING))
+        """All stored lines that are not blank, shortened for a report."""
+        return tuple(shorten(line.rstrip()) for line in self.text.split("\n") if line.strip(_INVISIBLE))
 
     def last_lines(self) -> Tuple[str, ...]:
-        """The last lines with something on them, as a report carries them."""
-        # asked for in every report, while a rank that ended writes no more
-        if self._lines_of != self.total:
+        """The last lines that are not blank, shortened for a report."""
+        # Cache: every report has them, also long after the rank's end.
+        if self._lines_total != self.total:
             self._lines = self.lines()[-MAX_LAST_LINES:]
-            self._lines_of = self.total
+            self._lines_total = self.total
         return self._lines
 
 

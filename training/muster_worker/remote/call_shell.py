@@ -1,8 +1,8 @@
-"""Which shell runs a command that an mpirun has written for another node.
+"""Selects the shell for a command that an mpirun has written for another node.
 
-sshd would take the user's own. Open MPI counts on it: for a csh it writes `setenv` and `set path = (...)`, and there is
-no word by which it could be told another shell: `plm_rsh_assume_same_shell` only makes it ask each node first. To all
-other shells it speaks sh's language (Open MPI 4, plm_rsh_module.c; PRRTE 3, plm_ssh_module.c: setup_shell, find_shell).
+sshd would use the user's login shell. Open MPI relies on that: for csh it writes `setenv` and `set path = (...)`, and
+no option changes it (`plm_rsh_assume_same_shell` only makes it query each node first). For all other shells it writes
+sh syntax (Open MPI 4, plm_rsh_module.c; PRRTE 3, plm_ssh_module.c: setup_shell, find_shell).
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import Mapping
 
 SHELL = "/bin/sh"
 
-_KNOWN = ("bash", "zsh", "tcsh", "csh", "ksh", "sh")
-_OTHER_LANGUAGE = ("tcsh", "csh")
+_KNOWN_SHELLS = ("bash", "zsh", "tcsh", "csh", "ksh", "sh")
+_CSH_SHELLS = ("tcsh", "csh")
 
 
 def call_shell(environment: Mapping[str, str]) -> str:
-    """The shell for commands that are started in `environment`."""
-    return shell_of(_login_shell(), environment.get("SHELL", ""))
+    """The shell for commands that run with `environment`."""
+    return choose_shell(_login_shell(), environment.get("SHELL", ""))
 
 
-def shell_of(login: str, variable: str) -> str:
-    """The same by what /etc/passwd says of the user ("" for nothing), and by SHELL where that is no known shell."""
-    items = (path for path in (login, variable) if os.path.basename(path) in _KNOWN)
-    chosen = next(items, SHELL)
-    return chosen if os.path.basename(chosen) in _OTHER_LANGUAGE else SHELL
+def choose_shell(login: str, variable: str) -> str:
+    """The shell from the user's entry in /etc/passwd ("" without one), or from SHELL if that is not a known shell."""
+    candidates = (path for path in (login, variable) if os.path.basename(path) in _KNOWN_SHELLS)
+    chosen = next(candidates, SHELL)
+    return chosen if os.path.basename(chosen) in _CSH_SHELLS else SHELL
 
 
 def _login_shell() -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_shell
-    except KeyError:  # a user without a name, as Kubernetes gives them
+    except KeyError:  # a uid without an entry, as usual in Kubernetes
         return ""

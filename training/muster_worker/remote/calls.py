@@ -1,7 +1,7 @@
-"""One attempt's calls between nodes: commands that other nodes want run here, and those that this one wants there.
+"""An attempt's calls between nodes: runs commands of other nodes here, and sends this node's commands to them.
 
-Agents show each other the attempt's certificate and believe no other. Whoever else connects is dropped: after some
-seconds, at once when it says something, and sooner when many of its kind come, those from no node's address first.
+Agents authenticate each other with the attempt's certificate. Other connections are closed after some seconds, at once
+if they send data, and earlier if there are many: those from unknown addresses first.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from muster_worker.rank_group.rank_links import listen
 from muster_worker.remote.call_shell import call_shell
 from muster_worker.remote.incoming_call import ID_VARIABLE, IncomingCall
 from muster_worker.remote.outgoing_call import OutgoingCall, keep_alive
-from muster_worker.remote.program import desk, write_program
+from muster_worker.remote.program import socket_path, write_program
 from muster_worker.remote.tls_channel import Identity
 
-MAX_STRANGERS = 32
-"""Connections that haven't said what they want: beyond so many the oldest is closed."""
+MAX_PENDING_CONNECTIONS = 32
+"""Maximum number of connections without a command. Above it the oldest is closed."""
 
 MAX_CALLS = 512
-"""Commands that run at a time, and requests of this node's own: daemons of one world, one or a few a node."""
+"""Maximum number of running commands, and of this node's own requests: an MPI world needs one or a few per node."""
 
-MAX_TOLD = 5
-"""Lines in the log about connections that were not believed; the rest is counted."""
+MAX_LOGGED_REJECTIONS = 5
+"""Maximum number of log lines about rejected connections; others are only counted."""
 
 _BACKLOG = 256
 _MAPPED = "::ffff:"
 
 
 class Calls:
-    """Both directions. Everything happens in the node's loop."""
+    """The calls in both directions, handled in the node's event loop."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Calls:
         selector: selectors.BaseSelector,
         log: Log,
     ) -> None:
-        """Listen on `port`, the one that peers were told, and for this node's own. Raises `OSError`."""
+        """Listen on `port`, which peers connect to, and on a socket for this node's requests. Raises `OSError`."""
         self._place = place
         self._identity = Identity(credentials, place.run)
         self._environment = environment
@@ -61,45 +61,45 @@ class Calls:
         self._incoming: List[IncomingCall] = []
         self._outgoing: List[OutgoingCall] = []
         self._count = 0
-        self._distrusted = 0
+        self._rejections = 0
         self._addresses = {peer.address for peer in place.peers}
         self._port = port
         port.listen(_BACKLOG)
         port.setblocking(False)
-        self._desk = listen(desk(place.run))
+        self._client_listener = listen(socket_path(place.run))
         write_program(place)
         selector.register(port, selectors.EVENT_READ, self._accept_node)
-        selector.register(self._desk, selectors.EVENT_READ, self._accept_client)
+        selector.register(self._client_listener, selectors.EVENT_READ, self._accept_client)
 
     @property
     def is_running(self) -> bool:
-        """Whether a command that came from another node runs, or one was started by somebody who is gone."""
+        """Whether a command of another node runs, even after its connection was lost."""
         return any(call.pid is not None for call in self._incoming)
 
     @property
     def next_step_in(self) -> Optional[float]:
-        """Seconds until `step` has something to do; None while only events matter."""
+        """Seconds until `step` is due; None while waiting for events."""
         times = [call.next_step_at for call in self._all()]
         at = min((at for at in times if at is not None), default=None)
         return None if at is None else max(0.0, at - time.monotonic())
 
     def step(self) -> None:
-        """What is due now."""
+        """Do what is due."""
         now = time.monotonic()
         for call in self._all():
             at = call.next_step_at
             if at is not None and now >= at:
                 call.step(now)
-        self._sweep()
+        self._remove_finished()
 
     def terminate(self) -> None:
-        """SIGTERM to the commands that run here, and to what is in their process groups."""
+        """Send SIGTERM to the process groups of the running commands."""
         for call in self._incoming:
             if call.pid is not None:
                 processes.signal_session(call.pid, signal.SIGTERM)
 
     def on_reaped(self, end: processes.Ended) -> bool:
-        """A child has ended; whether it was a call's command."""
+        """Handle the end of a child. Returns whether it was the command of a call."""
         for call in self._incoming:
             if call.pid == end.pid:
                 call.on_reaped(end, time.monotonic())
@@ -107,16 +107,16 @@ class Calls:
         return False
 
     def close(self) -> None:
-        """Hang up everywhere; for when no process of the attempt lives any more. The port stays held."""
-        for listener in (self._port, self._desk):
+        """Close all connections when no process of the attempt runs. The port stays bound."""
+        for listener in (self._port, self._client_listener):
             self._selector.unregister(listener)
-        self._desk.close()
-        os.unlink(desk(self._place.run))
+        self._client_listener.close()
+        os.unlink(socket_path(self._place.run))
         for call in self._all():
             call.close()
         self._incoming, self._outgoing = [], []
-        if self._distrusted > MAX_TOLD:
-            self._log.say(f"{self._distrusted} connections to this agent were not believed")
+        if self._rejections > MAX_LOGGED_REJECTIONS:
+            self._log.print_line(f"{self._rejections} connections to this agent were rejected")
 
     def _all(self) -> List[Union[IncomingCall, OutgoingCall]]:
         return [*self._incoming, *self._outgoing]
@@ -128,37 +128,37 @@ class Calls:
         try:
             keep_alive(connection)
             channel = self._identity.accept(connection)
-        except (OSError, ValueError):  # gone again: a peer that only proved that it reaches us
+        except (OSError, ValueError):  # closed already: the peer only checked that the node is reachable
             connection.close()
             return []
         now = time.monotonic()
-        self._make_room(now)
+        self._close_pending(now)
         from_peer = _address(channel.socket) in self._addresses
         self._count += 1
         name = f"{self._place.node}.{self._count}"
-        call = IncomingCall(name, channel, self._selector, self._begin, now, from_peer=from_peer)
+        call = IncomingCall(name, channel, self._selector, self._start_command, now, from_peer=from_peer)
         self._incoming.append(call)
         return []
 
-    def _make_room(self, now: float) -> None:
-        self._sweep()
-        strangers = [call for call in self._incoming if call.is_stranger]
-        # a peer may need time to say something, as one that calls many nodes; of the others the oldest has had the most
-        strangers.sort(key=lambda call: call.from_peer)
-        for call in strangers[: max(0, len(strangers) + 1 - MAX_STRANGERS)]:
+    def _close_pending(self, now: float) -> None:
+        self._remove_finished()
+        pending = [call for call in self._incoming if call.is_pending]
+        # Close unknown addresses first: a peer that calls many nodes may need time. Then close the oldest.
+        pending.sort(key=lambda call: call.from_peer)
+        for call in pending[: max(0, len(pending) + 1 - MAX_PENDING_CONNECTIONS)]:
             call.drop(now)
-        self._sweep()
+        self._remove_finished()
 
-    def _begin(self, command: str, name: str) -> Tuple[int, Tuple[int, int]]:
+    def _start_command(self, command: str, name: str) -> Tuple[int, Tuple[int, int]]:
         if sum(call.pid is not None for call in self._incoming) >= MAX_CALLS:
-            raise ValueError(f"{MAX_CALLS} commands of other nodes run here already")
+            raise ValueError(f"{MAX_CALLS} commands of other nodes already run here")
         environment = {**self._environment, ID_VARIABLE: name}
         process = processes.start_quickly((call_shell(environment), "-c", command), environment)
         return process.pid, processes.take_outputs(process)
 
     def _accept_client(self) -> List[Event]:
-        self._sweep()
-        client = _accept(self._desk)
+        self._remove_finished()
+        client = _accept(self._client_listener)
         if client is not None and len(self._outgoing) < MAX_CALLS:
             self._outgoing.append(OutgoingCall(client, self._identity, self._find, self._selector, time.monotonic()))
         elif client is not None:
@@ -171,37 +171,37 @@ class Calls:
         if result is not None:
             return result
         names = host_files.launch_names(peers)
-        return f"no node of this job is called {host!r}; they are {names[0]} to {names[-1]}, in mpirun's host file"
+        return f"the job has no node {host!r}; mpirun's host file has {names[0]} to {names[-1]}"
 
-    def _sweep(self) -> None:
-        """Forget what is over."""
+    def _remove_finished(self) -> None:
+        """Remove finished calls."""
         for call in self._incoming:
             if call.problem is not None:
-                self._distrust(call.problem)
+                self._log_rejection(call.problem)
                 call.problem = None
         self._incoming = [call for call in self._incoming if not call.over]
         self._outgoing = [call for call in self._outgoing if not call.over]
 
-    def _distrust(self, why: str) -> None:
-        self._distrusted += 1
-        if self._distrusted <= MAX_TOLD:
-            self._log.say(f"a connection to this agent was not believed: {why}")
+    def _log_rejection(self, why: str) -> None:
+        self._rejections += 1
+        if self._rejections <= MAX_LOGGED_REJECTIONS:
+            self._log.print_line(f"a connection to this agent was rejected: {why}")
 
 
 def _accept(listener: socket.socket) -> Optional[socket.socket]:
     try:
         connection, _ = listener.accept()
-    except OSError:  # nobody waits any more, or we ran out of descriptors: they try again, or give up
+    except OSError:  # no connection is waiting, or no descriptor is free; the client retries or gives up
         return None
     connection.setblocking(False)
     return connection
 
 
 def _address(connection: socket.socket) -> str:
-    """Where a connection comes from; "" when it is gone again."""
+    """The remote address; "" if the connection is already closed."""
     try:
         address = str(connection.getpeername()[0])
     except OSError:
         return ""
-    # our socket is one for both families (RFC 4291, 2.5.5.2)
+    # The socket accepts both families (RFC 4291, 2.5.5.2).
     return address[len(_MAPPED) :] if address.startswith(_MAPPED) else address

@@ -1,12 +1,12 @@
-"""`remote [options] HOST COMMAND...`: what an mpirun calls instead of ssh. This node's agent runs COMMAND there.
+"""`remote [options] HOST COMMAND...`: mpirun calls it instead of ssh. The agents run COMMAND on another node.
 
-It talks to its own agent only, through a unix socket; the agents talk to each other over TLS. Started once for each
-daemon of an MPI world, so it imports next to nothing. Standard input is not passed on; output comes as it is written.
+It connects to its own agent with a unix socket; agents connect to each other with TLS. mpirun starts it once per
+daemon, so it imports very little. It ignores standard input and relays output at once.
 """
 
 from __future__ import annotations
 
-import _socket  # what `socket` is made of
+import _socket  # the C module of `socket`
 import os
 import sys
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from typing import NoReturn, Sequence, Tuple
 
 LOST_EXIT_CODE = 255
-"""ssh(1): an error of its own, not of the command."""
+"""ssh(1): the exit code of ssh's own errors."""
 
-# ssh(1): options that have a value, in the same word or in the next one
+# ssh(1): options with a value, in the same argument or the next one
 _WITH_VALUE = "BbcDEeFIiJLlmOoPpQRSWw"
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
-    """Run a command on another node and end as it ended.
+    """Run a command on another node and exit with its exit code.
 
-    `arguments` are this program's name, where its agent listens, and what ssh would be given.
+    `arguments` are this program's name, the path of the agent's socket, and the arguments for ssh.
     """
     try:
         agent = arguments[1]
@@ -36,13 +36,13 @@ def main(arguments: Sequence[str]) -> NoReturn:
         connection.sendall(frames.encode(frames.RUN, os.fsencode(host) + b"\0" + os.fsencode(command)))
         code = _relay(connection)
     except (OSError, ValueError) as error:
-        _complain(str(error))
+        _print_error(str(error))
         code = LOST_EXIT_CODE
     os._exit(code)
 
 
 def split(arguments: Sequence[str]) -> Tuple[str, str]:
-    """The host and the command of ssh's arguments. Raises `ValueError` without both."""
+    """Return host and command from ssh's arguments. Raises `ValueError` if one is missing."""
     rest = list(arguments)
     while rest and rest[0].startswith("-") and rest[0] != "-":
         option = rest.pop(0)
@@ -50,8 +50,8 @@ def split(arguments: Sequence[str]) -> Tuple[str, str]:
             break
         if _takes_next(option) and rest:
             rest.pop(0)
-    # like sshd, which hands its shell one line
-    if len(rest) < 2:  # noqa: PLR2004 - a host and a command
+    # Like sshd, join the arguments to one line for the shell.
+    if len(rest) < 2:  # noqa: PLR2004 - host and command
         raise ValueError("usage: remote [options] HOST COMMAND...")
     return rest[0].rpartition("@")[2], " ".join(rest[1:])
 
@@ -69,12 +69,12 @@ def _relay(connection: _socket.socket) -> int:
         data = connection.recv(frames.MAX_PIECE_BYTES)
         if not data:
             raise ValueError(
-                "the agents have lost each other, or this rank group is over: nobody knows how the command ended"
+                "the connection between the agents was lost or the rank group has ended: the exit code is unknown"
             )
         for kind, payload in reader.feed(data):
             if kind == frames.EXITED:
                 return frames.number(payload, 255)
-            if kind == frames.SIGNALLED:  # as a shell tells it
+            if kind == frames.SIGNALLED:  # like a shell
                 return 128 + frames.number(payload, 64)
             if kind == frames.REFUSED:
                 raise ValueError(payload.decode("utf-8", "replace"))
@@ -86,5 +86,5 @@ def _write(descriptor: int, data: bytes) -> None:
         data = data[os.write(descriptor, data) :]
 
 
-def _complain(text: str) -> None:
+def _print_error(text: str) -> None:
     sys.stderr.write(f"muster: {text}\n")

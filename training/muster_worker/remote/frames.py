@@ -1,8 +1,8 @@
-"""The frames that carry a command to another node and its output back: a kind, a length, that many bytes. Pure.
+"""The frames of a call to another node: one byte for the kind, a length, and the payload. Pure.
 
-Who calls sends one RUN frame. Who is called answers with any number of OUT and ERR frames and one END frame; a stream
-that ends before END means that nobody knows how the command ended. Read by `client.py` as well, which starts once a
-daemon: nothing is imported that takes time.
+The caller sends a RUN frame. The other side answers with OUT and ERR frames and one END frame. If the stream ends
+without an END frame, the command's exit status is unknown. `client.py` imports this module once per daemon, so it
+imports nothing slow.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import List, Tuple
 
-RUN = b"r"  # the node's name and the command, with a null byte between them
+RUN = b"r"  # the node's name and the command, separated by a null byte
 OUT = b"o"  # a piece of the command's standard output
-ERR = b"e"  # ... and of its standard error
-EXITED = b"x"  # END: the exit code, in decimal
-SIGNALLED = b"s"  # END: the number of the signal that ended it
-REFUSED = b"f"  # END: why the command was not run, for people
+ERR = b"e"  # a piece of its standard error
+EXITED = b"x"  # END: the exit code as a decimal number
+SIGNALLED = b"s"  # END: the number of the signal
+REFUSED = b"f"  # END: why the command was not run
 
 LENGTH_BYTES = 4
 HEADER_BYTES = 1 + LENGTH_BYTES
 
 MAX_COMMAND_BYTES = 128 * 1024
-"""Linux allows no longer argument (MAX_ARG_STRLEN), and the command is one argument of /bin/sh."""
+"""Linux' limit for an argument (MAX_ARG_STRLEN); the command is one argument of /bin/sh."""
 
 MAX_PIECE_BYTES = 64 * 1024
 MAX_END_BYTES = 4096
@@ -38,31 +38,31 @@ LIMITS = {
 
 
 class BadFrame(ValueError):
-    """What came is no frame of ours: nothing more of that stream can be trusted."""
+    """The data is not a valid frame. The rest of the stream is unusable."""
 
 
 def encode(kind: bytes, payload: bytes) -> bytes:
-    """One frame. Raises `BadFrame` for a payload that the other end would refuse."""
+    """Encode a frame. Raises `BadFrame` for a payload that the other side would reject."""
     if len(payload) > LIMITS[kind]:
         raise BadFrame(f"{len(payload)} bytes are more than a frame of kind {kind!r} may have ({LIMITS[kind]})")
     return kind + len(payload).to_bytes(LENGTH_BYTES, "big") + payload
 
 
 class Reader:
-    """Takes a stream in pieces of any size; never keeps more than one frame that isn't whole."""
+    """Decodes a stream that arrives in pieces. It buffers at most one incomplete frame."""
 
     def __init__(self, *kinds: bytes) -> None:
-        """`kinds` are those that this end may be sent."""
+        """`kinds` are the kinds that this side accepts."""
         self._kinds = kinds
         self._data = b""
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has come of the next frame."""
+        """Whether no part of the next frame has arrived."""
         return not self._data
 
     def feed(self, data: bytes) -> List[Tuple[bytes, bytes]]:
-        """The frames that are whole now, each a kind and its payload. Raises `BadFrame`."""
+        """Add data. Returns the complete frames as (kind, payload). Raises `BadFrame`."""
         self._data += data
         frames = []
         start = 0
@@ -74,7 +74,7 @@ class Reader:
                 break
             length = int.from_bytes(self._data[start + 1 : start + HEADER_BYTES], "big")
             if length > LIMITS[kind]:
-                raise BadFrame(f"a frame of kind {kind!r} says it has {length} bytes; {LIMITS[kind]} are allowed")
+                raise BadFrame(f"a frame of kind {kind!r} has {length} bytes; {LIMITS[kind]} are allowed")
             end = start + HEADER_BYTES + length
             if len(self._data) < end:
                 break
@@ -85,7 +85,7 @@ class Reader:
 
 
 def number(payload: bytes, most: int) -> int:
-    """The number of an EXITED or SIGNALLED frame. Raises `BadFrame`."""
+    """Decode the number of an EXITED or SIGNALLED frame. Raises `BadFrame`."""
     if not payload.isdigit() or int(payload) > most:
-        raise BadFrame(f"{payload!r} is no number from 0 to {most}")
+        raise BadFrame(f"{payload!r} is not a number from 0 to {most}")
     return int(payload)

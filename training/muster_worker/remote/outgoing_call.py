@@ -1,4 +1,4 @@
-"""A command that this node's mpirun wants run on another node: from the client's request to the end it is told."""
+"""A call of this node's mpirun to another node: the client's request, and the connection that serves it."""
 
 from __future__ import annotations
 
@@ -17,25 +17,30 @@ from muster_worker.remote.tls_channel import MAX_UNSENT_BYTES, READ_BYTES, Chann
 from muster_worker.remote.watch import Watch
 
 CONNECT_SECONDS = 60.0
-"""How long another node's agent may take until it listens: it was told to start a moment earlier or later than we."""
+"""Time limit for a connection: the other agent may get its Start command later than this one."""
 
 RETRY_SECONDS = 0.1
 
-Find = Callable[[str], Union[Peer, str]]
-"""The node that a name means; else a sentence that says why there is none."""
+FindPeer = Callable[[str], Union[Peer, str]]
+"""Returns the peer with this host name, or an error message."""
 
 
 class OutgoingCall:
-    """A client's connection, and the one to the node it asked for. It is `over` when both are closed."""
+    """A client's connection and the one to the requested node. It is `over` when both are closed."""
 
     def __init__(
-        self, client: socket.socket, identity: Identity, find: Find, selector: selectors.BaseSelector, now: float
+        self,
+        client: socket.socket,
+        identity: Identity,
+        find_peer: FindPeer,
+        selector: selectors.BaseSelector,
+        now: float,
     ) -> None:
         client.setblocking(False)
         self.over = False
         self._client = client
         self._identity = identity
-        self._find = find
+        self._find_peer = find_peer
         self._selector = selector
         self._request = frames.Reader(frames.RUN)
         self._answer = frames.Reader(frames.OUT, frames.ERR, frames.EXITED, frames.SIGNALLED, frames.REFUSED)
@@ -43,23 +48,23 @@ class OutgoingCall:
         self._peer: Optional[Peer] = None
         self._deadline = now + CONNECT_SECONDS
         self._retry_at: Optional[float] = None
-        self._socket: Optional[socket.socket] = None  # until it is connected
+        self._socket: Optional[socket.socket] = None  # while connecting
         self._channel: Optional[Channel] = None
-        self._unsent = bytearray()  # to the client
-        self._ended = False  # nothing more will come for the client
+        self._unsent = bytearray()  # for the client
+        self._ended = False  # no more data for the client
         self._client_watch = Watch(selector, client.fileno(), self._on_client)
         self._peer_watch: Optional[Watch] = None
-        self._client_watch.want(selectors.EVENT_READ)
+        self._client_watch.set_events(selectors.EVENT_READ)
 
     @property
     def next_step_at(self) -> Optional[float]:
-        """When `step` has something to do; None while only events matter."""
+        """When to call `step` next; None while waiting for events."""
         if self.over or self._peer is None or (self._channel is not None and self._channel.is_open):
             return None
         return self._deadline if self._retry_at is None else min(self._deadline, self._retry_at)
 
     def step(self, now: float) -> None:
-        """What is due now: another try to connect, or the end of all tries."""
+        """Connect again if it is time to, or refuse the request after the deadline."""
         at = self.next_step_at
         if at is None or now < at or self._peer is None:
             return
@@ -69,7 +74,7 @@ class OutgoingCall:
             self._connect(self._peer)
 
     def close(self) -> None:
-        """Let go of both connections."""
+        """Close both connections."""
         if not self.over:
             self.over = True
             self._drop_peer()
@@ -80,12 +85,12 @@ class OutgoingCall:
         try:
             if self._unsent:
                 del self._unsent[: self._client.send(self._unsent)]
-                self._settle()
+                self._update_events()
             else:
                 self._read_request()
         except (BlockingIOError, InterruptedError):
             pass
-        except (OSError, BadFrame):  # the client is gone: what it has started goes with its connection
+        except (OSError, BadFrame):  # the client has exited: closing the connection stops its command
             self.close()
         return []
 
@@ -97,9 +102,9 @@ class OutgoingCall:
             if self._peer is not None or self._ended:
                 raise BadFrame("a second request")
             host, _, self._command = payload.partition(b"\0")
-            result = self._find(os.fsdecode(host))
+            result = self._find_peer(os.fsdecode(host))
             if isinstance(result, str):
-                self._say(frames.REFUSED, result.encode("utf-8", "replace")[: frames.MAX_END_BYTES])
+                self._send_to_client(frames.REFUSED, result.encode("utf-8", "replace")[: frames.MAX_END_BYTES])
             else:
                 self._peer = result
                 self._connect(result)
@@ -116,24 +121,24 @@ class OutgoingCall:
             return
         self._socket = connecting
         self._peer_watch = Watch(self._selector, connecting.fileno(), self._on_peer)
-        self._peer_watch.want(selectors.EVENT_WRITE)
+        self._peer_watch.set_events(selectors.EVENT_WRITE)
 
     def _on_peer(self) -> List[Event]:
         try:
-            if self._channel is None and not self._begin():
+            if self._channel is None and not self._start_tls():
                 return []
             if self._channel is not None:
-                self._take(self._channel.advance())
+                self._receive(self._channel.advance())
         except ChannelLost as lost:
             self._refuse(f"the connection to its agent was lost: {lost}")
         except BadFrame as bad:
-            self._refuse(f"its agent sends what can't be read: {bad}")
+            self._refuse(f"its agent sent an invalid frame: {bad}")
         else:
-            self._settle()
+            self._update_events()
         return []
 
-    def _begin(self) -> bool:
-        """The connection is there, or is to be tried again. Raises `ChannelLost`."""
+    def _start_tls(self) -> bool:
+        """Start TLS on the connection, or schedule a retry. Raises `ChannelLost`."""
         connected = self._socket
         if connected is None:
             return False
@@ -148,38 +153,38 @@ class OutgoingCall:
         except OSError as error:
             raise ChannelLost(str(error)) from None
         self._socket = None
-        if self._peer_watch is not None:  # the number stays: ssl takes the descriptor over
-            self._peer_watch.want(self._channel.events)
+        if self._peer_watch is not None:  # ssl keeps the descriptor's number
+            self._peer_watch.set_events(self._channel.events)
         self._channel.write(frames.encode(frames.RUN, self._command))
         return True
 
-    def _take(self, data: bytes) -> None:
+    def _receive(self, data: bytes) -> None:
         for kind, payload in self._answer.feed(data):
-            self._say(kind, payload)
+            self._send_to_client(kind, payload)
 
-    def _say(self, kind: bytes, payload: bytes) -> None:
+    def _send_to_client(self, kind: bytes, payload: bytes) -> None:
         if not self._ended:
             self._unsent += frames.encode(kind, payload)
             self._ended = kind in (frames.EXITED, frames.SIGNALLED, frames.REFUSED)
-            self._settle()
+            self._update_events()
 
     def _refuse(self, why: str) -> None:
         self._drop_peer()
         name = "" if self._peer is None else f"node {self._peer.node}: "
-        self._say(frames.REFUSED, f"{name}{why}".encode("utf-8", "replace")[: frames.MAX_END_BYTES])
+        self._send_to_client(frames.REFUSED, f"{name}{why}".encode("utf-8", "replace")[: frames.MAX_END_BYTES])
 
-    def _settle(self) -> None:
-        """Wait for what there is to wait for: for the other node only while the client reads."""
+    def _update_events(self) -> None:
+        """Register for the events that can be handled now: for the other node only while the client reads."""
         if self.over:
             return
         if self._ended and not self._unsent:
             self.close()
             return
-        # a client that is gone shows in either
-        self._client_watch.want(selectors.EVENT_WRITE if self._unsent else selectors.EVENT_READ)
+        # Both events also report a closed client.
+        self._client_watch.set_events(selectors.EVENT_WRITE if self._unsent else selectors.EVENT_READ)
         if self._channel is not None and self._peer_watch is not None:
             self._channel.is_paused = len(self._unsent) >= MAX_UNSENT_BYTES
-            self._peer_watch.want(self._channel.events)
+            self._peer_watch.set_events(self._channel.events)
 
     def _drop_peer(self) -> None:
         if self._peer_watch is not None:
@@ -192,7 +197,7 @@ class OutgoingCall:
 
 
 def keep_alive(connection: socket.socket) -> None:
-    """A node that is gone without a word is noticed within half a minute, not within hours."""
+    """Detect a silent peer within half a minute instead of hours."""
     for level, option, value in _KEEP_ALIVE:
         connection.setsockopt(level, option, value)
 
@@ -202,6 +207,6 @@ _KEEP_ALIVE: Tuple[Tuple[int, int, int], ...] = (
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
     (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
     (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
-    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000),  # what is sent and not acknowledged, in milliseconds
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000),  # for unacknowledged data, in milliseconds
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
 )

@@ -1,4 +1,4 @@
-"""A TLS connection that never blocks, between two agents that know each other by one certificate."""
+"""A non-blocking TLS connection between two agents that share one certificate."""
 
 from __future__ import annotations
 
@@ -10,76 +10,76 @@ import ssl
 from muster_worker.contract.schema import Credentials
 
 MAX_UNSENT_BYTES = 256 * 1024
-"""Who has so much waiting for a slow reader takes no more itself, so that the writer is made to wait."""
+"""Limit of unsent data for a slow reader. Above it the channel accepts no more, so that the writer blocks."""
 
 READ_BYTES = 64 * 1024
 
 
 class ChannelLost(Exception):
-    """The connection is gone, or the other end is not who it has to be; the message is for people."""
+    """The connection was lost, or the other side has the wrong certificate."""
 
 
 class Identity:
-    """What an attempt's agents show and believe."""
+    """The TLS contexts of an attempt's agents."""
 
     def __init__(self, credentials: Credentials, folder: str) -> None:
-        """`folder` is private: the key lies in it for a moment. Raises `OSError` for credentials that can't be used."""
+        """`folder` is private; it holds the key for a moment. Raises `OSError` for unusable credentials."""
         self._certificate = ssl.PEM_cert_to_DER_cert(credentials.certificate)
         self._server = _context(ssl.PROTOCOL_TLS_SERVER, credentials, folder)
         self._client = _context(ssl.PROTOCOL_TLS_CLIENT, credentials, folder)
 
     def accept(self, connection: socket.socket) -> Channel:
-        """The channel of a connection that came in."""
+        """The channel of an accepted connection."""
         return Channel(self._server.wrap_socket(connection, server_side=True, do_handshake_on_connect=False), self)
 
     def connect(self, connection: socket.socket) -> Channel:
-        """The channel of a connection that goes out."""
+        """The channel of an outgoing connection."""
         return Channel(self._client.wrap_socket(connection, do_handshake_on_connect=False), self)
 
-    def is_shown_by(self, connection: ssl.SSLSocket) -> bool:
-        """Whether the other end has the very certificate, not only one that it vouches for."""
+    def matches_peer_of(self, connection: ssl.SSLSocket) -> bool:
+        """Whether the peer has the same certificate, and not only one that it has signed."""
         return connection.getpeercert(binary_form=True) == self._certificate
 
 
 class Channel:
-    """One end. Call `advance` whenever the socket is ready for what `events` names."""
+    """One side of the connection. Call `advance` when the socket is ready for `events`."""
 
     def __init__(self, connection: ssl.SSLSocket, identity: Identity) -> None:
         self.socket = connection
-        self.is_open = False  # the handshake is done, and the other end is one of us
-        self.is_paused = False  # its owner has no room for what may come
+        self.is_open = False  # handshake done and certificate verified
+        self.is_paused = False  # the owner has no room for more data
         self._identity = identity
         self._unsent = bytearray()
         self._write_blocked = False
 
     @property
     def events(self) -> int:
-        """What to wait for; 0: nothing."""
-        wanted = 0 if self.is_paused else selectors.EVENT_READ
-        return wanted | (selectors.EVENT_WRITE if self._write_blocked else 0)
+        """The events to register for; 0 for none."""
+        events = 0 if self.is_paused else selectors.EVENT_READ
+        return events | (selectors.EVENT_WRITE if self._write_blocked else 0)
 
     @property
     def is_full(self) -> bool:
-        """Whether the other end is to read first."""
+        """Whether too much data is unsent to write more."""
         return len(self._unsent) >= MAX_UNSENT_BYTES
 
     @property
     def is_drained(self) -> bool:
-        """Whether all that was written has been sent."""
+        """Whether all data was sent."""
         return not self._unsent
 
     def advance(self) -> bytes:
-        """Go on with the handshake and with what is unsent; what has come. Raises `ChannelLost`."""
+        """Continue the handshake, send queued data, and return received data. Raises `ChannelLost`."""
         try:
-            if not self.is_open and not self._shake():
+            if not self.is_open and not self._handshake():
                 return b""
             self._flush()
             return b"" if self.is_paused else self._read()
-        except (OSError, ValueError) as error:  # ssl's errors are OSErrors, one is a ValueError
+        except (OSError, ValueError) as error:  # most of ssl's errors are OSErrors, one is a ValueError
             raise ChannelLost(str(error)) from None
 
     def write(self, data: bytes) -> None:
-        """Send `data`, now or as soon as it can be. Raises `ChannelLost`."""
+        """Send `data` now, or queue it. Raises `ChannelLost`."""
         self._unsent += data
         if self.is_open:
             try:
@@ -88,10 +88,10 @@ class Channel:
                 raise ChannelLost(str(error)) from None
 
     def close(self) -> None:
-        """Let go. What is unsent is lost."""
+        """Close the connection and discard unsent data."""
         self.socket.close()
 
-    def _shake(self) -> bool:
+    def _handshake(self) -> bool:
         self._write_blocked = False
         try:
             self.socket.do_handshake()
@@ -100,7 +100,7 @@ class Channel:
         except ssl.SSLWantWriteError:
             self._write_blocked = True
             return False
-        if not self._identity.is_shown_by(self.socket):
+        if not self._identity.matches_peer_of(self.socket):
             raise ChannelLost("the other end shows another certificate")
         self.is_open = True
         return True
@@ -116,7 +116,7 @@ class Channel:
             del self._unsent[:sent]
 
     def _read(self) -> bytes:
-        """What is there, all that TLS has decrypted: the selector knows nothing of what waits inside."""
+        """Read all that TLS has decrypted: the selector doesn't report data in its buffer."""
         data = bytearray()
         while True:
             try:
@@ -129,14 +129,14 @@ class Channel:
                 break
             data += piece
             if len(data) >= READ_BYTES and not self.socket.pending():
-                break  # what is left in the kernel makes the socket ready again
+                break  # the selector reports data in the kernel
         return bytes(data)
 
 
 def _context(protocol: int, credentials: Credentials, folder: str) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = False  # a certificate stands for the rank group, not for a host
+    context.check_hostname = False  # the certificate belongs to the rank group, not to a host
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=credentials.certificate)
     _load_key(context, credentials, folder)
@@ -144,9 +144,9 @@ def _context(protocol: int, credentials: Credentials, folder: str) -> ssl.SSLCon
 
 
 def _load_key(context: ssl.SSLContext, credentials: Credentials, folder: str) -> None:
-    """OpenSSL reads keys from files only: this one is there for as long as that takes."""
+    """Load the key from a temporary file, because OpenSSL reads keys from files only."""
     path = os.path.join(folder, "rank group.pem")
-    if os.path.lexists(path):  # of an agent that was killed at this very moment
+    if os.path.lexists(path):  # left by an agent that was killed here
         os.unlink(path)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:

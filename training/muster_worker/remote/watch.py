@@ -1,4 +1,4 @@
-"""What an agent's loop waits for at one descriptor, changed as often as needed: a selector knows no "nothing"."""
+"""A descriptor's registration in the selector, which does not accept "no events"."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from muster_worker.agent.state import Event
 
 
 class Watch:
-    """A descriptor's place in the selector; none while nothing is waited for."""
+    """Registers a descriptor for changing events; unregisters it for none."""
 
     def __init__(self, selector: selectors.BaseSelector, descriptor: int, handler: Callable[[], List[Event]]) -> None:
         self._selector = selector
@@ -17,8 +17,8 @@ class Watch:
         self._handler = handler
         self._events = 0
 
-    def want(self, events: int) -> None:
-        """From now on wait for these events."""
+    def set_events(self, events: int) -> None:
+        """Set the events to wait for."""
         if events == self._events:
             return
         if not self._events:
@@ -30,5 +30,5 @@ class Watch:
         self._events = events
 
     def close(self) -> None:
-        """Wait for nothing any more; before the descriptor is closed."""
-        self.want(0)
+        """Unregister the descriptor. Call this before closing it."""
+        self.set_events(0)

@@ -1,6 +1,6 @@
-"""Hyperparameters as the command line that SageMaker's containers would give: `--name value`.
+"""Hyperparameters as command line arguments, as in SageMaker's containers: `--name value`.
 
-Follows sagemaker-training's `mapping.to_cmd_args` and `mapping.to_env_vars`, so that a script sees the same text on
+Follows `mapping.to_cmd_args` and `mapping.to_env_vars` of sagemaker-training, so that a script gets the same text on
 every backend.
 """
 
@@ -13,7 +13,7 @@ from muster_worker.contract.schema import Scalar
 
 
 def to_arguments(hyperparameters: Mapping[str, Scalar]) -> Tuple[str, ...]:
-    """`--name value` for each, sorted by name; one-letter names get one dash; values as Python prints them."""
+    """`--name value` for each hyperparameter, sorted by name. One-letter names get one dash. Values are as in str()."""
     arguments = []
     for name in sorted(hyperparameters):
         arguments += [f"--{name}" if len(name) > 1 else f"-{name}", str(hyperparameters[name])]
@@ -21,7 +21,7 @@ def to_arguments(hyperparameters: Mapping[str, Scalar]) -> Tuple[str, ...]:
 
 
 def to_text(value: object) -> str:
-    """A value as an SM_* variable carries it: text as it is, everything else as compact JSON."""
+    """The text of an SM_* variable: strings unchanged, other values as compact JSON."""
     if isinstance(value, str):
         return value
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

@@ -1,6 +1,6 @@
-"""What SageMaker's containers tell a script, as values: names of hosts, SM_* variables, configuration files.
+"""The environment of SageMaker's containers as values: host names, SM_* variables, configuration files.
 
-Names and shapes are those of sagemaker-training's `environment.py` (version 5.1.4) and of SageMaker's own
+Names and formats are those of sagemaker-training's `environment.py` (version 5.1.4) and of SageMaker's
 /opt/ml/input/config.
 """
 
@@ -15,33 +15,33 @@ from muster_worker.contract.schema import Channel, Plan
 from muster_worker.sagemaker.arguments import to_arguments, to_text
 
 MAX_FAILURE_CHARS = 1024
-"""Of a node's output/failure: as many as SageMaker tells (API_DescribeTrainingJob, FailureReason)."""
+"""Length of a node's output/failure: SageMaker truncates it there (API_DescribeTrainingJob, FailureReason)."""
 
 MAX_VARIABLE_BYTES = 128 * 1024 - 1
-"""Of a variable with its name: Linux starts no process with a longer one (MAX_ARG_STRLEN in execve(2))."""
+"""Limit of a variable with its name: Linux rejects longer ones (MAX_ARG_STRLEN in execve(2))."""
 
 _GROUP = "homogeneousCluster"
 
 
 @dataclass(frozen=True)
 class Host:
-    """What a script may want to know of the machine that it runs on."""
+    """Properties of the machine for a script."""
 
     cpus: int
     gpus: int
     instance_type: str
     interface: str
-    directory: str  # where the command runs
-    memory_unreadable: bool = False  # no process may read another one's memory
+    directory: str  # the working directory of the command
+    memory_unreadable: bool = False  # processes can't read each other's memory
 
 
 def host_names(nodes: int) -> Tuple[str, ...]:
-    """algo-1..algo-N in the order of nodes, so that a script that takes its index for its rank is right about it."""
+    """algo-1..algo-N in the order of nodes, so that a host's index is its node rank."""
     return tuple(f"algo-{node + 1}" for node in range(nodes))
 
 
 def resource_config(plan: Plan, node: int, host: Host) -> Dict[str, object]:
-    """resourceconfig.json: this host among its peers."""
+    """The content of resourceconfig.json: this host and its peers."""
     names = list(host_names(plan.nodes))
     group = {"instance_group_name": _GROUP, "instance_type": host.instance_type, "hosts": names}
     return {
@@ -55,7 +55,7 @@ def resource_config(plan: Plan, node: int, host: Host) -> Dict[str, object]:
 
 
 def input_data_config(channels: Tuple[Channel, ...]) -> Dict[str, Dict[str, str]]:
-    """inputdataconfig.json: how each channel was brought here."""
+    """The content of inputdataconfig.json: the input mode of each channel."""
     config = {}
     for channel in channels:
         config[channel.name] = {
@@ -69,15 +69,15 @@ def input_data_config(channels: Tuple[Channel, ...]) -> Dict[str, Dict[str, str]
 
 
 def hyperparameter_file(plan: Plan) -> Dict[str, str]:
-    """hyperparameters.json: every value is text, JSON itself, as the SageMaker SDK sends it."""
+    """The content of hyperparameters.json: each value is JSON in a string, as the SageMaker SDK sends it."""
     return {name: json.dumps(value) for name, value in plan.hyperparameters.items()}
 
 
 def variables(plan: Plan, node: int, host: Host, root: str) -> Dict[str, str]:
-    """The SM_* environment of a node. `root` is what SageMaker calls /opt/ml.
+    """The SM_* variables of a node. `root` is SageMaker's /opt/ml.
 
-    What is too long for a variable, such as SM_RESOURCE_CONFIG of more than 5,000 nodes, is in the files of
-    input/config only.
+    It omits values that are too long for a variable, such as SM_RESOURCE_CONFIG of more than 5,000 nodes; they are only
+    in the files of input/config.
     """
     hyperparameters: Mapping[str, object] = dict(plan.hyperparameters)
     values: Dict[str, object] = {

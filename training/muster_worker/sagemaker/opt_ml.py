@@ -1,4 +1,4 @@
-"""The node's /opt/ml: the folders and configuration files that a SageMaker script expects, and its word of failure."""
+"""Prepares the node's /opt/ml: the folders and configuration files for SageMaker scripts, and output/failure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _FOLDERS = ("input/config", "input/data", "model", "output/data", "output/interm
 
 
 def prepare(root: str, plan: Plan, node: int, host: container.Host) -> None:
-    """Make the folders that are missing and write input/config. Raises `OSError` where that cannot be done."""
+    """Create missing folders and write input/config. Raises `OSError`."""
     for folder in _FOLDERS:
-        # On one machine the nodes share their output's folder, and prepare it at the same time.
+        # Nodes on one machine share the output folder and prepare it concurrently.
         os.makedirs(os.path.join(root, folder), exist_ok=True)
     _write(root, "hyperparameters", container.hyperparameter_file(plan))
     _write(root, "inputdataconfig", container.input_data_config(plan.channels))
@@ -22,13 +22,13 @@ def prepare(root: str, plan: Plan, node: int, host: container.Host) -> None:
 
 
 def write_failure(root: str, text: str) -> None:
-    """Leave why the node failed in output/failure, unless the script has already said it better."""
+    """Write the reason of the node's failure to output/failure, unless the script has already done so."""
     path = os.path.join(root, "output", "failure")
     try:
         with open(path, "x", encoding="utf-8", errors="replace") as file:
             file.write(text[: container.MAX_FAILURE_CHARS])
     except OSError:
-        return  # the script's own text stays, and a full disk must not hide the failure itself
+        return  # keep the script's text; a full disk must not hide the failure
 
 
 def _write(root: str, name: str, content: object) -> None:

@@ -1,7 +1,7 @@
-"""What runs a job's command on each node of SageMaker where its toolkit can't: `muster_start.py` in the source archive.
+"""Runs a job's command on a SageMaker node if the toolkit can't: `muster_start.py` in the source archive.
 
-It stands alone, beside its settings (`muster_start.json`), and reads where it is from SageMaker's own files. torchrun
-meets on the first host; ranks without a launcher of their own are started here; else the command runs once.
+It needs no other module. It reads its settings (`muster_start.json`) and SageMaker's configuration files. Depending on
+the launcher it starts torchrun with a rendezvous on the first host, the ranks, or the command itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Dict, List, Mapping, NoReturn, Sequence, TypedDict
 
     class Settings(TypedDict):
-        """What muster_start.json holds; `procs` is Auto or a number."""
+        """The content of muster_start.json. `procs` is Auto or a number."""
 
         launcher: str
         args: List[str]
@@ -29,15 +29,14 @@ if TYPE_CHECKING:
 
 
 MASTER_PORT = "7777"
-"""As SageMaker's own torchrun has it: sagemaker-training 5.1.4, torch_distributed.py."""
+"""The port of SageMaker's own torchrun: sagemaker-training 5.1.4, torch_distributed.py."""
 
 _GRACE_SECONDS = 100
-"""SageMaker gives containers 120 s from SIGTERM to the end: Developer Guide, "How SageMaker AI Runs Your Training
-Image"."""
+"""SageMaker kills a container 120 s after SIGTERM: Developer Guide, "How SageMaker AI Runs Your Training Image"."""
 
 
 class Place:
-    """Where this node is among the job's hosts."""
+    """This node's place among the job's hosts."""
 
     def __init__(self, base: str) -> None:
         with open(os.path.join(base, "input", "config", "resourceconfig.json"), encoding="utf-8") as file:
@@ -48,20 +47,20 @@ class Place:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the job's command with more arguments, as this process or as its ranks; it doesn't return, save for MPI."""
+    """Run the job's command with `arguments`, as this process or as its ranks. Returns only for MPI."""
     folder = os.path.dirname(os.path.abspath(__file__))
     with open(os.path.join(folder, "muster_start.json"), encoding="utf-8") as file:
         settings: Settings = json.load(file)
     base = os.environ.get("SAGEMAKER_BASE_DIR", "/opt/ml")
     place = Place(base)
-    procs = ranks_here(str(settings["procs"]))
-    environment = {**sagemaker_variables(base, place), **os.environ, **meeting(place)}
+    procs = count_ranks(str(settings["procs"]))
+    environment = {**sagemaker_variables(base, place), **os.environ, **rendezvous_variables(place)}
     start = Start(settings, arguments, folder, place=place, procs=procs, environment=environment)
     STARTERS[settings["launcher"]](start)
 
 
 class Start:
-    """What a launcher here starts from. `rank` is the command inside the wrapper of a rank."""
+    """The input of a launcher. `rank` is the command in a rank's wrapper."""
 
     def __init__(
         self,
@@ -76,65 +75,65 @@ class Start:
         self.settings = settings
         self.arguments = arguments
         self.command = [*settings["command"], *arguments]
-        self.rank = watched(folder, self.command)
+        self.rank = wrap_rank(folder, self.command)
         self.place = place
         self.procs = procs
         self.environment = environment
 
 
-def by_toolkit(start: Start) -> None:
-    """Each rank that SageMaker's toolkit starts runs this script, which has only to run the command."""
-    take_over(start.rank, dict(os.environ))
+def run_as_rank(start: Start) -> None:
+    """Run the command: SageMaker's toolkit starts this script for each rank."""
+    replace_process(start.rank, dict(os.environ))
 
 
-def by_torchrun(start: Start) -> None:
-    """torchrun with its node's ranks."""
-    command = [*torchrun(start.place, start.procs), *start.settings["args"], "--no-python", *start.rank]
-    take_over(command, start.environment)
+def run_torchrun(start: Start) -> None:
+    """Run torchrun, which starts the node's ranks."""
+    command = [*torchrun_command(start.place, start.procs), *start.settings["args"], "--no-python", *start.rank]
+    replace_process(command, start.environment)
 
 
-def by_mpi(start: Start) -> None:
-    """SageMaker's toolkit with mpirun."""
+def run_mpi(start: Start) -> None:
+    """Run mpirun with SageMaker's toolkit."""
     start_mpi(start.settings["command"][-1], start.arguments, start.settings["args"], start.procs)
 
 
-def directly(start: Start) -> None:
-    """The node's ranks, as this process's children."""
+def run_ranks(start: Start) -> None:
+    """Run the node's ranks as children of this process."""
     sys.exit(start_ranks(start.rank, start.place, start.procs, start.environment))
 
 
-def by_command(start: Start) -> None:
-    """The command, which starts its node's ranks itself."""
-    take_over(start.command, {**start.environment, **per_node(start.place, start.procs)})
+def run_per_node(start: Start) -> None:
+    """Run the command, which starts the node's ranks itself."""
+    replace_process(start.command, {**start.environment, **per_node_variables(start.place, start.procs)})
 
 
-def take_over(command: List[str], environment: Dict[str, str]) -> NoReturn:
-    """Become the command."""
+def replace_process(command: List[str], environment: Dict[str, str]) -> NoReturn:
+    """Replace this process with the command."""
     sys.stdout.flush()
     os.execvpe(command[0], command, environment)
 
 
-def watched(folder: str, command: List[str]) -> List[str]:
-    """The command of a rank inside the wrapper that tells muster how it is, where muster has put that beside us."""
+def wrap_rank(folder: str, command: List[str]) -> List[str]:
+    """The command in a rank's wrapper that reports to the log, if the archive contains it."""
     agent = os.path.join(folder, "muster_entry.pyz")
-    # An agent that can't run here must not keep the training from running.
+    # The training must run even if the agent can't.
     if sys.version_info < (3, 8) or not os.path.exists(agent):
         return command
     return [sys.executable, "-I", "-S", agent, "log-rank", "--", *command]
 
 
-def ranks_here(procs: str) -> int:
-    """How many ranks this node has: as asked for, else one for each of its devices, at least one."""
+def count_ranks(procs: str) -> int:
+    """The number of ranks on this node: as configured, or one per device, at least one."""
     if procs != "Auto":
         return int(procs)
-    value = [os.environ.get(name, "") for name in ("SM_NUM_GPUS", "SM_NUM_NEURONS")]
-    counts = [int(text) for text in value if text.isdigit()]
-    match = sum(re.match(r"nvidia[0-9]+$", name) is not None for name in os.listdir("/dev"))
-    return max([*counts, 1] if counts else [match, 1])
+    counts_text = [os.environ.get(name, "") for name in ("SM_NUM_GPUS", "SM_NUM_NEURONS")]
+    counts = [int(text) for text in counts_text if text.isdigit()]
+    device_count = sum(re.match(r"nvidia[0-9]+$", name) is not None for name in os.listdir("/dev"))
+    return max([*counts, 1] if counts else [device_count, 1])
 
 
-def torchrun(place: Place, procs: int) -> List[str]:
-    """torchrun and its rendezvous."""
+def torchrun_command(place: Place, procs: int) -> List[str]:
+    """The torchrun command with its rendezvous options."""
     nodes = len(place.hosts)
     words = ["torchrun", "--nnodes", str(nodes), "--nproc_per_node", str(procs)]
     if nodes == 1:
@@ -142,13 +141,13 @@ def torchrun(place: Place, procs: int) -> List[str]:
     return [*words, "--node_rank", str(place.node), "--master_addr", place.hosts[0], "--master_port", MASTER_PORT]
 
 
-def meeting(place: Place) -> Dict[str, str]:
-    """Where all ranks meet."""
+def rendezvous_variables(place: Place) -> Dict[str, str]:
+    """The variables of the rendezvous."""
     return {"MASTER_ADDR": place.hosts[0], "MASTER_PORT": MASTER_PORT}
 
 
-def per_node(place: Place, procs: int) -> Dict[str, str]:
-    """What a command needs that starts its node's ranks itself."""
+def per_node_variables(place: Place, procs: int) -> Dict[str, str]:
+    """The variables for a command that starts the node's ranks itself."""
     return {
         "PET_NNODES": str(len(place.hosts)),
         "PET_NPROC_PER_NODE": str(procs),
@@ -160,7 +159,7 @@ def per_node(place: Place, procs: int) -> Dict[str, str]:
 
 
 def sagemaker_variables(base: str, place: Place) -> Dict[str, str]:
-    """What scripts for SageMaker read, where no toolkit has told it."""
+    """SageMaker's variables for scripts, in an image without its toolkit."""
     data = os.path.join(base, "input", "data")
     channels = sorted(os.listdir(data)) if os.path.isdir(data) else []
     return {
@@ -176,20 +175,20 @@ def sagemaker_variables(base: str, place: Place) -> Dict[str, str]:
 
 
 def start_ranks(command: Sequence[str], place: Place, procs: int, environment: Mapping[str, str]) -> int:
-    """Run the node's ranks; the exit code of the first that fails, which ends the others, else 0."""
+    """Run the node's ranks. Returns 0, or the exit code of the first failed rank, which stops the others."""
     ranks: List[subprocess.Popen[bytes]] = []
-    asked_to_stop: List[int] = []
+    stop_signals: List[int] = []
 
     def stop(number: int, _: object) -> None:
-        asked_to_stop.append(number)
-        if len(ranks) == procs and len(asked_to_stop) == 1:
-            end(ranks)
+        stop_signals.append(number)
+        if len(ranks) == procs and len(stop_signals) == 1:
+            stop_ranks(ranks)
 
     signal.signal(signal.SIGTERM, stop)
     for local in range(procs):
         ranks.append(subprocess.Popen(command, env={**environment, **rank_variables(place, procs, local)}))
-        if asked_to_stop and len(ranks) == procs:
-            end(ranks)  # who asked while they were being started has reached none of them
+        if stop_signals and len(ranks) == procs:
+            stop_ranks(ranks)  # forward a SIGTERM that arrived during the starts
     running = {rank.pid: rank for rank in ranks}
     failed = 0
     while running:
@@ -201,12 +200,12 @@ def start_ranks(command: Sequence[str], place: Place, procs: int, environment: M
         rank.returncode = code
         if code and not failed:
             failed = code
-            end(list(running.values()))
-    return failed or (128 + asked_to_stop[0] if asked_to_stop else 0)
+            stop_ranks(list(running.values()))
+    return failed or (128 + stop_signals[0] if stop_signals else 0)
 
 
-def end(ranks: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Ask ranks to stop, and have those killed that don't in time."""
+def stop_ranks(ranks: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Send SIGTERM to the ranks, and SIGKILL after the grace period."""
     for rank in ranks:
         if rank.returncode is None:
             os.kill(rank.pid, signal.SIGTERM)
@@ -221,14 +220,14 @@ def end(ranks: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def start_mpi(program: str, arguments: Sequence[str], options: Sequence[str], procs: int) -> None:
-    """Have SageMaker's toolkit start mpirun and what it needs on each host: sagemaker-training 5.1.4, runner.py."""
+    """Start mpirun on all hosts with SageMaker's toolkit: sagemaker-training 5.1.4, runner.py."""
     try:
-        # by name: it is the image's, where there is one
+        # import by name: the image may lack the toolkit
         entry_point = importlib.import_module("sagemaker_training.entry_point")
         runner = importlib.import_module("sagemaker_training.runner")
     except ImportError:
         sys.exit(
-            "MPI is started by SageMaker's training toolkit, which this image lacks: pip install sagemaker-training"
+            "launcher mpi needs SageMaker's training toolkit, which this image lacks: pip install sagemaker-training"
         )
     entry_point.run(
         uri=os.getcwd(),
@@ -243,7 +242,7 @@ def start_mpi(program: str, arguments: Sequence[str], options: Sequence[str], pr
 
 
 def rank_variables(place: Place, procs: int, local: int) -> Dict[str, str]:
-    """The rank's place in the world."""
+    """The rank and world size variables of a rank."""
     nodes = len(place.hosts)
     return {
         "RANK": str(place.node * procs + local),
@@ -257,13 +256,13 @@ def rank_variables(place: Place, procs: int, local: int) -> Dict[str, str]:
 
 
 STARTERS = {
-    "toolkit": by_toolkit,
-    "torchrun": by_torchrun,
-    "mpi": by_mpi,
-    "direct": directly,
-    "perNode": by_command,
+    "toolkit": run_as_rank,
+    "torchrun": run_torchrun,
+    "mpi": run_mpi,
+    "direct": run_ranks,
+    "perNode": run_per_node,
 }
-"""The launchers by their names in the settings. The operator refuses others (`is_for_sagemaker`)."""
+"""Launchers by their names in the settings. The operator refuses other names (`supports_sagemaker`)."""
 
 
 if __name__ == "__main__":

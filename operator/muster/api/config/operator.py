@@ -10,15 +10,15 @@ from pydantic.alias_generators import to_camel
 
 from muster.api.config.sagemaker import AwsEndpoints, SageMakerConfig, Url
 from muster.api.config.tenancy_spec import MAX_TENANTS, BucketGrant, Tenant
-from muster.api.document import JSON, Document, Path, quoted, shown
+from muster.api.document import JSON, Document, FieldPath, format_path, quote
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.model import Model
-from muster.api.spec.node_pool import ONE_TYPE, NamedPool, two_types
-from muster.api.validation.sentences import describe_value, sentence, unknown_field
+from muster.api.spec.node_pool import ONE_TYPE_MESSAGE, NamedPool, find_type_conflict
+from muster.api.validation.messages import build_message, describe_value, unknown_field
 
 
 class StorageConfig(Model):
-    """Where S3 is for the containers that copy files in jobs' pods."""
+    """The S3 endpoint of the containers that copy files in jobs' pods."""
 
     s3_endpoint: Url | None = Field(
         default=None, description="Instead of Amazon S3, for the pods of jobs on this cluster."
@@ -33,17 +33,17 @@ _ENDPOINTS = tuple(AwsEndpoints.model_fields)
 _STORAGE_FIELDS = tuple(to_camel(name) for name in StorageConfig.model_fields)
 _TENANT_FIELDS = tuple(to_camel(name) for name in Tenant.model_fields)
 _BUCKET_FIELDS = tuple(BucketGrant.model_fields)
-_AS_IN_A_JOB: Path = ("spec", "nodePool")
-"""A pool has the same fields there, so that messages name those."""
+_JOB_POOL_PATH: FieldPath = ("spec", "nodePool")
+"""The path of a pool in a job: a pool in the configuration has the same fields, so messages reuse its descriptions."""
 
-_Finding = tuple[Path, str]
+_Problem = tuple[FieldPath, str]
 
 _Block = TypeVar("_Block", bound=BaseModel)
 
 
 @dataclass(frozen=True)
 class OperatorConfig:
-    """The configuration file's content, in its order."""
+    """The content of the configuration file."""
 
     node_pools: tuple[NamedPool, ...] = ()
     sagemaker: SageMakerConfig = field(default_factory=SageMakerConfig)
@@ -59,13 +59,13 @@ def read_config(document: Document) -> OperatorConfig:
     storage: list[StorageConfig] = []
     tenants: list[Tenant] = []
     findings = (
-        *_findings(value, pools),
-        *_sagemaker(value, sagemaker),
-        *_storage(value, storage),
-        *_tenancy(value, tenants),
+        *_find_problems(value, pools),
+        *_read_sagemaker(value, sagemaker),
+        *_read_storage(value, storage),
+        *_read_tenancy(value, tenants),
     )
     if findings:
-        problems = tuple(FieldProblem(shown(path), message, document.line(path)) for path, message in findings)
+        problems = tuple(FieldProblem(format_path(path), message, document.line(path)) for path, message in findings)
         raise InvalidResource(problems, document.source)
     return OperatorConfig(
         node_pools=tuple(pools),
@@ -75,8 +75,8 @@ def read_config(document: Document) -> OperatorConfig:
     )
 
 
-def _findings(value: JSON, pools: list[NamedPool]) -> Iterator[_Finding]:
-    """Find the problems; append valid pools to `pools`."""
+def _find_problems(value: JSON, pools: list[NamedPool]) -> Iterator[_Problem]:
+    """Yield the problems; append valid pools to `pools`."""
     if not isinstance(value, dict):
         yield (), f"found {describe_value(value)}; fields are expected: {', '.join(_FIELDS)}"
         return
@@ -88,22 +88,22 @@ def _findings(value: JSON, pools: list[NamedPool]) -> Iterator[_Finding]:
         yield ("nodePools",), f"found {describe_value(entries)}; a list of at most {MAX_POOLS} pools is expected"
         return
     for index, entry in enumerate(entries):
-        yield from _pool(("nodePools", index), entry, pools)
+        yield from _read_pool(("nodePools", index), entry, pools)
 
 
-def _sagemaker(value: JSON, right: list[SageMakerConfig]) -> Iterator[_Finding]:
+def _read_sagemaker(value: JSON, valid: list[SageMakerConfig]) -> Iterator[_Problem]:
     block = value.get("sagemaker") if isinstance(value, dict) else None
     if block is not None:
-        yield from _read(SageMakerConfig, ("sagemaker",), block, right, (_SAGEMAKER_FIELDS, _ENDPOINTS))
+        yield from _read_block(SageMakerConfig, ("sagemaker",), block, valid, (_SAGEMAKER_FIELDS, _ENDPOINTS))
 
 
-def _storage(value: JSON, right: list[StorageConfig]) -> Iterator[_Finding]:
+def _read_storage(value: JSON, valid: list[StorageConfig]) -> Iterator[_Problem]:
     block = value.get("storage") if isinstance(value, dict) else None
     if block is not None:
-        yield from _read(StorageConfig, ("storage",), block, right, (_STORAGE_FIELDS, ()))
+        yield from _read_block(StorageConfig, ("storage",), block, valid, (_STORAGE_FIELDS, ()))
 
 
-def _tenancy(value: JSON, right: list[Tenant]) -> Iterator[_Finding]:
+def _read_tenancy(value: JSON, valid: list[Tenant]) -> Iterator[_Problem]:
     entries = value.get("tenancy") if isinstance(value, dict) else None
     if entries is None:
         return
@@ -111,35 +111,42 @@ def _tenancy(value: JSON, right: list[Tenant]) -> Iterator[_Finding]:
         yield ("tenancy",), f"found {describe_value(entries)}; a list of at most {MAX_TENANTS} entries is expected"
         return
     for index, entry in enumerate(entries):
-        yield from _read(Tenant, ("tenancy", index), entry, right, (_TENANT_FIELDS, _BUCKET_FIELDS))
+        yield from _read_block(Tenant, ("tenancy", index), entry, valid, (_TENANT_FIELDS, _BUCKET_FIELDS))
 
 
-def _read(
-    model: type[_Block], path: Path, block: JSON, right: list[_Block], field_names: tuple[Sequence[str], Sequence[str]]
-) -> Iterator[_Finding]:
-    """Find the problems of a block; append a valid one to `right`. `field_names`: of the block, and of its blocks."""
+def _read_block(
+    model: type[_Block],
+    path: FieldPath,
+    block: JSON,
+    valid: list[_Block],
+    field_names: tuple[Sequence[str], Sequence[str]],
+) -> Iterator[_Problem]:
+    """Yield a block's problems, or append the block to `valid`. `field_names`: of the block, and of nested blocks."""
     try:
-        right.append(model.model_validate_json(json.dumps(block), by_alias=True, by_name=False))
+        valid.append(model.model_validate_json(json.dumps(block), by_alias=True, by_name=False))
     except ValidationError as error:
         for detail in error.errors(include_url=False):
-            place: Path = (*path, *detail["loc"])
-            # `sentence` suggests a job's fields, not these.
+            field_path: FieldPath = (*path, *detail["loc"])
+            # `build_message` suggests a job's fields, not these.
             is_unknown = detail["type"] == "extra_forbidden"
             names = field_names[0] if len(detail["loc"]) == 1 else field_names[1]
-            yield place, unknown_field(str(place[-1]), names) if is_unknown else sentence(place, [detail])
+            yield (
+                field_path,
+                unknown_field(str(field_path[-1]), names) if is_unknown else build_message(field_path, [detail]),
+            )
 
 
-def _pool(path: Path, entry: JSON, pools: list[NamedPool]) -> Iterator[_Finding]:
+def _read_pool(path: FieldPath, entry: JSON, pools: list[NamedPool]) -> Iterator[_Problem]:
     try:
-        # From JSON, where a list is a tuple's only form; strict refuses Python's lists.
+        # Validate JSON text: pydantic's strict mode rejects Python lists for tuples.
         pool = NamedPool.model_validate_json(json.dumps(entry), by_alias=True, by_name=False)
     except ValidationError as error:
         for detail in error.errors(include_url=False):
-            yield (*path, *detail["loc"]), sentence((*_AS_IN_A_JOB, *detail["loc"]), [detail])
+            yield (*path, *detail["loc"]), build_message((*_JOB_POOL_PATH, *detail["loc"]), [detail])
         return
-    contradiction = two_types(pool)
+    contradiction = find_type_conflict(pool)
     if contradiction is not None:
-        yield path, f"found {contradiction}; {ONE_TYPE}"
-    if any(pool.name == other.name for other in pools):
-        yield (*path, "name"), f"found {quoted(pool.name)} twice; jobs name a pool by it, so that each needs its own"
+        yield path, f"found {contradiction}; {ONE_TYPE_MESSAGE}"
+    if any(pool.name == existing.name for existing in pools):
+        yield (*path, "name"), f"found {quote(pool.name)} twice; jobs refer to pools by name, so names must be unique"
     pools.append(pool)

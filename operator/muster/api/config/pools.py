@@ -1,33 +1,35 @@
-"""Resolve the pool that a job names, from the operator's configuration."""
+"""Replace a pool's name in a job by the pool's fields from the operator's configuration."""
 
 from collections.abc import Sequence
 
-from muster.api.document import quoted
+from muster.api.document import quote
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
 from muster.api.spec.node_pool import NamedPool, NodePool
 
-_MOST_NAMES = 10
+_MAX_NAMES = 10
 
 
-def with_pool(job: Job, pools: Sequence[NamedPool]) -> Job:
-    """Return the job with the fields of its pool instead of the pool's name.
+def resolve_pool(job: Job, pools: Sequence[NamedPool]) -> Job:
+    """Return the job with its pool's fields instead of the pool's name.
 
-    Raises `InvalidResource` for a name that is not in `pools`; the message lists the existing names.
+    Raises `InvalidResource` if `pools` has no pool of this name; the message lists the existing names.
     """
     pool = job.spec.node_pool
     if pool is None or pool.name is None:
         return job
     result = next((named for named in pools if named.name == pool.name), None)
     if result is None:
-        raise InvalidResource((FieldProblem("spec.nodePool.name", f"found {quoted(pool.name)}; {_pool_names(pools)}"),))
+        raise InvalidResource(
+            (FieldProblem("spec.nodePool.name", f"found {quote(pool.name)}; {_describe_pools(pools)}"),)
+        )
     described = NodePool(**{name: getattr(result, name) for name in NamedPool.model_fields})
     return job.model_copy(update={"spec": job.spec.model_copy(update={"node_pool": described})})
 
 
-def _pool_names(pools: Sequence[NamedPool]) -> str:
+def _describe_pools(pools: Sequence[NamedPool]) -> str:
     names = [pool.name for pool in pools]
     if not names:
         return "the operator's configuration has no node pools: describe the pool here, for example by instanceType"
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"the operator's configuration has {', '.join(names[:_MOST_NAMES])}{more}"
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f"the operator's configuration has {', '.join(names[:_MAX_NAMES])}{more}"

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from muster.api import s3_uri
-from muster.api.config.tenancy_fields import Allowance, Use, used
+from muster.api.config.tenancy_fields import Allowance, ExternalReference, find_external_references
 from muster.api.config.tenancy_spec import ALL, BucketGrant, Tenant
-from muster.api.document import shown
+from muster.api.document import format_path
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
 
 _HTTPS_PORT = ":443"
 
-_WORDS: Mapping[Allowance, str] = MappingProxyType(
+_DESCRIPTIONS: Mapping[Allowance, str] = MappingProxyType(
     {
         "buckets": "this location in S3",
         "gitHosts": "this host",
@@ -23,63 +23,70 @@ _WORDS: Mapping[Allowance, str] = MappingProxyType(
 )
 
 
-def check(job: Job, tenants: Sequence[Tenant], default_region: str) -> None:
+def check_tenancy(job: Job, tenants: Sequence[Tenant], default_region: str) -> None:
     """Raise `InvalidResource` with every field whose value is not allowed in the job's namespace.
 
-    `default_region` applies to jobs without a region; "" for none.
+    `default_region` applies to jobs without a region; "" if there is none.
     """
     namespace = job.metadata.namespace
-    own = [tenant for tenant in tenants if namespace in tenant.namespaces or ALL in tenant.namespaces]
-    refused = [use for use in used(job, default_region) if not _is_allowed(use, own)]
-    paths = {use.path for use in refused}
+    applicable = [tenant for tenant in tenants if namespace in tenant.namespaces or ALL in tenant.namespaces]
+    denied = [
+        reference
+        for reference in find_external_references(job, default_region)
+        if not _is_allowed(reference, applicable)
+    ]
+    paths = {reference.path for reference in denied}
     problems = tuple(
-        FieldProblem(shown(("spec", *use.path)), f"found {use.finding}; {_sentence(use.by, namespace)}")
-        for use in refused
-        if use.follows not in paths
+        FieldProblem(
+            format_path(("spec", *reference.path)),
+            f"found {reference.finding}; {_denial_message(reference.allowance, namespace)}",
+        )
+        for reference in denied
+        if reference.derived_from not in paths
     )
     if problems:
         raise InvalidResource(problems)
 
 
-def names_git_host(namespace: str, url: str, tenants: Sequence[Tenant]) -> bool:
-    """Whether a URL's host is listed explicitly for a namespace, not only by `*`."""
-    own = [tenant for tenant in tenants if namespace in tenant.namespaces or ALL in tenant.namespaces]
-    return any(_host(url) in tenant.git_hosts for tenant in own)
+def is_git_host_listed(namespace: str, url: str, tenants: Sequence[Tenant]) -> bool:
+    """Whether the configuration lists the URL's host for the namespace by its name, not only by `*`."""
+    applicable = [tenant for tenant in tenants if namespace in tenant.namespaces or ALL in tenant.namespaces]
+    return any(_host_of_url(url) in tenant.git_hosts for tenant in applicable)
 
 
-def _sentence(by: Allowance, namespace: str) -> str:
-    remedy = f"ask the operator's administrator to add it to tenancy[].{by}"
-    return f"{_WORDS[by]} is not allowed in namespace {namespace}: {remedy}"
+def _denial_message(allowance: Allowance, namespace: str) -> str:
+    remedy = f"ask the operator's administrator to add it to tenancy[].{allowance}"
+    return f"{_DESCRIPTIONS[allowance]} is not allowed in namespace {namespace}: {remedy}"
 
 
-def _is_allowed(use: Use, own: Sequence[Tenant]) -> bool:
-    match use.by:
+def _is_allowed(reference: ExternalReference, applicable: Sequence[Tenant]) -> bool:
+    match reference.allowance:
         case "buckets":
-            return _may_use(use.value, [grant for tenant in own for grant in tenant.buckets])
+            return _is_bucket_allowed(reference.value, [grant for tenant in applicable for grant in tenant.buckets])
         case "gitHosts":
-            host = _host(use.value)
-            return any(host in tenant.git_hosts or ALL in tenant.git_hosts for tenant in own)
+            host = _host_of_url(reference.value)
+            return any(host in tenant.git_hosts or ALL in tenant.git_hosts for tenant in applicable)
         case "roles":
-            return any(use.value in tenant.roles for tenant in own)
+            return any(reference.value in tenant.roles for tenant in applicable)
         case "assumeRoleArns":
-            return any(use.value in tenant.assume_role_arns for tenant in own)
+            return any(reference.value in tenant.assume_role_arns for tenant in applicable)
         case "awsResources":
-            return any(use.value in tenant.aws_resources for tenant in own)
+            return any(reference.value in tenant.aws_resources for tenant in applicable)
 
 
-def _may_use(uri: str, grants: Sequence[BucketGrant]) -> bool:
+def _is_bucket_allowed(uri: str, grants: Sequence[BucketGrant]) -> bool:
     try:
-        place = s3_uri.parse(uri)
-    except s3_uri.NotS3:
+        location = s3_uri.parse(uri)
+    except s3_uri.InvalidS3Uri:
         return False
     return any(
-        # a prefix ends in /: otherwise s3://b/team-a would match s3://b/team-abc, too
-        not grant.prefixes or any(place.key.startswith(prefix) for prefix in grant.prefixes)
+        # a prefix ends in /, because s3://b/team-a would also match s3://b/team-abc
+        not grant.prefixes or any(location.key.startswith(prefix) for prefix in grant.prefixes)
         for grant in grants
-        if grant.name in (place.bucket, ALL)
+        if grant.name in (location.bucket, ALL)
     )
 
 
-def _host(url: str) -> str:
-    # the spec's rules allow only lower-case letters, and a port
+def _host_of_url(url: str) -> str:
+    # the rules for spec.source.git.url allow only a lower-case host and a port
     return url.removeprefix("https://").partition("/")[0].removesuffix(_HTTPS_PORT)

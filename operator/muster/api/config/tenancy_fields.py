@@ -1,6 +1,6 @@
-"""The fields in which a job may name resources outside its namespace, and the list in `tenancy` that allows each.
+"""The fields in which a job may refer to resources outside its namespace, and the list in `tenancy` for each.
 
-A test compares every text field of the spec with this table, and has the reason for each field that is missing here.
+A test checks that every text field of the spec is in this table or has a documented reason for its absence.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from typing import Literal
 
 from muster.api import s3_uri
 from muster.api.config.default_bucket import default_bucket
-from muster.api.document import JSON, Path, quoted
+from muster.api.document import JSON, FieldPath, quote
 from muster.api.role_arn import account_of
 from muster.api.spec.job import Job
 from muster.api.spec.sagemaker.block import sagemaker_blocks
@@ -18,7 +18,7 @@ from muster.api.spec.sagemaker.block import sagemaker_blocks
 Allowance = Literal["buckets", "gitHosts", "roles", "assumeRoleArns", "awsResources"]
 """The name of a list in `tenancy`."""
 
-LISTED: Mapping[str, Allowance] = MappingProxyType(
+ALLOWANCES: Mapping[str, Allowance] = MappingProxyType(
     {
         "source.s3.uri": "buckets",
         "source.git.url": "gitHosts",
@@ -45,54 +45,54 @@ LISTED: Mapping[str, Allowance] = MappingProxyType(
 )
 
 _MODEL_DIR = "sagemaker.framework.modelDir"
-"""A path in the container, or a keyword, if it isn't a folder in S3."""
+"""Its value is a folder in S3, a path in the container, or a keyword."""
 
-_OUTPUT: Path = ("output", "s3")
+_OUTPUT: FieldPath = ("output", "s3")
 
 
 @dataclass(frozen=True)
-class Use:
-    """A field that names something; `finding` describes it in an error, `by` is the list that may allow it.
+class ExternalReference:
+    """A field and the external resource in it. Errors show `finding`; the list `allowance` in `tenancy` may allow it.
 
-    `follows` is the field from which muster derives this one: if that isn't allowed, the error names only that.
+    `derived_from` is the field from which muster derives the value: if that field isn't allowed, only it is reported.
     """
 
-    path: Path
+    path: FieldPath
     value: str
     finding: str
-    by: Allowance
-    follows: Path | None = None
+    allowance: Allowance
+    derived_from: FieldPath | None = None
 
 
-def used(job: Job, default_region: str) -> Iterator[Use]:
-    """Find all that the job names or leaves to SageMaker's defaults. `default_region` is the operator's, or ""."""
+def find_external_references(job: Job, default_region: str) -> Iterator[ExternalReference]:
+    """Yield the job's external resources, SageMaker's defaults included. `default_region` is the operator's, or ""."""
     fields: JSON = job.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
-    for name, allowance in LISTED.items():
-        for path, value in _texts(fields, tuple(name.replace("[]", ".[]").split(".")), ()):
+    for name, allowance in ALLOWANCES.items():
+        for path, value in _find_texts(fields, tuple(name.replace("[]", ".[]").split(".")), ()):
             if name != _MODEL_DIR or value.lower().startswith("s3:"):
-                yield Use(path, value, quoted(value), allowance)
-    yield from _left_to_sagemaker(job, default_region)
+                yield ExternalReference(path, value, quote(value), allowance)
+    yield from _find_default_references(job, default_region)
 
 
-def _texts(value: JSON, names: tuple[str, ...], path: Path) -> Iterator[tuple[Path, str]]:
+def _find_texts(value: JSON, names: tuple[str, ...], path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
     if not names:
         if isinstance(value, str):
             yield path, value
     elif names[0] == "[]":
         for index, item in enumerate(value if isinstance(value, list) else ()):
-            yield from _texts(item, names[1:], (*path, index))
+            yield from _find_texts(item, names[1:], (*path, index))
     elif isinstance(value, dict) and names[0] in value:
-        yield from _texts(value[names[0]], names[1:], (*path, names[0]))
+        yield from _find_texts(value[names[0]], names[1:], (*path, names[0]))
 
 
-def _left_to_sagemaker(job: Job, default_region: str) -> Iterator[Use]:
+def _find_default_references(job: Job, default_region: str) -> Iterator[ExternalReference]:
     output = job.spec.output.s3 if job.spec.output is not None else None
     for block in sagemaker_blocks(job.spec):
         region = block.region or default_region
         if output is None and block.role is not None and region:
-            place = f"s3://{default_bucket(region, account_of(block.role))}/"
-            yield Use(_OUTPUT, place, f"none, so that output and code lie in {quoted(place)}", "buckets")
-        elif output is not None and block.code_location is None and s3_uri.is_s3(output):
+            folder = f"s3://{default_bucket(region, account_of(block.role))}/"
+            yield ExternalReference(_OUTPUT, folder, f"none, so output and code go to {quote(folder)}", "buckets")
+        elif output is not None and block.code_location is None and s3_uri.is_s3_uri(output):
             root = f"s3://{s3_uri.parse(output).bucket}/"
-            result = f"none, so that the code lies in the root of {quoted(root)}"
-            yield Use(("sagemaker", "codeLocation"), root, result, "buckets", follows=_OUTPUT)
+            result = f"none, so the code goes to the root of {quote(root)}"
+            yield ExternalReference(("sagemaker", "codeLocation"), root, result, "buckets", derived_from=_OUTPUT)

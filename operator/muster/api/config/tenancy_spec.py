@@ -1,7 +1,7 @@
-"""The field `tenancy` of the operator's configuration: what jobs of a namespace may use outside of it.
+"""The field `tenancy` of the operator's configuration: the external resources that jobs of a namespace may use.
 
-Values are compared literally, without patterns: a pattern for one team's buckets may match others' names, too, and any
-AWS user can create a bucket of any name. `*` alone stands for all, and only for namespaces, buckets and hosts.
+muster compares values literally, without patterns: a pattern for one team's buckets may match other names, too, and any
+AWS user can create a bucket of any name. Only namespaces, buckets and hosts accept `*`, which means all.
 """
 
 from typing import Annotated
@@ -39,7 +39,7 @@ class BucketGrant(Model):
 
 
 class Tenant(Model):
-    """What jobs of some namespaces may use. Several entries for one namespace add up."""
+    """The external resources that jobs of these namespaces may use. muster combines all entries for a namespace."""
 
     namespaces: Annotated[tuple[Namespace, ...], Field(min_length=1, max_length=MAX_GRANTS)] = Field(
         description="The namespaces; * for all."

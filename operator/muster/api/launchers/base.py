@@ -1,4 +1,4 @@
-"""What a field of `spec.launcher` is: its options, and what the rest of muster asks about it."""
+"""The base class of launchers: a launcher's options and properties."""
 
 from typing import Annotated, ClassVar
 
@@ -10,25 +10,25 @@ LauncherArgument = Annotated[str, Field(min_length=1, max_length=1024)]
 
 
 class Launcher(Model):
-    """One way to start ranks. A new one is a subclass in a module of its own, and a field of `LauncherSpec`.
+    """A way to start ranks. Its fields are its options in the resource.
 
-    Its fields are its options in the resource. The agent has its other half: `muster_worker/launchers`.
+    To add a launcher, write a subclass, a field of `LauncherSpec`, and the agent's part in `muster_worker/launchers`.
     """
 
     command_starts_ranks: ClassVar[bool] = False
-    """Whether `command` runs once a node and starts the ranks itself, and so may be a launcher."""
+    """Whether `command` runs once on each node and starts the ranks itself; it may then be a launcher."""
 
-    takes_mpirun: ClassVar[bool] = False
+    accepts_mpirun: ClassVar[bool] = False
     """Whether `command` may be an mpirun."""
 
     runs_on_first_node: ClassVar[bool] = False
-    """Whether one program, on node 0, starts the ranks of all nodes through the other nodes' agents."""
+    """Whether a program on node 0 starts the ranks of all nodes, through the other nodes' agents."""
 
     has_program: ClassVar[bool] = False
-    """Whether a program starts the ranks whose own lines tell the size of the world, and which rank failed."""
+    """Whether the ranks are started by a program whose output has the world size and the failed rank."""
 
-    is_for_sagemaker: ClassVar[bool] = False
-    """Whether muster's start script on SageMaker knows it: `muster_worker/sagemaker/start_script.py`."""
+    supports_sagemaker: ClassVar[bool] = False
+    """Whether muster's start script on SageMaker (`muster_worker/sagemaker/start_script.py`) supports it."""
 
     def arguments(self) -> tuple[str, ...]:
         """The job's own arguments for the launcher's program."""

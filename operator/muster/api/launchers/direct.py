@@ -6,6 +6,6 @@ from muster.api.launchers.base import Launcher
 
 
 class Direct(Launcher):
-    """The agent starts the node's ranks itself, with RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT set."""
+    """The agent starts the ranks without a launcher and sets RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT."""
 
-    is_for_sagemaker: ClassVar[bool] = True
+    supports_sagemaker: ClassVar[bool] = True

@@ -10,10 +10,10 @@ from muster.api.launchers.base import Launcher, LauncherArgument
 class Mpi(Launcher):
     """Run mpirun on node 0; it starts the ranks of all nodes through muster's agents, without ssh."""
 
-    takes_mpirun: ClassVar[bool] = True
+    accepts_mpirun: ClassVar[bool] = True
     runs_on_first_node: ClassVar[bool] = True
     has_program: ClassVar[bool] = True
-    is_for_sagemaker: ClassVar[bool] = True
+    supports_sagemaker: ClassVar[bool] = True
 
     implementation: Literal["Auto", "OpenMPI", "IntelMPI", "MPICH"] = Field(
         default="Auto", description="The MPI implementation; Auto: node 0 runs `mpirun --version` to find out."

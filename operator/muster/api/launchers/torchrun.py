@@ -8,10 +8,10 @@ from muster.api.launchers.base import Launcher, LauncherArgument
 
 
 class Torchrun(Launcher):
-    """Run torchrun around `command`, once a node, with a static rendezvous on node 0."""
+    """Run torchrun with `command` once on each node, with a static rendezvous on node 0."""
 
     has_program: ClassVar[bool] = True
-    is_for_sagemaker: ClassVar[bool] = True
+    supports_sagemaker: ClassVar[bool] = True
 
     args: Annotated[tuple[LauncherArgument, ...], Field(max_length=64)] = Field(
         default=(), description="More arguments for torchrun. Options that muster sets itself are refused."

@@ -8,7 +8,7 @@ from muster.api.spec.model import Model
 
 
 class Agent(Model):
-    """muster's part in the ranks' container."""
+    """muster's agent in the container of the ranks."""
 
     inject: Literal["ConfigMap", "InitContainer"] = Field(
         default="ConfigMap",

@@ -1,4 +1,4 @@
-"""The resource's spec as types. `make generate` writes the CRD in `crds/` from them, with their descriptions."""
+"""The types of the resource's spec. `make generate` writes the CRD in `crds/` from them and their descriptions."""
 
 from functools import cached_property
 from typing import Annotated, Literal
@@ -11,7 +11,7 @@ from muster.api.spec.agent import Agent
 from muster.api.spec.data import Checkpoint, Input, Output
 from muster.api.spec.failure_policy import FailurePolicy
 from muster.api.spec.launcher import LauncherSpec
-from muster.api.spec.model import FREE, KubernetesObject, Model
+from muster.api.spec.model import PRESERVE_UNKNOWN_FIELDS, KubernetesObject, Model
 from muster.api.spec.node_pool import NodePool
 from muster.api.spec.node_ranges import NodeRanges
 from muster.api.spec.queue import Queue
@@ -24,7 +24,7 @@ MAX_QUANTITIES = 32
 Hyperparameters = Annotated[
     dict[str, str | int | float | bool],
     Field(max_length=MAX_HYPERPARAMETERS),
-    WithJsonSchema({"type": "object", "maxProperties": MAX_HYPERPARAMETERS, FREE: True}),
+    WithJsonSchema({"type": "object", "maxProperties": MAX_HYPERPARAMETERS, PRESERVE_UNKNOWN_FIELDS: True}),
 ]
 """A CRD schema can't express "text, number or boolean": muster validates the values itself.
 
@@ -34,9 +34,9 @@ CEL can still compare a map whose values have no schema.
 Quantities = Annotated[
     dict[str, str | int | float],
     Field(max_length=MAX_QUANTITIES),
-    WithJsonSchema({"type": "object", "maxProperties": MAX_QUANTITIES, FREE: True}),
+    WithJsonSchema({"type": "object", "maxProperties": MAX_QUANTITIES, PRESERVE_UNKNOWN_FIELDS: True}),
 ]
-"""As in a container. A schema's int-or-string would reject the 0.5 that a container accepts."""
+"""Quantities as in a container, without int-or-string, which would reject 0.5."""
 
 Argument = Annotated[str, Field(max_length=32768)]
 """One argument. Linux allows 128 KiB; a longer script belongs in a file."""
@@ -48,7 +48,7 @@ MAX_METRICS = 40
 """Metrics of one job: the status and `muster status` show a line for each."""
 
 MAX_WORLD = 100_000
-"""Ranks of one job. The rank store and the status are sized for this number."""
+"""Maximum ranks of a job: the rank store and the status are designed for this number."""
 
 
 class EnvVar(Model):
@@ -96,7 +96,7 @@ class NodeOverride(Model):
 
     @cached_property
     def ranges(self) -> NodeRanges:
-        """`nodes`, parsed once: rendering each pod uses it."""
+        """The parsed `nodes`, cached because rendering each pod uses them."""
         return node_ranges.parse(self.nodes)
 
 
@@ -222,7 +222,7 @@ class Spec(Model):
 
     @property
     def traits(self) -> BackendTraits:
-        """What is true of all jobs of its backend."""
+        """The properties of the job's backend."""
         return BACKENDS[self.backend]
 
 

@@ -1,4 +1,4 @@
-"""`spec.launcher` as a type: the registry of launchers, a field for each."""
+"""`spec.launcher` as a type: the registry of launchers, with one field for each."""
 
 from collections.abc import Mapping
 from typing import get_args
@@ -25,22 +25,22 @@ class LauncherSpec(Model):
     per_node: PerNode | None = Field(default=None, description="Run the command once a node; it starts the ranks.")
 
     def fields_set(self) -> Mapping[str, Launcher]:
-        """The launchers that are set, by the names that the resource has for them: one, once the rules are kept."""
+        """The launchers that are set, by field name; a valid resource has exactly one."""
         values = {str(field.alias): getattr(self, name) for name, field in type(self).model_fields.items()}
         return {name: value for name, value in values.items() if value is not None}
 
     @property
     def name(self) -> str:
-        """The chosen launcher's name, which the agents know it by; "" for none."""
+        """The chosen launcher's name, which the agents use too; "" if there is none."""
         return next(iter(self.fields_set()), "")
 
     @property
     def chosen(self) -> Launcher:
-        """The chosen launcher; an empty one for none."""
+        """The chosen launcher; a default one if there is none."""
         return next(iter(self.fields_set().values()), Launcher())
 
 
 def launchers(spec: type[LauncherSpec] = LauncherSpec) -> Mapping[str, type[Launcher]]:
-    """Every launcher's type, by the name that the resource has for it."""
+    """Return the type of each launcher, by its field name."""
     fields = spec.model_fields.values()
     return {str(field.alias): kind for field in fields for kind in get_args(field.annotation)[:1]}

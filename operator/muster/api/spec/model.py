@@ -5,14 +5,14 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, JsonValue, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
-FREE = "x-kubernetes-preserve-unknown-fields"
+PRESERVE_UNKNOWN_FIELDS = "x-kubernetes-preserve-unknown-fields"
 
-KubernetesObject = Annotated[dict[str, JsonValue], WithJsonSchema({"type": "object", FREE: True})]
+KubernetesObject = Annotated[dict[str, JsonValue], WithJsonSchema({"type": "object", PRESERVE_UNKNOWN_FIELDS: True})]
 """A part of a pod that muster passes on unchanged; the API server validates it."""
 
 
 class Model(BaseModel):
-    """Base of every part of the resource: camelCase outside, frozen inside, no unknown fields and no coerced values."""
+    """The base class of all parts of a resource: frozen, camelCase in JSON, without unknown fields or type coercion."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,

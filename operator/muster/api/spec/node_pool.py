@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from muster.api.document import quoted
+from muster.api.document import quote
 from muster.api.spec.model import KubernetesObject, Model
 
 MAX_LABELS = 32
@@ -65,12 +65,12 @@ class NamedPool(PoolFields):
     name: PoolName = Field(description="The name by which jobs refer to it.")
 
 
-ONE_TYPE = "a Kubernetes node has only one instance type; remove one of them"
+ONE_TYPE_MESSAGE = "a Kubernetes node has only one instance type; remove one of them"
 
 
-def two_types(pool: PoolFields) -> str | None:
+def find_type_conflict(pool: PoolFields) -> str | None:
     """Return the pool's two different instance types as a message; None if they agree."""
     label = pool.node_selector.get(TYPE_LABEL)
     if pool.instance_type is None or label is None or label == pool.instance_type:
         return None
-    return f"instanceType {quoted(pool.instance_type)} beside nodeSelector {TYPE_LABEL}: {quoted(label)}"
+    return f"instanceType {quote(pool.instance_type)} beside nodeSelector {TYPE_LABEL}: {quote(label)}"

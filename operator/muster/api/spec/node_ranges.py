@@ -10,7 +10,7 @@ from operator import attrgetter
 
 @dataclass(frozen=True)
 class NodeRanges:
-    """The nodes that a text names: `intervals` as written, `joined` in order and without overlaps.
+    """Parsed ranges of nodes: `intervals` in their original order, `joined` sorted and without overlaps.
 
     A descending range is empty.
     """
@@ -19,25 +19,25 @@ class NodeRanges:
     joined: tuple[range, ...]
 
     def __contains__(self, node: int) -> bool:
-        """Whether the text names the node. Ranges are not expanded, however large they are."""
-        place = bisect_right(self.joined, node, key=attrgetter("start")) - 1
-        return place >= 0 and node in self.joined[place]
+        """Whether a range contains the node, without expanding the ranges."""
+        position = bisect_right(self.joined, node, key=attrgetter("start")) - 1
+        return position >= 0 and node in self.joined[position]
 
 
 def parse(text: str) -> NodeRanges:
     """Parse `text`, which matches the pattern of `nodeOverrides[].nodes`."""
-    parts = tuple(_range(part) for part in text.split(","))
-    return NodeRanges(parts, _joined(parts))
+    parts = tuple(_parse_range(part) for part in text.split(","))
+    return NodeRanges(parts, _merge_ranges(parts))
 
 
-def alike(nodes: int, named: Sequence[NodeRanges]) -> tuple[tuple[int, ...], ...]:
-    """Group the nodes 0 to `nodes` - 1 by the members of `named` that contain them."""
-    # At each border, toggle the ranges that begin or end there: one pass over the nodes is enough.
+def group_nodes(nodes: int, ranges_of_overrides: Sequence[NodeRanges]) -> tuple[tuple[int, ...], ...]:
+    """Group the nodes 0 to `nodes` - 1: nodes of a group are in the same members of `ranges_of_overrides`."""
+    # one pass over the nodes: at each boundary, toggle the ranges that begin or end there
     changes: dict[int, int] = {}
-    for index, ranges in enumerate(named):
+    for index, ranges in enumerate(ranges_of_overrides):
         for part in ranges.joined:
-            for border in (part.start, part.stop):
-                changes[border] = changes.get(border, 0) ^ (1 << index)
+            for boundary in (part.start, part.stop):
+                changes[boundary] = changes.get(boundary, 0) ^ (1 << index)
     groups: dict[int, list[int]] = {}
     members = 0
     for node in range(nodes):
@@ -46,12 +46,12 @@ def alike(nodes: int, named: Sequence[NodeRanges]) -> tuple[tuple[int, ...], ...
     return tuple(tuple(group) for group in groups.values())
 
 
-def _range(part: str) -> range:
+def _parse_range(part: str) -> range:
     first, _, last = part.partition("-")
     return range(int(first), int(last or first) + 1)
 
 
-def _joined(ranges_: Sequence[range]) -> tuple[range, ...]:
+def _merge_ranges(ranges_: Sequence[range]) -> tuple[range, ...]:
     joined: list[range] = []
     for part in sorted(filter(None, ranges_), key=attrgetter("start")):
         if joined and part.start <= joined[-1].stop:

@@ -1,4 +1,4 @@
-"""`spec.queue` as types: who admits a job as a whole."""
+"""`spec.queue` as types: the scheduler that admits all pods of a job together."""
 
 from typing import Annotated
 

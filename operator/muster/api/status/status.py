@@ -11,16 +11,16 @@ from muster.api.status.sagemaker import BackendStatus
 SUSPENDED = "Suspended"
 SUSPENDING = "Suspending"
 RESUMED = "Resumed"
-"""Reasons of the condition Suspended: it is so; it will be, once nothing is left; it was."""
+"""Reasons of the condition Suspended: the job is suspended, is being suspended, or was resumed."""
 
 STOPPING = "Stopping"
-"""Reason of Complete and Failed: one of them will be True for another reason, and isn't yet for this one."""
+"""Reason of Complete or Failed while it is still False: the job has its result, and its pods are being stopped."""
 
 REFUSED = "Refused"
-"""The phase of a job that was not started, and will not be before its spec is corrected."""
+"""The phase of a job that muster does not start until its spec is corrected."""
 
-_FINAL = ("Complete", "Failed")
-_BEFORE_THE_START = ("Pending", "Queued", "Starting", REFUSED)
+_FINAL_CONDITIONS = ("Complete", "Failed")
+_PHASES_BEFORE_START = ("Pending", "Queued", "Starting", REFUSED)
 
 
 class Condition(Model):
@@ -176,7 +176,7 @@ class Progress(Model):
 
 
 class Placement(Model):
-    """How often muster deleted scheduled pods of the job because others found no place."""
+    """How often muster deleted scheduled pods of the job because other pods could not be scheduled."""
 
     releases: int = Field(description="How often muster deleted its pods.", ge=1, le=1_000_000)
     replacement: int = Field(
@@ -216,27 +216,29 @@ class Status(Model):
     completion_time: str | None = Field(default=None, description="When the job ended (RFC 3339).")
 
     def condition(self, kind: str) -> Condition | None:
-        """The condition of this type; None while there is none."""
+        """Return the condition of this type; None if it is missing."""
         return next((entry for entry in self.conditions if entry.type == kind), None)
 
     @property
     def final_condition(self) -> Condition | None:
-        """The condition that says that the job is over: Complete or Failed; None while it isn't."""
-        return next((entry for entry in self.conditions if entry.type in _FINAL and entry.status == "True"), None)
+        """The condition Complete or Failed that is True; None while the job has not ended."""
+        return next(
+            (entry for entry in self.conditions if entry.type in _FINAL_CONDITIONS and entry.status == "True"), None
+        )
 
     @property
     def is_failing(self) -> bool:
-        """Whether the job has to end as Failed, once what is left of it has stopped."""
+        """Whether the job will be Failed as soon as its remaining pods have stopped."""
         return any(entry.type == "Failed" and entry.reason == STOPPING for entry in self.conditions)
 
     @property
     def suspension(self) -> Condition | None:
-        """The condition Suspended; None for a job that never was, and was never asked to be."""
+        """The condition Suspended; None if the job was never suspended."""
         return self.condition(SUSPENDED)
 
     @property
     def is_suspending(self) -> bool:
-        """Whether a suspension is under way: it has to come to its end, whatever the spec says by now."""
+        """Whether muster is suspending the job: it completes the suspension even if spec.suspend has become false."""
         return self.suspension is not None and self.suspension.reason == SUSPENDING
 
     @property
@@ -246,22 +248,22 @@ class Status(Model):
 
     @property
     def is_resumed(self) -> bool:
-        """Whether the job was suspended, and is no more."""
+        """Whether the job was suspended and resumed."""
         return self.suspension is not None and self.suspension.reason == RESUMED
 
     @property
     def was_started(self) -> bool:
-        """Whether the gang was told to start, and was not suspended since.
+        """Whether muster has started the ranks, and has not suspended the job since.
 
-        Starts are counted: who lost the time of the last one did not undo it. Only a suspension does.
+        The count of attempts decides: a user may have removed the start time.
         """
         if self.start_time is not None:
             return True
         if self.attempt == 0 or self.is_suspended:
             return False
-        return not self.is_resumed or self.phase not in _BEFORE_THE_START
+        return not self.is_resumed or self.phase not in _PHASES_BEFORE_START
 
     @property
     def current_attempt(self) -> int:
-        """The number of the start that this tells of or, when the gang is to be started (again), the next one."""
+        """The number of the current attempt, or of the next one if the ranks have yet to start."""
         return max(self.attempt, 1) if self.was_started else self.attempt + 1

@@ -1,14 +1,14 @@
-"""Rules about a resource that go beyond its fields' types: an ordered list, each with its reason.
+"""All rules about a resource beyond the types of its fields, in the order of their messages.
 
-If CEL can express a rule, the CRD has it with the same message, so that the API server rejects what muster would
-reject. muster checks again: an old CRD may have let something through.
+The CRD has the rules that CEL can express, with the same messages, so the API server rejects such resources at once.
+muster checks all rules again, because the cluster's CRD may be older.
 """
 
 from collections.abc import Iterator
 
-from muster.api.document import quoted
+from muster.api.document import quote
 from muster.api.spec.job import Spec
-from muster.api.validation.rule import Breach, Rule
+from muster.api.validation.rule import Rule, Violation
 from muster.api.validation.rules.data import DATA_RULES
 from muster.api.validation.rules.environment import ENVIRONMENT_RULES
 from muster.api.validation.rules.failure_policy import FAILURE_POLICY_RULES
@@ -26,7 +26,7 @@ from muster.api.validation.rules.sagemaker.support import SUPPORT_RULES
 from muster.api.validation.rules.source import SOURCE_RULES
 
 
-def _repeated_names(spec: Spec) -> Iterator[Breach]:
+def _check_repeated_names(spec: Spec) -> Iterator[Violation]:
     lists = {
         "env": [variable.name for variable in spec.env],
         "metrics": [metric.name for metric in spec.metrics],
@@ -35,15 +35,15 @@ def _repeated_names(spec: Spec) -> Iterator[Breach]:
     for field, names in lists.items():
         for index, name in enumerate(names):
             if name in names[:index]:
-                yield Breach((field, index, "name"), f"{quoted(name)} twice")
+                yield Violation((field, index, "name"), f"{quote(name)} twice")
 
 
 LASTING_RULES: tuple[Rule, ...] = (
     Rule(
-        places=("spec",),
+        schema_paths=("spec",),
         why="One of the two would be lost.",  # the CRD has list maps for it
-        sentence="each name may occur only once; remove or rename one",
-        breaches=_repeated_names,
+        message="each name may occur only once; remove or rename one",
+        find_violations=_check_repeated_names,
     ),
     *LAUNCH_RULES,
     *MPI_RULES,
@@ -60,7 +60,7 @@ LASTING_RULES: tuple[Rule, ...] = (
     *SAGEMAKER_DATA_RULES,
     *FAILURE_POLICY_RULES,
 )
-"""Rules that a job must meet as long as it exists: the rest of muster relies on them."""
+"""Rules that a job must satisfy as long as it exists: muster's other modules rely on them."""
 
 RULES: tuple[Rule, ...] = (*LASTING_RULES, *POD_FIELD_RULES)
-"""Rules that a job must meet before it starts."""
+"""Rules that a job must satisfy before it starts."""

@@ -3,24 +3,24 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from muster.api.document import Path
+from muster.api.document import FieldPath
 from muster.api.spec.job import Spec
 
 
 @dataclass(frozen=True)
-class Breach:
-    """Where a spec breaks a rule, below `spec`, and the value there."""
+class Violation:
+    """A violation of a rule: the path below `spec`, and a description of the value."""
 
-    path: Path
+    path: FieldPath
     finding: str
 
 
 @dataclass(frozen=True)
 class Rule:
-    """`sentence` says what is allowed and what to do. `cel`, if set, validates each value at `places` of the schema."""
+    """`message` has the allowed values and the remedy. `cel` validates the values at `schema_paths`."""
 
-    places: tuple[str, ...]
+    schema_paths: tuple[str, ...]
     why: str
-    sentence: str
-    breaches: Callable[[Spec], Iterable[Breach]]
+    message: str
+    find_violations: Callable[[Spec], Iterable[Violation]]
     cel: str | None = None

@@ -1,11 +1,11 @@
-"""Read JSON text as kubectl does, but refuse a duplicate key: kubectl would silently take its last value."""
+"""Parse JSON text as kubectl does, but reject duplicate keys, of which kubectl silently uses the last."""
 
 import json
 import math
 
-from muster.api.document import JSON, quoted
+from muster.api.document import JSON, quote
 from muster.api.yaml.reader import Unreadable
-from muster.api.yaml.scalars import canonical
+from muster.api.yaml.scalars import canonical_number
 
 
 def read_json(text: str, start: int) -> tuple[JSON, int] | None:
@@ -14,7 +14,10 @@ def read_json(text: str, start: int) -> tuple[JSON, int] | None:
     Raises `Unreadable` for a duplicate key and for text that isn't Unicode.
     """
     decoder = json.JSONDecoder(
-        object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_refuse_constant
+        object_pairs_hook=_read_object,
+        parse_int=_read_integer,
+        parse_float=_read_float,
+        parse_constant=_refuse_constant,
     )
     try:
         value, end = decoder.raw_decode(text, start)
@@ -28,24 +31,24 @@ def read_json(text: str, start: int) -> tuple[JSON, int] | None:
     return value, end
 
 
-def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+def _read_object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     result = dict(pairs)
     if len(result) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise Unreadable(f"the key {quoted(twice)} occurs twice")
+        raise Unreadable(f"the key {quote(twice)} occurs twice")
     return result
 
 
-def _integer(text: str) -> int | float:
-    return _float(text) if len(text) > 20 else canonical(int(text))  # noqa: PLR2004  (64 bits have 20 characters)
+def _read_integer(text: str) -> int | float:
+    return _read_float(text) if len(text) > 20 else canonical_number(int(text))  # noqa: PLR2004  (64 bits have 20 characters)
 
 
-def _float(text: str) -> int | float:
+def _read_float(text: str) -> int | float:
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(text)
-    return canonical(value)
+    return canonical_number(value)
 
 
 def _refuse_constant(text: str) -> None:

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from muster.api.document import Document, Path
+from muster.api.document import Document, FieldPath
 from muster.api.yaml.json_reader import read_json
 from muster.api.yaml.reader import Unreadable, read_yaml
 
 MAX_TEXT_BYTES = 1024 * 1024
-"""Refuse a longer file before parsing it; etcd stores no resource above 1.5 MiB."""
+"""Maximum size of a file: etcd stores no resource above 1.5 MiB."""
 
 _SEPARATOR = "---"
 
@@ -29,7 +29,7 @@ class _Chunk:
 
 
 def load(text: str, source: str) -> list[Document]:
-    """Return all documents of `text` in order, without empty ones. `source` is the file's name in messages.
+    """Return all documents of `text` except empty ones. `source` is the file's name in messages.
 
     The text is a stream of JSON objects or of YAML documents between lines of `---`. Raises `NotReadable`.
     """
@@ -41,7 +41,7 @@ def load(text: str, source: str) -> list[Document]:
         position = _load_json(text, source, documents)
     except Unreadable as error:
         raise NotReadable(source, error.line, error.message) from None
-    for chunk in _chunks(text[position:], text.count("\n", 0, position), source):
+    for chunk in _split_chunks(text[position:], text.count("\n", 0, position), source):
         document = _load_chunk(chunk, source)
         if document is not None:
             documents.append(document)
@@ -58,7 +58,7 @@ def load_bytes(data: bytes, source: str) -> list[Document]:
 
 
 def _load_json(text: str, source: str, documents: list[Document]) -> int:
-    """Read JSON objects until something else follows; return the position where that begins."""
+    """Parse JSON objects up to the first other text; return its position."""
     position = 0
     while True:
         start = position + len(text[position:]) - len(text[position:].lstrip())
@@ -69,8 +69,8 @@ def _load_json(text: str, source: str, documents: list[Document]) -> int:
         documents.append(Document(value=value, source=source))
 
 
-def _chunks(text: str, lines_before: int, source: str) -> list[_Chunk]:
-    # kubectl looks for the separator line by line before YAML is parsed, also within block scalars
+def _split_chunks(text: str, lines_before: int, source: str) -> list[_Chunk]:
+    # kubectl splits at separator lines before it parses YAML, even within block scalars
     chunks: list[_Chunk] = []
     lines: list[str] = []
     start = lines_before
@@ -78,8 +78,8 @@ def _chunks(text: str, lines_before: int, source: str) -> list[_Chunk]:
         if not line.startswith(_SEPARATOR):
             lines.append(line)
             continue
-        rest = line.removeprefix(_SEPARATOR).strip()
-        if rest and not rest.startswith("#"):
+        remainder = line.removeprefix(_SEPARATOR).strip()
+        if remainder and not remainder.startswith("#"):
             raise NotReadable(source, number + 1, "--- must be alone on its line; move the rest to the next line")
         chunks.append(_Chunk("\n".join(lines) + "\n", start))
         lines = []
@@ -96,6 +96,6 @@ def _load_chunk(chunk: _Chunk, source: str) -> Document | None:
         raise NotReadable(source, line, error.message) from None
     if read is None or read[0] is None:
         return None
-    value, at = read
-    lines: dict[Path, int] = {path: line + chunk.lines_before for path, line in at.items()}
+    value, relative_lines = read
+    lines: dict[FieldPath, int] = {path: line + chunk.lines_before for path, line in relative_lines.items()}
     return Document(value=value, source=source, lines=lines)

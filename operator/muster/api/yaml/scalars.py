@@ -1,8 +1,8 @@
 r"""How kubectl interprets a plain YAML scalar.
 
 kubectl reads YAML with sigs.k8s.io/yaml, that is go-yaml v2, whose rules are neither YAML 1.1's nor 1.2's: `y` is true,
-`3e-5` and `1_000` are numbers, `010` and `08` are both 8, `1:30` and dates are text. The rules here are those of its
-resolve.go (go.yaml.in/yaml/v2 2.4.4); tests/unit/api/kubectl_scalars.json holds its answers.
+`3e-5` and `1_000` are numbers, `010` and `08` are both 8, `1:30` and dates are text. This module follows its
+resolve.go (go.yaml.in/yaml/v2 2.4.4); tests/unit/api/kubectl_scalars.json has its results.
 """
 
 import math
@@ -29,14 +29,14 @@ _POINT_FLOAT = re.compile(r"\.[0-9](_?[0-9])*([eE][-+]?[0-9](_?[0-9])*)?")
 _INT64 = range(-(2**63), 2**63)
 _UINT64_END = 2**64
 _DECIMAL_DIGITS = len(str(_UINT64_END))
-"""A longer number can't fit, and Python limits the digits it parses: docs.python.org, `sys.set_int_max_str_digits`."""
+"""A number with more digits exceeds 64 bits. Python limits the digits that it parses (sys.set_int_max_str_digits)."""
 
 
 class NotJSON(ValueError):
     """A value that JSON can't represent."""
 
 
-def resolve(text: str) -> Scalar:
+def resolve_scalar(text: str) -> Scalar:
     """Return the value of a plain scalar. Raises `NotJSON` for infinity and NaN."""
     if text in _TRUE:
         return True
@@ -46,12 +46,12 @@ def resolve(text: str) -> Scalar:
         return None
     if text in _NOT_FINITE:
         raise NotJSON(f"{text} is not a number that JSON can hold; write a finite number, or quote it to mean the text")
-    number = _number(text)
+    number = _parse_number(text)
     return text if number is None else number
 
 
-def canonical(number: float) -> int | float:
-    """Return the number as the API server gets it: JSON does not distinguish 1.0 from 1, and has no 65-bit integers."""
+def canonical_number(number: float) -> int | float:
+    """Return the number as the API server receives it: 1.0 as 1, and integers beyond 64 bits as floats."""
     if isinstance(number, int):
         return number if number in _INT64 else float(number)
     if not number.is_integer() or abs(number) >= _INT64.stop:
@@ -61,22 +61,22 @@ def canonical(number: float) -> int | float:
     return whole if whole in _INT64 else number
 
 
-def _number(text: str) -> int | float | None:
+def _parse_number(text: str) -> int | float | None:
     if text[0] == ".":
-        return _finite(text.replace("_", "")) if _POINT_FLOAT.fullmatch(text) else None
+        return _parse_finite(text.replace("_", "")) if _POINT_FLOAT.fullmatch(text) else None
     if text[0] not in "+-0123456789":
         return None
     plain = text.replace("_", "")
-    integer = _integer(plain)
+    integer = _parse_integer(plain)
     if integer is not None:
-        return canonical(integer)
-    return _finite(plain) if _FLOAT.fullmatch(plain) else None
+        return canonical_number(integer)
+    return _parse_finite(plain) if _FLOAT.fullmatch(plain) else None
 
 
-def _integer(plain: str) -> int | None:
+def _parse_integer(plain: str) -> int | None:
     match = _INTEGER.fullmatch(plain)
     if match is None:
-        # go-yaml tries binary a second time without the prefix, which lets a second sign through
+        # go-yaml parses binary twice, the second time without the prefix, and so accepts a second sign
         binary = _BINARY.fullmatch(plain)
         return None if binary is None or (binary[1] and binary[2][0] in "+-") else int(binary[1] + binary[2], 2)
     groups = match.groupdict()
@@ -91,6 +91,6 @@ def _integer(plain: str) -> int | None:
     return value if fits else None
 
 
-def _finite(plain: str) -> int | float | None:
+def _parse_finite(plain: str) -> int | float | None:
     value = float(plain)
-    return canonical(value) if math.isfinite(value) else None
+    return canonical_number(value) if math.isfinite(value) else None

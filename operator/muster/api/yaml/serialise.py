@@ -1,4 +1,4 @@
-"""Write a job and its status as a readable resource: camelCase, in the order of the types, nothing unset."""
+"""Serialise a job and its status as a resource: camelCase, in the order of the types, without unset fields."""
 
 import yaml
 from yaml.nodes import ScalarNode
@@ -7,27 +7,32 @@ from muster.api.document import JSON
 from muster.api.names import API_VERSION, KIND
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.api.yaml.scalars import NotJSON, resolve
+from muster.api.yaml.scalars import NotJSON, resolve_scalar
 
 
-def resource(job: Job, status: Status | None = None) -> dict[str, JSON]:
-    """Return the whole resource. Reading it back yields an equal job."""
+def serialise_resource(job: Job, status: Status | None = None) -> dict[str, JSON]:
+    """Return the whole resource; parsing it yields an equal job."""
     metadata: dict[str, JSON] = {"name": job.metadata.name, "namespace": job.metadata.namespace}
     if job.metadata.uid:
         metadata.update(uid=job.metadata.uid, generation=job.metadata.generation)
-    result: dict[str, JSON] = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec_fields(job)}
+    result: dict[str, JSON] = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": metadata,
+        "spec": serialise_spec(job),
+    }
     if status is not None:
-        result["status"] = status_fields(status)
+        result["status"] = serialise_status(status)
     return result
 
 
-def spec_fields(job: Job) -> dict[str, JSON]:
+def serialise_spec(job: Job) -> dict[str, JSON]:
     """The spec with every default, without empty lists and maps."""
     fields = job.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
     return {key: value for key, value in fields.items() if value not in ([], {})}
 
 
-def status_fields(status: Status) -> dict[str, JSON]:
+def serialise_status(status: Status) -> dict[str, JSON]:
     """The status for a patch of the resource, without unknown values."""
     fields = status.model_dump(mode="json", by_alias=True, exclude_none=True)
     # keep every field of conditions: Kubernetes requires a message, even an empty one
@@ -36,7 +41,7 @@ def status_fields(status: Status) -> dict[str, JSON]:
 
 
 def to_yaml(value: JSON) -> str:
-    """Write a resource as YAML that kubectl reads back as the same value."""
+    """Serialise a resource as YAML that kubectl parses to the same value."""
     return yaml.dump(value, Dumper=_ReadableDumper, sort_keys=False, allow_unicode=True, width=120)
 
 
@@ -56,10 +61,10 @@ _ReadableDumper.add_representer(str, _ReadableDumper.text)
 
 def _style(text: str) -> str | None:
     if not text.replace("\n", "").isprintable():
-        return '"'  # escapes keep characters that YAML would fold or read as a line break
+        return '"'  # escape characters that YAML would fold or treat as a line break
     if "\n" in text:
         return "|"
     try:
-        return None if isinstance(resolve(text), str) else "'"
+        return None if isinstance(resolve_scalar(text), str) else "'"
     except NotJSON:
         return "'"

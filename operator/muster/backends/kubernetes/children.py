@@ -1,4 +1,4 @@
-"""A job's Service, ConfigMap and PodGroup: made before its first pod and kept current; they go with the resource."""
+"""Create and update a job's Service, ConfigMap and PodGroup. Kubernetes deletes them together with the resource."""
 
 from __future__ import annotations
 
@@ -28,43 +28,43 @@ _CONTENT = ("data", "binaryData")
 
 @dataclass(frozen=True)
 class Children:
-    """`authority` gives the certificates that agents shall trust, as PEM. Methods raise `ApiError`."""
+    """`authority` returns the CA certificates for agents, as PEM. All methods raise `ApiError`."""
 
     client: Client
     setting: Setting
     authority: Callable[[], str]
 
     async def make(self, job: Job) -> Refusal | None:
-        """See to it that Service and ConfigMap are there and say what they should; why not, where that can't be."""
+        """Create or update the Service and the ConfigMap. Return the refusal, if any."""
         service, config_map = await asyncio.gather(
             self._make(job, SERVICES, render.service(job)), self.make_config_map(job)
         )
         return service or config_map
 
     async def make_config_map(self, job: Job) -> Refusal | None:
-        """See to it that the ConfigMap is there, with the plan and the agent as they are now."""
+        """Create or update the ConfigMap with the current plan and agent. Return the refusal, if any."""
         plan = render_plan(job, self.setting.collector_url, self.authority())
         return await self._make(job, CONFIG_MAPS, render.config_map(job, plan, agent_archive()))
 
     async def make_pod_group(self, job: Job) -> Refusal | None:
-        """See to it that the PodGroup is there, where the job's queue needs one; why not, where that can't be."""
+        """Create or update the PodGroup, if the job's queue needs one. Return the refusal, if any."""
         group = pod_group(job)
         if group is None:
             return None
         try:
             refusal = await self._make(job, group.kind, group.body)
         except ApiError as error:
-            # The API server knows no such kind.
+            # The cluster doesn't have this kind.
             if not error.is_not_found:
                 raise
-            words = f"the cluster has no {group.kind.plural}.{group.kind.group}, which spec.queue needs: install"
-            return Refusal(Problem(QUEUE_NOT_INSTALLED, f"{words} its scheduler, or choose another queue"))
+            problem = f"the cluster has no {group.kind.plural}.{group.kind.group}, which spec.queue needs: install"
+            return Refusal(Problem(QUEUE_NOT_INSTALLED, f"{problem} its scheduler, or choose another queue"))
         if refusal is None:
             await self._update_pod_group(job, group)
         return refusal
 
     async def _update_pod_group(self, job: Job, group: PodGroup) -> None:
-        """See to it that a PodGroup of an earlier spec says what it should; what its scheduler added stays."""
+        """Update a PodGroup of an earlier spec; keep what its scheduler added."""
         namespace, name = job.metadata.namespace, children_name(job.metadata.name)
         spec = mapping(group.body["spec"])
         stored = mapping((await self.client.get(group.kind, namespace, name)).get("spec"))

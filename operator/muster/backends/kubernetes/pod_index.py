@@ -1,6 +1,6 @@
-"""All pods of all jobs, as the pod informer tells of them: the newest of each node, and who a token belongs to.
+"""Index all jobs' pods from the pod informer: by job, node and replacement, and by uid for tokens.
 
-Belongs to one event loop and is used from it alone.
+Belongs to one event loop; only that loop may use it.
 """
 
 from __future__ import annotations
@@ -12,52 +12,52 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from muster.api.json_fields import mapping, string
-from muster.backends.kubernetes.early_warnings import EarlyWarnings, with_warning
+from muster.backends.kubernetes.pending_warnings import PendingWarnings, with_warning
 from muster.clients.kubernetes.client import Change
 from muster.clients.kubernetes.skipped import SkippedLog
-from muster.collector.directory import Member
 from muster.collector.memory_shares import MemoryShares, Share
+from muster.collector.pod_directory import Member
 from muster.core.facts import ProcessFacts
 from muster.diagnose.kubernetes.pod_facts import process_facts
 from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.observations import Observations, look
 from muster.objects.kubernetes.pods import PodView, read_pod
-from muster.objects.kubernetes.warnings import Warned, read_warning
+from muster.objects.kubernetes.warnings import PodWarning, read_warning
 
 WARNING_BYTES = 400
-"""What one takes without its text."""
+"""The size of a warning without its text."""
 
-MAX_GONE = 20_000
-"""Pods of a job that are known to be gone, newest first: twice those of the largest job."""
+MAX_DELETED_PODS = 20_000
+"""The maximum number of deleted pods of a job in memory: twice the pods of the largest job."""
 
 
 @dataclass(frozen=True)
 class PodEntry:
-    """A pod, when what of it was seen, and what was warned of about it.
+    """A pod, the times of its observations, and the warnings about it.
 
-    `untold_since` is set while the informer hasn't told of it: it is known from the answer that created it (Unix s).
+    `unconfirmed_since` is set (Unix seconds) while the pod is only known from the response that created it.
     """
 
     pod: PodView
     observations: Observations
-    warnings: tuple[Warned, ...] = ()
-    untold_since: float | None = None
+    warnings: tuple[PodWarning, ...] = ()
+    unconfirmed_since: float | None = None
 
     @property
     def share(self) -> Share:
-        """What it takes of the memory that its namespace's pods have."""
-        warnings = sum(WARNING_BYTES + 4 * len(one.message) for one in self.warnings)
+        """The pod's share of its namespace's memory."""
+        warnings = sum(WARNING_BYTES + 4 * len(warning.message) for warning in self.warnings)
         return Share(self.pod.namespace, self.pod.weight + warnings)
 
     @cached_property
     def process(self) -> ProcessFacts:
-        """The pod as its node's process: worked out once for every change of it."""
+        """The pod as its node's process; cached until the entry changes."""
         return process_facts(self.pod, self.warnings, self.observations)
 
 
 @dataclass
 class _Entry:
-    """A job's pods by node and replacement; the highest replacement and the last pod that was seen of each node."""
+    """A job's pods by node and replacement, with each node's highest replacement and last pod."""
 
     pods: dict[int, dict[int, PodEntry]] = field(default_factory=dict)
     highest: dict[int, int] = field(default_factory=dict)
@@ -76,10 +76,10 @@ class _Entry:
 _MIB = 1024 * 1024
 
 _Key = tuple[str, str]
-"""Namespace and job uid: an owner of another namespace isn't one, whatever a pod says."""
+"""The namespace and the job's uid: an owner reference is only valid within a namespace."""
 
 
-NO_ROOM = "the pods of its namespace's jobs take all the memory that muster has for them"
+NO_ROOM = "the pods of this namespace's jobs use all the memory that muster has for them"
 
 
 def _pod_shares() -> MemoryShares:
@@ -88,10 +88,10 @@ def _pod_shares() -> MemoryShares:
 
 @dataclass
 class PodIndex:
-    """`on_change` is called with the job's uid whenever something about one of its pods changed.
+    """Calls `on_change` with the job's uid whenever one of its pods changes.
 
-    A pod for which its namespace has no room in `shares` is not there, and logged. `clock` gives Unix seconds: when
-    something was seen.
+    A pod that doesn't fit into its namespace's part of `shares` is logged and ignored. `clock` returns the Unix seconds
+    of observations.
     """
 
     on_change: Callable[[str], None]
@@ -100,28 +100,28 @@ class PodIndex:
     _entries: dict[_Key, _Entry] = field(default_factory=dict)
     _places: dict[str, tuple[_Key, int, int]] = field(default_factory=dict)
     _namespaces: dict[str, str] = field(default_factory=dict)
-    _early: EarlyWarnings = field(default_factory=EarlyWarnings)
+    _pending_warnings: PendingWarnings = field(default_factory=PendingWarnings)
     _skipped: SkippedLog = field(default_factory=lambda: SkippedLog(time.monotonic))
 
     def expect(self, job_uid: str, namespace: str) -> None:
-        """A job of this uid is there, in this namespace. Its pods are found from now on."""
+        """Register a job, so that the index returns its pods."""
         self._namespaces[job_uid] = namespace
 
     def forget(self, job_uid: str) -> None:
-        """The job is gone: so are its pods, for everybody who asks."""
+        """Remove a deleted job and its pods."""
         self._namespaces.pop(job_uid, None)
         for key in [key for key in self._entries if key[1] == job_uid]:
             entry = self._entries.pop(key)
             for node in entry.last:
-                self.shares.give_back(_last(job_uid, node))
-            for known in entry.all():
-                self._places.pop(known.pod.uid, None)
-                self.shares.give_back(known.pod.uid)
+                self.shares.release(_last_pod_key(job_uid, node))
+            for pod_entry in entry.all():
+                self._places.pop(pod_entry.pod.uid, None)
+                self.shares.release(pod_entry.pod.uid)
 
     def take(self, change: Change) -> None:
-        """Hear of a change of a pod."""
+        """Handle a pod's change."""
         read = read_pod(change.object)
-        pod = read or self._released(change.object)
+        pod = read or self._last_observed(change.object)
         if pod is None or change.type == "BOOKMARK":
             return
         if change.type == "DELETED" or read is None:
@@ -130,64 +130,68 @@ class PodIndex:
             self._store(pod)
         self.on_change(pod.job_uid)
 
-    def adopt(self, pod: PodView, at: float) -> None:
-        """Know of a pod, as it was answered at `at` (Unix s), before the informer tells. What it told already stays."""
+    def add_created(self, pod: PodView, at: float) -> None:
+        """Add a pod from the response at `at` (Unix seconds), unless the informer has already reported it."""
         entry = self._entries.get((pod.namespace, pod.job_uid))
         if entry is not None and pod.uid in entry.removed:
             return
         place = self._places.get(pod.uid)
-        if place is None or self._entries[place[0]].pods[place[1]][place[2]].untold_since is not None:
+        if place is None or self._entries[place[0]].pods[place[1]][place[2]].unconfirmed_since is not None:
             self._store(pod, at)
 
-    def lost(self, pod: PodView) -> None:
-        """A pod is gone that the informer never heard of, and so can't tell of its end."""
-        if any(pod.uid == known.pod.uid for known in self.untold(pod.job_uid)):
+    def remove_unconfirmed(self, pod: PodView) -> None:
+        """Remove a deleted pod that the informer never reported."""
+        if any(pod.uid == pod_entry.pod.uid for pod_entry in self.unconfirmed(pod.job_uid)):
             self._drop(pod)
 
-    def untold(self, job_uid: str) -> tuple[PodEntry, ...]:
-        """The job's pods that the informer hasn't told of."""
+    def unconfirmed(self, job_uid: str) -> tuple[PodEntry, ...]:
+        """Return the job's pods that the informer has not reported."""
         entry = self._entry(job_uid)
-        return () if entry is None else tuple(known for known in entry.all() if known.untold_since is not None)
+        return (
+            ()
+            if entry is None
+            else tuple(pod_entry for pod_entry in entry.all() if pod_entry.unconfirmed_since is not None)
+        )
 
-    def warn(self, change: Change) -> None:
-        """Hear of an Event."""
+    def handle_event(self, change: Change) -> None:
+        """Handle an Event."""
         warned = None if change.type in ("DELETED", "BOOKMARK") else read_warning(change.object)
         if warned is None:
             return
         place = self._places.get(warned.pod_uid)
         if place is None:
-            self._early.add(warned)
+            self._pending_warnings.add(warned)
             return
         key, node, replacement = place
         replacements = self._entries[key].pods[node]
         entry = replacements[replacement]
         after = replace(entry, warnings=with_warning(entry.warnings, warned))
-        if key[0] == warned.namespace and after != entry and self.shares.take(entry.pod.uid, after.share):
+        if key[0] == warned.namespace and after != entry and self.shares.reserve(entry.pod.uid, after.share):
             replacements[replacement] = after
             self.on_change(key[1])
 
-    def of(self, job_uid: str) -> tuple[PodEntry, ...]:
-        """All pods of the job, of every node and replacement."""
+    def pods_of(self, job_uid: str) -> tuple[PodEntry, ...]:
+        """Return all pods of the job, of all nodes and replacements."""
         entry = self._entry(job_uid)
         return () if entry is None else tuple(entry.all())
 
-    def newest(self, job_uid: str, node: int) -> PodEntry | None:
-        """The node's pod of the highest replacement that is there."""
+    def newest_pod(self, job_uid: str, node: int) -> PodEntry | None:
+        """Return the node's existing pod with the highest replacement."""
         entry = self._entry(job_uid)
         return None if entry is None else entry.newest(node)
 
-    def last(self, job_uid: str, node: int) -> PodEntry | None:
-        """The newest pod that the node ever had, as it was last seen, gone or not."""
+    def last_pod(self, job_uid: str, node: int) -> PodEntry | None:
+        """Return the last observation of the node's newest pod, even if the pod is deleted."""
         entry = self._entry(job_uid)
         return None if entry is None else entry.newest(node) or entry.last.get(node)
 
-    def highest(self, job_uid: str, node: int) -> int:
-        """The highest replacement that was seen of the node, pods that are gone included; -1 for none."""
+    def highest_replacement(self, job_uid: str, node: int) -> int:
+        """Return the node's highest replacement, including deleted pods; -1 without one."""
         entry = self._entry(job_uid)
         return -1 if entry is None else entry.highest.get(node, -1)
 
     def strays(self, job_uid: str, nodes: int) -> tuple[PodEntry, ...]:
-        """The job's pods that are none of its `nodes` nodes: beyond them, or replaced."""
+        """Return the job's surplus pods: of nodes beyond `nodes`, or replaced ones."""
         entry = self._entry(job_uid)
         if entry is None:
             return ()
@@ -195,7 +199,7 @@ class PodIndex:
         return tuple(current for current in entry.all() if current.pod.uid not in wanted)
 
     def find(self, pod_uid: str) -> Member | None:
-        """The place of a pod that is its node's newest and is still there; None for any other."""
+        """Return the place of a pod that is its node's newest and exists; None for any other."""
         place = self._places.get(pod_uid)
         if place is None:
             return None
@@ -205,8 +209,8 @@ class PodIndex:
         newest = self._entries[namespace, job_uid].newest(node)
         return Member(job_uid, node, replacement) if newest is not None and newest.pod.uid == pod_uid else None
 
-    def _released(self, source: Object) -> PodView | None:
-        """A pod, as it was last seen, that was a job's until its owner reference was removed."""
+    def _last_observed(self, source: Object) -> PodView | None:
+        """Return the last observation of a pod whose owner reference was removed."""
         place = self._places.get(string(mapping(source.get("metadata")).get("uid")))
         if place is None:
             return None
@@ -216,35 +220,35 @@ class PodIndex:
     def _entry(self, job_uid: str) -> _Entry | None:
         return self._entries.get((self._namespaces.get(job_uid, ""), job_uid))
 
-    def _store(self, pod: PodView, untold_since: float | None = None) -> None:
+    def _store(self, pod: PodView, unconfirmed_since: float | None = None) -> None:
         key = (pod.namespace, pod.job_uid)
         place = self._places.get(pod.uid)
-        former = None if place is None else self._entries[place[0]].pods[place[1]][place[2]]
-        observations = look(pod, None if former is None else former.observations, self.clock())
+        previous = None if place is None else self._entries[place[0]].pods[place[1]][place[2]]
+        observations = look(pod, None if previous is None else previous.observations, self.clock())
         pod_entry = PodEntry(
             pod,
             observations,
-            self._early.pop(pod.namespace, pod.uid) if former is None else former.warnings,
-            untold_since,
+            self._pending_warnings.pop(pod.namespace, pod.uid) if previous is None else previous.warnings,
+            unconfirmed_since,
         )
-        if not self.shares.take(pod.uid, pod_entry.share):
-            self._skipped.tell(f"Pod {pod.namespace}/{pod.name}", pod.uid, NO_ROOM)
+        if not self.shares.reserve(pod.uid, pod_entry.share):
+            self._skipped.log(f"Pod {pod.namespace}/{pod.name}", pod.uid, NO_ROOM)
             self._drop(pod)
             return
         entry = self._entries.setdefault(key, _Entry())
         before = entry.pods.get(pod.node, {}).get(pod.replacement)
-        # Another pod of the same name: the end of the first was missed.
+        # Another pod has the same name: the informer missed the deletion of the first one.
         if before is not None and before.pod.uid != pod.uid:
             self._drop(before.pod)
-        # That may have been all that was known of the job.
+        # `_drop` removes an entry without pods: add it again.
         entry = self._entries.setdefault(key, entry)
         entry.pods.setdefault(pod.node, {})[pod.replacement] = pod_entry
         entry.highest[pod.node] = max(pod.replacement, entry.highest.get(pod.node, -1))
         self._places[pod.uid] = (key, pod.node, pod.replacement)
 
     def _drop(self, pod: PodView) -> None:
-        self.shares.give_back(pod.uid)
-        self._early.pop(pod.namespace, pod.uid)
+        self.shares.release(pod.uid)
+        self._pending_warnings.pop(pod.namespace, pod.uid)
         entry = self._entries.get((pod.namespace, pod.job_uid))
         place = self._places.pop(pod.uid, None)
         if entry is None or place is None:
@@ -255,20 +259,20 @@ class PodIndex:
         if not replacements:
             del entry.pods[node]
         entry.removed[pod.uid] = None
-        if len(entry.removed) > MAX_GONE:
+        if len(entry.removed) > MAX_DELETED_PODS:
             entry.removed.popitem(last=False)
-        # How it ended tells why it went; of a pod that went unseen the informer has nothing but whose it was.
+        # A deletion without an observed end contains only metadata: use the last observation.
         pod = pod if pod.phase else dropped.pod
         last = PodEntry(pod, look(pod, dropped.observations, self.clock()), dropped.warnings)
-        if replacement == entry.highest.get(node) and self.shares.take(_last(pod.job_uid, node), last.share):
+        if replacement == entry.highest.get(node) and self.shares.reserve(_last_pod_key(pod.job_uid, node), last.share):
             entry.last[node] = last
-        # The garbage collector is done with a job that is gone.
+        # Kubernetes has deleted all pods of a deleted job.
         if not entry.pods and pod.job_uid not in self._namespaces:
-            for of_node in entry.last:
-                self.shares.give_back(_last(pod.job_uid, of_node))
+            for other_node in entry.last:
+                self.shares.release(_last_pod_key(pod.job_uid, other_node))
             del self._entries[pod.namespace, pod.job_uid]
 
 
-def _last(job_uid: str, node: int) -> str:
-    """Under which the last pod of a node that has none any more takes its share."""
+def _last_pod_key(job_uid: str, node: int) -> str:
+    """Return the key of the memory share of a node's last pod."""
     return f"{job_uid} {node}"

@@ -1,4 +1,4 @@
-"""A job's nodes as processes of this machine: what is known of them, and doing what the plan decides."""
+"""Run a job's nodes as local processes: observe them, and execute the plan's actions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import assert_never
 from muster.api.spec.job import Job
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses, AgentStart
-from muster.backends.local.stop_request import asked_to_stop
+from muster.backends.local.stop_request import merge_stop_request
 from muster.backends.local.storage import code_folder
 from muster.collector.store import RankStore
 from muster.collector.trust.rank_group_credentials import with_credentials
@@ -29,16 +29,16 @@ from muster_worker.contract.schema import Command
 
 
 @dataclass(frozen=True)
-class _Sent:
+class _SentCommand:
     command: Command
     at: float
 
 
 @dataclass
 class LocalBackend:
-    """The nodes of one job. `environments` holds each node's, `write_token` makes a node's token file anew.
+    """The nodes of one job. `environments` has each node's, `write_token` creates a node's token file.
 
-    `clock` gives Unix seconds, `seed` is what the gang's credentials are derived from.
+    `clock` returns Unix seconds; the agents' credentials are derived from `seed`.
     """
 
     job: Job
@@ -51,23 +51,23 @@ class LocalBackend:
     heartbeat_seconds: float
     seed: bytes = field(repr=False)
     _created_at: float = field(init=False)
-    _sent: dict[int, _Sent] = field(default_factory=dict)
+    _sent_commands: dict[int, _SentCommand] = field(default_factory=dict)
     _stop: StopRequest | None = None
 
     def __post_init__(self) -> None:
         self._created_at = self.clock()
 
     def request_stop(self, by: str, grace_seconds: float) -> None:
-        """Ask the job to end, or to end sooner."""
-        self._stop = asked_to_stop(self._stop, self.clock(), by, grace_seconds)
+        """Request the end of the job, or an earlier end."""
+        self._stop = merge_stop_request(self._stop, self.clock(), by, grace_seconds)
 
     async def observe(self, job: Job) -> JobFacts:
-        """What is known of the job's nodes now."""
+        """Observe the job's nodes."""
         nodes = tuple(self._node(job, node) for node in range(job.spec.nodes))
         return JobFacts(self._created_at, nodes, self.heartbeat_seconds, self._stop)
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:  # noqa: ARG002 - a local run has one job
-        """Do what was decided. Raises `OSError` when an agent can't be started."""
+        """Execute the actions. Raises `OSError` if an agent can't be started."""
         for action in actions:
             match action:
                 case CreateNode():
@@ -77,19 +77,19 @@ class LocalBackend:
                 case KillNode():
                     self.processes.kill(action.node)
                 case RemoveNode() | RemoveStray() | DeleteResource():
-                    raise AssertionError("a local run is over before there is anything to remove")
+                    raise AssertionError("a local run has nothing to remove")
                 case _:
                     assert_never(action)
 
     def _node(self, job: Job, node: int) -> NodeFacts:
-        sent = self._sent.get(node)
+        sent = self._sent_commands.get(node)
         return NodeFacts(
             node=node,
             name=self.layout.node_name(node),
             process=self.processes.facts(node),
             agent=self.store.agent(job.metadata.uid, node),
             command=sent.command if sent else None,
-            commanded_at=sent.at if sent else None,
+            command_sent_at=sent.at if sent else None,
         )
 
     async def _create(self, action: CreateNode) -> None:
@@ -108,14 +108,14 @@ class LocalBackend:
     def _send(self, action: SendCommand) -> None:
         command = with_credentials(self.job, action.command, self.seed)
         for node in action.nodes:
-            entry = self._sent.get(node)
+            entry = self._sent_commands.get(node)
             if entry is None or entry.command != action.command:
-                self._sent[node] = _Sent(action.command, self.clock())
+                self._sent_commands[node] = _SentCommand(action.command, self.clock())
             self.store.send(self.job.metadata.uid, node, command)
 
 
 def agent_command(python: str, layout: RunLayout, action: CreateNode, job: Job) -> tuple[str, ...]:
-    """The command line of a node's agent; `{lifeline}` becomes the descriptor's number when it is started."""
+    """Return the command line of a node's agent; `{lifeline}` is replaced by a descriptor's number at the start."""
     node = layout.node(action.node)
     return (
         *(python, "-I", str(layout.archive), "node"),

@@ -1,4 +1,4 @@
-"""This machine's GPUs, and which of them each node of a run gets."""
+"""Detect this machine's GPUs, and divide them among a run's nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def machine_gpus(environment: Mapping[str, str], devices: Path) -> tuple[str, ...]:
-    """The GPUs that `environment` lets a process see, as CUDA names them. `devices` is the folder of device files."""
+    """Return the GPUs that `environment` makes visible, as CUDA names them. `devices` is the folder of device files."""
     visible = environment.get(VISIBLE)
     if visible is not None:
         return tuple(part.strip() for part in visible.split(",") if part.strip() not in {"", "-1"})
@@ -25,13 +25,13 @@ def machine_gpus(environment: Mapping[str, str], devices: Path) -> tuple[str, ..
 
 
 def with_procs(job: Job, gpus: int) -> Job:
-    """The job with `procsPerNode: Auto` turned into this machine's answer: its GPUs shared by the nodes, else 1."""
+    """Resolve `procsPerNode: Auto`: the machine's GPUs divided by the nodes, at least 1."""
     procs = resolve_procs(job, gpus // job.spec.nodes)
     return job.model_copy(update={"spec": job.spec.model_copy(update={"procs_per_node": procs})})
 
 
 def split_gpus(gpus: tuple[str, ...], nodes: int) -> tuple[tuple[str, ...], ...]:
-    """Equal shares of the GPUs, in order, one a node. With fewer GPUs than nodes, nodes share them in turn."""
+    """Divide the GPUs equally, in order. With fewer GPUs than nodes, nodes share them in turn."""
     if not gpus:
         return ((),) * nodes
     share = len(gpus) // nodes

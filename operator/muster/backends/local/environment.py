@@ -1,4 +1,4 @@
-"""What a local run's ranks inherit: the user's environment, without another run's rendezvous, and the job's. Pure."""
+"""Compute the environment of a local run's ranks: the user's, without another run's rendezvous, and the job's. Pure."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from muster.render.storage.git_token import VARIABLE
 from muster_worker.contract.rendezvous import is_rendezvous_variable
 
 _FOREIGN_PREFIXES = ("OMPI_", "PMI_", "PMIX_", "SM_")
-"""What MPI and SageMaker tell their ranks. A job may set these, so that they are no variables of the rendezvous."""
+"""Variables that MPI and SageMaker set for their ranks. They are no rendezvous variables: a job may set them."""
 
 
 @dataclass(frozen=True)
 class Inherited:
-    """`variables` without those in `dropped`, which belong to another run's rendezvous."""
+    """The inherited `variables`, without those of another run's rendezvous, which are in `dropped`."""
 
     variables: Mapping[str, str]
     dropped: tuple[str, ...]
 
 
 def inherit(environment: Mapping[str, str]) -> Inherited:
-    """The user's environment as a new run may see it: a shell inside SLURM or torchrun carries that one's ranks."""
-    # the process that fetches the code needs the token; the code itself must not have it
+    """Copy the user's environment without another run's variables, for example when started in a SLURM job."""
+    # only the process that fetches the code gets the token
     own = {name: value for name, value in environment.items() if name != VARIABLE}
     dropped = tuple(sorted(name for name in own if _is_foreign(name)))
     return Inherited({name: value for name, value in own.items() if name not in dropped}, dropped)
@@ -36,7 +36,7 @@ def _is_foreign(name: str) -> bool:
 
 @dataclass(frozen=True)
 class PythonHome:
-    """The Python that muster runs on: its folder of commands, and whether it is a virtual environment with torch."""
+    """The Python that runs muster: its bin folder, and whether it is a virtual environment with torch."""
 
     bin: str
     virtual: bool
@@ -44,9 +44,9 @@ class PythonHome:
 
 
 def with_python(environment: Mapping[str, str], home: PythonHome) -> Mapping[str, str] | None:
-    """The environment with muster's own Python first on PATH; None when `python` should mean what it means to the user.
+    """Put muster's Python first on PATH; return None if `python` should be the user's.
 
-    Only a user who activated no environment, and whose muster lives in one with torch, can mean that one.
+    Only if the user has activated no environment, and muster is installed in one with torch.
     """
     if "VIRTUAL_ENV" in environment or "CONDA_PREFIX" in environment:
         return None
@@ -59,18 +59,18 @@ def with_python(environment: Mapping[str, str], home: PythonHome) -> Mapping[str
 
 
 class MissingVariable(Exception):
-    """A variable that the job takes from elsewhere isn't in the user's environment; the message says what to do."""
+    """The user's environment lacks a variable of the job; the message says what to do."""
 
 
 def with_variables(job: Job, environment: Mapping[str, str]) -> Job:
-    """The job with its `valueFrom` variables taken from the user's environment. Raises `MissingVariable`.
+    """Resolve `valueFrom` from the user's environment. Raises `MissingVariable`.
 
-    Secrets and ConfigMaps are a cluster's. One that is optional there may be missing here, too.
+    Secrets and ConfigMaps exist only in a cluster. Optional variables may be missing.
     """
     variables = tuple(
-        current
+        resolved
         for index, variable in enumerate(job.spec.env)
-        if (current := _resolve(variable, index, environment)) is not None
+        if (resolved := _resolve(variable, index, environment)) is not None
     )
     return job.model_copy(update={"spec": job.spec.model_copy(update={"env": variables})})
 
@@ -92,12 +92,12 @@ def _resolve(variable: EnvVar, index: int, environment: Mapping[str, str]) -> En
 def node_environment(
     inherited: Mapping[str, str], job: Job, world: int, gpus: tuple[str, ...], cores: int
 ) -> dict[str, str]:
-    """What one node's agent, and through it the ranks, is started with. The job's own variables win over all."""
+    """Return the environment of a node's agent and its ranks. The job's own variables override the others."""
     environment = dict(inherited)
     if gpus:
         environment[VISIBLE] = ",".join(gpus)
     if world > 1:
-        # all nodes share this machine's cores; the agent knows only of its own node's ranks
+        # all nodes share this machine's cores, but an agent counts only its own ranks
         environment.setdefault("OMP_NUM_THREADS", str(max(1, cores // world)))
     environment.update({variable.name: variable.value for variable in job.spec.env})
     return environment

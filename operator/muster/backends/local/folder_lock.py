@@ -1,4 +1,4 @@
-"""A run's folder belongs to one run at a time."""
+"""Lock a run's folder, so that only one run uses it at a time."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 
 class FolderInUse(Exception):
-    """Another run writes to the folder now."""
+    """Another run uses the folder."""
 
 
 @contextmanager
 def own_folder(folder: Path) -> Iterator[None]:
-    """Make `folder` if need be, and keep other runs out of it for as long as the `with` lasts.
+    """Create `folder` if necessary, and lock it until the `with` block ends.
 
-    Raises `FolderInUse`, and `OSError` when it can't be made. The lock is the kernel's: a run that was killed has none.
+    Raises `FolderInUse`, and `OSError` if it can't be created. The kernel releases the lock of a killed run.
     """
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

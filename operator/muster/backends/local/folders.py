@@ -1,4 +1,4 @@
-"""Where a run's channels and snapshots lie on this machine: the job's volumes, or what the user said instead."""
+"""Find the folders of a run's channels and checkpoints on this machine: the job's volumes, or the user's options."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from muster.backends.local.layout import RunLayout, link_folder
 
 
 class MissingFolder(Exception):
-    """A folder isn't there, or is for no input of the job; the message names the field or flag, and what to do."""
+    """A folder doesn't exist, or the job has no such input; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Folders:
-    """The channels' folders by name, and the one for snapshots (None: the run's own).
+    """The channels' folders by name, and the folder for checkpoints (None: the run's own).
 
-    `fetched` has the channels that came from S3, with a folder for each node.
+    `fetched` has the channels that were downloaded from S3, with a folder for each node.
     """
 
     channels: Mapping[str, Path]
@@ -27,7 +27,7 @@ class Folders:
 
 
 def find_folders(job: Job, overrides: Mapping[str, Path], checkpoint: Path | None) -> Folders:
-    """Find every folder that the job reads. `overrides` are the user's own, by channel. Raises `MissingFolder`."""
+    """Find every folder that the job reads. `overrides` are the user's options, by channel. Raises `MissingFolder`."""
     names = [channel.name for channel in job.spec.inputs]
     for name in overrides:
         if name not in names:
@@ -43,7 +43,7 @@ def find_folders(job: Job, overrides: Mapping[str, Path], checkpoint: Path | Non
             continue
         if channel.volume is None or channel.volume.host_path is None:
             raise MissingFolder(
-                f"spec.inputs[{index}].volume: it is a cluster's, and not on this machine;"
+                f"spec.inputs[{index}].volume: this volume exists only in a cluster;"
                 f" read from a folder with --input {channel.name}=DIR"
             )
         field = f"spec.inputs[{index}].volume.hostPath.path"
@@ -53,7 +53,7 @@ def find_folders(job: Job, overrides: Mapping[str, Path], checkpoint: Path | Non
 
 
 def link_channels(layout: RunLayout, nodes: int, folders: Folders) -> None:
-    """Make each channel's folder appear under every node's root. Raises `OSError`."""
+    """Link each channel's folder below every node's root. Raises `OSError`."""
     for node in range(nodes):
         for name, folder in folders.channels.items():
             link_folder(layout.node(node).channels / name, folder)
@@ -65,7 +65,7 @@ def _checkpoints_of(job: Job) -> Path | None:
     checkpoint = job.spec.checkpoint
     if checkpoint is None or checkpoint.volume is None or checkpoint.volume.host_path is None:
         return None
-    # a cluster's path must not appear on a laptop by accident: it is used when it is there, never made
+    # use a cluster's path only if it exists; never create it on this machine
     field = "spec.checkpoint.volume.hostPath.path"
     return _existing(
         Path(checkpoint.volume.host_path.path), field, "make it, or keep snapshots in another one with --checkpoint DIR"

@@ -1,4 +1,4 @@
-"""Where a local run keeps its things: outputs beside the user's work, sockets and secrets in a private folder."""
+"""The paths of a local run: outputs in the user's folder, sockets and secrets in a private one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ RUNS_FOLDER = "muster-runs"
 
 @dataclass(frozen=True)
 class NodeLayout:
-    """One node's folders. `root` is its /opt/ml; `run` is private and short: Unix sockets allow 107 bytes of path."""
+    """One node's paths. `root` is its /opt/ml; `run` is private, and short because of its sockets (107 bytes)."""
 
     root: Path
     run: Path
@@ -27,7 +27,7 @@ class NodeLayout:
 
 @dataclass(frozen=True)
 class RunLayout:
-    """A run's folders: `folder` is the user's to keep, `private` goes when the run ends."""
+    """A run's paths: `folder` is the user's, and `private` is removed when the run ends."""
 
     folder: Path
     private: Path
@@ -78,19 +78,19 @@ class RunLayout:
 
 
 def run_folder(base: Path, job: str, uid: str) -> Path:
-    """The folder of a run that the user gave no name for; eight characters of the uid keep runs apart."""
+    """Return the default folder of a run, with eight characters of the uid to make it unique."""
     return base / RUNS_FOLDER / f"{job}-{uid[:8]}"
 
 
 def make_folders(layout: RunLayout, nodes: int, checkpoints: Path | None) -> None:
-    """Make the run's folders; model, output and checkpoints are shared by all nodes through links.
+    """Create the run's folders; all nodes share model, output and checkpoints through links.
 
-    `checkpoints` is the user's own folder for snapshots, None: one in the run's folder. Raises `OSError`.
+    `checkpoints` is the user's folder for checkpoints; None: a folder of the run. Raises `OSError`.
     """
     shared = {"model": layout.model, "output": layout.output, "checkpoints": checkpoints or layout.checkpoints}
     for folder in (*shared.values(), layout.folder / "logs"):
         folder.mkdir(parents=True, exist_ok=True)
-    # of an earlier run in the same folder; its model and snapshots are the user's
+    # remove the failure file of an earlier run; its model and checkpoints are the user's
     (layout.output / "failure").unlink(missing_ok=True)
     for index in range(nodes):
         node = layout.node(index)
@@ -102,7 +102,7 @@ def make_folders(layout: RunLayout, nodes: int, checkpoints: Path | None) -> Non
 
 
 def link_folder(link: Path, target: Path) -> None:
-    """Make `link` point at `target`, whatever link was there. Raises `OSError` where a real folder is in the way."""
+    """Make `link` point to `target`, and replace an existing link. Raises `OSError` if a real folder exists there."""
     if link.is_symlink():
         link.unlink()
     link.symlink_to(target.resolve(), target_is_directory=True)

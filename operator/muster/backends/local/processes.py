@@ -1,4 +1,4 @@
-"""The agents of a local run as processes of this machine: start, output, end."""
+"""Run the agents of a local run as processes: start them, copy their output, observe their end."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from muster.backends.local.tree import kill_tree
+from muster.backends.local.process_tree import kill_tree
 from muster.core.facts import ProcessFacts, ProcessState
 
 MAX_LINE_BYTES = 64 * 1024
-"""A longer line is passed on in pieces, so that a run's memory stays small whatever its ranks print."""
+"""A longer line is split, to limit the memory."""
 
 _CHUNK = 64 * 1024
 _DRAIN_SECONDS = 2.0
-"""How long output may still come after an agent ended; a process that kept its pipe open must not hold the run."""
+"""How long to read output after an agent ended: another process may keep its pipe open."""
 
 OnLine = Callable[[int, str], None]
 OnChange = Callable[[], None]
@@ -28,9 +28,9 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True)
 class AgentStart:
-    """What an agent is started with; `arguments` follow the interpreter and may name the lifeline by `{lifeline}`.
+    """How to start an agent. `{lifeline}` in `arguments` is replaced by the lifeline's descriptor.
 
-    `folder` is where it runs, None: where muster does.
+    `folder` is the working directory; None: muster's own.
     """
 
     node: int
@@ -52,7 +52,7 @@ class _Running:
 
 @dataclass
 class AgentProcesses:
-    """The agents by node. `on_line` hears each line of their output, `on_change` when one ended."""
+    """The agents by node. `on_line` gets each line of their output; `on_change` is called when one ends."""
 
     clock: Clock
     on_line: OnLine
@@ -61,12 +61,12 @@ class AgentProcesses:
     _lifeline: tuple[int, int] = field(default_factory=os.pipe)
 
     async def start(self, start: AgentStart) -> None:
-        """Start the node's agent in its own session, unless this replacement of it was already. Raises `OSError`."""
+        """Start the node's agent in its own session, unless this replacement was already started. Raises `OSError`."""
         entry = self._running.get(start.node)
         if entry is not None and entry.replacement >= start.replacement:
             return
         if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-            # if muster was started with it ignored, the kernel reports no child's end
+            # an ignored SIGCHLD is inherited: then the kernel doesn't report the end of a child
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         lifeline, _ = self._lifeline
         process = await asyncio.create_subprocess_exec(
@@ -77,14 +77,14 @@ class AgentProcesses:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             pass_fds=(lifeline,),
-            start_new_session=True,  # Ctrl-C at the terminal is muster's to hear, not the ranks'
+            start_new_session=True,  # muster handles Ctrl-C, not the ranks
         )
         running = _Running(start.replacement, process, self.clock())
         running.watcher = asyncio.create_task(self._watch(start, running), name=f"agent of node {start.node}")
         self._running[start.node] = running
 
     def facts(self, node: int) -> ProcessFacts:
-        """What is known of the node's agent process."""
+        """Return the state of the node's agent process."""
         running = self._running.get(node)
         if running is None:
             return ProcessFacts(ProcessState.MISSING, replacement=-1)
@@ -101,19 +101,19 @@ class AgentProcesses:
         )
 
     def kill(self, node: int) -> None:
-        """SIGKILL the node's agent and everything below it. A node without a process is left as it is."""
+        """Send SIGKILL to the node's agent and all its descendants, if it runs."""
         running = self._running.get(node)
         if running is not None and running.process.returncode is None:
             kill_tree(running.process.pid)
 
     def terminate(self, node: int) -> None:
-        """SIGTERM to the node's process. A node without one is left as it is."""
+        """Send SIGTERM to the node's agent, if it runs."""
         running = self._running.get(node)
         if running is not None and running.process.returncode is None:
             running.process.terminate()
 
     async def close(self) -> None:
-        """End whatever still runs and wait until it is gone."""
+        """Kill all running agents, and wait until they have ended."""
         for node in self._running:
             self.kill(node)
         await asyncio.gather(*(running.watcher for running in self._running.values() if running.watcher is not None))
@@ -123,7 +123,7 @@ class AgentProcesses:
     async def _watch(self, start: AgentStart, running: _Running) -> None:
         output = asyncio.create_task(self._copy_output(start, running))
         await running.process.wait()
-        # the end counts once its last words are in: they belong to the story that is told about it
+        # report the end after the last output: the status quotes it
         await asyncio.wait({output}, timeout=_DRAIN_SECONDS)
         output.cancel()
         with suppress(asyncio.CancelledError):
@@ -145,26 +145,26 @@ class AgentProcesses:
 
 
 class _Log:
-    """A node's log file. A full disk ends the log, never the job; it is said once."""
+    """A node's log file. If it can't be written, for example on a full disk, only the log ends; one line reports it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: BinaryIO | None = None
-        self._given_up = False
+        self._has_failed = False
 
     def __enter__(self) -> Self:
         return self
 
     def write(self, data: bytes) -> tuple[str, ...]:
-        """Append `data`; what went wrong, as a line for people."""
-        if self._given_up:
+        """Append `data`; return an error message as a line, if any."""
+        if self._has_failed:
             return ()
         try:
             self._file = self._file or self._path.open("ab", buffering=0)
             self._file.write(data)
         except OSError as error:
-            self._given_up = True
-            return (f"[muster] {self._path} is no longer written: {error.strerror}",)
+            self._has_failed = True
+            return (f"[muster] {self._path} can no longer be written: {error.strerror}",)
         return ()
 
     def __exit__(self, *_: object) -> None:
@@ -173,23 +173,23 @@ class _Log:
 
 
 class AgentLineReader:
-    """Collects bytes and gives back whole lines as text; what isn't UTF-8 becomes U+FFFD.
+    """Splits bytes into lines of text; invalid UTF-8 becomes U+FFFD.
 
-    That is all: what ranks wrote the agent has made readable already (`muster_worker.rank_group.lines`).
+    The agent has already made the ranks' output readable (`muster_worker.rank_group.lines`).
     """
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._partial_line = b""
 
     def feed(self, data: bytes) -> list[str]:
-        """The lines that `data` completes, without their ends."""
-        *whole, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > MAX_LINE_BYTES:
-            whole.append(self._rest)
-            self._rest = b""
+        """Return the lines that `data` completes, without line ends."""
+        *whole, self._partial_line = (self._partial_line + data).split(b"\n")
+        if len(self._partial_line) > MAX_LINE_BYTES:
+            whole.append(self._partial_line)
+            self._partial_line = b""
         return [line.decode("utf-8", "replace") for line in whole]
 
     def close(self) -> list[str]:
-        """The last line, when it has no end."""
-        rest, self._rest = self._rest, b""
+        """Return the last line, if it has no line end."""
+        rest, self._partial_line = self._partial_line, b""
         return [rest.decode("utf-8", "replace")] if rest else []

@@ -1,4 +1,4 @@
-"""A run's private folder: short, for its owner only, and gone when its run is, also one that was killed."""
+"""A run's private folder: a short path, readable by its owner only, and removed after the run, even a killed one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Self
 
 _PREFIX = "muster-"
-_LOCK = "muster-run.lock"  # a name that no folder of somebody else has: what holds one that nobody locks is removed
+_LOCK = "muster-run.lock"  # unique to muster: a folder with an unlocked lock file is removed
 
 
 class Scratch:
-    """A folder below the system's folder for temporary files, removed on leaving the `with`.
+    """A temporary folder, removed at the end of the `with` block.
 
-    The owner holds a lock in it. A folder whose lock is free belongs to a run that was killed, and the next run
-    removes it.
+    Its lock file is locked while the run lasts. The next run removes folders with an unlocked lock file: their runs
+    were killed.
     """
 
     def __init__(self, base: Path) -> None:
@@ -26,12 +26,12 @@ class Scratch:
         self.folder = base
 
     def __enter__(self) -> Self:
-        _sweep(self._base)
+        _remove_leftovers(self._base)
         self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._base))
-        draft = self.folder / f"{_LOCK}.draft"
-        self._lock = os.open(draft, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        unnamed_lock = self.folder / f"{_LOCK}.draft"
+        self._lock = os.open(unnamed_lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        draft.rename(self.folder / _LOCK)  # hold the lock before it gets its name
+        unnamed_lock.rename(self.folder / _LOCK)  # hold the lock before it gets its name
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -39,18 +39,18 @@ class Scratch:
         os.close(self._lock)
 
 
-def _sweep(base: Path) -> None:
+def _remove_leftovers(base: Path) -> None:
     for folder in base.glob(f"{_PREFIX}*"):
         try:
             if folder.is_symlink() or folder.stat().st_uid != os.getuid():
                 continue
             lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC)
         except OSError:
-            continue  # not a run's, or one that is being made or removed now
+            continue  # not a run's folder, or being created or removed now
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
         except OSError:
-            continue  # its run goes on
+            continue  # the run still uses it
         finally:
             os.close(lock)

@@ -1,4 +1,4 @@
-"""Everything around a local run: folders, collector, tokens. Opened before the first agent, closed after the last."""
+"""The environment of a local run: folders, collector and tokens, from before the first agent to after the last."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from muster.backends.local.environment import node_environment
 from muster.backends.local.folders import Folders, link_channels
 from muster.backends.local.hosts import hosts_file
 from muster.backends.local.layout import RunLayout, make_folders
+from muster.backends.local.process_tree import kill_marked
 from muster.backends.local.processes import AgentProcesses, OnLine
-from muster.backends.local.tree import kill_marked
 from muster.collector.collector import Collector
-from muster.collector.directory import Member
-from muster.collector.pace import heartbeat_seconds
+from muster.collector.heartbeat import heartbeat_seconds
+from muster.collector.pod_directory import Member
 from muster.collector.store import RankStore
 from muster.collector.trust.certificate import issue
 from muster.collector.trust.keys import read_keys
@@ -36,12 +36,12 @@ from muster_worker.contract.schema import TOKEN_AUDIENCE
 COLLECTOR_HOST = "127.0.0.1"
 _ISSUER = "muster-run"
 _RUN_SECONDS = 400 * 24 * 3600.0
-"""How long tokens and certificate are good: longer than any run. Their keys end with it."""
+"""The lifetime of tokens and certificate: longer than any run. Their keys exist only during the run."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What this machine gives a run: the ranks' environment, GPUs, cores, and the text of its own hosts file."""
+    """This machine's environment variables, GPUs and cores, and the text of its hosts file."""
 
     environment: Mapping[str, str]
     gpus: tuple[str, ...]
@@ -51,7 +51,7 @@ class Machine:
 
 @dataclass
 class _Tokens:
-    """Makes a token for each agent process and knows whose it is."""
+    """Creates a token for each agent process, and finds the process of a token."""
 
     job: Job
     layout: RunLayout
@@ -60,11 +60,11 @@ class _Tokens:
     _members: dict[str, Member] = field(default_factory=dict)
 
     def find(self, pod_uid: str) -> Member | None:
-        """The agent process that a token names."""
+        """Return the agent process of a token."""
         return self._members.get(pod_uid)
 
     def write(self, node: int, replacement: int) -> None:
-        """Make the token of a node's agent process, readable for this user only."""
+        """Create the token file of a node's agent process, readable by this user only."""
         uid = f"{self.job.metadata.uid}-{node}-{replacement}"
         self._members[uid] = Member(self.job.metadata.uid, node, replacement)
         claim = PodClaim(self.job.metadata.namespace, self.layout.node_name(node), uid)
@@ -80,7 +80,7 @@ class _Tokens:
 
 @dataclass(frozen=True)
 class LocalSession:
-    """An open run: its backend, and the event that is set whenever something of it changed."""
+    """An open run: its backend, and the event that is set by every change."""
 
     backend: LocalBackend
     changed: asyncio.Event
@@ -90,9 +90,9 @@ class LocalSession:
 async def open_session(
     job: Job, layout: RunLayout, *, machine: Machine, folders: Folders, on_line: OnLine, clock: Callable[[], float]
 ) -> AsyncIterator[LocalSession]:
-    """Make the run's folders and start its collector; on leaving, end every process that is left.
+    """Create the run's folders and start its collector; at the end, kill all remaining processes.
 
-    `clock` gives Unix seconds. Raises `OSError` where folders or files can't be made.
+    `clock` returns Unix seconds. Raises `OSError` if folders or files can't be created.
     """
     make_folders(layout, job.spec.nodes, folders.checkpoints)
     link_channels(layout, job.spec.nodes, folders)
@@ -112,7 +112,7 @@ async def open_session(
             yield LocalSession(_backend(machine, processes, store, tokens), changed)
         finally:
             await processes.close()
-            # An agent that was killed together with its guardian leaves its ranks running.
+            # If an agent and its guardian are killed, the ranks keep running.
             kill_marked(f"MUSTER_RUN_DIR={layout.private}/".encode())
     finally:
         await collector.close()

@@ -1,5 +1,5 @@
-"""A job's code, data and snapshots on this machine, and where what its ranks leave is kept. Blocks."""
-# ruff: noqa: PLC0415 - boto3 is loaded for who uses S3
+"""Download a local run's code, data and checkpoints, and upload its results. Blocking."""
+# ruff: noqa: PLC0415 - import boto3 only for jobs that use S3
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from muster.render.storage.git_token import VARIABLE
 from muster.render.storage.storage_plan import StoragePlan, storage_plan
 from muster.storage.code import download_code
 from muster.storage.dependencies import StorageDependencies
-from muster.storage.node_folders import NodeFolders, below
+from muster.storage.node_folders import NodeFolders, folders_below
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 
 def local_plan(job: Job, overrides: Collection[str]) -> StoragePlan | None:
-    """What is brought here: all but the channels in `overrides`, which are folders of the user's. None: nothing."""
+    """Return what to download and upload, without the channels in `overrides` (local folders). None: nothing."""
     plan = storage_plan(job)
     if plan is None:
         return None
@@ -35,23 +35,23 @@ def local_plan(job: Job, overrides: Collection[str]) -> StoragePlan | None:
 
 
 def without_fetched(job: Job, plan: StoragePlan | None) -> Job:
-    """The job without the channels that `plan` downloads: the others have to be on this machine."""
+    """Remove the channels that `plan` downloads from the job: the others must be on this machine."""
     fetched = {channel.name for channel in plan.channels} if plan is not None else set()
     inputs = tuple(channel for channel in job.spec.inputs if channel.name not in fetched)
     return job.model_copy(update={"spec": job.spec.model_copy(update={"inputs": inputs})})
 
 
 def code_folder(layout: RunLayout) -> Path:
-    """Where the job's own code lies."""
+    """Return the folder of the job's code."""
     return layout.folder / "code"
 
 
 def download_here(plan: StoragePlan, layout: RunLayout, say: Callable[[str], object]) -> None:
-    """Download all of it, what all nodes share once. What an earlier run downloaded into this folder is kept.
+    """Download everything; what all nodes share only once. Keeps what an earlier run downloaded into this folder.
 
-    Raises `StorageError`; `ModuleNotFoundError` where boto3 is needed and missing.
+    Raises `StorageError`; `ModuleNotFoundError` if boto3 is needed and missing.
     """
-    dependencies, shared = _dependencies(say), _shared(layout)
+    dependencies, shared = _dependencies(say), _shared_folders(layout)
     if not plan.uses_s3:
         if plan.code is not None:
             download_code(plan.code, shared.code, None, dependencies)
@@ -63,17 +63,22 @@ def download_here(plan: StoragePlan, layout: RunLayout, say: Callable[[str], obj
     download_node(replace(plan, channels=replicated), 0, shared, None, dependencies)
     for node in range(plan.nodes):
         download_node(
-            StoragePlan(plan.job, plan.nodes, channels=sharded), node, below(_own(layout, node)), None, dependencies
+            StoragePlan(plan.job, plan.nodes, channels=sharded),
+            node,
+            folders_below(_sharded_folder(layout, node)),
+            None,
+            dependencies,
         )
 
 
 def fetched_folders(plan: StoragePlan | None, layout: RunLayout) -> dict[str, tuple[Path, ...]]:
-    """Where each channel lies that `plan` downloads, for each node."""
+    """Return the folders of each channel that `plan` downloads, one for each node."""
     if plan is None:
         return {}
     return {
         channel.name: tuple(
-            (below(_own(layout, node)) if channel.is_sharded else _shared(layout)).channels / channel.name
+            (folders_below(_sharded_folder(layout, node)) if channel.is_sharded else _shared_folders(layout)).channels
+            / channel.name
             for node in range(plan.nodes)
         )
         for channel in plan.channels
@@ -82,7 +87,7 @@ def fetched_folders(plan: StoragePlan | None, layout: RunLayout) -> dict[str, tu
 
 @contextmanager
 def sync(plan: StoragePlan | None, layout: RunLayout, say: Callable[[str], object]) -> Iterator[None]:
-    """While it is open, agents may ask for what is to be kept in S3."""
+    """While the block runs, agents may request uploads to S3."""
     if plan is None or not plan.uploads:
         yield
         return
@@ -90,7 +95,7 @@ def sync(plan: StoragePlan | None, layout: RunLayout, say: Callable[[str], objec
     from muster.storage.sync_server import serve
 
     reader, writer = os.pipe()
-    node_sync = NodeSync(plan, _shared(layout), _dependencies(say))
+    node_sync = NodeSync(plan, _shared_folders(layout), _dependencies(say))
     thread = Thread(target=serve, args=(node_sync, layout.sync, reader), name="sync", daemon=True)
     thread.start()
     try:
@@ -101,7 +106,7 @@ def sync(plan: StoragePlan | None, layout: RunLayout, say: Callable[[str], objec
         os.close(reader)
 
 
-def _shared(layout: RunLayout) -> NodeFolders:
+def _shared_folders(layout: RunLayout) -> NodeFolders:
     return NodeFolders(
         channels=layout.folder / "input",
         checkpoints=layout.checkpoints,
@@ -112,7 +117,7 @@ def _shared(layout: RunLayout) -> NodeFolders:
     )
 
 
-def _own(layout: RunLayout, node: int) -> Path:
+def _sharded_folder(layout: RunLayout, node: int) -> Path:
     return layout.folder / "shards" / str(node)
 
 
@@ -124,5 +129,5 @@ def _dependencies(say: Callable[[str], object]) -> StorageDependencies:
         return s3_client()
 
     return StorageDependencies(
-        client=client, sleep=time.sleep, clock=time.time, say=say, git_token=os.environ.get(VARIABLE)
+        client=client, sleep=time.sleep, clock=time.time, report=say, git_token=os.environ.get(VARIABLE)
     )

@@ -1,4 +1,4 @@
-"""Jobs as training jobs of Amazon SageMaker: what is known of them, and what is done about them."""
+"""Run jobs as training jobs of Amazon SageMaker: observe them, and execute actions."""
 
 from __future__ import annotations
 
@@ -8,186 +8,192 @@ from functools import partial
 
 from muster.api.spec.job import Job, Metadata
 from muster.api.status.status import Status
-from muster.api.timestamps import from_text
-from muster.backends.sagemaker.census import Census
-from muster.backends.sagemaker.ledger import Ledger
-from muster.backends.sagemaker.lookout import Lookout, ObservedTrainingJob
+from muster.api.timestamps import parse_timestamp
+from muster.backends.sagemaker.job_state import JobState
 from muster.backends.sagemaker.orphans import Orphans
-from muster.backends.sagemaker.rank_news import LogSource, RankNews
-from muster.backends.sagemaker.surroundings import Surroundings
-from muster.backends.sagemaker.targets import Target, location, places_of, remains_of, target_of
+from muster.backends.sagemaker.rank_reports import LogSource, RankReports
+from muster.backends.sagemaker.targets import Target, location, places_of, remaining_training_jobs, target_of
 from muster.backends.sagemaker.training_job_actions import Requests, TrainingJobActions
+from muster.backends.sagemaker.training_job_search import TrainingJobSearch
+from muster.backends.sagemaker.training_job_watcher import ObservedTrainingJob, TrainingJobWatcher
+from muster.backends.sagemaker.unrecorded_training_jobs import UnrecordedTrainingJobs
 from muster.backends.sagemaker.withdrawal import Withdrawal
 from muster.clients.aws.client import Aws
-from muster.core.training_job.course import attempt_looked_at, sagemaker_status_of
+from muster.core.training_job.attempt_state import attempt_looked_at, sagemaker_status_of
 from muster.core.training_job.decide import CreateTrainingJob, DeleteTrainingJob
 from muster.core.training_job.facts import FAILED, Location, TrainingFacts, TrainingJob
 from muster.core.training_job.name import training_job_name
 from muster.render.sagemaker.notes import training_notes
 from muster.render.sagemaker.rank_reports import launchers_tell, may_report
 
-NEWS_SECONDS = 30.0
-"""How long a training job that is over is waited for to be heard out: logs come seconds late, or never."""
+FINAL_LOG_SECONDS = 30.0
+"""How long to wait for the logs of a training job that is over: they arrive seconds late, or never."""
 
 
 @dataclass
 class SageMakerBackend:
-    """The training jobs of all jobs, for as long as this process leads.
+    """The training jobs of all jobs, during one term as leader.
 
-    `clock` gives Unix seconds; `wake` is called with a job's uid when something new is known of it.
+    `clock` returns Unix seconds; `wake` is called with a job's uid when its training job changes.
     """
 
     aws: Aws
     requests: Requests
-    news: RankNews
+    rank_reports: RankReports
     clock: Callable[[], float]
     wake: Callable[[str], None]
     _looking_since: float = field(init=False)
-    _lookout: Lookout = field(init=False)
-    _surroundings: Surroundings = field(init=False)
+    _watcher: TrainingJobWatcher = field(init=False)
+    _unrecorded: UnrecordedTrainingJobs = field(init=False)
     _orphans: Orphans = field(init=False)
     _actions: TrainingJobActions = field(init=False)
-    _ledgers: dict[str, Ledger] = field(default_factory=dict)
+    _job_states: dict[str, JobState] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._looking_since = self.clock()
-        self._lookout = Lookout(self.aws, self.clock, self.wake)
-        self._surroundings = Surroundings(Census(self.aws), self._lookout, self.clock, self._looking_since)
+        self._watcher = TrainingJobWatcher(self.aws, self.clock, self.wake)
+        self._unrecorded = UnrecordedTrainingJobs(
+            TrainingJobSearch(self.aws), self._watcher, self.clock, self._looking_since
+        )
         self._orphans = Orphans(self.aws)
         self._actions = TrainingJobActions(self.aws, self.requests, self.clock)
 
     def forget(self, job_uid: str) -> None:
-        """The resource was deleted. A training job that is still watched lost its finalizer."""
-        ledger = self._ledgers.pop(job_uid, None)
-        if ledger is not None:
-            if ledger.watch is not None and ledger.watched_at is not None:
-                self._orphans.stop(job_uid, ledger.watch.name, ledger.watched_at)
-            ledger.look_away()
-        self.news.forget(job_uid)
+        """Drop the state of a deleted job, and stop its training job if it is still watched."""
+        job_state = self._job_states.pop(job_uid, None)
+        if job_state is not None:
+            if job_state.watch is not None and job_state.watched_at is not None:
+                self._orphans.stop(job_uid, job_state.watch.name, job_state.watched_at)
+            job_state.stop_watching()
+        self.rank_reports.forget(job_uid)
 
-    def let_go(self, job_uid: str) -> None:
-        """The job's resource may go: nothing of it runs, or there is nothing left to be done about it."""
-        self._ledger(job_uid).look_away()
+    def stop_watching(self, job_uid: str) -> None:
+        """Stop watching the job's training job: its resource may be deleted."""
+        self._job_state(job_uid).stop_watching()
 
     def close(self) -> None:
-        """Look at no training job any more: another operator leads, or will."""
+        """Stop watching all training jobs: this process' term as leader ends."""
         self._orphans.close()
-        for uid, ledger in self._ledgers.items():
-            ledger.look_away()
-            self.news.forget(uid)
+        for uid, job_state in self._job_states.items():
+            job_state.stop_watching()
+            self.rank_reports.forget(uid)
 
-    async def observe(self, job: Job, previous: Status, where: Location, *, is_held: bool) -> TrainingFacts:
-        """What is known of the job's present training job: where the status has it, or at `where`, the spec's place."""
-        metadata, uid, ledger = job.metadata, job.metadata.uid, self._ledger(job.metadata.uid)
+    async def observe(self, job: Job, previous: Status, where: Location, *, has_finalizer: bool) -> TrainingFacts:
+        """Observe the job's current training job: at the status' place, or at `where`, the spec's."""
+        metadata, uid, job_state = job.metadata, job.metadata.uid, self._job_state(job.metadata.uid)
         attempt, observed = attempt_looked_at(previous), ObservedTrainingJob()
-        # Of a job that is over nothing is to be learned, unless something of it may run.
-        if attempt is not None and ledger.is_refused(metadata.generation):
-            ledger.look_away()
-        elif attempt is not None and (is_held or previous.final_condition is None):
-            observed = await self._lookout.look(ledger, self._target(metadata, previous, attempt, where))
-        elif attempt is None and is_held and not ledger.is_clear:
-            observed = await self._surroundings.look(ledger, metadata, places_of(metadata, previous, where))
+        # A finished job needs no observation, unless a training job of it may run.
+        if attempt is not None and job_state.is_request_refused(metadata.generation):
+            job_state.stop_watching()
+        elif attempt is not None and (has_finalizer or previous.final_condition is None):
+            observed = await self._watcher.observe(job_state, self._target(metadata, previous, attempt, where))
+        elif attempt is None and has_finalizer and not job_state.none_running:
+            observed = await self._unrecorded.observe(job_state, metadata, places_of(metadata, previous, where))
         else:
-            ledger.look_away()
-            self.news.forget(uid)
-        result = ledger.unrecorded.attempt if attempt is None and ledger.unrecorded is not None else None
+            job_state.stop_watching()
+            self.rank_reports.forget(uid)
+        result = job_state.unrecorded.attempt if attempt is None and job_state.unrecorded is not None else None
         attempt = attempt if result is None else result
-        self._listen(job, attempt, observed)
-        if ledger.generation != job.metadata.generation:
-            ledger.request_failure, ledger.generation = None, job.metadata.generation
+        self._follow_logs(job, attempt, observed)
+        if job_state.generation != job.metadata.generation:
+            job_state.request_failure, job_state.generation = None, job.metadata.generation
         return replace(
-            self._facts(metadata, previous, location(job), ledger, observed),
+            self._facts(metadata, previous, location(job), job_state, observed),
             unrecorded_attempt=result,
-            remarks=training_notes(job),
-            is_held=is_held,
-            agents=() if attempt is None else self.news.agents(uid, attempt),
-            remains=remains_of(metadata, previous, ledger.forgotten),
-            is_heard_out=attempt is None or self._is_heard_out(uid, attempt, ledger, observed.training),
+            warnings=training_notes(job),
+            has_finalizer=has_finalizer,
+            agents=() if attempt is None else self.rank_reports.agents(uid, attempt),
+            remains=remaining_training_jobs(metadata, previous, job_state.deleted),
+            has_all_reports=attempt is None or self._are_logs_read(uid, attempt, job_state, observed.training),
         )
 
-    async def observe_leaving(self, metadata: Metadata, previous: Status, where: Location) -> TrainingFacts:
-        """What is known of the training job of a resource that was deleted, whatever its spec has become.
+    async def observe_deleted(self, metadata: Metadata, previous: Status, where: Location) -> TrainingFacts:
+        """Observe the training job of a deleted resource, whatever its spec is now.
 
-        `where` is the spec's place; no region: nowhere. Where the training job that the status tells of is over, or
-        not there, all that bear the job's names are looked for.
+        `where` is the spec's place; without a region: none. If the training job in the status is over or missing, this
+        searches for other training jobs with the job's names.
         """
-        record, ledger, observed = sagemaker_status_of(previous), self._ledger(metadata.uid), ObservedTrainingJob()
+        record, job_state, observed = (
+            sagemaker_status_of(previous),
+            self._job_state(metadata.uid),
+            ObservedTrainingJob(),
+        )
         places = places_of(metadata, previous, where)
-        if record is not None and ledger.unrecorded is None:
-            observed = await self._lookout.look(ledger, self._target(metadata, previous, record.attempt, where))
-        is_free = observed.blind is None and (observed.training is None or observed.training.is_over)
-        if places and is_free and not ledger.knows_of_no_other(metadata, 0 if record is None else record.attempt):
-            around = await self._surroundings.look(ledger, metadata, places)
-            observed = observed if ledger.unrecorded is None else around
-        return replace(self._facts(metadata, previous, where, ledger, observed), is_held=True)
+        if record is not None and job_state.unrecorded is None:
+            observed = await self._watcher.observe(job_state, self._target(metadata, previous, record.attempt, where))
+        is_free = observed.observation_failure is None and (observed.training is None or observed.training.is_over)
+        if places and is_free and not job_state.excludes_others(metadata, 0 if record is None else record.attempt):
+            unrecorded = await self._unrecorded.observe(job_state, metadata, places)
+            observed = observed if job_state.unrecorded is None else unrecorded
+        return replace(self._facts(metadata, previous, where, job_state, observed), has_finalizer=True)
 
-    def begins(self, job_uid: str) -> None:
-        """The job's resource is held from now on. Nothing of it runs yet, unless it was held before and is watched."""
-        ledger = self._ledger(job_uid)
-        ledger.is_clear = ledger.watch is None
+    def record_hold(self, job_uid: str) -> None:
+        """Record that the resource has the finalizer. Nothing runs yet, unless a training job is watched."""
+        job_state = self._job_state(job_uid)
+        job_state.none_running = job_state.watch is None
 
     async def is_over(self, metadata: Metadata, previous: Status, where: Location) -> bool:
-        """Whether no training job of the job's runs any more, whatever the status tells; one that does is stopped."""
-        ledger = self._ledger(metadata.uid)
-        if ledger.knows_of_no_other(metadata, previous.current_attempt):
+        """Whether no training job of the job runs, whatever the status records; stop one that runs."""
+        job_state = self._job_state(metadata.uid)
+        if job_state.excludes_others(metadata, previous.current_attempt):
             return True
-        await self._surroundings.look(ledger, metadata, places_of(metadata, previous, where))
-        result = ledger.unrecorded
+        await self._unrecorded.observe(job_state, metadata, places_of(metadata, previous, where))
+        result = job_state.unrecorded
         if result is not None:
-            self._surroundings.doubt(ledger, result)
-            await self._actions.stop_found(ledger, result)
-        return ledger.is_clear
+            self._unrecorded.search_again(job_state, result)
+            await self._actions.stop_unrecorded(job_state, result)
+        return job_state.none_running
 
     async def create(self, job: Job, action: CreateTrainingJob, withdrawal: Withdrawal) -> None:
-        """Have the training job made, or find that it is there, unless it is withdrawn before SageMaker is asked.
+        """Create the training job, or find that it exists, unless it is withdrawn before the request.
 
-        What comes between shows in the next facts.
+        The next facts show the result.
         """
-        await self._actions.create(self._ledger(job.metadata.uid), job, action.attempt, withdrawal)
+        await self._actions.create(self._job_state(job.metadata.uid), job, action.attempt, withdrawal)
 
     async def stop(self, metadata: Metadata, name: str, where: Location) -> None:
-        """Have a training job of the job's stopped."""
-        await self._actions.stop(self._ledger(metadata.uid), metadata, name, where)
+        """Stop a training job of the job."""
+        await self._actions.stop(self._job_state(metadata.uid), metadata, name, where)
 
     async def delete(self, metadata: Metadata, action: DeleteTrainingJob, where: Location) -> None:
-        """Have SageMaker forget a training job that is over."""
-        await self._actions.delete(self._ledger(metadata.uid), metadata, action.name, where)
+        """Delete a training job that is over."""
+        await self._actions.delete(self._job_state(metadata.uid), metadata, action.name, where)
 
     def _facts(
-        self, metadata: Metadata, previous: Status, where: Location, ledger: Ledger, observed: ObservedTrainingJob
+        self, metadata: Metadata, previous: Status, where: Location, job_state: JobState, observed: ObservedTrainingJob
     ) -> TrainingFacts:
-        """What is known of a training job that may run, whatever its resource has become."""
+        """Return the facts about a training job, whether its resource exists or not."""
         return TrainingFacts(
-            created_at=from_text(metadata.creation_timestamp),
+            created_at=parse_timestamp(metadata.creation_timestamp),
             location=where,
-            heartbeat_seconds=self.news.heartbeat_seconds,
-            looking_since=self._looking_since,
+            heartbeat_seconds=self.rank_reports.heartbeat_seconds,
+            operator_started_at=self._looking_since,
             training=observed.training,
-            blind=observed.blind,
+            observation_failure=observed.observation_failure,
             stale=observed.stale,
-            request_failure=ledger.request_failure,
+            request_failure=job_state.request_failure,
             taken=observed.taken,
             seen_at=observed.seen_at,
-            unclear=ledger.unclear,
-            is_unsent=self._is_unsent(metadata, previous, ledger),
+            unclear=job_state.search_failure,
+            is_unsent=self._is_unsent(metadata, previous, job_state),
         )
 
-    def _is_unsent(self, metadata: Metadata, previous: Status, ledger: Ledger) -> bool:
+    def _is_unsent(self, metadata: Metadata, previous: Status, job_state: JobState) -> bool:
         """Whether no request was sent for the training job in the status, so that it can't exist."""
         attempt = attempt_looked_at(previous)
-        if attempt is None or ledger.unsent != training_job_name(metadata, attempt):
+        if attempt is None or job_state.withdrawn_name != training_job_name(metadata, attempt):
             return False
-        return self.clock() >= self._surroundings.arrives_until(ledger.asked_at)
+        return self.clock() >= self._unrecorded.arrives_until(job_state.requested_at)
 
-    def _ledger(self, uid: str) -> Ledger:
-        return self._ledgers.setdefault(uid, Ledger())
+    def _job_state(self, uid: str) -> JobState:
+        return self._job_states.setdefault(uid, JobState())
 
     def _target(self, metadata: Metadata, previous: Status, attempt: int, where: Location) -> Target:
         record = sagemaker_status_of(previous)
-        asked_at = 0.0 if record is None or record.arn is not None else from_text(record.tried_at)
-        return target_of(metadata, previous, attempt, where, self._surroundings.arrives_until(asked_at))
+        asked_at = 0.0 if record is None or record.arn is not None else parse_timestamp(record.tried_at)
+        return target_of(metadata, previous, attempt, where, self._unrecorded.arrives_until(asked_at))
 
-    def _listen(self, job: Job, attempt: int | None, observed: ObservedTrainingJob) -> None:
+    def _follow_logs(self, job: Job, attempt: int | None, observed: ObservedTrainingJob) -> None:
         training, place = observed.training, observed.place
         if attempt is None or training is None or place is None or not training.has_trained:
             return
@@ -200,9 +206,9 @@ class SageMakerBackend:
             has_failed=training.status == FAILED and launchers_tell(job),
             has_reports=may_report(job),
         )
-        self.news.follow(source, partial(self.wake, job.metadata.uid))
+        self.rank_reports.follow(source, partial(self.wake, job.metadata.uid))
 
-    def _is_heard_out(self, uid: str, attempt: int, ledger: Ledger, training: TrainingJob | None) -> bool:
+    def _are_logs_read(self, uid: str, attempt: int, job_state: JobState, training: TrainingJob | None) -> bool:
         if training is None or not training.is_over or not training.has_trained:
             return True
-        return self.clock() >= ledger.over_at + NEWS_SECONDS or self.news.is_complete(uid, attempt)
+        return self.clock() >= job_state.ended_at + FINAL_LOG_SECONDS or self.rank_reports.is_complete(uid, attempt)

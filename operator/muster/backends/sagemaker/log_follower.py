@@ -1,4 +1,4 @@
-"""Follows the logs of all training jobs that run, and remembers what their ranks said."""
+"""Follow the logs of all running training jobs, and store their ranks' reports."""
 
 from __future__ import annotations
 
@@ -8,46 +8,46 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from muster.api.timestamps import from_text
-from muster.backends.sagemaker.rank_news import LogSource
-from muster.clients.aws.job_logs import LATE_SECONDS, LogEvent, Mark
+from muster.api.timestamps import parse_timestamp
+from muster.backends.sagemaker.rank_reports import LogSource
+from muster.clients.aws.job_logs import LATE_SECONDS, LogEvent, LogPosition
 from muster.core.facts import AgentFacts
 from muster.core.world import procs_per_node, rank_nodes
 from muster.diagnose.sagemaker.rank_log import LogLine, RankGroup, RankLog
 from muster.objects.aws.errors import AwsError, NotFound
 from muster.objects.aws.place import Place
-from muster_worker.contract.log_line import LEAST_PACE_SECONDS, MARK
+from muster_worker.contract.log_line import MARK, MIN_INTERVAL_SECONDS
 from muster_worker.contract.schema import RankState
 
-LOOK_SECONDS = 10.0
-"""From one look at a job's log to the next, where its account's quota allows that."""
+POLL_SECONDS = 10.0
+"""The interval between reads of a job's log, if its account's quota permits."""
 
 MAX_BACKOFF_SECONDS = 300.0
-"""After looks that failed, one after the other."""
+"""The maximum delay after reads that failed in a row."""
 
 SETTLE_SECONDS = 12.0
-"""So long after its end a training job's last lines may still be on their way to its log."""
+"""How long after its end a training job's last lines may still arrive in its log."""
 
 SLICE_LINES = 100
 SLICE_SECONDS = 0.05
-"""A job may fill its log: between so many lines all other jobs have their turn. A hundred lines take
-some milliseconds, and 10,000 ranks that end together are read in ten seconds."""
+"""A job may write many lines: other jobs' logs are read between two slices. 100 lines take some milliseconds, and
+10,000 ranks that end together are read in ten seconds."""
 
 _log = logging.getLogger(__name__)
 
 
 class Logs(Protocol):
-    """What is asked (`JobLogs`)."""
+    """The requests of a reader (`JobLogs`)."""
 
-    async def news(self, job: str, words: str, mark: Mark) -> tuple[list[LogEvent], Mark]:
-        """The lines that hold `words`, and from where to look on."""
+    async def new_lines(self, job: str, words: str, mark: LogPosition) -> tuple[list[LogEvent], LogPosition]:
+        """Return the new lines that contain `words`, and the mark for the next read."""
 
-    async def tails(self, job: str) -> list[LogEvent]:
-        """The last lines, all of them."""
+    async def last_lines(self, job: str) -> list[LogEvent]:
+        """Return the last lines of each stream."""
 
 
 @dataclass
-class _Followed:
+class _FollowedLog:
     source: LogSource
     wake: Callable[[], None]
     log: RankLog
@@ -58,16 +58,16 @@ class _Followed:
 
 
 class LogFollower:
-    """The ranks' news (`RankNews`), from CloudWatch Logs. Belongs to one event loop."""
+    """Reads the ranks' reports (`RankReports`) from CloudWatch Logs. Belongs to one event loop."""
 
     def __init__(self, logs_of: Callable[[Place], Logs]) -> None:
         self._logs_of = logs_of
-        self._followed: dict[str, _Followed] = {}
+        self._followed: dict[str, _FollowedLog] = {}
 
     @property
     def heartbeat_seconds(self) -> float:
-        """Ranks write that often, and a line takes a look's time and its way to be heard."""
-        return LEAST_PACE_SECONDS + LOOK_SECONDS + LATE_SECONDS
+        """The interval of ranks' lines, plus the time to read one."""
+        return MIN_INTERVAL_SECONDS + POLL_SECONDS + LATE_SECONDS
 
     def follow(self, source: LogSource, wake: Callable[[], None]) -> None:
         """Read these logs from now on."""
@@ -81,65 +81,65 @@ class LogFollower:
             entry.source = source
             return
         self.forget(uid)
-        followed = _Followed(source, wake, RankLog(rank_group_of(source)))
+        followed = _FollowedLog(source, wake, RankLog(rank_group_of(source)))
         followed.over_since = _now() if source.is_over else None
         followed.task = asyncio.create_task(self._read(followed), name=f"logs of {source.name}")
         self._followed[uid] = followed
 
     def agents(self, job_uid: str, attempt: int) -> tuple[AgentFacts, ...]:
-        """The newest of each node that was heard."""
+        """Return the newest report of each node."""
         followed = self._followed.get(job_uid)
         return () if followed is None or followed.source.attempt != attempt else followed.log.agents()
 
     def is_complete(self, job_uid: str, attempt: int) -> bool:
-        """Whether nothing more is to come."""
+        """Whether all lines have been read."""
         followed = self._followed.get(job_uid)
         return followed is not None and followed.source.attempt == attempt and followed.is_complete
 
     def forget(self, job_uid: str) -> None:
-        """The job's resource is gone."""
+        """Stop reading the logs of a deleted job."""
         followed = self._followed.pop(job_uid, None)
         if followed is not None and followed.task is not None:
             followed.task.cancel()
 
     async def close(self) -> None:
-        """Read no more."""
+        """Stop reading all logs."""
         tasks = [followed.task for followed in self._followed.values() if followed.task is not None]
         for uid in list(self._followed):
             self.forget(uid)
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _read(self, followed: _Followed) -> None:
+    async def _read(self, followed: _FollowedLog) -> None:
         source = followed.source
         logs = self._logs_of(source.place)
-        mark, delay = Mark(int(followed.log.rank_group.created_at * 1000)), LOOK_SECONDS
+        mark, delay = LogPosition(int(followed.log.rank_group.created_at * 1000)), POLL_SECONDS
         while not followed.is_complete:
             source, is_last = followed.source, _is_last(followed)
             try:
                 if source.has_reports:
-                    events, mark = await logs.news(source.name, MARK.strip(), mark)
+                    events, mark = await logs.new_lines(source.name, MARK.strip(), mark)
                     await self._take(followed, events)
-                delay = 0.0 if mark.more else LOOK_SECONDS
+                delay = 0.0 if mark.more else POLL_SECONDS
                 if is_last and not mark.more:
                     await self._finish(followed, logs)
             except NotFound:
-                # there is no log before the first line, and none any more once it was deleted
-                delay = LOOK_SECONDS
+                # the log doesn't exist before the first line, or after it was deleted
+                delay = POLL_SECONDS
                 followed.is_complete = is_last
             except AwsError as error:
-                delay = min(MAX_BACKOFF_SECONDS, 2 * max(delay, LOOK_SECONDS))
-                # a token that has become too old is no good the next time either
-                mark = Mark(mark.since)
-                # the rest of the job does not wait for what may never be said
+                delay = min(MAX_BACKOFF_SECONDS, 2 * max(delay, POLL_SECONDS))
+                # drop a token: an expired one would fail again
+                mark = LogPosition(mark.since)
+                # don't delay the job's end: the lines may never become readable
                 followed.is_complete = is_last
-                _log.warning("The logs of %s are not read for %.0f s: %s", source.name, delay, error.message)
+                _log.warning("The logs of %s could not be read; retry in %.0f s: %s", source.name, delay, error.message)
             if followed.is_complete:
                 followed.wake()
                 return
             await self._wait(followed, delay)
 
-    async def _wait(self, followed: _Followed, delay: float) -> None:
-        if followed.over_since is not None and delay <= LOOK_SECONDS:
+    async def _wait(self, followed: _FollowedLog, delay: float) -> None:
+        if followed.over_since is not None and delay <= POLL_SECONDS:
             delay = min(delay, max(0.0, followed.over_since + SETTLE_SECONDS - _now()))
         followed.changed.clear()
         try:
@@ -148,13 +148,13 @@ class LogFollower:
         except TimeoutError:
             return
 
-    async def _finish(self, followed: _Followed, logs: Logs) -> None:
-        """All is read that ranks wrote. Where that doesn't tell how each ended, their launchers may."""
-        if followed.source.has_failed and not _is_told(followed.log):
-            await self._take(followed, await logs.tails(followed.source.name))
+    async def _finish(self, followed: _FollowedLog, logs: Logs) -> None:
+        """All lines of ranks are read. If no rank failed in them, read the launchers' last lines."""
+        if followed.source.has_failed and not _has_failed_rank(followed.log):
+            await self._take(followed, await logs.last_lines(followed.source.name))
         followed.is_complete = True
 
-    async def _take(self, followed: _Followed, events: list[LogEvent]) -> None:
+    async def _take(self, followed: _FollowedLog, events: list[LogEvent]) -> None:
         for start in range(0, len(events), SLICE_LINES):
             if start:
                 await asyncio.sleep(SLICE_SECONDS)
@@ -163,13 +163,13 @@ class LogFollower:
                 followed.wake()
 
 
-def _is_last(followed: _Followed) -> bool:
-    """Whether what a look finds now is all that there will be."""
+def _is_last(followed: _FollowedLog) -> bool:
+    """Whether the next read is the final one."""
     if followed.over_since is None:
         return False
     source = followed.source
-    nothing_to_learn = not source.has_reports and not source.has_failed
-    return nothing_to_learn or _now() >= followed.over_since + SETTLE_SECONDS
+    needs_no_lines = not source.has_reports and not source.has_failed
+    return needs_no_lines or _now() >= followed.over_since + SETTLE_SECONDS
 
 
 def _now() -> float:
@@ -177,19 +177,19 @@ def _now() -> float:
 
 
 def rank_group_of(source: LogSource) -> RankGroup:
-    """What is known of the ranks before any line of them."""
+    """Return the rank group before any line is read."""
     job = source.job
     return RankGroup(
         job_uid=job.metadata.uid,
         attempt=source.attempt,
         nodes=rank_nodes(job),
         procs_per_node=procs_per_node(job),
-        created_at=from_text(job.metadata.creation_timestamp) if job.metadata.creation_timestamp else 0.0,
+        created_at=parse_timestamp(job.metadata.creation_timestamp) if job.metadata.creation_timestamp else 0.0,
         has_launcher=job.spec.launcher.chosen.has_program,
     )
 
 
-def _is_told(log: RankLog) -> bool:
-    """Whether a rank told of a bad end of its own."""
+def _has_failed_rank(log: RankLog) -> bool:
+    """Whether a rank reported its own failure."""
     ends = (rank.report for agent in log.agents() for rank in agent.ranks if rank.report.state == RankState.EXITED)
     return any(report.exit_code != 0 for report in ends)

@@ -1,4 +1,4 @@
-"""Training jobs whose resource went without muster, because its finalizer was removed: they are stopped."""
+"""Stop training jobs whose resource was deleted without muster, because its finalizer was removed."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from muster.objects.aws.errors import AwsError, NotFound
 from muster.objects.aws.place import Place
 from muster.render.sagemaker.request.identity import is_of
 
-ARRIVES_SECONDS = 60.0
-"""How long one that isn't there is looked for: the request that makes it may have been under way."""
+CREATION_SECONDS = 60.0
+"""How long a missing training job is expected: the request that creates it may not have finished."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class Orphans:
-    """Belongs to one event loop. What isn't done when it is closed is never done (docs/sagemaker-life.md)."""
+    """Belongs to one event loop. When it is closed, unfinished stops are dropped (docs/sagemaker-life.md)."""
 
     aws: Aws
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def stop(self, job_uid: str, name: str, place: Place) -> None:
-        """See to it that a training job ends, if it is the job's; that goes on by itself."""
+        """Stop a training job in the background, if it belongs to the job."""
         task = asyncio.create_task(self._stop(job_uid, name, place), name=f"orphan {name}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def close(self) -> None:
-        """Try no more."""
+        """Cancel all unfinished stops."""
         for task in self._tasks:
             task.cancel()
 
@@ -42,24 +42,26 @@ class Orphans:
         began, failures = clock(), 0
         while True:
             try:
-                await self._stop_if_own(job_uid, name, place)
+                await self._stop_if_owned(job_uid, name, place)
             except AwsError as error:
-                arrives = isinstance(error, NotFound) and clock() < began + ARRIVES_SECONDS
+                arrives = isinstance(error, NotFound) and clock() < began + CREATION_SECONDS
                 if not arrives and not error.may_pass:
                     if not isinstance(error, NotFound):
-                        _log.warning("%s may run on in %s, and its resource is gone: %s", name, place, error.message)
+                        _log.warning(
+                            "%s in %s may still run, although its resource was deleted: %s", name, place, error.message
+                        )
                     return
                 failures += 1
-                # No cryptography: it spreads those that failed together.
+                # Not for cryptography: the jitter spreads retries.
                 await asyncio.sleep(backoff_seconds(failures + 1, error, random.random()))  # noqa: S311
             else:
                 return
 
-    async def _stop_if_own(self, job_uid: str, name: str, place: Place) -> None:
+    async def _stop_if_owned(self, job_uid: str, name: str, place: Place) -> None:
         jobs = self.aws.training_jobs(place)
         description = await jobs.describe(name)
         attempt = int(name.rpartition("-")[2])
         if description.has_ended or not is_of(await jobs.tags(description.arn), job_uid, attempt):
             return
         await jobs.stop(name)
-        _log.warning("%s in %s is stopped: its resource went without muster", name, place)
+        _log.warning("%s in %s was stopped, because its resource was deleted", name, place)

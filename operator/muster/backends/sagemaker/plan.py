@@ -1,4 +1,4 @@
-"""The plan of jobs on SageMaker: their own facts and actions, and one outcome as every job has it."""
+"""The plan of jobs on SageMaker, with their own facts and actions, and the same outcome as every job."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from muster.api.status.status import Status
 from muster.backends.base import Observation
 from muster.core.judge import Outcome
 from muster.core.status.training_job.summarise import summarise_training_job
-from muster.core.training_job.course import as_found
-from muster.core.training_job.decide import TrainingAction, decide_training_job, training_wake
+from muster.core.training_job.attempt_state import with_unrecorded_attempt
+from muster.core.training_job.decide import TrainingAction, decide_training_job, training_requeue_at
 from muster.core.training_job.facts import TrainingFacts
 from muster.core.training_job.judge import judge_training_job
 from muster.core.training_job.state import TrainingState, complete_training
@@ -18,32 +18,34 @@ from muster.core.training_job.state import TrainingState, complete_training
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """It knows no leader's term: no agent gets a command."""
+    """Needs no leader term: no agent gets commands."""
 
     def complete(self, observed: Observation[TrainingFacts]) -> Observation[TrainingState]:
-        """First the record that was removed from the status, then the steps of `complete_training`."""
+        """Restore a record that is missing in the status, and then apply the steps of `complete_training`."""
         job, now = observed.job, observed.now
-        previous = as_found(observed.previous, observed.facts)
+        previous = with_unrecorded_attempt(observed.previous, observed.facts)
         return Observation(job, previous, complete_training(job, previous, observed.facts, now), now)
 
-    def judge(self, known: Observation[TrainingState]) -> Outcome:
+    def judge(self, observation: Observation[TrainingState]) -> Outcome:
         """See `core/training_job/judge.py`."""
-        return judge_training_job(known.job, known.previous, known.facts, known.now)
+        return judge_training_job(observation.job, observation.previous, observation.facts, observation.now)
 
-    def decide(self, known: Observation[TrainingState], outcome: Outcome) -> tuple[TrainingAction, ...]:
+    def decide(self, observation: Observation[TrainingState], outcome: Outcome) -> tuple[TrainingAction, ...]:
         """See `core/training_job/decide.py`."""
-        return decide_training_job(known.job, known.facts, outcome, known.now)
+        return decide_training_job(observation.job, observation.facts, outcome, observation.now)
 
     def summarise(
-        self, known: Observation[TrainingState], outcome: Outcome, actions: Sequence[TrainingAction]
+        self, observation: Observation[TrainingState], outcome: Outcome, actions: Sequence[TrainingAction]
     ) -> Status:
         """See `core/status/training_job/summarise.py`."""
-        return summarise_training_job(known.job, known.previous, known.facts, outcome, actions, known.now)
+        return summarise_training_job(
+            observation.job, observation.previous, observation.facts, outcome, actions, observation.now
+        )
 
-    def next_wake(self, known: Observation[TrainingState], outcome: Outcome) -> float | None:
+    def next_requeue_at(self, observation: Observation[TrainingState], outcome: Outcome) -> float | None:
         """See `core/training_job/decide.py`."""
-        return training_wake(known.job, known.previous, known.facts, outcome, known.now)
+        return training_requeue_at(observation.job, observation.previous, observation.facts, outcome, observation.now)
 
     def is_over(self, _: Observation[TrainingState], outcome: Outcome, actions: Sequence[TrainingAction]) -> bool:
-        """Once nothing is left to be done: the finalizer is off, and no training job has to be forgotten."""
+        """Whether nothing is left to do: the finalizer is removed, and no training job has to be deleted."""
         return outcome.is_decided and outcome.settled and not actions

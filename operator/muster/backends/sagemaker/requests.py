@@ -1,4 +1,4 @@
-"""A job's request with all that it names in its place: the account that it is for, and the code in Amazon S3."""
+"""Prepare a job's CreateTrainingJob request: choose the account, and upload the code to Amazon S3."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tempfile import TemporaryFile
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
-from muster.api.document import quoted
+from muster.api.document import quote
 from muster.api.role_arn import account_of
 from muster.api.s3_uri import parse
 from muster.api.spec.job import Job
 from muster.api.spec.sagemaker.block import block_of
 from muster.api.spec.source import GitSource, SecretKeyRef
-from muster.backends.sagemaker.timely_file import TimelyFile
-from muster.backends.sagemaker.turns import TurnCut, Turns
+from muster.backends.sagemaker.deadline_file import DeadlineFile
+from muster.backends.sagemaker.preemptible_slots import PreemptibleSlots, SlotPreempted
 from muster.clients.aws.client import Aws
-from muster.clients.aws.connection import Answer
+from muster.clients.aws.connection import Response
 from muster.clients.aws.threads import in_own_thread
 from muster.core.training_job.name import training_job_name
 from muster.objects.aws.errors import AccessDenied, NotFound, Unavailable
@@ -39,113 +39,118 @@ from muster.render.storage.source_files import MAX_BYTES, SourceFile, SourceFile
 from muster.render.storage.storage_plan import git_place
 from muster.storage.archive.confinement import Limits
 from muster.storage.archive.isolated_archive import make_archive
-from muster.storage.archive.order import ArchiveOrder
-from muster.storage.git.reach import Reach
+from muster.storage.archive.messages import ArchiveRequest
+from muster.storage.git.address_policy import AddressPolicy
 
-FETCHES = 4
-"""Commits that are fetched at once, each of another namespace: each may take MEMORY_BYTES of the container's memory."""
+MAX_FETCHES = 4
+"""Concurrent fetches of commits, one per namespace: each may use MEMORY_BYTES of the container's memory."""
 
-UPLOADS = 8
-"""Uploads at once of code that is written out in jobs or ConfigMaps, which has a MiB or two."""
+MAX_UPLOADS = 8
+"""Concurrent uploads of code from jobs or ConfigMaps, of at most 2 MiB."""
 
-PROMISED_SECONDS = 30.0
-"""For a job's code, while others wait: a commit of some MiB takes a second or two, the largest one about this."""
+GUARANTEED_SECONDS = 30.0
+"""The guaranteed time for a job's code while others wait: a usual commit takes 2 s, the largest about this."""
 
 FETCH_SECONDS = 600.0
-"""For a host to send a commit, while no other namespace waits: the largest one may come at 0.4 MiB/s."""
+"""The maximum time to fetch a commit while no other namespace waits: the largest may arrive at 0.4 MiB/s."""
 
 MEMORY_BYTES = 128 * 2**20
-"""Of a process that fetches a commit. It takes 30 MiB for a commit of any size: it reads and writes piece by piece."""
+"""The limit of a process that fetches a commit. It uses 30 MiB for any commit, because it reads and writes in
+chunks."""
 
 CPU_SECONDS = 120
-"""To unpack the largest commit and to pack it again takes some 20 s."""
+"""Unpacking and packing the largest commit takes about 20 s."""
 
 LIMITS = Limits(
     memory_bytes=MEMORY_BYTES,
     address_bytes=8 * MEMORY_BYTES,
     cpu_seconds=CPU_SECONDS,
-    # all that the commit unpacks to, and what says so
+    # the unpacked commit and its metadata
     file_bytes=2 * MAX_BYTES + 16 * 2**20,
     seconds=FETCH_SECONDS + 2 * CPU_SECONDS,
 )
 
 UPLOAD_SECONDS = 600.0
-"""For a request to S3: the largest code is uploaded at 0.4 MiB/s."""
+"""The timeout of a request to S3: the largest code is uploaded at 0.4 MiB/s."""
 
 ReadConfigMap = Callable[[str, str], Awaitable[SourceFiles]]
-"""A ConfigMap's entries as files, by namespace and name. Raises `StorageError` and `ApiError`."""
+"""Returns a ConfigMap's entries as files, by namespace and name. Raises `StorageError` and `ApiError`."""
 
 ReadToken = Callable[[str, SecretKeyRef], Awaitable[str]]
-"""The token in a Secret of a namespace. Raises `StorageError` and `ApiError`."""
+"""Returns the token in a Secret of a namespace. Raises `StorageError` and `ApiError`."""
 
 
-def _any(_namespace: str, _url: str) -> Reach:
-    return Reach.ANY
+def _any_address(_namespace: str, _url: str) -> AddressPolicy:
+    return AddressPolicy.ANY
 
 
 @dataclass(frozen=True)
 class PreparedRequests:
-    """Makes requests of jobs, in the accounts that `aws` reaches.
+    """Prepares requests, in the accounts that `aws` can access.
 
-    `reach` says for a namespace and a URL at which addresses a git host may be asked.
+    `reach` returns the permitted addresses of a git host, by namespace and URL.
     """
 
     aws: Aws
     read_config_map: ReadConfigMap
     read_token: ReadToken
-    reach: Callable[[str, str], Reach] = _any
-    _fetching: Turns = field(default_factory=lambda: Turns(FETCHES, PROMISED_SECONDS))
-    _uploading: Turns = field(default_factory=lambda: Turns(UPLOADS, PROMISED_SECONDS))
+    reach: Callable[[str, str], AddressPolicy] = _any_address
+    _fetching: PreemptibleSlots = field(default_factory=lambda: PreemptibleSlots(MAX_FETCHES, GUARANTEED_SECONDS))
+    _uploading: PreemptibleSlots = field(default_factory=lambda: PreemptibleSlots(MAX_UPLOADS, GUARANTEED_SECONDS))
 
     async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
-        """CreateTrainingJob's body, its code uploaded.
+        """Return CreateTrainingJob's body, after uploading the code.
 
-        Raises `InvalidResource`, `StorageError`, AwsError, and `ApiError` while the API server doesn't answer.
+        Raises `InvalidResource`, `StorageError`, AwsError, and `ApiError` if the API server doesn't respond.
         """
         role = block_of(job.spec).role or ""
         name = training_job_name(job.metadata, attempt)
-        # The account that the configuration was asked about, whosever the operator's credentials are by now.
+        # Use the configured role's account, even if the operator's credentials have changed.
         setting = Setting(place.region, account_of(role), name, tags=own_tags(job, attempt))
-        made: TrainingRequest = request(job, setting, image_facts())
-        if made.archive is None:
-            return made.body
-        for uri, content in made.archive.objects.items():
+        rendered: TrainingRequest = request(job, setting, image_facts())
+        if rendered.archive is None:
+            return rendered.body
+        for uri, content in rendered.archive.objects.items():
             checksum = b64encode(hashlib.sha256(content).digest()).decode("ascii")
-            await self._send_bytes(uri, io.BytesIO(content), checksum, made.archive.kms_key, place)
-        return await self._with_code(job, made, made.archive, place) if made.archive.uri else made.body
+            await self._send_bytes(uri, io.BytesIO(content), checksum, rendered.archive.kms_key, place)
+        return await self._with_code(job, rendered, rendered.archive, place) if rendered.archive.uri else rendered.body
 
-    async def _with_code(self, job: Job, made: TrainingRequest, archive: Archive, place: Place) -> Mapping[str, object]:
-        """The request's body, its code in its place: uploaded once, however many training jobs have the same."""
+    async def _with_code(
+        self, job: Job, rendered: TrainingRequest, archive: Archive, place: Place
+    ) -> Mapping[str, object]:
+        """Upload the code, and return the request's body. Training jobs with the same code share one upload."""
         source, owner = job.spec.source, job.metadata.namespace
         with TemporaryFile() as file:
             if source is not None and source.git is not None:
-                return await self._with_commit(job, source.git, made, archive, place, file)
+                return await self._with_commit(job, source.git, rendered, archive, place, file)
             try:
                 async with self._uploading.turn(owner):
                     packed = await _packed(await self._source(job), archive, file)
-                    return await self._upload(job, made, archive, packed, file, place)
-            except TurnCut:
-                words = f"Amazon S3 has not taken the job's code after {PROMISED_SECONDS:.0f} s, and other jobs waited."
-                raise Unavailable(words) from None
+                    return await self._upload(job, rendered, archive, packed, file, place)
+            except SlotPreempted:
+                problem_text = (
+                    f"the upload of the job's code took more than {GUARANTEED_SECONDS:.0f} s, and other jobs waited."
+                )
+                raise Unavailable(problem_text) from None
 
     async def _with_commit(  # noqa: PLR0917
-        self, job: Job, git: GitSource, made: TrainingRequest, archive: Archive, place: Place, file: BinaryIO
+        self, job: Job, git: GitSource, rendered: TrainingRequest, archive: Archive, place: Place, file: BinaryIO
     ) -> Mapping[str, object]:
         owner, host = job.metadata.namespace, urlsplit(git.url).netloc
         try:
             async with self._fetching.turn(owner, host):
                 order = await self._order(owner, git, archive)
                 packed = await make_archive(order, file)
-                return await self._upload(job, made, archive, packed, file, place)
-        except TurnCut:
-            words = (
-                f"the code of {quoted(host)} was not fetched and uploaded after {PROMISED_SECONDS:.0f} s, and jobs of "
-                "other namespaces waited; it is tried again"
+                return await self._upload(job, rendered, archive, packed, file, place)
+        except SlotPreempted:
+            problem_text = (
+                f"the code of {quote(host)} was not fetched and uploaded in {GUARANTEED_SECONDS:.0f} s, and jobs of "
+                "other namespaces waited; muster retries it"
             )
-            raise StorageError(GIT_TOO_SLOW, f"{ORIGIN}: {words}", may_pass=True) from None
+            raise StorageError(GIT_TOO_SLOW, f"{ORIGIN}: {problem_text}", may_pass=True) from None
 
-    async def _order(self, namespace: str, git: GitSource, archive: Archive) -> ArchiveOrder:
-        return ArchiveOrder(
+    async def _order(self, namespace: str, git: GitSource, archive: Archive) -> ArchiveRequest:
+        return ArchiveRequest(
             place=git_place(git),
             limits=LIMITS,
             fetch_seconds=FETCH_SECONDS,
@@ -155,49 +160,51 @@ class PreparedRequests:
         )
 
     async def _upload(  # noqa: PLR0917
-        self, job: Job, made: TrainingRequest, archive: Archive, packed: SourceArchive, file: BinaryIO, place: Place
+        self, job: Job, rendered: TrainingRequest, archive: Archive, packed: SourceArchive, file: BinaryIO, place: Place
     ) -> Mapping[str, object]:
         block = job.spec.sagemaker
-        shared = shared_uri(archive.uri, made.training_job, packed)
-        # who wants the SDK's own request gets it to the letter
-        is_shared = (block is None or block.rank_reports != "Off") and names(made.body, archive.uri)
+        shared = shared_uri(archive.uri, rendered.training_job, packed)
+        # with `rankReports: Off`, keep the request exactly as the SDK's
+        is_shared = (block is None or block.rank_reports != "Off") and names(rendered.body, archive.uri)
         if not is_shared:
             await self._send_bytes(archive.uri, file, packed.checksum, archive.kms_key, place)
-            return made.body
-        if not await self._is_there(shared, packed.checksum, place):
+            return rendered.body
+        if not await self._is_uploaded(shared, packed.checksum, place):
             await self._send_bytes(shared, file, packed.checksum, archive.kms_key, place)
-        return with_uri(made.body, archive.uri, shared)
+        return with_uri(rendered.body, archive.uri, shared)
 
-    async def _is_there(self, uri: str, checksum: str, place: Place) -> bool:
-        """Whether it lies there as it is: jobs of others may write to the bucket, and know the place beforehand."""
+    async def _is_uploaded(self, uri: str, checksum: str, place: Place) -> bool:
+        """Whether S3 has this object unchanged: other users may write to the bucket, at predictable keys."""
         try:
-            head = await self._ask(place, "HeadObject", uri, {"ChecksumMode": "ENABLED"})
+            head = await self._request_s3(place, "HeadObject", uri, {"ChecksumMode": "ENABLED"})
         except (NotFound, AccessDenied):
-            # S3 says "denied" of what isn't there to who may not list; who may not read either uploads it again
+            # without permission to list, S3 denies access to a missing object; then upload it again
             return False
         return head.get("ChecksumSHA256") == checksum
 
     async def _send_bytes(self, uri: str, file: BinaryIO, checksum: str, kms_key: str, place: Place) -> None:
-        """Upload a file. S3 computes `checksum` of the bytes itself, so it can't be forged."""
+        """Upload a file. S3 verifies `checksum` itself, so it can't be forged."""
         encrypted = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key} if kms_key else {}
         file.seek(0)
-        body = TimelyFile(file, UPLOAD_SECONDS)
-        wanted = {"Body": body, "ChecksumAlgorithm": "SHA256", "ChecksumSHA256": checksum, **encrypted}
+        body = DeadlineFile(file, UPLOAD_SECONDS)
+        parameters = {"Body": body, "ChecksumAlgorithm": "SHA256", "ChecksumSHA256": checksum, **encrypted}
         try:
-            await self._ask(place, "PutObject", uri, wanted)
+            await self._request_s3(place, "PutObject", uri, parameters)
         finally:
-            # its thread may be in the middle of it
+            # its thread may still be reading
             body.cut()
 
-    async def _ask(self, place: Place, operation: str, uri: str, request: Mapping[str, object]) -> Answer:
-        """What S3 answers of the object at `uri`. Raises AwsError."""
-        at = parse(uri)
+    async def _request_s3(self, place: Place, operation: str, uri: str, request: Mapping[str, object]) -> Response:
+        """Send a request about the object at `uri` to S3. Raises AwsError."""
+        location = parse(uri)
         try:
             async with asyncio.timeout(UPLOAD_SECONDS):
-                return await self.aws.ask(place, "s3", operation, {"Bucket": at.bucket, "Key": at.key, **request})
+                return await self.aws.ask(
+                    place, "s3", operation, {"Bucket": location.bucket, "Key": location.key, **request}
+                )
         except TimeoutError:
             minutes = f"{UPLOAD_SECONDS / 60:.3g} minutes"
-            raise Unavailable(f"Amazon S3 has not carried out {operation} of {uri} after {minutes}.") from None
+            raise Unavailable(f"Amazon S3 has not completed {operation} of {uri} within {minutes}.") from None
 
     async def _source(self, job: Job) -> SourceFiles:
         source = job.spec.source
@@ -209,8 +216,8 @@ class PreparedRequests:
 
 
 async def _packed(own: SourceFiles, archive: Archive, into: BinaryIO) -> SourceArchive:
-    taken = min(own.keys() & archive.files.keys(), default=None)
-    if taken is not None:
-        raise refused("spec.source", f"{quoted(taken)} is the name of a file that muster puts there; rename it")
+    conflict = min(own.keys() & archive.files.keys(), default=None)
+    if conflict is not None:
+        raise refused("spec.source", f"{quote(conflict)} is the name of a file that muster adds; rename it")
     files = {**own, **{path: SourceFile(data) for path, data in archive.files.items()}}
     return await in_own_thread(lambda: pack(members_of(checked(files, "spec.source")), into))

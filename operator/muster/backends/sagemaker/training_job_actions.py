@@ -1,4 +1,4 @@
-"""What is done about a job's training jobs: they are made, stopped and forgotten."""
+"""Create, stop and delete a job's training jobs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Protocol
 
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job, Metadata
-from muster.backends.sagemaker.census import UnrecordedTrainingJob
-from muster.backends.sagemaker.ledger import Ledger
-from muster.backends.sagemaker.lookout import taken_by_others
+from muster.backends.sagemaker.job_state import JobState
 from muster.backends.sagemaker.targets import location, place_of
-from muster.backends.sagemaker.withdrawal import Withdrawal, Withdrawn
+from muster.backends.sagemaker.training_job_search import UnrecordedTrainingJob
+from muster.backends.sagemaker.training_job_watcher import name_taken_problem
+from muster.backends.sagemaker.withdrawal import Withdrawal, WorkWithdrawn
 from muster.clients.aws.client import Aws
 from muster.clients.aws.training_jobs import TrainingJobs
 from muster.core.facts import Problem
@@ -26,10 +26,10 @@ from muster.render.storage.errors import StorageError
 
 
 class Requests(Protocol):
-    """How a job becomes a request."""
+    """Prepares the requests of jobs."""
 
     async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
-        """CreateTrainingJob's body, with all that it names in its place.
+        """Return CreateTrainingJob's body, after uploading everything that it references.
 
         Raises `InvalidResource`, `StorageError`, AwsError.
         """
@@ -38,101 +38,105 @@ class Requests(Protocol):
 
 @dataclass(frozen=True)
 class TrainingJobActions:
-    """What an action came to stands in the job's ledger. `clock` gives Unix seconds."""
+    """Each action's result is stored in the job's state. `clock` returns Unix seconds."""
 
     aws: Aws
     requests: Requests
     clock: Callable[[], float]
 
-    async def create(self, ledger: Ledger, job: Job, attempt: int, withdrawal: Withdrawal) -> None:
-        """Have the training job made, or find that it is there. What comes between shows in the next facts.
+    async def create(self, job_state: JobState, job: Job, attempt: int, withdrawal: Withdrawal) -> None:
+        """Create the training job, or find that it exists. The next facts show the result.
 
-        Until SageMaker is asked it may be withdrawn.
+        It may be withdrawn before SageMaker gets the request.
         """
         place = place_of(location(job), job.metadata)
         try:
             async with withdrawal.guard():
                 body = await self.requests.prepare(job, attempt, place)
-        except Withdrawn:
-            ledger.unsent = training_job_name(job.metadata, attempt)
+        except WorkWithdrawn:
+            job_state.withdrawn_name = training_job_name(job.metadata, attempt)
             return
         except InvalidResource as refused:
             problem = Problem("Invalid", "; ".join(map(str, refused.problems)))
-            self._record_failure(ledger, RequestFailure(FailureKind.REFUSED, problem, self.clock()))
+            self._record_failure(job_state, RequestFailure(FailureKind.REFUSED, problem, self.clock()))
             return
         except StorageError as error:
             kind = FailureKind.SERVICE if error.may_pass else FailureKind.REFUSED
-            self._record_failure(ledger, RequestFailure(kind, Problem(error.reason, error.message), self.clock()))
+            self._record_failure(job_state, RequestFailure(kind, Problem(error.reason, error.message), self.clock()))
             return
         except AwsError as error:
-            self._record_failure(ledger, request_failure_of(error, self.clock()))
+            self._record_failure(job_state, request_failure_of(error, self.clock()))
             return
-        ledger.is_clear, ledger.unsent = False, ""
-        await self._do(ledger, self._make(ledger, job, attempt, body, place))
-        # Without an answer it may be under way still.
-        ledger.asked_at = self.clock()
-        ledger.look_soon()
+        job_state.none_running, job_state.withdrawn_name = False, ""
+        await self._attempt(job_state, self._send_create(job_state, job, attempt, body, place))
+        # Without a response, the request may not have finished.
+        job_state.requested_at = self.clock()
+        job_state.poll_soon()
 
-    async def stop(self, ledger: Ledger, metadata: Metadata, name: str, where: Location) -> None:
-        """Have a training job of the job's stopped."""
+    async def stop(self, job_state: JobState, metadata: Metadata, name: str, where: Location) -> None:
+        """Stop a training job of the job."""
         jobs = self.aws.training_jobs(place_of(where, metadata))
-        await self._do(ledger, _unless_gone(_if_own(ledger, metadata, jobs, name, jobs.stop)))
-        ledger.look_soon()
+        await self._attempt(job_state, _ignore_missing(_apply_if_owned(job_state, metadata, jobs, name, jobs.stop)))
+        job_state.poll_soon()
 
-    async def delete(self, ledger: Ledger, metadata: Metadata, name: str, where: Location) -> None:
-        """Have SageMaker forget a training job that is over."""
+    async def delete(self, job_state: JobState, metadata: Metadata, name: str, where: Location) -> None:
+        """Delete a training job that is over."""
         jobs = self.aws.training_jobs(place_of(where, metadata))
-        if await self._do(ledger, _unless_gone(_if_own(ledger, metadata, jobs, name, jobs.delete))):
-            ledger.forgotten.add(name)
+        if await self._attempt(
+            job_state, _ignore_missing(_apply_if_owned(job_state, metadata, jobs, name, jobs.delete))
+        ):
+            job_state.deleted.add(name)
 
-    async def stop_found(self, ledger: Ledger, unrecorded: UnrecordedTrainingJob) -> None:
-        """Have a training job stopped that runs and that the status doesn't tell of."""
-        await self._do(ledger, _unless_gone(self.aws.training_jobs(unrecorded.place).stop(unrecorded.name)))
+    async def stop_unrecorded(self, job_state: JobState, unrecorded: UnrecordedTrainingJob) -> None:
+        """Stop a running training job that the status doesn't record."""
+        await self._attempt(job_state, _ignore_missing(self.aws.training_jobs(unrecorded.place).stop(unrecorded.name)))
 
-    async def _make(self, ledger: Ledger, job: Job, attempt: int, body: Mapping[str, object], place: Place) -> None:
+    async def _send_create(
+        self, job_state: JobState, job: Job, attempt: int, body: Mapping[str, object], place: Place
+    ) -> None:
         metadata, jobs = job.metadata, self.aws.training_jobs(place)
         name = training_job_name(metadata, attempt)
         try:
             await jobs.create(body)
-            ledger.alone = name
+            job_state.created_name = name
         except AlreadyExists:
             try:
                 description = await jobs.describe(name)
                 tags = await jobs.tags(description.arn)
-            except NotFound as gone:
-                raise Unavailable(f"SageMaker says that {name} exists, and that it doesn't") from gone
+            except NotFound as error:
+                raise Unavailable(f"SageMaker reports that {name} exists, but can't describe it") from error
             if not is_of(tags, metadata.uid, attempt):
-                ledger.taken = (name, taken_by_others(name))
+                job_state.name_conflict = (name, name_taken_problem(name))
                 return
-        ledger.made = name
+        job_state.own_name = name
 
-    async def _do(self, ledger: Ledger, work: Awaitable[None]) -> bool:
+    async def _attempt(self, job_state: JobState, work: Awaitable[None]) -> bool:
         try:
             await work
         except AwsError as error:
-            self._record_failure(ledger, request_failure_of(error, self.clock()))
+            self._record_failure(job_state, request_failure_of(error, self.clock()))
             return False
-        ledger.request_failure = None
+        job_state.request_failure = None
         return True
 
-    def _record_failure(self, ledger: Ledger, request_failure: RequestFailure) -> None:
-        ledger.request_failure = counted(request_failure, ledger.request_failure)
+    def _record_failure(self, job_state: JobState, request_failure: RequestFailure) -> None:
+        job_state.request_failure = counted(request_failure, job_state.request_failure)
 
 
-async def _if_own(
-    ledger: Ledger, metadata: Metadata, jobs: TrainingJobs, name: str, do: Callable[[str], Awaitable[None]]
+async def _apply_if_owned(
+    job_state: JobState, metadata: Metadata, jobs: TrainingJobs, name: str, do: Callable[[str], Awaitable[None]]
 ) -> None:
-    """Do something to a training job that is the job's, by its tags, and nothing to another one."""
-    if ledger.made != name:
+    """Call `do` if the training job belongs to the job, by its tags."""
+    if job_state.own_name != name:
         tags = await jobs.tags((await jobs.describe(name)).arn)
         attempt = attempt_of(name, name_stem(metadata))
         if attempt is None or not is_of(tags, metadata.uid, attempt):
-            ledger.taken = (name, taken_by_others(name))
+            job_state.name_conflict = (name, name_taken_problem(name))
             return
     await do(name)
 
 
-async def _unless_gone(work: Awaitable[None]) -> None:
+async def _ignore_missing(work: Awaitable[None]) -> None:
     try:
         await work
     except NotFound:

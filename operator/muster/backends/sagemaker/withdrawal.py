@@ -1,4 +1,4 @@
-"""What is done for a version of a resource, given up once the resource is deleted or asks for something else."""
+"""Cancel work for a resource that has been deleted, or whose spec has changed."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class Withdrawn(Exception):
-    """The job no longer needs the work under way."""
+class WorkWithdrawn(Exception):
+    """The job no longer needs this work."""
 
 
 class Withdrawal:
-    """Belongs to one event loop, and guards one piece of work."""
+    """Guards one piece of work. Belongs to one event loop."""
 
     def __init__(self) -> None:
         self._limit: asyncio.Timeout | None = None
         self._is_withdrawn = False
 
     def withdraw(self) -> None:
-        """End the guarded work, now or as soon as it begins."""
+        """Cancel the guarded work, now or when it starts."""
         self._is_withdrawn = True
         if self._limit is not None:
             self._limit.reschedule(asyncio.get_running_loop().time())
 
     @asynccontextmanager
     async def guard(self) -> AsyncIterator[None]:
-        """The work is cancelled when it is withdrawn. Raises `Withdrawn` then."""
+        """Run the block as work that `withdraw` cancels. Raises `WorkWithdrawn` then."""
         if self._is_withdrawn:
-            raise Withdrawn
+            raise WorkWithdrawn
         try:
             async with asyncio.timeout(None) as self._limit:
                 yield
         except TimeoutError:
             if self._is_withdrawn:
-                raise Withdrawn from None
+                raise WorkWithdrawn from None
             raise
         finally:
             self._limit = None

@@ -1,21 +1,21 @@
-"""A job on a cluster as it was read, and its view. Pure.
+"""A job as observed on a cluster, and its view on the board. Pure.
 
-The spec is not validated: a job whose spec is invalid, or from a later version, still has a status.
+This module does not validate the spec: a job with an invalid spec, or one of a later version, has a status too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from muster.api.json_fields import mapping, string, whole
-from muster.api.status.reader import status_of
+from muster.api.json_fields import integer, mapping, string
+from muster.api.status.reader import read_status
 from muster.api.status.status import REFUSED, Status
-from muster.api.timestamps import from_text
+from muster.api.timestamps import parse_timestamp
 from muster.cli.board.view import View
 from muster.objects.kubernetes.kinds import Object
 
 NOT_RECONCILED = "muster's operator has not processed it yet"
-"""The message of a job without a status: the operator has not processed it, or none runs."""
+"""The message of a job without a status: the operator has not processed it, or no operator runs."""
 
 
 @dataclass(frozen=True)
@@ -35,28 +35,28 @@ class ObservedJob:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the operator has refused the current spec, and waits for a change."""
+        """Whether the operator has rejected the current spec and waits for a change."""
         return self.status.phase == REFUSED and self.status.observed_generation >= self.generation
 
 
-def read(resource: Object) -> ObservedJob:
+def read_observed_job(resource: Object) -> ObservedJob:
     """Read a resource from the API server."""
     metadata = mapping(resource.get("metadata"))
-    status = status_of(resource)
+    status = read_status(resource)
     if not status.conditions and not status.message:
         status = status.model_copy(update={"message": NOT_RECONCILED})
     return ObservedJob(
         name=string(metadata.get("name")),
         uid=string(metadata.get("uid")),
-        generation=whole(metadata.get("generation")) or 0,
-        created_at=_seconds(string(metadata.get("creationTimestamp"))),
+        generation=integer(metadata.get("generation")) or 0,
+        created_at=_parse_seconds(string(metadata.get("creationTimestamp"))),
         status=status,
     )
 
 
-def view_of(observed: ObservedJob, now: float) -> View:
-    """The board's view at `now` (Unix seconds)."""
-    return View(observed.name, procs_per_node(observed.status), observed.status, elapsed(observed, now))
+def build_view(observed: ObservedJob, now: float) -> View:
+    """Build the board's view at `now` (Unix seconds)."""
+    return View(observed.name, procs_per_node(observed.status), observed.status, elapsed_seconds(observed, now))
 
 
 def procs_per_node(status: Status) -> int:
@@ -66,17 +66,17 @@ def procs_per_node(status: Status) -> int:
     return max(1, world // nodes) if nodes else 1
 
 
-def elapsed(observed: ObservedJob, now: float) -> float:
+def elapsed_seconds(observed: ObservedJob, now: float) -> float:
     """Seconds from the start of the ranks, or else from the job's creation, to its end or now."""
-    began = _seconds(observed.status.start_time or "")
+    began = _parse_seconds(observed.status.start_time or "")
     since = observed.created_at if began is None else began
-    ended = _seconds(observed.status.completion_time or "")
+    ended = _parse_seconds(observed.status.completion_time or "")
     until = now if ended is None else ended
     return 0.0 if since is None else max(0.0, until - since)
 
 
-def _seconds(text: str) -> float | None:
+def _parse_seconds(text: str) -> float | None:
     try:
-        return from_text(text)
+        return parse_timestamp(text)
     except ValueError:
         return None

@@ -1,4 +1,4 @@
-"""Lines of the agents' output: their origin, and whether the user asked for them. Pure."""
+"""Parse, select and format lines of the agents' output. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PREFIX = re.compile(r"\[(?:rank (?P<rank>\d{1,9})|(?P<source>[a-z]+(?:\.[a-z]+)
 
 @dataclass(frozen=True)
 class OutputLine:
-    """A line and its origin: a rank, or (`rank` is None) the node's launcher or agent, named by `source`."""
+    """A line and its origin: a rank, or the launcher or agent `source` if `rank` is None."""
 
     node: str
     source: str
@@ -23,23 +23,23 @@ class OutputLine:
     text: str
 
 
-def read_line(node: str, line: str) -> OutputLine:
+def parse_line(node: str, line: str) -> OutputLine:
     """Split a line of an agent's output into its prefix and the rest."""
     match = _PREFIX.match(line)
     if match is None:
         return OutputLine(node, "agent", None, line)
-    rest = line[match.end() :]
+    text = line[match.end() :]
     if match["rank"] is not None:
-        return OutputLine(node, f"rank {match['rank']}", int(match["rank"]), rest)
-    return OutputLine(node, match["source"], None, rest)
+        return OutputLine(node, f"rank {match['rank']}", int(match["rank"]), text)
+    return OutputLine(node, match["source"], None, text)
 
 
 def is_wanted(line: OutputLine, ranks: AbstractSet[int]) -> bool:
-    """Whether to show the line; `ranks` are the requested ranks, empty for all and their launchers."""
+    """Whether to show the line; `ranks` are the requested ranks. If there are none, show all ranks and launchers."""
     return not ranks or line.rank in ranks
 
 
-def coloured(line: OutputLine) -> Text:
+def format_coloured(line: OutputLine) -> Text:
     """Format the line for a terminal: a coloured prefix, the text in its own colours, without cursor movements."""
     text = Text.from_ansi(line.text.replace("\r", ""))
     if line.rank is not None:
@@ -47,12 +47,12 @@ def coloured(line: OutputLine) -> Text:
     return Text.assemble((f"[{line.node} {line.source}] ", "dim"), text)
 
 
-def uncoloured(line: OutputLine) -> str:
+def format_plain(line: OutputLine) -> str:
     """Format the line for a file."""
     source = f"rank {line.rank}" if line.rank is not None else f"{line.node} {line.source}"
     return f"[{source}] {line.text}"
 
 
-def printable(text: str) -> str:
-    """The visible text of a rank's output, without colours and cursor movements."""
+def strip_control_sequences(text: str) -> str:
+    """Return the visible text of a rank's output, without colours and cursor movements."""
     return "".join(char for char in Text.from_ansi(text).plain.expandtabs() if char.isprintable())

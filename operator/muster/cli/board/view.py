@@ -1,4 +1,4 @@
-"""The board's content as plain rows: the status and the facts behind it, rank by rank. Pure."""
+"""The content of the board as rows, from the job's status and its observed facts. Pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from muster.api.status.status import RankDetail, Status
 from muster.core.facts import JobFacts
-from muster.core.status.stragglers import count_of, steps_behind
+from muster.core.status.stragglers import read_step_count, steps_behind
 from muster_worker.contract.schema import RankReport
 
 
 @dataclass(frozen=True)
 class View:
-    """A moment of the job `name`. `elapsed` is in seconds; `last_lines` has each rank's newest line of output."""
+    """The state of the job `name` at one time. `elapsed` is in seconds; `last_lines` has each rank's last line."""
 
     name: str
     procs_per_node: int
@@ -54,13 +54,13 @@ class NodeRow:
 def rank_rows(view: View) -> tuple[RankRow, ...]:
     """A row for every rank, in order."""
     states = rank_states(view.status)
-    reports = _reports(view.facts)
+    reports = _rank_reports(view.facts)
     steps = {rank: report.step for rank, report in reports.items()} if view.facts else rank_steps(view.status)
     if not any(steps.values()):
-        # 0 for every rank: nothing here calls the step method of a torch optimizer
+        # all ranks at step 0: the training does not use torch optimizers
         steps = {}
-    behind = _behind(view, states) if view.facts else _steps_behind_of(view.status, steps)
-    notes = _notes(view)
+    behind = _steps_behind(view, states) if view.facts else _slowest_steps_behind(view.status, steps)
+    notes = _rank_notes(view)
     world = view.status.ranks.world if view.status.ranks else 0
     rows = []
     for rank in range(world):
@@ -81,7 +81,7 @@ def rank_rows(view: View) -> tuple[RankRow, ...]:
 
 
 def node_rows(rows: tuple[RankRow, ...]) -> tuple[NodeRow, ...]:
-    """Summarize the rows by node: for more ranks than fit on a screen."""
+    """Summarize the rows by node, for jobs with more ranks than fit on a screen."""
     grouped: dict[str, list[RankRow]] = {}
     for row in rows:
         grouped.setdefault(row.node, []).append(row)
@@ -97,68 +97,68 @@ def node_rows(rows: tuple[RankRow, ...]) -> tuple[NodeRow, ...]:
 
 
 def rank_states(status: Status) -> dict[int, str]:
-    """Each rank's state, read from the status' ranges."""
+    """Return each rank's state, from the ranges in the status."""
     if status.ranks is None:
         return {}
-    return {rank: entry.state for entry in status.ranks.by_state for rank in _expand(entry.ranks)}
+    return {rank: entry.state for entry in status.ranks.by_state for rank in _expand_ranges(entry.ranks)}
 
 
 def rank_steps(status: Status) -> dict[int, int | None]:
-    """The steps of each rank, read from the status' ranges: only of the slowest ranks."""
+    """Return the steps of the slowest ranks, from the ranges in the status."""
     if status.ranks is None:
         return {}
-    return {rank: entry.step for entry in status.ranks.by_step for rank in _expand(entry.ranks)}
+    return {rank: entry.step for entry in status.ranks.by_step for rank in _expand_ranges(entry.ranks)}
 
 
-def _steps_behind_of(status: Status, steps: Mapping[int, int | None]) -> Mapping[int, int]:
-    """How far the slowest rank is behind. For the others, the status doesn't say when their steps were counted."""
+def _slowest_steps_behind(status: Status, steps: Mapping[int, int | None]) -> Mapping[int, int]:
+    """Return how many steps the slowest rank is behind; the status has no times for the steps of other ranks."""
     slowest = status.progress.slowest_rank if status.progress else None
     step = steps.get(slowest) if slowest is not None else None
     furthest = max((step for step in steps.values() if step is not None), default=0)
     return {slowest: furthest - step} if slowest is not None and step is not None and furthest > step else {}
 
 
-def _expand(ranges: str) -> Iterator[int]:
+def _expand_ranges(ranges: str) -> Iterator[int]:
     for part in ranges.split(","):
         first, _, last = part.partition("-")
-        # a truncated list ends with an ellipsis: the rest stays unknown
+        # a truncated list ends with an ellipsis
         if first.isdigit() and (not last or last.isdigit()):
             yield from range(int(first), int(last or first) + 1)
 
 
-def _reports(facts: JobFacts | None) -> dict[int, RankReport]:
+def _rank_reports(facts: JobFacts | None) -> dict[int, RankReport]:
     nodes = facts.nodes if facts else ()
     return {rank.report.rank: rank.report for node in nodes if node.agent for rank in node.agent.ranks}
 
 
-def _behind(view: View, states: Mapping[int, str]) -> Mapping[int, int]:
+def _steps_behind(view: View, states: Mapping[int, str]) -> Mapping[int, int]:
     pace = view.status.progress.steps_per_second if view.status.progress else None
     agents = [node.agent for node in view.facts.nodes if node.agent] if view.facts else []
-    counts = (count_of(rank, agent.heard_at) for agent in agents for rank in agent.ranks)
+    counts = (read_step_count(rank, agent.last_report_at) for agent in agents for rank in agent.ranks)
     running = (count for count in counts if count is not None and states.get(count.rank) == "Running")
     return steps_behind(running, pace)
 
 
-def _notes(view: View) -> dict[int, str]:
-    """The note of each rank: how it ended, else its metrics, else its last line."""
+def _rank_notes(view: View) -> dict[int, str]:
+    """Return the note of each rank: how it ended, else its metrics, else its last line."""
     notes = dict(view.last_lines)
-    for rank, metrics in _metrics(view.facts).items():
-        notes[rank] = "  ".join(f"{name} {number(value)}" for name, value in sorted(metrics.items()))
+    for rank, metrics in _rank_metrics(view.facts).items():
+        notes[rank] = "  ".join(f"{name} {format_number(value)}" for name, value in sorted(metrics.items()))
     for detail in view.status.ranks.details if view.status.ranks else ():
         notes[detail.rank] = _detail_note(detail)
     return notes
 
 
 def _detail_note(detail: RankDetail) -> str:
-    # muster stopped it; its activity at that time is more useful
+    # muster stopped the rank: show what the rank was doing
     if detail.state == "Stopped" and detail.activity:
         return f"was in {detail.activity}"
-    end = f"signal {detail.signal}" if detail.signal is not None else ""
-    end = f"exit {detail.exit_code}" if detail.exit_code is not None else end
-    return " · ".join(part for part in (end, detail.message or detail.reason) if part)
+    cause = f"signal {detail.signal}" if detail.signal is not None else ""
+    cause = f"exit {detail.exit_code}" if detail.exit_code is not None else cause
+    return " · ".join(part for part in (cause, detail.message or detail.reason) if part)
 
 
-def _metrics(facts: JobFacts | None) -> dict[int, dict[str, float]]:
+def _rank_metrics(facts: JobFacts | None) -> dict[int, dict[str, float]]:
     result: dict[int, dict[str, float]] = {}
     for node in facts.nodes if facts else ():
         for metric in node.agent.metrics if node.agent else ():
@@ -166,35 +166,35 @@ def _metrics(facts: JobFacts | None) -> dict[int, dict[str, float]]:
     return result
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """Format a metric's value with four significant digits."""
     return f"{value:.4g}"
 
 
-def mebibytes(count: int) -> str:
+def format_mebibytes(count: int) -> str:
     """Format an amount of memory: 412 MiB, 1,536 MiB."""
     return f"{count / 2**20:,.0f} MiB"
 
 
-def clock(seconds: float) -> str:
+def format_elapsed(seconds: float) -> str:
     """Format elapsed time: 4:07 or 1:04:07."""
-    minutes, rest = divmod(int(seconds), 60)
+    minutes, remainder = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{hours}:{minutes:02}:{remainder:02}" if hours else f"{minutes}:{remainder:02}"
 
 
-def pace_parts(status: Status) -> tuple[str, ...]:
-    """The step and the speed, as short texts."""
+def format_pace(status: Status) -> tuple[str, ...]:
+    """Format the step and the speed."""
     progress = status.progress
     if progress is None:
         return ()
     parts = [f"step {progress.step}"] if progress.step is not None else []
     if progress.steps_per_second is not None:
-        parts.append(f"{number(progress.steps_per_second)} steps/s")
+        parts.append(f"{format_number(progress.steps_per_second)} steps/s")
     return tuple(parts)
 
 
-def metric_parts(status: Status) -> tuple[str, ...]:
-    """The metrics, as short texts."""
+def format_metrics(status: Status) -> tuple[str, ...]:
+    """Format the metrics."""
     metrics = status.progress.metrics if status.progress else {}
-    return tuple(f"{name} {number(value)}" for name, value in sorted(metrics.items()))
+    return tuple(f"{name} {format_number(value)}" for name, value in sorted(metrics.items()))

@@ -1,9 +1,9 @@
-"""Why the agent sets each variable, and why it starts a launcher with each option; every one has its own reason."""
+"""The reason for each variable that the agent sets, and for each option that it passes to a launcher."""
 
 from __future__ import annotations
 
 from muster_worker.launchers.registry import find_launcher
-from muster_worker.network.check_figures import CHECK_SECONDS
+from muster_worker.network.check_results import CHECK_SECONDS
 from muster_worker.network.library_interfaces import OF_LAUNCHERS, OF_RANKS
 
 _OWN = ("muster", "the rank's wrapper finds its agent through it")
@@ -32,7 +32,7 @@ _INTERFACES = {
     for setting in (*OF_RANKS, *OF_LAUNCHERS)
 }
 
-_BEGINNINGS = (
+_PREFIXES = (
     ("SM_HP_", ("spec.hyperparameters", "one hyperparameter, as SageMaker sets it")),
     ("SM_CHANNEL_", ("spec.inputs", "the channel's folder, as SageMaker sets it")),
     ("SM_", _SAGEMAKER),
@@ -46,17 +46,17 @@ _PARTS = {
 
 
 CHECK_VALUE = f"before the ranks start, at most {CHECK_SECONDS:.0f} s"
-"""How the network check appears among the parts of a launch."""
+"""The value shown for the network check."""
 
 
 def variable_reason(launcher: str, name: str) -> tuple[str, str]:
-    """The source of a variable's value, and why the agent sets it. Raises `KeyError` for one that it never sets."""
-    for beginning, reason in _BEGINNINGS:
+    """Return a variable's source and reason. Raises `KeyError` for a variable that the agent never sets."""
+    for beginning, reason in _PREFIXES:
         if name not in _VARIABLES and name.startswith(beginning):
             return reason
     return {**_VARIABLES, **_INTERFACES, **find_launcher(launcher).variables}[name]
 
 
 def part_reason(launcher: str, part: str) -> tuple[str, str]:
-    """The source of a part of a node's command, and why. Raises `KeyError` for one that muster never adds."""
+    """Return the source of a part of a node's command and its reason. Raises `KeyError` for an unknown part."""
     return {**_PARTS, **find_launcher(launcher).options}[part]

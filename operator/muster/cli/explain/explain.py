@@ -13,22 +13,22 @@ from rich.text import Text
 from muster.api.config.operator import OperatorConfig
 from muster.api.spec.job import Job
 from muster.cli.backends import commands_of
+from muster.cli.errors import BadInput
 from muster.cli.explain.explanation import Explanation
-from muster.cli.problem import BadInput
 from muster.cli.render.render import one_line
 
 _SHOWN_CHARS = 60
-"""A terminal shows only this many characters of a longer value."""
+"""Maximum number of characters of a value on a terminal."""
 
 _LINE_CHARS = 40
-"""A longer value is printed below its line of plain text."""
+"""In plain text, a longer value follows below its line."""
 
 _FOLD_CHARS = 100
 _BELOW = "..."
 _BELOW_INDENT = " " * 6
 
-_WIDEST = (40, _LINE_CHARS, 40, 1000)
-"""Limits for the width of each column: a longer text moves only the rest of its own line."""
+_MAX_WIDTHS = (40, _LINE_CHARS, 40, 1000)
+"""Maximum width of each column: a longer text shifts only the rest of its own line."""
 
 _COLUMNS = ("SETTING", "VALUE", "FROM", "WHY")
 
@@ -36,56 +36,56 @@ _COLUMNS = ("SETTING", "VALUE", "FROM", "WHY")
 def explain_job(job: Job, node: int, config: OperatorConfig | None = None) -> None:
     """Print the tables of one node: as tables on a terminal, else as lines that tools can parse.
 
-    A job of backend SageMaker has one table, about its request. `config` is the operator's (None: unknown).
+    A SageMaker job has one table, for its request. `config` is the operator's (None: unknown).
     """
     if node >= job.spec.nodes:
         raise BadInput(f"--node {node}: the job has the nodes 0 to {job.spec.nodes - 1}")
     result = commands_of(job).explain(job, node, config)
     console = Console(file=sys.stdout, highlight=False)
     if console.is_terminal:
-        console.print(*tables(result))
+        console.print(*build_tables(result))
     else:
-        sys.stdout.write(plain_text(result))
+        sys.stdout.write(format_plain_text(result))
 
 
-def plain_text(entries: Sequence[Explanation]) -> str:
+def format_plain_text(entries: Sequence[Explanation]) -> str:
     """Print each setting on a line, in columns; a long value follows below its line, folded."""
-    rows = [_cells(each) for each in entries]
+    rows = [_format_cells(entry) for entry in entries]
     widths = [
-        max(len(text) for text in column if len(text) <= most)
-        for column, most in zip(zip(*rows, strict=True), _WIDEST, strict=True)
+        max(len(text) for text in column if len(text) <= max_width)
+        for column, max_width in zip(zip(*rows, strict=True), _MAX_WIDTHS, strict=True)
     ]
     lines: list[str] = []
-    for group, members in groupby(entries, key=lambda each: each.group):
+    for group, members in groupby(entries, key=lambda entry: entry.group):
         lines += ["", group] if lines else [group]
-        for each in members:
-            setting, value, *others = _cells(each)
+        for entry in members:
+            setting, value, *other_cells = _format_cells(entry)
             is_long = len(value) > _LINE_CHARS
-            cells = (setting, _BELOW if is_long else value, *others)
+            cells = (setting, _BELOW if is_long else value, *other_cells)
             line = "  ".join(text.ljust(width) for text, width in zip(cells, widths, strict=True))
             lines.append(f"  {line}".rstrip())
-            lines += _folded(value) if is_long else ()
+            lines += _fold(value) if is_long else ()
     return "\n".join(lines) + "\n"
 
 
-def _folded(value: str) -> list[str]:
+def _fold(value: str) -> list[str]:
     starts = range(0, len(value), _FOLD_CHARS)
     return [f"{_BELOW_INDENT}{value[start : start + _FOLD_CHARS]}" for start in starts]
 
 
-def _cells(each: Explanation) -> tuple[str, str, str, str]:
-    return each.setting, one_line(each.value), each.source, each.why
+def _format_cells(entry: Explanation) -> tuple[str, str, str, str]:
+    return entry.setting, one_line(entry.value), entry.source, entry.why
 
 
-def tables(entries: Sequence[Explanation]) -> list[RenderableType]:
+def build_tables(entries: Sequence[Explanation]) -> list[RenderableType]:
     """A table for each group, as wide as the terminal."""
     parts: list[RenderableType] = []
-    for group, members in groupby(entries, key=lambda each: each.group):
+    for group, members in groupby(entries, key=lambda entry: entry.group):
         table = Table(box=None, title=group, title_justify="left", title_style="bold", pad_edge=False)
         for name in _COLUMNS:
             table.add_column(name, overflow="fold", header_style="dim")
-        for each in members:
-            setting, value, source, why = _cells(each)
+        for entry in members:
+            setting, value, source, why = _format_cells(entry)
             shown = Text(value)
             shown.truncate(_SHOWN_CHARS, overflow="ellipsis")
             table.add_row(Text(setting, style="cyan"), shown, Text(source, style="dim"), Text(why))

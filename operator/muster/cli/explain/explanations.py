@@ -1,4 +1,4 @@
-"""The settings that muster adds to one node of a job. Pure: derived from the code that renders and starts it."""
+"""Explain the settings that muster adds to one node of a job, by rendering the node. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from muster.api.document import JSON
 from muster.api.spec.job import Job
 from muster.cli.explain.agent_reasons import CHECK_VALUE, part_reason, variable_reason
 from muster.cli.explain.explanation import Explanation
-from muster.cli.explain.launch_preview import HOOK_VARIABLES, Preview, added, parts, preview
-from muster.cli.render.render import SETTING, as_applied
+from muster.cli.explain.launch_preview import (
+    HOOK_VARIABLES,
+    LaunchPreview,
+    added_variables,
+    command_parts,
+    preview_launch,
+)
+from muster.cli.render.render import PLACEHOLDERS, simulate_apply
 from muster.core.instances import sentence
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes.devices import with_procs
 from muster.render.kubernetes.machine_type import machine_type
-from muster.render.kubernetes.pod_patch import PodPatch, stacked
+from muster.render.kubernetes.pod_patch import PodPatch, merge_patches
 from muster.render.kubernetes.pod_patches import PodPatches, pod_patches
 from muster.render.kubernetes.settings import LISTED, settings
 from muster_worker.contract.schema import Plan
@@ -26,35 +32,35 @@ _TRAINER = "spec.containers[trainer]."
 _YOURS = "yours takes precedence; muster's would be "
 
 
-def explanations(job: Job, node: int) -> tuple[Explanation, ...]:
+def explain_node(job: Job, node: int) -> tuple[Explanation, ...]:
     """List every setting that muster adds to the node, in the order of `GROUPS`.
 
-    Raises `NotRenderable` and `InvalidResource` for a job that can't run on a cluster as it is.
+    Raises `NotRenderable` and `InvalidResource` for a job that can't run on a cluster.
     """
-    applied = with_procs(as_applied(job))
-    plan = render_plan(applied, SETTING.collector_url, "CERTIFICATE")
-    patches = pod_patches(applied, node, 0, SETTING)
-    bare = pod_patches(_without_template(applied), node, 0, SETTING)
-    start = preview(applied, plan, node)
+    applied = with_procs(simulate_apply(job))
+    plan = render_plan(applied, PLACEHOLDERS.collector_url, "CERTIFICATE")
+    patches = pod_patches(applied, node, 0, PLACEHOLDERS)
+    bare = pod_patches(_without_template(applied), node, 0, PLACEHOLDERS)
+    start = preview_launch(applied, plan, node)
     result = [
-        *_machine(applied, patches.owners),
-        *_pod(patches, bare),
-        *_environment(applied, plan, node, patches.owners, start),
-        *_launcher(plan, start.command),
+        *_explain_instance_type(applied, patches.owners),
+        *_explain_pod(patches, bare),
+        *_explain_environment(applied, plan, node, patches.owners, start),
+        *_explain_launcher(plan, start.command),
     ]
-    return tuple(sorted(result, key=lambda each: GROUPS.index(each.group)))
+    return tuple(sorted(result, key=lambda entry: GROUPS.index(entry.group)))
 
 
 def _without_template(job: Job) -> Job:
-    # A required EFA setting may depend on the instance type that the template names.
+    # Whether EFA is required may depend on the instance type in the template.
     network = job.spec.network.model_copy(update={"efa": "Auto"})
     bare = {"image": "IMAGE", "template": {}, "node_overrides": (), "network": network}
     return job.model_copy(update={"spec": job.spec.model_copy(update=bare)})
 
 
-def _machine(job: Job, owners: tuple[PodPatch, ...]) -> list[Explanation]:
-    """Explain what muster knows about the node's instance type: the pod's requests depend on it."""
-    machine = machine_type(job, stacked(owners))
+def _explain_instance_type(job: Job, owners: tuple[PodPatch, ...]) -> list[Explanation]:
+    """Explain the node's instance type, on which the pod's requests depend."""
+    machine = machine_type(job, merge_patches(owners))
     if machine is None:
         return []
     why = "muster doesn't know this type: set devices, EFA and tolerations yourself"
@@ -63,63 +69,65 @@ def _machine(job: Job, owners: tuple[PodPatch, ...]) -> list[Explanation]:
     return [Explanation("Pod", "instance type", machine.name, machine.source, why)]
 
 
-def _pod(patches: PodPatches, bare: PodPatches) -> list[Explanation]:
-    final = settings(stacked(patches.all))
-    result: dict[str, Explanation] = {}  # folders that share a volume need it once
+def _explain_pod(patches: PodPatches, bare: PodPatches) -> list[Explanation]:
+    final = settings(merge_patches(patches.all))
+    result: dict[str, Explanation] = {}  # folders may share a volume
     for patch in (*patches.defaults, *patches.fixed):
         for setting, value in settings(patch.fields).items():
-            result.setdefault(setting, _setting(setting, value, final, patch, patches.owners))
+            result.setdefault(setting, _explain_setting(setting, value, final, patch, patches.owners))
     for patch in bare.defaults:
-        # defaults that muster omits because the user's template sets them, such as a folder that the user mounts
+        # defaults that muster omits because the user's template sets them, such as a mounted folder
         for setting, value in settings(patch.fields).items():
             if setting in final and setting not in result:
-                result.setdefault(setting, _setting(setting, value, final, patch, patches.owners))
+                result.setdefault(setting, _explain_setting(setting, value, final, patch, patches.owners))
     return list(result.values())
 
 
-def _setting(
+def _explain_setting(
     setting: str, value: JSON, final: Mapping[str, JSON], patch: PodPatch, owners: tuple[PodPatch, ...]
 ) -> Explanation:
-    group, name = _place(setting)
+    group, name = _split_setting(setting)
     if setting in final and final[setting] == value:
-        return Explanation(group, name, _text(value), patch.source, patch.why)
-    shown = _text(final[setting]) if setting in final else "none"
-    return Explanation(group, name, shown, _whose(setting, owners), _YOURS + _text(value))
+        return Explanation(group, name, _format_value(value), patch.source, patch.why)
+    shown = _format_value(final[setting]) if setting in final else "none"
+    return Explanation(group, name, shown, _find_source(setting, owners), _YOURS + _format_value(value))
 
 
-def _whose(setting: str, owners: tuple[PodPatch, ...]) -> str:
+def _find_source(setting: str, owners: tuple[PodPatch, ...]) -> str:
     return [owner.source for owner in owners if setting in settings(owner.fields)][-1]
 
 
-def _place(setting: str) -> tuple[str, str]:
+def _split_setting(setting: str) -> tuple[str, str]:
     path = setting.partition(LISTED)[0]
     if path.startswith(("spec.volumes", f"{_TRAINER}volumeMounts")):
         return "Files", path.removeprefix(_TRAINER)
     return ("Container" if path.startswith(_TRAINER) else "Pod"), path.removeprefix(_TRAINER)
 
 
-def _environment(job: Job, plan: Plan, node: int, owners: tuple[PodPatch, ...], start: Preview) -> list[Explanation]:
+def _explain_environment(
+    job: Job, plan: Plan, node: int, owners: tuple[PodPatch, ...], start: LaunchPreview
+) -> list[Explanation]:
     result: list[Explanation] = []
-    own = start.own
-    for name, value in sorted(added(job, plan, node).items()):
+    user_variables = start.own
+    for name, value in sorted(added_variables(job, plan, node).items()):
         if name not in start.environment and name not in HOOK_VARIABLES:
             continue  # another variable of the user replaces it
         source, why = variable_reason(plan.launcher, name)
-        if name in own:
-            source, why = _whose(f"{_TRAINER}env[{name}]", owners), _YOURS + value
-        result.append(Explanation("Environment", name, own.get(name, value), source, why))
+        if name in user_variables:
+            source, why = _find_source(f"{_TRAINER}env[{name}]", owners), _YOURS + value
+        result.append(Explanation("Environment", name, user_variables.get(name, value), source, why))
     return result
 
 
-def _launcher(plan: Plan, command: tuple[str, ...]) -> list[Explanation]:
+def _explain_launcher(plan: Plan, command: tuple[str, ...]) -> list[Explanation]:
     result: list[Explanation] = []
     first = (("network check", CHECK_VALUE),)
     is_checked = plan.network_check and plan.nodes > 1
-    for part, value in (*(first if is_checked else ()), *parts(plan, command)):
+    for part, value in (*(first if is_checked else ()), *command_parts(plan, command)):
         source, why = part_reason(plan.launcher, part)
         result.append(Explanation("Launcher", part, value, source, why))
     return result
 
 
-def _text(value: JSON) -> str:
+def _format_value(value: JSON) -> str:
     return value if isinstance(value, str) else json.dumps(value)

@@ -1,4 +1,4 @@
-"""What a node's agent will start, computed with the agent's own pure modules. Pure."""
+"""Preview a node's command and environment with the agent's own pure modules. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from muster.render.kubernetes.devices import gpus
 from muster.render.kubernetes.hardware import TYPE_VARIABLE
 from muster.render.kubernetes.machine_type import machine_type, sagemaker_name
 from muster.render.kubernetes.opt_ml import CODE, ROOT
-from muster.render.kubernetes.own_python import is_brought, program
+from muster.render.kubernetes.own_python import program, uses_own_python
 from muster.render.kubernetes.owner_patches import owner_patches
-from muster.render.kubernetes.pod_patch import entries, stacked, trainer_of
+from muster.render.kubernetes.pod_patch import entries, merge_patches, trainer_of
 from muster_worker.contract.schema import Peer, Plan
 from muster_worker.launchers.commands import user_command
 from muster_worker.launchers.environment import Place
@@ -25,7 +25,7 @@ from muster_worker.rank.hook_environment import HOOK, PYTHONPATH, with_hook
 from muster_worker.sagemaker import container
 
 HOOK_VARIABLES = (HOOK, PYTHONPATH)
-"""Variables with which a Python rank starts, and which it doesn't see."""
+"""Variables that muster removes from the environment of a Python rank before its first line."""
 
 UNKNOWN_TYPE = "local"
 """The agent's name for an unknown instance type, as in SageMaker's local mode."""
@@ -34,10 +34,10 @@ _PORT = 29500
 
 
 @dataclass(frozen=True)
-class Preview:
-    """A node's command, and the environment of its first rank. `own` are the variables that the user set.
+class LaunchPreview:
+    """A node's command, and the environment of its first rank. `own` has the variables that the user set.
 
-    Values that are known only at run time (addresses, programs, cores) are in capitals; the port is an example.
+    Values that are unknown before the job runs (addresses, programs, cores) are in capitals; the port is an example.
     """
 
     command: tuple[str, ...]
@@ -45,40 +45,43 @@ class Preview:
     own: Mapping[str, str]
 
 
-def preview(job: Job, plan: Plan, node: int) -> Preview:
+def preview_launch(job: Job, plan: Plan, node: int) -> LaunchPreview:
     """Compute what the agent of `node` starts."""
-    own = _own_variables(job, node)
-    place = _place(job, plan, node)
-    counted = {name: value for name, value in _of_machine(job, node).items() if name not in own}
-    start = find_launcher(plan.launcher).example(place, own)
-    return Preview(tuple(start.command), {**start.environment, **counted}, own)
+    user_variables = _user_variables(job, node)
+    place = _build_place(job, plan, node)
+    counted = {name: value for name, value in _machine_variables(job, node).items() if name not in user_variables}
+    start = find_launcher(plan.launcher).example(place, user_variables)
+    return LaunchPreview(tuple(start.command), {**start.environment, **counted}, user_variables)
 
 
-def added(job: Job, plan: Plan, node: int) -> Mapping[str, str]:
-    """The variables that the agent adds to an empty environment, its hook's included."""
-    place = _place(job, plan, node)
+def added_variables(job: Job, plan: Plan, node: int) -> Mapping[str, str]:
+    """Return the variables that the agent adds to an empty environment, including those of its hook."""
+    place = _build_place(job, plan, node)
     launcher = find_launcher(plan.launcher)
-    result = {**launcher.example(place, {}).environment, **_of_machine(job, node)}
+    result = {**launcher.example(place, {}).environment, **_machine_variables(job, node)}
     return with_hook(result, place.archive, launcher.hook_scope(plan))
 
 
-def _of_machine(job: Job, node: int) -> Mapping[str, str]:
-    """Values that the agent counts at run time; the number of the container's GPUs is known before."""
+def _machine_variables(job: Job, node: int) -> Mapping[str, str]:
+    """Return placeholders for values that the agent determines at run time, except the container's GPUs."""
     return {"SM_NUM_CPUS": "CPUS", "OMP_NUM_THREADS": "CPUS_PER_RANK", "SM_NUM_GPUS": gpus(job, node)}
 
 
-def _own_variables(job: Job, node: int) -> dict[str, str]:
-    variables = entries(trainer_of(stacked(owner_patches(job, node))), "env")
-    return {str(variable["name"]): _value(variable.get("value"), variable.get("valueFrom")) for variable in variables}
+def _user_variables(job: Job, node: int) -> dict[str, str]:
+    variables = entries(trainer_of(merge_patches(owner_patches(job, node))), "env")
+    return {
+        str(variable["name"]): _resolve_value(variable.get("value"), variable.get("valueFrom"))
+        for variable in variables
+    }
 
 
-def _value(value: object, elsewhere: object) -> str:
+def _resolve_value(value: object, elsewhere: object) -> str:
     if isinstance(elsewhere, dict):
         return "".join(f"<{kind}>" for kind in elsewhere)
     return str(value or "")
 
 
-def _place(job: Job, plan: Plan, node: int) -> Place:
+def _build_place(job: Job, plan: Plan, node: int) -> Place:
     peers = tuple(Peer(index, f"ADDRESS_{index}", _PORT) for index in range(plan.nodes))
     return Place(
         plan=plan,
@@ -91,25 +94,25 @@ def _place(job: Job, plan: Plan, node: int) -> Place:
             instance_type=_instance_type(job, node),
             interface="INTERFACE",
             directory=CODE if plan.has_code else ".",
-            # As under a runtime that forbids it: elsewhere MPICH works without this variable.
+            # Assume a runtime that forbids it: with other runtimes, MPICH works without this variable.
             memory_unreadable=True,
         ),
         root=ROOT,
         run=RUN,
         socket=f"{RUN}/agent.sock",
         archive=f"{FILES}/{ARCHIVE_KEY}",
-        python=program(job) if is_brought(job) else "PYTHON",
+        python=program(job) if uses_own_python(job) else "PYTHON",
     )
 
 
 def _instance_type(job: Job, node: int) -> str:
-    own = _own_variables(job, node).get(TYPE_VARIABLE)
-    machine = machine_type(job, stacked(owner_patches(job, node)))
-    return own or (UNKNOWN_TYPE if machine is None else sagemaker_name(machine))
+    user_value = _user_variables(job, node).get(TYPE_VARIABLE)
+    machine = machine_type(job, merge_patches(owner_patches(job, node)))
+    return user_value or (UNKNOWN_TYPE if machine is None else sagemaker_name(machine))
 
 
-def parts(plan: Plan, command: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """The parts of a node's command that muster adds: each option and its value."""
+def command_parts(plan: Plan, command: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the options that muster adds to a node's command, with their values."""
     if not command:
         return ()
     owners = user_command(plan)

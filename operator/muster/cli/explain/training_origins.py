@@ -89,6 +89,6 @@ _ORIGINS = tuple(
 )
 
 
-def origin(setting: str) -> Origin:
-    """The origin of the request's field `setting`: the first matching prefix. Every field has one."""
+def find_origin(setting: str) -> Origin:
+    """Return the origin of the request's field `setting`, by the first matching prefix."""
     return next(entry for beginning, entry in _ORIGINS if setting.startswith(beginning))

@@ -1,4 +1,4 @@
-"""Connect a command to a cluster, and turn its errors into messages."""
+"""Connect a command to a cluster, and translate the cluster's errors to messages."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from muster.api.names import (
     KIND,
     MAX_NAME_CHARS,
     MAX_NAMESPACE_CHARS,
+    NAME_MESSAGE,
     NAME_PATTERN,
-    NAME_SENTENCE,
     NAMESPACE_PATTERN,
     PLURAL,
     SHORT_NAME,
 )
-from muster.cli.problem import BadInput
+from muster.cli.errors import BadInput
 from muster.clients.kubernetes.access import NoCluster
 from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """The job that the user named; `namespace` None: the namespace of the kubeconfig's context."""
+class JobReference:
+    """The name and namespace of a job; `namespace` None: that of the kubeconfig's context."""
 
     name: str
     namespace: str | None = None
 
 
 @dataclass(frozen=True)
-class Target:
+class ClusterJob:
     """A job on a cluster."""
 
     client: Client
@@ -45,16 +45,16 @@ class Target:
         return f"{self.namespace}/{self.name}"
 
 
-def ask_cluster(wanted: Wanted, work: Callable[[Target], Awaitable[int]]) -> int:
-    """Do `work` on the kubeconfig's cluster; return the exit code. Raises `BadInput` with the problem."""
+def run_on_cluster(wanted: JobReference, work: Callable[[ClusterJob], Awaitable[int]]) -> int:
+    """Run `work` on the kubeconfig's cluster; return the exit code. Raises `BadInput` with the problem."""
     check_names(wanted)
-    return asyncio.run(_ask(wanted, work))
+    return asyncio.run(_connect_and_run(wanted, work))
 
 
-def check_names(wanted: Wanted) -> None:
-    """Refuse invalid names: the API server would only report an unknown path. Raises `BadInput`."""
+def check_names(wanted: JobReference) -> None:
+    """Raise `BadInput` for invalid names: the API server would only report an unknown path."""
     if len(wanted.name) > MAX_NAME_CHARS or not re.fullmatch(NAME_PATTERN, wanted.name):
-        raise BadInput(f"{wanted.name!r} is not a job's name: {NAME_SENTENCE}")
+        raise BadInput(f"{wanted.name!r} is not a job's name: {NAME_MESSAGE}")
     namespace = wanted.namespace
     if namespace is not None and (
         len(namespace) > MAX_NAMESPACE_CHARS or not re.fullmatch(NAMESPACE_PATTERN, namespace)
@@ -65,25 +65,25 @@ def check_names(wanted: Wanted) -> None:
         )
 
 
-async def _ask(wanted: Wanted, work: Callable[[Target], Awaitable[int]]) -> int:
+async def _connect_and_run(wanted: JobReference, work: Callable[[ClusterJob], Awaitable[int]]) -> int:
     try:
         client = await Client.connect()
     except NoCluster as problem:
         raise BadInput(str(problem)) from None
     try:
-        target = Target(client, wanted.namespace or client.namespace, wanted.name)
+        target = ClusterJob(client, wanted.namespace or client.namespace, wanted.name)
         return await work(target)
     except ApiError as error:
-        raise BadInput(sentence(error, target.namespace, target.name)) from None
+        raise BadInput(explain_api_error(error, target.namespace, target.name)) from None
     finally:
         await client.close()
 
 
-def sentence(error: ApiError, namespace: str, name: str) -> str:
+def explain_api_error(error: ApiError, namespace: str, name: str) -> str:
     """Explain the API server's error about the job `name` to the user."""
     if error.status == NO_ANSWER:
         return f"the cluster doesn't answer: {error.message}"
-    # Find out whether the job or the CRD is missing: the API server's message names only a missing object.
+    # The API server's message names only a missing object: without it, the CRD is missing.
     if error.is_not_found and f'{PLURAL}.{GROUP} "{name}"' not in error.message:
         return (
             f"the cluster has no {KIND}s: muster isn't installed there, or the kubeconfig's context names another "

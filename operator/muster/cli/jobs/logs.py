@@ -13,12 +13,12 @@ from rich.console import Console
 
 from muster.api.json_fields import mapping, string
 from muster.cli.board.observed_job import ObservedJob
-from muster.cli.board.rank_lines import coloured, is_wanted, read_line, uncoloured
-from muster.cli.jobs.cluster import Target, Wanted, ask_cluster
+from muster.cli.board.rank_lines import format_coloured, format_plain, is_wanted, parse_line
+from muster.cli.errors import BadInput
+from muster.cli.jobs.cluster import ClusterJob, JobReference, run_on_cluster
 from muster.cli.jobs.pod_log import follow_lines, is_pending, read_lines
-from muster.cli.jobs.watched_job import JobDeleted, look_at, watch_job
+from muster.cli.jobs.watched_job import JobDeleted, get_job, watch_job
 from muster.cli.options import check_ranks
-from muster.cli.problem import BadInput
 from muster.cli.standard_error import StandardError
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import PODS, Object
@@ -26,22 +26,22 @@ from muster.objects.kubernetes.names import JOB_UID_LABEL, NODE_LABEL
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Which lines to print: of these ranks (none: all, and launchers), the last `tail` of each node (None: all)."""
+class LogSelection:
+    """The lines to print: those of `ranks` (empty: all and launchers), and the last `tail` of each node (None: all)."""
 
     ranks: frozenset[int] = frozenset()
     tail: int | None = None
 
 
-def show_logs(wanted: Wanted, asked: Asked) -> int:
+def show_logs(wanted: JobReference, asked: LogSelection) -> int:
     """Print the current lines."""
 
-    async def show(target: Target) -> int:
-        observed = await look_at(target)
-        _check(asked, observed)
-        pods = await _pods(target, observed)
+    async def show(target: ClusterJob) -> int:
+        observed = await get_job(target)
+        _check_ranks(asked, observed)
+        pods = await _list_pods(target, observed)
         if not pods:
-            raise BadInput(f"{target} has no pods{_why_none(observed)}")
+            raise BadInput(f"{target} has no pods{_explain_missing_pods(observed)}")
         printer = _printer(asked)
         if all(pod.is_pending for pod in pods):
             printer.note(observed.status.message)
@@ -52,18 +52,18 @@ def show_logs(wanted: Wanted, asked: Asked) -> int:
                 await printer.print(pod.name, read_lines(target, pod.name, asked.tail))
         return 0
 
-    return ask_cluster(wanted, show)
+    return run_on_cluster(wanted, show)
 
 
-def follow_logs(wanted: Wanted, asked: Asked) -> int:
+def follow_logs(wanted: JobReference, asked: LogSelection) -> int:
     """Print the current lines and new ones, until the job has ended."""
 
-    async def follow(target: Target) -> int:
-        following = _Following(target, asked, _printer(asked))
+    async def follow(target: ClusterJob) -> int:
+        following = _LogFollower(target, asked, _printer(asked))
         try:
             async with aclosing(watch_job(target)) as jobs:
                 async for observed in jobs:
-                    _check(asked, observed)
+                    _check_ranks(asked, observed)
                     await following.look(observed)
                     if observed.is_over:
                         break
@@ -72,14 +72,14 @@ def follow_logs(wanted: Wanted, asked: Asked) -> int:
         await following.finish()
         return 0
 
-    return ask_cluster(wanted, follow)
+    return run_on_cluster(wanted, follow)
 
 
 @dataclass(frozen=True)
 class _Printer:
-    """Prints the requested lines; muster's own notes go to standard error."""
+    """Prints the requested lines, and muster's notes on standard error."""
 
-    asked: Asked
+    asked: LogSelection
     console: Console
     notes: Console
 
@@ -93,39 +93,39 @@ class _Printer:
             self.note(f"[{pod}] no log: {error.message}")
 
     def note(self, text: str) -> None:
-        """Print a sentence of muster's own."""
+        """Print a message of muster."""
         self.notes.print(text, markup=False, soft_wrap=True, style="dim")
 
     def _print(self, pod: str, text: str) -> None:
-        line = read_line(pod, text)
+        line = parse_line(pod, text)
         if not is_wanted(line, self.asked.ranks):
             return
         if self.console.is_terminal:
-            self.console.print(coloured(line), soft_wrap=True)
+            self.console.print(format_coloured(line), soft_wrap=True)
         else:
-            self.console.out(uncoloured(line), highlight=False)
+            self.console.out(format_plain(line), highlight=False)
 
 
-def _printer(asked: Asked) -> _Printer:
+def _printer(asked: LogSelection) -> _Printer:
     notes = Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False)
     return _Printer(asked, Console(file=sys.stdout, highlight=False), notes)
 
 
 @dataclass
-class _Following:
-    """A task for each pod of the job, started when the pod appears."""
+class _LogFollower:
+    """Follows each pod of the job in a task, from the pod's creation."""
 
-    target: Target
-    asked: Asked
+    target: ClusterJob
+    asked: LogSelection
     printer: _Printer
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _is_over: bool = False
     _said: str = ""
 
     async def look(self, observed: ObservedJob) -> None:
-        pods = await _pods(self.target, observed)
+        pods = await _list_pods(self.target, observed)
         if not self._tasks and all(pod.is_pending for pod in pods) and not observed.is_over:
-            # tell the waiting user why there are no lines
+            # explain why there are no lines
             self.note(observed.status.message)
         for name in (pod.name for pod in pods):
             if name not in self._tasks:
@@ -133,19 +133,19 @@ class _Following:
                 self._tasks[name] = asyncio.create_task(self.printer.print(name, lines), name=f"log of {name}")
 
     def note(self, text: str) -> None:
-        """Print a sentence, unless it was the last one."""
+        """Print a message, unless it repeats the last one."""
         if text and text != self._said:
             self._said = text
             self.printer.note(text)
 
     async def finish(self) -> None:
-        """Wait for the remaining lines: the log stream ends with its container."""
+        """Wait for the remaining lines, until each container's log ends."""
         self._is_over = True
         await asyncio.gather(*self._tasks.values())
 
 
-def refuse_training_job(observed: ObservedJob) -> None:
-    """Raise `BadInput` for a job on SageMaker: it has no pods, and its log is in CloudWatch."""
+def reject_training_job(observed: ObservedJob) -> None:
+    """Raise `BadInput` for a SageMaker job, which has no pods; its log is in CloudWatch."""
     training = observed.status.backend.sagemaker if observed.status.backend is not None else None
     if training is None:
         return
@@ -156,8 +156,8 @@ def refuse_training_job(observed: ObservedJob) -> None:
     )
 
 
-def _check(asked: Asked, observed: ObservedJob) -> None:
-    refuse_training_job(observed)
+def _check_ranks(asked: LogSelection, observed: ObservedJob) -> None:
+    reject_training_job(observed)
     if observed.status.ranks is not None:
         check_ranks(asked.ranks, observed.status.ranks.world)
 
@@ -169,19 +169,19 @@ class _Pod:
     is_pending: bool
 
 
-async def _pods(target: Target, observed: ObservedJob) -> tuple[_Pod, ...]:
+async def _list_pods(target: ClusterJob, observed: ObservedJob) -> tuple[_Pod, ...]:
     """The job's pods, node by node."""
     listing = await target.client.list(PODS, target.namespace, labels=f"{JOB_UID_LABEL}={observed.uid}")
-    return tuple(sorted(map(_pod, listing.items)))
+    return tuple(sorted(map(_read_pod, listing.items)))
 
 
-def _pod(pod: Object) -> _Pod:
+def _read_pod(pod: Object) -> _Pod:
     metadata = mapping(pod.get("metadata"))
     node = string(mapping(metadata.get("labels")).get(NODE_LABEL))
     return _Pod(int(node) if node.isdecimal() else 0, string(metadata.get("name")), is_pending(pod))
 
 
-def _why_none(observed: ObservedJob) -> str:
+def _explain_missing_pods(observed: ObservedJob) -> str:
     if observed.is_over:
         return " any more: muster deleted them when it had ended (spec.cleanPodPolicy)"
     return f": {observed.status.message}" if observed.status.message else " yet"

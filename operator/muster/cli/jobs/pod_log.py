@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 from muster.api.json_fields import mapping, objects, string
 from muster.api.names import TRAINER
-from muster.cli.jobs.cluster import Target
+from muster.cli.jobs.cluster import ClusterJob
 from muster.clients.kubernetes.client import LogOptions
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import PODS, Object
@@ -18,23 +18,26 @@ RETRY_SECONDS = 1.0
 """The time before the next request if the container has not started, or the connection broke."""
 
 
-async def read_lines(target: Target, pod: str, tail: int | None) -> AsyncGenerator[str]:
+async def read_lines(target: ClusterJob, pod: str, tail: int | None) -> AsyncGenerator[str]:
     """Yield the current lines: the last `tail` (None: all). Raises `ApiError`, also before the container starts."""
     options = LogOptions(container=TRAINER, tail_lines=tail)
-    async with aclosing(_lines(target.client.log(target.namespace, pod, options))) as lines:
+    async with aclosing(_split_lines(target.client.log(target.namespace, pod, options))) as lines:
         async for line in lines:
             yield line
 
 
-async def follow_lines(target: Target, pod: str, tail: int | None, is_over: Callable[[], bool]) -> AsyncGenerator[str]:
-    """Yield the current and new lines, each once, until the container has ended or its pod is deleted.
+async def follow_lines(
+    target: ClusterJob, pod: str, tail: int | None, is_over: Callable[[], bool]
+) -> AsyncGenerator[str]:
+    """Yield current and new lines, each once, until the container has ended or its pod is deleted.
 
-    `is_over` returns whether a container that has not started never will. Raises `ApiError` for a refusal.
+    `is_over` returns whether the job has ended, so that a waiting container will not start. Raises `ApiError` if the
+    API server rejects the request.
     """
     last = ""
     while True:
         try:
-            async with aclosing(_stamped(target, pod, tail, last)) as lines:
+            async with aclosing(_read_timestamped(target, pod, tail, last)) as lines:
                 async for stamp, text in lines:
                     last = stamp
                     yield text
@@ -45,12 +48,14 @@ async def follow_lines(target: Target, pod: str, tail: int | None, is_over: Call
             if not error.is_temporary and error.status != HTTPStatus.BAD_REQUEST:
                 raise
         # An API server, a proxy or a kubelet may end a long response early.
-        if await _is_all(target, pod, is_over):
+        if await _is_log_complete(target, pod, is_over):
             return
         await asyncio.sleep(RETRY_SECONDS)
 
 
-async def _stamped(target: Target, pod: str, tail: int | None, after: str) -> AsyncGenerator[tuple[str, str]]:
+async def _read_timestamped(
+    target: ClusterJob, pod: str, tail: int | None, after: str
+) -> AsyncGenerator[tuple[str, str]]:
     """Yield lines with their times, after the time `after`."""
     options = LogOptions(
         container=TRAINER,
@@ -59,26 +64,25 @@ async def _stamped(target: Target, pod: str, tail: int | None, after: str) -> As
         tail_lines=None if after else tail,
         since_time=after or None,
     )
-    async with aclosing(_lines(target.client.log(target.namespace, pod, options))) as lines:
+    async with aclosing(_split_lines(target.client.log(target.namespace, pod, options))) as lines:
         async for line in lines:
             stamp, _, text = line.partition(" ")
-            # timestamps are comparable as text: one kubelet writes them, in one time zone, with a fixed number of
-            # digits
+            # one kubelet writes the timestamps, in one time zone and format, so they can be compared as text
             if stamp > after:
                 yield stamp, text
 
 
-async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[str]:
-    rest = b""
+async def _split_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[str]:
+    incomplete = b""
     async for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
+        *whole, incomplete = (incomplete + chunk).split(b"\n")
         for line in whole:
             yield line.decode("utf-8", "replace")
-    if rest:
-        yield rest.decode("utf-8", "replace")
+    if incomplete:
+        yield incomplete.decode("utf-8", "replace")
 
 
-async def _is_all(target: Target, pod: str, is_over: Callable[[], bool]) -> bool:
+async def _is_log_complete(target: ClusterJob, pod: str, is_over: Callable[[], bool]) -> bool:
     try:
         stored = await target.client.get(PODS, target.namespace, pod)
     except ApiError as error:
@@ -98,5 +102,5 @@ def has_ended(pod: Object) -> bool:
     status = mapping(pod.get("status"))
     if string(status.get("phase")) in ("Succeeded", "Failed"):
         return True
-    trainers = (each for each in objects(status.get("containerStatuses")) if each.get("name") == TRAINER)
-    return any("terminated" in mapping(each.get("state")) for each in trainers)
+    trainers = (container for container in objects(status.get("containerStatuses")) if container.get("name") == TRAINER)
+    return any("terminated" in mapping(container.get("state")) for container in trainers)

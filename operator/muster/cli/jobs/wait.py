@@ -10,11 +10,11 @@ from typing import IO, cast
 
 from rich.console import Console
 
-from muster.cli.board.observed_job import view_of
+from muster.cli.board.observed_job import build_view
 from muster.cli.display import LineDisplay
-from muster.cli.jobs.cluster import Target, Wanted, ask_cluster
+from muster.cli.jobs.cluster import ClusterJob, JobReference, run_on_cluster
 from muster.cli.jobs.watched_job import JobDeleted, watch_job
-from muster.cli.run.ending import is_complete
+from muster.cli.run.summary import is_complete
 from muster.cli.standard_error import StandardError
 
 FAILED = 1
@@ -22,14 +22,14 @@ TIMED_OUT = 124
 """The exit code of timeout(1)."""
 
 
-def wait_for_job(wanted: Wanted, timeout: float | None) -> int:
+def wait_for_job(wanted: JobReference, timeout: float | None) -> int:
     """Wait until the job has ended, at most `timeout` seconds.
 
     Return 0: Complete. 1: failed, refused or deleted. 124: timed out.
     """
     console = Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False)
 
-    async def wait(target: Target) -> int:
+    async def wait(target: ClusterJob) -> int:
         try:
             async with asyncio.timeout(timeout):
                 return await _wait(target, LineDisplay(console))
@@ -37,14 +37,14 @@ def wait_for_job(wanted: Wanted, timeout: float | None) -> int:
             console.print(f"{target} has not ended after {timeout:g} s", soft_wrap=True)
             return TIMED_OUT
 
-    return ask_cluster(wanted, wait)
+    return run_on_cluster(wanted, wait)
 
 
-async def _wait(target: Target, display: LineDisplay) -> int:
+async def _wait(target: ClusterJob, display: LineDisplay) -> int:
     try:
         async with aclosing(watch_job(target)) as jobs:
             async for observed in jobs:
-                view = view_of(observed, time.time())
+                view = build_view(observed, time.time())
                 display.show(view)
                 if observed.is_over or observed.is_refused:
                     display.close(view)

@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from muster.api.json_fields import mapping, string
-from muster.cli.board.observed_job import ObservedJob, read
-from muster.cli.jobs.cluster import Target
+from muster.cli.board.observed_job import ObservedJob, read_observed_job
+from muster.cli.jobs.cluster import ClusterJob
 from muster.clients.kubernetes.backoff import backoff_seconds
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import JOBS, Object
@@ -19,22 +19,22 @@ class JobDeleted(Exception):
     """The job was deleted during the watch."""
 
 
-async def look_at(target: Target) -> ObservedJob:
+async def get_job(target: ClusterJob) -> ObservedJob:
     """Read the current job. Raises `ApiError`."""
-    return read(await target.client.get(JOBS, target.namespace, target.name))
+    return read_observed_job(await target.client.get(JOBS, target.namespace, target.name))
 
 
-async def watch_job(target: Target) -> AsyncGenerator[ObservedJob]:
+async def watch_job(target: ClusterJob) -> AsyncGenerator[ObservedJob]:
     """Yield the current job, and the job after each change. Raises `JobDeleted`, and `ApiError` if it does not exist.
 
     A job may run for days, and the API server may fail for minutes: retry until it answers.
     """
     resource = await target.client.get(JOBS, target.namespace, target.name)
-    uid, failures = read(resource).uid, 0
+    uid, failures = read_observed_job(resource).uid, 0
     while True:
-        yield read(resource)
+        yield read_observed_job(resource)
         try:
-            async with aclosing(_changes(target, resource)) as changes:
+            async with aclosing(_watch_changes(target, resource)) as changes:
                 async for observed in changes:
                     failures = 0
                     yield observed
@@ -46,11 +46,11 @@ async def watch_job(target: Target) -> AsyncGenerator[ObservedJob]:
                 raise
             await asyncio.sleep(backoff_seconds(failures, error, random.random()))  # noqa: S311 - spreads requests
             failures += 1
-        if read(resource).uid != uid:
+        if read_observed_job(resource).uid != uid:
             raise JobDeleted
 
 
-async def _changes(target: Target, resource: Object) -> AsyncGenerator[ObservedJob]:
+async def _watch_changes(target: ClusterJob, resource: Object) -> AsyncGenerator[ObservedJob]:
     """Yield the changes since this version of the job, until the API server ends the watch or drops the version."""
     version = string(mapping(resource.get("metadata")).get("resourceVersion"))
     fields = f"metadata.name={target.name}"
@@ -62,7 +62,7 @@ async def _changes(target: Target, resource: Object) -> AsyncGenerator[ObservedJ
                 if change.type == "DELETED":
                     raise JobDeleted
                 if change.type != "BOOKMARK":
-                    yield read(change.object)
+                    yield read_observed_job(change.object)
     except ApiError as error:
         if not error.is_gone:
             raise

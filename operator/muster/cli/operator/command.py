@@ -98,4 +98,5 @@ def operator(
         lease_name=lease_name,
         webhook=None if webhook_port is None else WebhookOptions(webhook_port, webhook_address),
     )
-    raise typer.Exit(reading.run_operator(reading.configured(options, config), reading.read_log_format(log_format)))
+    configured = reading.apply_config_file(options, config)
+    raise typer.Exit(reading.run_operator(configured, reading.read_log_format(log_format)))

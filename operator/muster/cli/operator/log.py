@@ -10,24 +10,24 @@ from typing import Literal
 
 LogFormat = Literal["plain", "json"]
 
-_OTHERS = ("aiohttp", "asyncio", "kopf", "kubernetes")
+_LIBRARIES = ("aiohttp", "asyncio", "kopf", "kubernetes")
 """Libraries of which only warnings are logged."""
 
-_EXPECTED = ("OS signals are ignored",)
+_EXPECTED_WARNINGS = ("OS signals are ignored",)
 """Warnings of kopf about intended behaviour: only the main thread handles signals."""
 
 
-_ANSWERED = " failed permanently: "
-"""kopf's log of a job that the webhook refuses: the user already has the message."""
+_WEBHOOK_REFUSAL = " failed permanently: "
+"""kopf's log line for a job that the webhook rejects; the user already has the message."""
 
 
 def start_log(form: LogFormat) -> None:
     """Start logging to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Plain() if form == "plain" else _Json())
+    handler.setFormatter(_PlainFormatter() if form == "plain" else _JsonFormatter())
     handler.addFilter(_is_wanted)
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    for name in _OTHERS:
+    for name in _LIBRARIES:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
@@ -35,36 +35,41 @@ def _is_wanted(record: logging.LogRecord) -> bool:
     if not record.name.startswith("kopf."):
         return True
     message = record.getMessage()
-    return not (message.startswith(_EXPECTED) or _ANSWERED in message)
+    return not (message.startswith(_EXPECTED_WARNINGS) or _WEBHOOK_REFUSAL in message)
 
 
-def _text(record: logging.LogRecord) -> str:
+def _format_message(record: logging.LogRecord) -> str:
     message = record.getMessage()
-    # kopf repeats the stack for each of its layers; its message is enough
+    # kopf logs a stack trace for each of its layers; log only its message
     if record.exc_info is not None and not record.name.startswith("kopf."):
         message += "\n" + logging.Formatter().formatException(record.exc_info)
     return message
 
 
-def _as_one(text: str) -> str:
-    """Escape a text that may contain users' text: it must not look like other log lines, or control a terminal."""
+def _escape_lines(text: str) -> str:
+    """Escape line ends and control characters, because users' text must not forge log lines or control a terminal."""
     lines = text.splitlines()
     return "\n    ".join(
         "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line) for line in lines
     )
 
 
-def _time(record: logging.LogRecord) -> str:
-    at = datetime.fromtimestamp(record.created, UTC)
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _format_time(record: logging.LogRecord) -> str:
+    time = datetime.fromtimestamp(record.created, UTC)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class _Plain(logging.Formatter):
+class _PlainFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return f"{_time(record)} {record.levelname:<7} {_as_one(_text(record))}"
+        return f"{_format_time(record)} {record.levelname:<7} {_escape_lines(_format_message(record))}"
 
 
-class _Json(logging.Formatter):
+class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        fields = {"time": _time(record), "level": record.levelname, "logger": record.name, "message": _text(record)}
+        fields = {
+            "time": _format_time(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": _format_message(record),
+        }
         return json.dumps(fields, ensure_ascii=False)

@@ -9,13 +9,13 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from muster.cli.config_file import read_config_file
+from muster.cli.errors import BadInput, format_os_error
 from muster.cli.operator.log import LogFormat, start_log
-from muster.cli.problem import BadInput, system_problem
 from muster.clients.kubernetes.access import NoCluster
 from muster.controller.replica import OperatorOptions
 from muster.controller.serve import serve
-from muster.controller.startup import CannotStart
-from muster.controller.trust.trust import NoTrust
+from muster.controller.startup import StartupError
+from muster.controller.trust.trust import TrustError
 from muster.objects.kubernetes.errors import ApiError
 
 FAILED = 1
@@ -30,20 +30,20 @@ def run_operator(options: OperatorOptions, log_format: LogFormat) -> int:
         serve(options)
     except NoCluster as problem:
         raise BadInput(str(problem)) from None
-    except (CannotStart, NoTrust, ApiError) as problem:
+    except (StartupError, TrustError, ApiError) as problem:
         _log.critical("muster operator can't run here: %s", problem)
         return FAILED
     except OSError as problem:
-        _log.critical("muster operator can't listen: %s", system_problem(problem))
+        _log.critical("muster operator can't listen: %s", format_os_error(problem))
         return FAILED
     except ExceptionGroup as ended:
-        # The kubelet restarts it, and it continues every job from its status.
+        # The kubelet restarts the operator, which continues every job from its status.
         _log.critical("muster operator failed", exc_info=ended)
         return FAILED
     return 0
 
 
-def configured(options: OperatorOptions, file: str | None) -> OperatorOptions:
+def apply_config_file(options: OperatorOptions, file: str | None) -> OperatorOptions:
     """Add the configuration file to the options. Raises `BadInput`."""
     config = read_config_file(file)
     if config is None:

@@ -1,4 +1,4 @@
-"""Jobs of pods, as the commands show and check them."""
+"""Render, explain and validate Kubernetes jobs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from muster.api.config.operator import OperatorConfig
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job
 from muster.cli.backend_commands import AwsOptions, BackendCommands
-from muster.cli.config_file import with_config
+from muster.cli.config_file import apply_config
+from muster.cli.errors import BadInput
 from muster.cli.explain.explanation import Explanation
-from muster.cli.explain.explanations import explanations
-from muster.cli.problem import BadInput
-from muster.cli.render.render import SETTING, as_applied, render_text
+from muster.cli.explain.explanations import explain_node
+from muster.cli.render.render import PLACEHOLDERS, render_text, simulate_apply
 from muster.render.agent_archive import agent_archive
 from muster.render.kubernetes.devices import with_procs
 from muster.render.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
@@ -29,7 +29,7 @@ def _render(job: Job, options: AwsOptions, config: OperatorConfig | None) -> str
 
 def _explain(job: Job, node: int, config: OperatorConfig | None) -> Sequence[Explanation]:
     try:
-        return _explained(with_config(job, config), node)
+        return _explained(apply_config(job, config), node)
     except NotRenderable as error:
         raise BadInput(f"not for a cluster yet: {error}") from None
     except InvalidResource as invalid:
@@ -37,22 +37,22 @@ def _explain(job: Job, node: int, config: OperatorConfig | None) -> Sequence[Exp
 
 
 def _explained(job: Job, node: int) -> Sequence[Explanation]:
-    """Explain the job, even without an image: muster adds the same settings for every image."""
+    """Explain the job, even if it has no image: muster adds the same settings for every image."""
     try:
-        return explanations(job, node)
+        return explain_node(job, node)
     except NotRenderable as error:
         if error.problem.reason != IMAGE_NOT_SET:
             raise
         sys.stderr.write(f"not for a cluster yet: {error}\n")
-        return explanations(job.model_copy(update={"spec": job.spec.model_copy(update={"image": "IMAGE"})}), node)
+        return explain_node(job.model_copy(update={"spec": job.spec.model_copy(update={"image": "IMAGE"})}), node)
 
 
-def _objections(job: Job, config: OperatorConfig | None) -> tuple[str, ...]:
-    """Explain why muster can't render the job's pods, one sentence each. The job may still run on this machine."""
+def _find_problems(job: Job, config: OperatorConfig | None) -> tuple[str, ...]:
+    """Return why muster can't render the job's pods. The job may still run on this machine."""
     try:
-        applied = with_procs(as_applied(with_config(job, config)))
+        applied = with_procs(simulate_apply(apply_config(job, config)))
         for nodes in kinds(applied):
-            pod(applied, nodes[0], 0, SETTING)
+            pod(applied, nodes[0], 0, PLACEHOLDERS)
     except NotRenderable as error:
         return (str(error),)
     except InvalidResource as invalid:
@@ -64,6 +64,6 @@ KUBERNETES = BackendCommands(
     render=_render,
     explain=_explain,
     check=lambda _job, _document, _config: None,
-    objections=_objections,
+    problems=_find_problems,
     notes=lambda _: (),
 )

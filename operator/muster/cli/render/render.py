@@ -11,9 +11,9 @@ from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.api.json_fields import mapping
 from muster.api.spec.job import Job
-from muster.api.yaml.serialise import resource, to_yaml
-from muster.cli.config_file import with_config
-from muster.cli.explain.launch_preview import preview
+from muster.api.yaml.serialise import serialise_resource, to_yaml
+from muster.cli.config_file import apply_config
+from muster.cli.explain.launch_preview import preview_launch
 from muster.core.status.ranges import ranges
 from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.names import ARCHIVE_KEY
@@ -28,30 +28,32 @@ from muster.render.kubernetes.setting import Setting
 from muster_worker.contract.schema import Plan
 from muster_worker.launchers.registry import find_launcher
 
-SETTING = Setting("cluster.local", "https://COLLECTOR", agent_image="OPERATOR_IMAGE", storage_image="OPERATOR_IMAGE")
+PLACEHOLDERS = Setting(
+    "cluster.local", "https://COLLECTOR", agent_image="OPERATOR_IMAGE", storage_image="OPERATOR_IMAGE"
+)
 """Placeholders for a cluster's settings."""
 
 _UID = "UID"
 
 
-def as_applied(job: Job) -> Job:
-    """The job as the API server would return it."""
+def simulate_apply(job: Job) -> Job:
+    """Return the job as the API server would return it."""
     return job.model_copy(update={"metadata": job.metadata.model_copy(update={"uid": _UID})})
 
 
 def render_text(job: Job, archive: bytes, config: OperatorConfig | None = None) -> str:
-    """YAML documents: the job with its defaults, its Service, ConfigMap and PodGroup, and a pod for each kind of node.
+    """Return YAML documents: the job with its defaults, its Service, ConfigMap and PodGroup, and its different pods.
 
-    A comment above each pod shows what its agent starts. Nodes that differ only in their number are shown once. Values
-    that are known only on the cluster are in capitals. `archive` is the agent's, `config` the operator's (None:
-    unknown).
+    A comment above each pod shows what its agent starts. Nodes that differ only in their rank share one pod. Values
+    that are unknown outside the cluster are in capitals. `archive` contains the agent; `config` is the operator's
+    (None: unknown).
     """
-    head = to_yaml(resource(job))
+    head = to_yaml(serialise_resource(job))
     try:
-        applied = with_procs(as_applied(with_config(job, config)))
+        applied = with_procs(simulate_apply(apply_config(job, config)))
     except InvalidResource as invalid:
         return f"{head}---\n" + "".join(f"# not for a cluster yet: {problem}\n" for problem in invalid.problems)
-    plan = render_plan(applied, SETTING.collector_url, "CERTIFICATE")
+    plan = render_plan(applied, PLACEHOLDERS.collector_url, "CERTIFICATE")
     parts = [head, to_yaml(dict(service(applied))), _config_map_text(config_map(applied, plan, archive), archive)]
     group = pod_group(applied)
     if group is not None:
@@ -61,19 +63,19 @@ def render_text(job: Job, archive: bytes, config: OperatorConfig | None = None) 
 
 
 def _config_map_text(child: Object, archive: bytes) -> str:
-    data: Fields = {name: _indented(str(text)) for name, text in mapping(child["data"]).items()}
+    data: Fields = {name: _indent_json(str(text)) for name, text in mapping(child["data"]).items()}
     shown: Fields = {**child, "data": data}
     shown["binaryData"] = {ARCHIVE_KEY: f"{len(archive)} bytes, sha256 {hashlib.sha256(archive).hexdigest()}"}
     return to_yaml(shown)
 
 
-def _indented(text: str) -> str:
+def _indent_json(text: str) -> str:
     value: JSON = json.loads(text)
     return json.dumps(value, indent=2) + "\n"
 
 
 def _nodes_text(job: Job, plan: Plan, nodes: tuple[int, ...]) -> str:
-    result = preview(job, plan, nodes[0])
+    result = preview_launch(job, plan, nodes[0])
     command = f"$ {shlex.join(result.command)}" if result.command else "mpirun on node 0 starts its ranks"
     lines = [*_titles(plan, nodes), command]
     lines += [f"  {name}={value}" for name, value in sorted(result.environment.items())]
@@ -82,14 +84,14 @@ def _nodes_text(job: Job, plan: Plan, nodes: tuple[int, ...]) -> str:
 
 def _pod_text(job: Job, node: int) -> str:
     try:
-        return to_yaml(dict(pod(job, node, 0, SETTING)))
+        return to_yaml(dict(pod(job, node, 0, PLACEHOLDERS)))
     except NotRenderable as error:
         return f"# no pod: {one_line(str(error))}\n"
 
 
 def _titles(plan: Plan, nodes: tuple[int, ...]) -> list[str]:
     first = nodes[0]
-    titles = [f"node {first}: algo-{first + 1}, {_ranks(plan, first)}"]
+    titles = [f"node {first}: algo-{first + 1}, {_describe_ranks(plan, first)}"]
     if len(nodes) > 1:
         program = find_launcher(plan.launcher).program_of_first_node
         difference = f" and in node 0's {program}" if program and first == 0 else ""
@@ -97,7 +99,7 @@ def _titles(plan: Plan, nodes: tuple[int, ...]) -> list[str]:
     return titles
 
 
-def _ranks(plan: Plan, node: int) -> str:
+def _describe_ranks(plan: Plan, node: int) -> str:
     first = node * plan.procs_per_node
     if plan.procs_per_node == 1:
         return f"rank {first}"
@@ -107,5 +109,5 @@ def _ranks(plan: Plan, node: int) -> str:
 
 
 def one_line(text: str) -> str:
-    """Keep a text on one line: escape characters that would start another."""
+    """Escape the characters that would start a new line."""
     return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)

@@ -7,9 +7,9 @@ from muster.api.document import Document
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
 from muster.api.yaml.serialise import to_yaml
-from muster.cli.aws_options import named_account, named_region
-from muster.cli.problem import BadInput
-from muster.cli.render.render import as_applied, one_line
+from muster.cli.aws_options import check_region, choose_account
+from muster.cli.errors import BadInput
+from muster.cli.render.render import one_line, simulate_apply
 from muster.core.training_job.name import training_job_name
 from muster.render.sagemaker.apply_defaults import apply_defaults
 from muster.render.sagemaker.image_facts import image_facts
@@ -21,17 +21,17 @@ from muster.render.sagemaker.request.training_request import Archive, TrainingRe
 
 FIRST_ATTEMPT = 1
 ANY_REGION = "us-east-1"
-"""A region with all images, for questions about a job without a known region."""
+"""A region with all images, used if the job has no known region."""
 
 
 def request_text(job: Job, region: str | None, account: str | None, config: OperatorConfig | None) -> str:
-    """The request as YAML, with comments about other uploads. `region` and `account` None: as the job says.
+    """Return the request as YAML, with comments about uploads. `region` and `account` None: those of the job.
 
-    Raises `BadInput` if neither has them, and for a job that muster can't send.
+    Raises `BadInput` if they are unknown, or if muster can't build the request.
     """
-    setting = setting_of(as_applied(job), known_region(job, named_region(region), config), account)
+    setting = region_and_account(simulate_apply(job), resolve_region(job, check_region(region), config), account)
     try:
-        made = made_request(job, setting.region, account)
+        made = build_request(job, setting.region, account)
     except InvalidResource as invalid:
         raise BadInput("\n".join(map(str, invalid.problems))) from None
     comments = [
@@ -43,42 +43,42 @@ def request_text(job: Job, region: str | None, account: str | None, config: Oper
     return "".join(f"# {one_line(line)}\n" for line in comments) + to_yaml(made.body)
 
 
-def made_request(job: Job, region: str, account: str | None = None) -> TrainingRequest:
-    """The request of the job's first attempt. Raises `InvalidResource`."""
-    applied = as_applied(job)
-    # Find what the operator would refuse; the defaults that it derives are not part of a request.
+def build_request(job: Job, region: str, account: str | None = None) -> TrainingRequest:
+    """Return the request of the job's first attempt. Raises `InvalidResource`."""
+    applied = simulate_apply(job)
+    # Raise the operator's errors; the defaults that it derives are not part of a request.
     apply_defaults(applied, region)
-    return request(applied, setting_of(applied, region, account), image_facts())
+    return request(applied, region_and_account(applied, region, account), image_facts())
 
 
-def setting_of(job: Job, region: str, account: str | None) -> Setting:
-    """The region and account of the job's first attempt; the account is the role's unless another is named."""
+def region_and_account(job: Job, region: str, account: str | None) -> Setting:
+    """Return the region and account of the job's first attempt; `account` None: the role's account."""
     role = job.spec.sagemaker.role if job.spec.sagemaker is not None else None
     name = training_job_name(job.metadata, FIRST_ATTEMPT)
-    return Setting(region, named_account(account, role) or "", name, tags=own_tags(job, FIRST_ATTEMPT))
+    return Setting(region, choose_account(account, role) or "", name, tags=own_tags(job, FIRST_ATTEMPT))
 
 
-def known_region(job: Job, region: str | None, config: OperatorConfig | None) -> str:
-    """The job's region, else the named one, else the operator's. Raises `BadInput` if there is none."""
-    own = job.spec.sagemaker.region if job.spec.sagemaker is not None else None
-    if own is not None and region is not None and own != region:
-        raise BadInput(f"--aws-region {region}: the job has spec.sagemaker.region: {own}")
-    result = own or region or (config.sagemaker.region if config is not None else None)
+def resolve_region(job: Job, region: str | None, config: OperatorConfig | None) -> str:
+    """Return the job's region, else `region`, else the operator's. Raises `BadInput` if there is none."""
+    job_region = job.spec.sagemaker.region if job.spec.sagemaker is not None else None
+    if job_region is not None and region is not None and job_region != region:
+        raise BadInput(f"--aws-region {region}: the job has spec.sagemaker.region: {job_region}")
+    result = job_region or region or (config.sagemaker.region if config is not None else None)
     if result is None:
         raise BadInput("the job has no region: set --aws-region, or write spec.sagemaker.region")
     return result
 
 
-def some_region(job: Job, config: OperatorConfig | None) -> str:
-    """The job's region or the operator's, else any: for results that don't depend on it."""
-    own = job.spec.sagemaker.region if job.spec.sagemaker is not None else None
-    return own or (config.sagemaker.region if config is not None else None) or ANY_REGION
+def region_or_any(job: Job, config: OperatorConfig | None) -> str:
+    """Return the job's region, else the operator's, else any, for results that don't depend on the region."""
+    job_region = job.spec.sagemaker.region if job.spec.sagemaker is not None else None
+    return job_region or (config.sagemaker.region if config is not None else None) or ANY_REGION
 
 
-def checked_request(job: Job, document: Document, config: OperatorConfig | None) -> None:
-    """Raise `InvalidResource`, with the document's lines, for a job without an image or beyond SageMaker's limits."""
+def check_request(job: Job, document: Document, config: OperatorConfig | None) -> None:
+    """Raise `InvalidResource`, with lines, for a job that has no image or exceeds SageMaker's limits."""
     try:
-        made_request(job, some_region(job, config))
+        build_request(job, region_or_any(job, config))
     except InvalidResource as invalid:
         problems = [
             FieldProblem(problem.path, problem.message, document.line(tuple(problem.path.split("."))))
@@ -90,8 +90,8 @@ def checked_request(job: Job, document: Document, config: OperatorConfig | None)
 def _archive_lines(archive: Archive | None) -> list[str]:
     if archive is None:
         return []
-    beside = f", with {', '.join(sorted(archive.files))} beside it" if archive.files else ""
-    lines = [f"{archive.uri}: muster uploads the job's code there first{beside}"] if archive.uri else []
+    additional = f", with {', '.join(sorted(archive.files))} beside it" if archive.files else ""
+    lines = [f"{archive.uri}: muster uploads the job's code there first{additional}"] if archive.uri else []
     return lines + [
         f"{uri}: muster uploads {len(content)} bytes there first" for uri, content in archive.objects.items()
     ]

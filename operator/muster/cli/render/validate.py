@@ -1,4 +1,4 @@
-"""`muster validate`: report everything that is wrong with files of jobs."""
+"""`muster validate`: report all problems in files of jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from muster.api.validation.validate import is_job
 from muster.api.validation.validate import validate as validate_document
 from muster.api.yaml.load import NotReadable, load_bytes
 from muster.cli.backends import commands_of
-from muster.cli.config_file import checked_with_config
+from muster.cli.config_file import check_with_config
 from muster.cli.job_source import read_source, source_name
 
 _INVALID = 1
@@ -45,19 +45,19 @@ def check_file(name: str, config: OperatorConfig | None = None) -> int:
 def _check(document: Document, config: OperatorConfig | None, *, alone: bool) -> int:
     if not alone and not is_job(document):
         line = document.line(())
-        place = document.source if line is None else f"{document.source}:{line}"
-        typer.echo(f"{place}: not a DistributedTrainingJob; skipped", err=True)
+        location = document.source if line is None else f"{document.source}:{line}"
+        typer.echo(f"{location}: not a DistributedTrainingJob; skipped", err=True)
         return 0
     try:
         job = validate_document(document)
-        checked_with_config(job, document, config)
+        check_with_config(job, document, config)
         commands_of(job).check(job, document, config)
     except InvalidResource as error:
         typer.echo(str(error), err=True)
         return _INVALID
     typer.echo(f"{document.source}: {job.metadata.name} is valid")
-    for objection in commands_of(job).objections(job, config):
-        typer.echo(f"{document.source}: not for a cluster yet: {objection}", err=True)
+    for problem in commands_of(job).problems(job, config):
+        typer.echo(f"{document.source}: not for a cluster yet: {problem}", err=True)
     for note in commands_of(job).notes(job):
         typer.echo(f"{document.source}: {note}", err=True)
     return 0

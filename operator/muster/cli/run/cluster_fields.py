@@ -1,4 +1,4 @@
-"""Fields of a job that matter on a cluster only, which `muster run` ignores."""
+"""Fields of a job that `muster run` ignores, because they have an effect only on a cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cluster_fields(job: Job, options: RunOptions) -> tuple[str, ...]:
     fields = {
         "image": spec.image is not None,
         "resources": spec.resources != Resources(),
-        # results are in the run's folder, and the last lines name it: a run never writes to a cluster's path
+        # a run writes its results to its own folder, which its last lines show, never to a cluster's path
         "output.volume": spec.output is not None and spec.output.volume is not None,
         "checkpoint.volume": checkpoint_volume is not None
         and checkpoint_volume.host_path is None

@@ -20,19 +20,19 @@ from muster.cli.options import RunOptions
 SCRATCH = Path("/tmp")  # noqa: S108 - socket paths must be short and without spaces (mpirun); mkdtemp is private
 
 
-def with_uid(job: Job) -> Job:
-    """The job with a uid, as the API server would set it."""
+def set_uid(job: Job) -> Job:
+    """Return the job with a uid, which the API server would set."""
     return job.model_copy(update={"metadata": job.metadata.model_copy(update={"uid": str(uuid.uuid4())})})
 
 
-def resolved_job(job: Job, gpus: int) -> Job:
-    """The job as it runs here, with all defaults. Raises `MissingVariable`."""
+def resolve_job(job: Job, gpus: int) -> Job:
+    """Return the job with all defaults for this machine. Raises `MissingVariable`."""
     running = job.model_copy(update={"spec": job.spec.model_copy(update={"suspend": False})})
     return with_variables(with_procs(running, gpus), os.environ)
 
 
-def kept_here(job: Job, options: RunOptions) -> Job:
-    """The job without remote locations of files that the user wants to keep on this machine."""
+def without_remote_storage(job: Job, options: RunOptions) -> Job:
+    """Return the job without S3 locations of the files that the user stores on this machine."""
     checkpoint, output = job.spec.checkpoint, job.spec.output
     if options.keeps_here and checkpoint is not None:
         checkpoint = checkpoint.model_copy(update={"s3": None})
@@ -40,18 +40,18 @@ def kept_here(job: Job, options: RunOptions) -> Job:
         output = output.model_copy(update={"s3": None})
     if options.checkpoint is not None:
         checkpoint = None
-    places = {"checkpoint": checkpoint, "output": output}
-    return job.model_copy(update={"spec": job.spec.model_copy(update=places)})
+    storage_fields = {"checkpoint": checkpoint, "output": output}
+    return job.model_copy(update={"spec": job.spec.model_copy(update=storage_fields)})
 
 
-def folder_of(options: RunOptions, job: Job) -> Path:
-    """The run's folder."""
+def choose_folder(options: RunOptions, job: Job) -> Path:
+    """Return the run's folder."""
     folder = options.folder or run_folder(Path.cwd(), job.metadata.name, job.metadata.uid)
     return folder.expanduser().absolute()
 
 
-def machine_of(display: Display, gpus: tuple[str, ...]) -> Machine:
-    """The user's environment for the ranks; the display shows what muster changed in it."""
+def prepare_machine(display: Display, gpus: tuple[str, ...]) -> Machine:
+    """Return this machine with the environment for the ranks; the display shows how it differs from the user's."""
     inherited = inherit(os.environ)
     if inherited.dropped:
         display.note(f"not passed on to the ranks, because they belong to another run: {', '.join(inherited.dropped)}")

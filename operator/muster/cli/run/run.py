@@ -16,46 +16,53 @@ from muster.backends.local.layout import RunLayout
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import open_session
 from muster.backends.local.storage import download_here, fetched_folders, local_plan, sync, without_fetched
+from muster.cli.errors import BadInput
 from muster.cli.job_file import read_job
 from muster.cli.options import RunOptions, check_ranks
-from muster.cli.problem import BadInput
 from muster.cli.run.cluster_fields import cluster_notes
-from muster.cli.run.local_job import SCRATCH, folder_of, kept_here, machine_of, resolved_job, with_uid
-from muster.cli.run.shown_run import Run, finish, new_display, run_or_explain
+from muster.cli.run.displayed_run import Run, finish_run, open_stderr_display, run_or_report
+from muster.cli.run.local_job import (
+    SCRATCH,
+    choose_folder,
+    prepare_machine,
+    resolve_job,
+    set_uid,
+    without_remote_storage,
+)
 from muster.core.world import world_size
 
 
 def run_job(options: RunOptions) -> int:
-    """Run the job and show it; return the exit code. Raises `BadInput` before anything is started."""
+    """Run the job and show it; return the exit code. Raises `BadInput` before it starts a process."""
     from_file = read_job(options.file)
-    # Without agents there are no nodes that this machine could stand for.
+    # Without agents there are no nodes that this machine could simulate.
     if not from_file.spec.traits.has_collector:
         raise BadInput(f"{options.file}: use --local to run a job of backend {from_file.spec.backend} on this machine")
-    job = with_uid(from_file)
+    job = set_uid(from_file)
     gpus = machine_gpus(os.environ, Path("/dev"))
     try:
-        resolved = kept_here(resolved_job(job, len(gpus)), options)
+        resolved = without_remote_storage(resolve_job(job, len(gpus)), options)
         check_ranks(options.ranks, world_size(resolved))
         plan = local_plan(resolved, options.inputs)
         folders = find_folders(without_fetched(job, plan), options.inputs, options.checkpoint)
     except (MissingFolder, MissingVariable) as error:
         raise BadInput(str(error)) from None
-    display = new_display()
+    display = open_stderr_display()
     for note in cluster_notes(job, options):
         display.note(note)
 
     def work() -> int:
-        folder = folder_of(options, job)
+        folder = choose_folder(options, job)
         with own_folder(folder), Scratch(SCRATCH) as scratch:
             layout = RunLayout(folder, scratch.folder, job.metadata.name)
             run = Run(resolved, layout, display, options)
-            machine = machine_of(display, gpus)
+            machine = prepare_machine(display, gpus)
             if plan is not None:
                 download_here(plan, layout, display.note)
             all_folders = replace(folders, fetched=fetched_folders(plan, layout))
             opener = partial(open_session, resolved, layout, machine=machine, folders=all_folders)
             with sync(plan, layout, display.note):
                 result = asyncio.run(run.run(opener))
-        return finish(run, job, result)
+        return finish_run(run, job, result)
 
-    return run_or_explain(display, work)
+    return run_or_report(display, work)

@@ -1,4 +1,4 @@
-"""`muster run --local` of a SageMaker job: do on this machine what muster's request to SageMaker would do."""
+"""`muster run --local` of a SageMaker job: run the job's request to SageMaker on this machine."""
 
 from __future__ import annotations
 
@@ -16,22 +16,29 @@ from pathlib import Path
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job
 from muster.api.spec.sagemaker.launch import distribution_of
-from muster.api.timestamps import to_seconds
+from muster.api.timestamps import format_seconds
 from muster.backends.local.devices import machine_gpus
 from muster.backends.local.environment import MissingVariable
 from muster.backends.local.folder_lock import own_folder
 from muster.backends.local.folders import MissingFolder, find_folders
 from muster.backends.local.layout import RunLayout
-from muster.backends.local.meeting_port import PortTaken, meeting_port
+from muster.backends.local.rendezvous_port import PortTaken, reserve_rendezvous_port
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine
 from muster.backends.local.storage import code_folder, download_here, fetched_folders, local_plan, without_fetched
 from muster.backends.local.toolkit.host import CodeFile
+from muster.cli.errors import BadInput
 from muster.cli.job_file import read_job
 from muster.cli.options import RunOptions, check_ranks
-from muster.cli.problem import BadInput
-from muster.cli.run.local_job import SCRATCH, folder_of, kept_here, machine_of, resolved_job, with_uid
-from muster.cli.run.shown_run import Run, finish, new_display, run_or_explain
+from muster.cli.run.displayed_run import Run, finish_run, open_stderr_display, run_or_report
+from muster.cli.run.local_job import (
+    SCRATCH,
+    choose_folder,
+    prepare_machine,
+    resolve_job,
+    set_uid,
+    without_remote_storage,
+)
 from muster.core.world import world_size
 from muster.engine.toolkit_session import ToolkitRun, framework_module, open_toolkit, training_of
 from muster.render.sagemaker.apply_defaults import apply_defaults
@@ -44,57 +51,57 @@ from muster.render.sagemaker.request.training_request import TrainingRequest
 from muster.render.storage.storage_plan import StoragePlan
 
 TOOLKIT = "sagemaker-training==5.1.4 sagemaker-pytorch-training==3.0.0"
-"""The versions of the toolkit with which this was tested."""
+"""The tested versions of the toolkit."""
 
-_LOOK = "import importlib.util as u, sys; sys.exit(any(u.find_spec(name) is None for name in sys.argv[1:]))"
+_CHECK_MODULES = "import importlib.util as u, sys; sys.exit(any(u.find_spec(name) is None for name in sys.argv[1:]))"
 
-NOWHERE = Setting(region="us-east-1", account="000000000000", training_job="local")
+PLACEHOLDERS = Setting(region="us-east-1", account="000000000000", training_job="local")
 """Placeholders for region and account: the local run does not use them."""
 
 
 def run_training(options: RunOptions, source: Path | None) -> int:
     """Run the job and show it; return the exit code. `source` is the folder of its code, instead of `spec.source`.
 
-    Raises `BadInput` before anything is started. Files for S3 stay in the run's folder.
+    Raises `BadInput` before it starts a process. Files for S3 stay in the run's folder.
     """
-    job = _as_created(with_uid(read_job(options.file)))
+    job = _simulate_creation(set_uid(read_job(options.file)))
     if job.spec.backend != "SageMaker":
         raise BadInput("--local works only with backend: SageMaker; run this job without it")
     if source is not None and not source.is_dir():
         raise BadInput(f"--source {source}: not a folder")
     gpus = machine_gpus(os.environ, Path("/dev"))
     try:
-        resolved = apply_defaults(kept_here(resolved_job(job, len(gpus)), options), NOWHERE.region)
+        resolved = apply_defaults(without_remote_storage(resolve_job(job, len(gpus)), options), PLACEHOLDERS.region)
         check_ranks(options.ranks, world_size(resolved))
-        rendered = _rendered(resolved)
-        plan = _plan(resolved, options, source)
+        rendered = _render_request(resolved)
+        plan = _plan_storage(resolved, options, source)
         folders = find_folders(without_fetched(job, plan), options.inputs, options.checkpoint)
     except InvalidResource as refused:
         raise BadInput("; ".join(map(str, refused.problems))) from None
     except (MissingFolder, MissingVariable) as error:
         raise BadInput(str(error)) from None
-    display = new_display()
-    for note in _unused(job):
+    display = open_stderr_display()
+    for note in _describe_unused_fields(job):
         display.note(note)
 
     def work() -> int:
-        machine, folder = machine_of(display, gpus), folder_of(options, job)
-        python = _python(machine, resolved)
+        machine, folder = prepare_machine(display, gpus), choose_folder(options, job)
+        python = _find_python(machine, resolved)
         with own_folder(folder), _rendezvous_port(resolved), Scratch(SCRATCH) as scratch:
             layout = RunLayout(folder, scratch.folder, job.metadata.name)
             if plan is not None:
                 download_here(plan, layout, display.note)
-            training = training_of(resolved, rendered, _code(source or code_folder(layout)))
+            training = training_of(resolved, rendered, _read_code(source or code_folder(layout)))
             all_folders = replace(folders, fetched=fetched_folders(plan, layout))
             run = Run(resolved, layout, display, options)
             what = ToolkitRun(resolved, training, layout, machine, all_folders, python)
             result = asyncio.run(run.run(partial(open_toolkit, what)))
-        return finish(run, job, result)
+        return finish_run(run, job, result)
 
-    return run_or_explain(display, work)
+    return run_or_report(display, work)
 
 
-def _unused(job: Job) -> tuple[str, ...]:
+def _describe_unused_fields(job: Job) -> tuple[str, ...]:
     fields = kubernetes_fields(job.spec)
     return (f"ignored here, because they are for Kubernetes: {', '.join(fields)}",) if fields else ()
 
@@ -109,19 +116,19 @@ def _rendezvous_port(job: Job) -> Iterator[None]:
         yield
         return
     try:
-        with meeting_port():
+        with reserve_rendezvous_port():
             yield
     except PortTaken as taken:
         raise BadInput(str(taken)) from None
 
 
-def _rendered(job: Job) -> TrainingRequest:
-    """The request. Raises `InvalidResource`, and `BadInput` for a job that the toolkit can't run."""
+def _render_request(job: Job) -> TrainingRequest:
+    """Return the request. Raises `InvalidResource`, and `BadInput` for a job that the toolkit can't run."""
     groups = job.spec.sagemaker.instance_groups if job.spec.sagemaker is not None else ()
     if len(groups) > 1:
         names = ", ".join(group.name for group in groups)
         raise BadInput(f"--local supports one instance type, and this job has sagemaker.instanceGroups {names}")
-    rendered = request(job, NOWHERE, image_facts())
+    rendered = request(job, PLACEHOLDERS, image_facts())
     if PROGRAM not in rendered.hyperparameters:
         raise BadInput(
             "--local runs only programs that SageMaker's toolkit starts, and this job's container starts by itself:"
@@ -131,7 +138,7 @@ def _rendered(job: Job) -> TrainingRequest:
     return rendered
 
 
-def _plan(job: Job, options: RunOptions, source: Path | None) -> StoragePlan | None:
+def _plan_storage(job: Job, options: RunOptions, source: Path | None) -> StoragePlan | None:
     """What to download: data and code, without outputs of earlier runs in S3."""
     trial = job.model_copy(
         update={
@@ -143,28 +150,28 @@ def _plan(job: Job, options: RunOptions, source: Path | None) -> StoragePlan | N
     return local_plan(trial, options.inputs)
 
 
-def _as_created(job: Job) -> Job:
-    now = to_seconds(datetime.now(UTC).timestamp())
+def _simulate_creation(job: Job) -> Job:
+    now = format_seconds(datetime.now(UTC).timestamp())
     return job.model_copy(update={"metadata": job.metadata.model_copy(update={"creation_timestamp": now})})
 
 
-def _code(folder: Path) -> Mapping[str, CodeFile]:
+def _read_code(folder: Path) -> Mapping[str, CodeFile]:
     """The files of the job's code; none if the folder is missing."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    return {str(path.relative_to(folder)): _file(path) for path in files}
+    return {str(path.relative_to(folder)): _read_code_file(path) for path in files}
 
 
-def _file(path: Path) -> CodeFile:
+def _read_code_file(path: Path) -> CodeFile:
     return CodeFile(path.read_bytes(), executable=os.access(path, os.X_OK))
 
 
-def _python(machine: Machine, job: Job) -> str:
-    """The Python that replaces the training image: the user's `python`, which needs the toolkit."""
+def _find_python(machine: Machine, job: Job) -> str:
+    """Return the user's `python`, which replaces the training image and needs the toolkit."""
     path = machine.environment.get("PATH", os.defpath)
     python = shutil.which("python", path=path) or shutil.which("python3", path=path)
     framework = framework_module(job).partition(".")[0]
     modules = ["sagemaker_training", *([framework] if framework else [])]
-    command = [python or "python", "-c", _LOOK, *modules]
+    command = [python or "python", "-c", _CHECK_MODULES, *modules]
     if python is None or subprocess.run(command, env=dict(machine.environment), check=False).returncode != 0:
         raise BadInput(
             "--local runs a training job with SageMaker's container toolkit, in your own Python, and"

@@ -1,4 +1,4 @@
-"""The commands of the containers that muster adds to a job's pods; they are not for users."""
+"""The commands of the storage containers in a job's pods; users do not run them."""
 # ruff: noqa: PLC0415 - each command imports its own modules
 
 from __future__ import annotations

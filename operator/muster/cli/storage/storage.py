@@ -17,7 +17,7 @@ from muster.render.storage.git_token import VARIABLE
 from muster.render.storage.storage_plan import StoragePlan
 from muster.storage.dependencies import StorageDependencies
 from muster.storage.node_download import download_node
-from muster.storage.node_folders import below
+from muster.storage.node_folders import folders_below
 from muster.storage.node_sync import NodeSync
 from muster.storage.s3.bucket import s3_client
 from muster.storage.sync_server import serve
@@ -34,13 +34,13 @@ class StorageOptions:
 
 
 def download_files(options: StorageOptions, node: int, config_map: Path | None) -> int:
-    """Download what node `node` needs; return the exit code. The last line on standard error says why it failed."""
+    """Download the files of node `node`; return the exit code. The last line on standard error is the error."""
     # files here belong to the pod, and its ranks may run as another user
     os.umask(0)
     # the root file system is read-only
     tempfile.tempdir = str(options.root)
     try:
-        download_node(_plan(options), node, below(options.root), config_map, _dependencies())
+        download_node(_plan(options), node, folders_below(options.root), config_map, _dependencies())
     except StorageError as problem:
         sys.stderr.write(f"{problem.reason}: {problem.message}\n")
         return FAILED
@@ -53,12 +53,12 @@ def upload_files(options: StorageOptions, socket: Path) -> int:
     tempfile.tempdir = str(options.root)
     socket.parent.mkdir(parents=True, exist_ok=True)
     reader, writer = os.pipe()
-    for end in (reader, writer):
-        os.set_blocking(end, False)
+    for descriptor in (reader, writer):
+        os.set_blocking(descriptor, False)
     signal.set_wakeup_fd(writer)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # the wake-up descriptor reports it
-    serve(NodeSync(_plan(options), below(options.root), _dependencies()), socket, reader)
+    serve(NodeSync(_plan(options), folders_below(options.root), _dependencies()), socket, reader)
     return 0
 
 
@@ -68,7 +68,11 @@ def _plan(options: StorageOptions) -> StoragePlan:
 
 def _dependencies() -> StorageDependencies:
     return StorageDependencies(
-        client=cache(s3_client), sleep=time.sleep, clock=time.time, say=_say, git_token=os.environ.pop(VARIABLE, None)
+        client=cache(s3_client),
+        sleep=time.sleep,
+        clock=time.time,
+        report=_say,
+        git_token=os.environ.pop(VARIABLE, None),
     )
 
 

@@ -11,7 +11,7 @@ _MAX_DOUBLINGS = 10
 
 def backoff_seconds(failures: int, error: AwsError, draw: float) -> float:
     """Seconds to wait after `failures` consecutive failures, the last of them `error`; `draw` is random, in [0, 1)."""
-    # A single failure needs no wait, and a throttled operation already waits longer at its gate.
+    # A single failure needs no wait, and the rate limiter already delays a throttled operation.
     if failures <= 1 or isinstance(error, Throttled):
         return 0.0
     doubled = min(MAX_SECONDS, FIRST_SECONDS * float(1 << min(failures - 2, _MAX_DOUBLINGS)))

@@ -10,9 +10,9 @@ from functools import partial
 
 from muster.api.config.sagemaker import AwsEndpoints
 from muster.api.role_arn import account_of
-from muster.clients.aws.connection import Answer, Connection, Service, always
-from muster.clients.aws.gate import Gate
+from muster.clients.aws.connection import Connection, Response, Service, always_true
 from muster.clients.aws.quotas import QUOTAS
+from muster.clients.aws.rate_limiter import RateLimiter
 from muster.clients.aws.sweep import Sweep
 from muster.clients.aws.threads import Threads
 from muster.clients.aws.training_jobs import TrainingJobs
@@ -22,7 +22,7 @@ from muster.objects.aws.place import Place
 
 
 @dataclass(frozen=True)
-class Identity:
+class CallerIdentity:
     """muster's identity in AWS."""
 
     account: str
@@ -30,7 +30,7 @@ class Identity:
 
 
 class Aws:
-    """Belongs to one event loop. Places in one account share its rate limits, whatever their role.
+    """Belongs to one event loop. All places in an account share its rate limits.
 
     `chance` returns numbers from 0 to 1, for jitter. A request that changes something is sent only while
     `may_change()`, which is called in threads, returns True.
@@ -40,51 +40,51 @@ class Aws:
         self,
         endpoints: AwsEndpoints | None = None,
         chance: Callable[[], float] = random.random,
-        may_change: Callable[[], bool] = always,
+        may_change: Callable[[], bool] = always_true,
     ) -> None:
         self._endpoints = endpoints or AwsEndpoints()
         self._chance = chance
         self._may_change = may_change
         self._threads = Threads()
         self._connections: dict[Place, Connection] = {}
-        self._gates: dict[tuple[str, str, str], Gate] = {}
-        self._identities: dict[Place, Identity] = {}
+        self._gates: dict[tuple[str, str, str], RateLimiter] = {}
+        self._identities: dict[Place, CallerIdentity] = {}
         self._identifying: dict[Place, asyncio.Lock] = {}
         self._sweeps: dict[Place, Sweep] = {}
         self._tasks: dict[Place, asyncio.Task[None]] = {}
 
-    async def ask(self, place: Place, service: Service, operation: str, request: Mapping[str, object]) -> Answer:
+    async def ask(self, place: Place, service: Service, operation: str, request: Mapping[str, object]) -> Response:
         """Send a request, within its rate limit. Raises AwsError. `operation` has the API's name: `GetLogEvents`."""
         quota = QUOTAS.get(operation)
         if quota is None:
             return await self.connection(place).ask(service, operation, request)
         key = (await self._account(place), place.region, operation)
         if key not in self._gates:
-            self._gates[key] = Gate(quota)
-        async with self._gates[key].turn():
+            self._gates[key] = RateLimiter(quota)
+        async with self._gates[key].slot():
             return await self.connection(place).ask(service, operation, request)
 
-    async def identity(self, place: Place) -> Identity:
+    async def identity(self, place: Place) -> CallerIdentity:
         """Return account and ARN. Raises AwsError."""
         # All jobs call this when an operator becomes the leader.
         async with self._identifying.setdefault(place, asyncio.Lock()):
             if place not in self._identities:
                 answer = await self.connection(place).ask("sts", "GetCallerIdentity", {})
-                self._identities[place] = Identity(decode.text(answer, "Account"), decode.text(answer, "Arn"))
+                self._identities[place] = CallerIdentity(decode.text(answer, "Account"), decode.text(answer, "Arn"))
             return self._identities[place]
 
     def connection(self, place: Place) -> Connection:
-        """The connection for requests without a rate limit, such as S3's."""
+        """Return the connection for requests without a rate limit, such as S3's."""
         if place not in self._connections:
             self._connections[place] = Connection(place, self._endpoints, self._threads, self._may_change)
         return self._connections[place]
 
     def training_jobs(self, place: Place) -> TrainingJobs:
-        """SageMaker's training jobs in this place."""
+        """Return the client for the training jobs in this place."""
         return TrainingJobs(partial(self.ask, place, "sagemaker"))
 
     def sweep(self, place: Place) -> Sweep:
-        """The sweep that follows training jobs there, until none is watched or `close` is called."""
+        """Return the sweep of this place; it ends with its last watch or with `close`."""
         if place not in self._sweeps:
             sweep = self._sweeps[place] = Sweep(
                 self.training_jobs(place), place, partial(self._end_sweep, place), self._chance
@@ -113,5 +113,5 @@ class Aws:
         try:
             return (await self.identity(place)).account
         except Unavailable:
-            # STS may be unreachable although SageMaker is not, if the network has an endpoint for SageMaker only.
+            # STS may be unreachable if the network has an endpoint only for SageMaker.
             return ""

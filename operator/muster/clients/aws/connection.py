@@ -1,4 +1,4 @@
-"""Requests to AWS from one place: threads, timeouts, renewed credentials, and one kind of error."""
+"""Send requests to AWS for one place, with threads, timeouts, renewed credentials, and one type of error."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from botocore.session import Session
 from muster.api.config.sagemaker import AwsEndpoints
 from muster.clients.aws.credentials import new_session
 from muster.clients.aws.threads import MAX_THREADS, Threads
-from muster.diagnose.aws import classified
+from muster.diagnose.aws import translate_error
 from muster.objects.aws.errors import ExpiredCredentials, NoCredentials, Unavailable
 from muster.objects.aws.place import Place
 
 Service: TypeAlias = Literal["sagemaker", "s3", "sts", "logs"]
 
-Answer: TypeAlias = Mapping[str, object]
+Response: TypeAlias = Mapping[str, object]
 """botocore's form of a response: strings, numbers, lists, mappings, and datetimes with a time zone."""
 
 CONNECT_SECONDS = 5.0
-ANSWER_SECONDS = 20.0
+RESPONSE_SECONDS = 20.0
 """The timeout of a response; CreateTrainingJob takes a second or two."""
 
 RENEW_SECONDS = 5.0
-"""The shortest time between two new sets of clients: each reads its service's model, and files of credentials."""
+"""The minimum time before new clients: each reads its service's model and credential files."""
 
 _READING = ("Assume", "Describe", "Get", "Head", "List")
-"""Prefixes of operations that change nothing."""
+"""Prefixes of read-only operations."""
 
 _CONFIG = Config(
     connect_timeout=CONNECT_SECONDS,
-    read_timeout=ANSWER_SECONDS,
-    # This package decides about retries: botocore's own would count against the same quotas.
+    read_timeout=RESPONSE_SECONDS,
+    # This package retries requests itself: botocore's retries would count against the same quotas.
     retries={"mode": "standard", "total_max_attempts": 1},
     max_pool_connections=MAX_THREADS,
     user_agent_extra="muster",
 )
 
 
-def always() -> bool:
+def always_true() -> bool:
     """The default of `may_change`."""
     return True
 
 
-class _MayNotChange(Exception):
-    """This process doesn't hold the Lease: another operator may be making changes."""
+class _ChangeForbidden(Exception):
+    """This process doesn't hold the Lease, so another operator may be changing resources."""
 
 
 class Connection:
@@ -61,7 +61,7 @@ class Connection:
     """
 
     def __init__(
-        self, place: Place, endpoints: AwsEndpoints, threads: Threads, may_change: Callable[[], bool] = always
+        self, place: Place, endpoints: AwsEndpoints, threads: Threads, may_change: Callable[[], bool] = always_true
     ) -> None:
         self.place = place
         self._endpoints = endpoints
@@ -75,7 +75,7 @@ class Connection:
         self._session: Session | None = None
         self._clients: dict[Service, BaseClient] = {}
 
-    async def ask(self, service: Service, operation: str, request: Mapping[str, object]) -> Answer:
+    async def ask(self, service: Service, operation: str, request: Mapping[str, object]) -> Response:
         """Send a request (`operation` as in the API: `ListTags`) once, without retries. Raises AwsError."""
         threads = self._s3_threads if service == "s3" else self._threads
         now = asyncio.get_running_loop().time()
@@ -88,14 +88,14 @@ class Connection:
             for client in self._clients.values():
                 client.close()
 
-    def _ask(self, service: Service, operation: str, request: Mapping[str, object], now: float) -> Answer:
+    def _ask(self, service: Service, operation: str, request: Mapping[str, object], now: float) -> Response:
         try:
             client = self.client(service)
-            answer: Answer = getattr(client, xform_name(operation))(**request)
-        except _MayNotChange as error:
+            answer: Response = getattr(client, xform_name(operation))(**request)
+        except _ChangeForbidden as error:
             raise Unavailable(f"{operation} was not sent: this operator doesn't hold the Lease") from error
         except (BotoCoreError, ClientError) as error:
-            value = classified(error, service, operation, self.place)
+            value = translate_error(error, service, operation, self.place)
             if isinstance(value, NoCredentials | ExpiredCredentials):
                 self._forget(now)
             raise value from error
@@ -113,17 +113,17 @@ class Connection:
             self._session = new_session(self.place, self._endpoints.sts, _CONFIG)
         url = getattr(self._endpoints, service)
         client = self._session.create_client(service, endpoint_url=url, config=_CONFIG)
-        # The last moment before sending: earlier steps, such as loading credentials, may take long.
+        # Check right before sending, because earlier steps such as loading credentials may take long.
         client.meta.events.register_first("before-send", self._before_send)
         return client
 
     def _before_send(self, event_name: str, **_: object) -> None:
         operation = event_name.rpartition(".")[2]
         if not operation.startswith(_READING) and not self._may_change():
-            raise _MayNotChange
+            raise _ChangeForbidden
 
     def _forget(self, now: float) -> None:
-        # A client keeps the credentials with which it was created, or their absence.
+        # A client keeps its first credentials, even if they are missing.
         with self._making:
             if 0 <= now - self._forgot_at < RENEW_SECONDS:
                 return

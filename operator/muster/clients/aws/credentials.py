@@ -1,4 +1,4 @@
-"""Credentials for requests. They stay inside botocore: this module never reads, stores or prints them."""
+"""Sessions with credentials, which botocore loads: this module never reads, stores or prints them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SESSION_NAME = "muster"
 """CloudTrail shows this name for muster's use of a role."""
 
 # At DEBUG these libraries log whole requests, with credentials.
-_TALKATIVE = ("boto3", "botocore", "s3transfer", "urllib3")
+_VERBOSE_LIBRARIES = ("boto3", "botocore", "s3transfer", "urllib3")
 
 
 def new_session(place: Place, sts_url: str | None, config: Config) -> Session:
@@ -32,20 +32,20 @@ def new_session(place: Place, sts_url: str | None, config: Config) -> Session:
     The default chain is botocore's: environment, profile, IRSA, Pod Identity, instance role. botocore assumes a role
     with the first request that needs it, and again before the credentials expire.
     """
-    for name in _TALKATIVE:
+    for name in _VERBOSE_LIBRARIES:
         logging.getLogger(name).setLevel(logging.WARNING)
-    own = _session_in(place.region)
+    base = _session_in(place.region)
     if not place.assume_role_arn:
-        return own
+        return base
     assumed = _session_in(place.region)
-    provider = _AssumedRole(own, place, sts_url, config)
+    provider = _AssumedRole(base, place, sts_url, config)
     assumed.register_component("credential_provider", CredentialResolver([provider]))
     return assumed
 
 
 @cache
 def _loader() -> Loader:
-    """The services' models: SageMaker's takes almost a second to load, so all places share them."""
+    """Return the loader of the services' models, which all places share: SageMaker's model takes a second to load."""
     return create_loader()
 
 
@@ -59,15 +59,15 @@ def _session_in(region: str) -> Session:
 class _AssumedRole(CredentialProvider):
     METHOD = "assume-role"
 
-    def __init__(self, own: Session, place: Place, sts_url: str | None, config: Config) -> None:
+    def __init__(self, base: Session, place: Place, sts_url: str | None, config: Config) -> None:
         super().__init__()
-        self._own = own
+        self._own = base
         self._role_arn = place.assume_role_arn
         self._extra_args = {
             "RoleSessionName": SESSION_NAME,
             **({"ExternalId": place.external_id} if place.external_id else {}),
         }
-        self._new_client = partial(own.create_client, region_name=place.region, endpoint_url=sts_url, config=config)
+        self._new_client = partial(base.create_client, region_name=place.region, endpoint_url=sts_url, config=config)
 
     def load(self) -> Credentials:
         source = self._own.get_credentials()

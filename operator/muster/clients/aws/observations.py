@@ -1,4 +1,4 @@
-"""The observed state of watched training jobs, and which of them to describe next. No I/O."""
+"""Track the observed state of watched training jobs, and choose the next job to describe. No I/O."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Observation:
 
     @property
     def latest(self) -> Summary | None:
-        """The newer of summary and description: a listing shows a change before the job is described."""
+        """The newer of summary and description: a listing may show a change before a description does."""
         if self.summary is None or self.description is None:
             return self.description or self.summary
         return self.summary if self.summary.modified_at > self.description.modified_at else self.description
 
     @property
     def present(self) -> Description | None:
-        """The description, updated by a later listing: quotas allow far more listings than descriptions.
+        """The description, updated by later listings, for which quotas are higher than for descriptions.
 
-        A final status waits for its own description, which has the reason.
+        A final status is only reported with its description, which has the reason.
         """
         current, listed = self.description, self.summary
         if current is None or listed is None or listed.modified_at <= current.modified_at or listed.status in ENDED:
@@ -54,7 +54,7 @@ class Observation:
 
 
 @dataclass
-class _Job:
+class _WatchedJob:
     since: datetime
     observation: Observation = field(default_factory=Observation)
 
@@ -63,14 +63,14 @@ class Observations:
     """Jobs by name. Other jobs in listings are ignored."""
 
     def __init__(self) -> None:
-        self._jobs: dict[str, _Job] = {}
+        self._jobs: dict[str, _WatchedJob] = {}
         self._wanted: dict[str, tuple[int, int]] = {}
         self._order = itertools.count()
 
     def add(self, name: str, since: datetime) -> None:
         """Start watching a job that was created after `since`."""
         if name not in self._jobs:
-            self._jobs[name] = _Job(since)
+            self._jobs[name] = _WatchedJob(since)
             self.want(name)
 
     def drop(self, name: str) -> None:
@@ -84,7 +84,7 @@ class Observations:
         return Observation() if job is None else job.observation
 
     def oldest(self) -> datetime | None:
-        """The earliest creation time of watched jobs; None if there are none."""
+        """Return the earliest creation time of watched jobs; None if there are none."""
         return min((job.since for job in self._jobs.values()), default=None)
 
     def listed(self, summary: Summary) -> bool:
@@ -94,13 +94,13 @@ class Observations:
             return False
         before = job.observation
         if before.summary is not None and before.summary.modified_at > summary.modified_at:
-            # An earlier listing, or a replica that lags behind.
+            # This listing is older, or from a replica that lags behind.
             return False
         job.observation = replace(before, summary=summary, is_missing=False)
         described = before.description
         if described is None or described.modified_at < summary.modified_at or described.status != summary.status:
             self.want(summary.name)
-        return _state(job.observation) != _state(before)
+        return _observed_state(job.observation) != _observed_state(before)
 
     def described(self, description: Description) -> bool:
         """Record a description; return whether a watched job has changed."""
@@ -122,7 +122,7 @@ class Observations:
         return True
 
     def absent(self, listed: frozenset[str]) -> None:
-        """Describe the watched jobs that are missing in a complete listing: their descriptions explain it."""
+        """Request descriptions of the watched jobs that are missing in a complete listing."""
         for name in self._jobs:
             if name not in listed:
                 self.want(name)
@@ -140,7 +140,7 @@ class Observations:
         turn = next(self._order) if waiting is None else waiting[1]
         self._wanted[name] = (urgency, turn)
 
-    def next_wanted(self) -> str | None:
+    def next_requested(self) -> str | None:
         """Remove and return the next job to describe; None if there is none."""
         name = min(self._wanted, key=self._wanted.__getitem__, default=None)
         if name is not None:
@@ -148,28 +148,28 @@ class Observations:
         return name
 
 
-def _state(observation: Observation) -> tuple[str, str, bool] | None:
+def _observed_state(observation: Observation) -> tuple[str, str, bool] | None:
     latest = observation.latest
     return None if latest is None else (latest.status, latest.secondary_status, observation.is_missing)
 
 
 @dataclass(frozen=True)
-class Reach:
-    """How far back the next listing goes. All changes before `seen_until` are known (None: none are)."""
+class ListingRange:
+    """The time range of the next listing. Earlier listings have all changes before `seen_until` (None: none)."""
 
     seen_until: datetime | None = None
 
     def since(self, oldest: datetime | None) -> Since:
         """The filter of the next listing; no watched job was created before `oldest`.
 
-        The service visits every job of the account that the creation time doesn't exclude, even if it then returns none
-        of them (aws/aws-sdk#486).
+        The service reads every job of the account that the creation time doesn't exclude, even if it returns no job
+        (aws/aws-sdk#486).
         """
         created = None if oldest is None else oldest - CLOCKS_DIFFER
         modified = None if self.seen_until is None else self.seen_until - OVERLAP
         return Since(modified, created)
 
-    def after(self, first: Page) -> Reach:
-        """The range after a complete listing, whose first page this is."""
-        # The time of the first page, by the service's clock: jobs on it may have changed since.
-        return self if first.at is None else Reach(first.at)
+    def after(self, first: Page) -> ListingRange:
+        """Return the range after a complete listing with this first page."""
+        # Use the first page's time, by the service's clock: its jobs may have changed since then.
+        return self if first.at is None else ListingRange(first.at)

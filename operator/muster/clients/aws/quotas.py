@@ -11,8 +11,8 @@ from types import MappingProxyType
 class Quota:
     """`per_second` limits requests of an account in a region, `at_once` concurrent ones.
 
-    With one at once, the interval starts at the previous response, so that a delayed request can't arrive right before
-    the next one.
+    If `at_once` is 1, the interval starts at the previous response, so that a delayed request can't arrive right
+    before the next one.
     """
 
     per_second: float

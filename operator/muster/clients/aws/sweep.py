@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from muster.clients.aws.backoff import backoff_seconds
-from muster.clients.aws.observations import Observation, Observations, Reach
+from muster.clients.aws.observations import ListingRange, Observation, Observations
 from muster.objects.aws.errors import AwsError, Invalid, NotFound
 from muster.objects.aws.listing import Page, Since
 from muster.objects.aws.refused_row import RefusedRow
@@ -20,13 +20,13 @@ SWEEP_SECONDS = 15.0
 """The time between the starts of two listings: ten pages, that is 1,000 changed jobs, take 5 seconds."""
 
 FULL_SECONDS = 600.0
-"""The time between two listings of all jobs, changed or not: they repair missed changes and find deleted jobs."""
+"""The time between two listings of all jobs, which detect missed changes and deleted jobs."""
 
 HEAD_START_SECONDS = 2.0
-"""The time that a description gets before a listed change is reported without it."""
+"""How long a listed change waits for its description before it is reported."""
 
 DESCRIBERS = 4
-"""Concurrent descriptions: as many as their quota allows at usual response times."""
+"""Maximum concurrent descriptions: the quota allows this many at usual response times."""
 
 TOLERATED_FAILURES = 3
 """Consecutive temporary failures that are not reported."""
@@ -34,7 +34,7 @@ TOLERATED_FAILURES = 3
 _log = logging.getLogger(__name__)
 
 
-class Jobs(Protocol):
+class TrainingJobRequests(Protocol):
     """The requests of a sweep (TrainingJobs)."""
 
     async def page(self, since: Since, more: str = "") -> Page:
@@ -59,17 +59,17 @@ class Watch:
 
     @property
     def problem(self) -> AwsError | None:
-        """Why there is no news about any job in this place; None if there is no problem."""
+        """The error that prevents updates about all jobs in this place; None if there is none."""
         return self._sweep.problem
 
     @property
     def refused_seconds(self) -> float:
-        """How long AWS has refused the requests of `problem`."""
+        """How long AWS has rejected the requests of `problem`."""
         return self._sweep.refused_seconds
 
-    def look(self) -> None:
-        """Describe the job soon, because muster has changed it."""
-        self._sweep.look(self.name)
+    def describe_soon(self) -> None:
+        """Request a description, because muster has changed the job."""
+        self._sweep.describe_soon(self.name)
 
     def close(self) -> None:
         """Stop watching."""
@@ -79,19 +79,21 @@ class Watch:
 class Sweep:
     """Follows the watched jobs of one place while `run` runs; the other methods may be called before.
 
-    `unneeded` is called after the last watch is closed; `chance` returns numbers from 0 to 1.
+    `on_unused` is called after the last watch is closed; `chance` returns numbers from 0 to 1.
     """
 
-    def __init__(self, jobs: Jobs, place: object, unneeded: Callable[[], None], chance: Callable[[], float]) -> None:
+    def __init__(
+        self, jobs: TrainingJobRequests, place: object, on_unused: Callable[[], None], chance: Callable[[], float]
+    ) -> None:
         self.observations = Observations()
         self._jobs = jobs
         self._place = place
-        self._unneeded = unneeded
+        self._on_unused = on_unused
         self._chance = chance
         self._watches: dict[str, Watch] = {}
         self._watched = asyncio.Event()
         self._wanted = asyncio.Event()
-        self._reach = Reach()
+        self._reach = ListingRange()
         self._full_at = float("-inf")
         self._failures: Counter[str] = Counter()
         self._problems: dict[str, AwsError] = {}
@@ -99,23 +101,23 @@ class Sweep:
 
     @property
     def problem(self) -> AwsError | None:
-        """A problem that is permanent, or has lasted for some time."""
+        """An error that is permanent, or has lasted for some time."""
         return next(iter(self._problems.values()), None)
 
     @property
     def refused_seconds(self) -> float:
-        """How long AWS has refused the requests of `problem`."""
+        """How long AWS has rejected the requests of `problem`."""
         operation = next(iter(self._problems), "")
         return self._refused.get(operation, RefusedRow()).seconds
 
     def watch(self, name: str, since: datetime, on_change: Callable[[], None]) -> Watch:
-        """Follow a job that was (or will be) created after `since`, by any clock that is right to some minutes.
+        """Watch a job that was (or will be) created after `since`; the clock may be wrong by some minutes.
 
         `on_change` is called, in the event loop, when the job's observed state changes, or `problem` begins or ends. It
         replaces an earlier watch on the same name.
         """
         watch = self._watches[name] = Watch(name, self, on_change)
-        # A description shows what earlier listings have missed; later listings go back to `since`.
+        # The description has changes before this watch; later listings go back to `since`.
         self.observations.add(name, since)
         self._watched.set()
         self._wanted.set()
@@ -128,10 +130,10 @@ class Sweep:
         del self._watches[watch.name]
         self.observations.drop(watch.name)
         if not self._watches:
-            self._unneeded()
+            self._on_unused()
 
-    def look(self, name: str) -> None:
-        """Describe a watched job soon."""
+    def describe_soon(self, name: str) -> None:
+        """Request a description of a watched job."""
         self.observations.want(name)
         self._wanted.set()
 
@@ -143,7 +145,7 @@ class Sweep:
                 for _ in range(DESCRIBERS):
                     group.create_task(self._describe_forever())
         finally:
-            # Delayed calls must find no watches.
+            # Delayed calls must notify no watches.
             self._watches.clear()
 
     async def _list_forever(self) -> None:
@@ -152,7 +154,7 @@ class Sweep:
         while True:
             began = clock()
             if began - self._full_at >= FULL_SECONDS:
-                self._reach = Reach()
+                self._reach = ListingRange()
             is_full = self._reach.seen_until is None
             try:
                 if await self._list() and is_full:
@@ -167,16 +169,16 @@ class Sweep:
         since = reach.since(self.observations.oldest())
         first: Page | None = None
         names: set[str] = set()
-        more = ""
+        token = ""
         while True:
-            page = await self._page(since, more)
+            page = await self._page(since, token)
             if page is None:
                 return False
             first = first or page
             names.update(summary.name for summary in page.summaries)
-            self._take(page)
-            more = page.more
-            if not more:
+            self._handle_page(page)
+            token = page.more
+            if not token:
                 break
         if reach.seen_until is None:
             self.observations.absent(frozenset(names))
@@ -192,13 +194,13 @@ class Sweep:
             except AwsError as error:
                 await self._failed("ListTrainingJobs", error)
                 if more and isinstance(error, Invalid):
-                    # The lifetime of a token is not documented.
+                    # The token may have expired: AWS does not document its lifetime.
                     return None
             else:
                 self._succeeded("ListTrainingJobs")
                 return page
 
-    def _take(self, page: Page) -> None:
+    def _handle_page(self, page: Page) -> None:
         call_later = asyncio.get_running_loop().call_later
         for summary in page.summaries:
             if self.observations.listed(summary):
@@ -212,7 +214,7 @@ class Sweep:
 
     async def _describe_forever(self) -> None:
         while True:
-            name = self.observations.next_wanted()
+            name = self.observations.next_requested()
             if name is None:
                 self._wanted.clear()
                 await self._wanted.wait()
@@ -226,7 +228,7 @@ class Sweep:
             is_news = self.observations.missing(name)
         except AwsError as error:
             await self._failed("DescribeTrainingJob", error)
-            self.look(name)
+            self.describe_soon(name)
             return
         except Exception:  # noqa: BLE001 - as above
             # The next change of the job triggers another description.
@@ -249,7 +251,7 @@ class Sweep:
             self._problems[operation] = error
             if entry is None or entry.message != error.message:
                 self._notify_all()
-        # The random part spreads places that failed together.
+        # The random part spreads the retries of places that failed together.
         await asyncio.sleep(backoff_seconds(failures, error, self._chance()))
 
     def _succeeded(self, operation: str) -> None:

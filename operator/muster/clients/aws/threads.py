@@ -1,4 +1,4 @@
-"""Run blocking calls of boto3 in a few daemon threads, which don't delay the end of the process."""
+"""Run blocking calls of boto3 in daemon threads, which don't delay the end of the process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import ParamSpec, TypeVar
 
 MAX_THREADS = 16
-"""Concurrent requests to all places: more than quotas allow at usual response times."""
+"""Maximum concurrent requests: more than quotas allow at usual response times."""
 
 _Result = TypeVar("_Result")
 _Arguments = ParamSpec("_Arguments")
@@ -21,7 +21,7 @@ class Threads:
     """Runs blocking functions. A cancelled one continues until its response or timeout."""
 
     def __init__(self) -> None:
-        self._pool = _Daemons()
+        self._pool = _DaemonExecutor()
 
     async def run(self, function: Callable[[], _Result]) -> _Result:
         """Run the function; return or raise its result."""
@@ -33,7 +33,7 @@ class Threads:
 
 
 async def in_own_thread(function: Callable[[], _Result]) -> _Result:
-    """Run the function in a new thread: a slow one then delays no others."""
+    """Run the function in a new thread, so that a slow function delays no others."""
     threads = Threads()
     try:
         return await threads.run(function)
@@ -41,8 +41,8 @@ async def in_own_thread(function: Callable[[], _Result]) -> _Result:
         threads.close()
 
 
-class _Daemons(Executor):
-    """Like ThreadPoolExecutor, but with daemon threads: Python would wait for others, maybe forever."""
+class _DaemonExecutor(Executor):
+    """Like ThreadPoolExecutor, but with daemon threads, for which Python does not wait at exit."""
 
     def __init__(self) -> None:
         self._work: SimpleQueue[Callable[[], Callable[[], None]] | None] = SimpleQueue()
@@ -53,7 +53,7 @@ class _Daemons(Executor):
         self, fn: Callable[_Arguments, _Result], /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
     ) -> Future[_Result]:
         future: Future[_Result] = Future()
-        self._work.put(partial(_carry_out, future, partial(fn, *args, **kwargs)))
+        self._work.put(partial(_run_for, future, partial(fn, *args, **kwargs)))
         if not self._idle.acquire(blocking=False) and self._threads < MAX_THREADS:
             self._threads += 1
             threading.Thread(target=self._serve, name=f"muster-{self._threads}", daemon=True).start()
@@ -71,12 +71,12 @@ class _Daemons(Executor):
     def _serve(self) -> None:
         while (work := self._work.get()) is not None:
             set_result = work()
-            # The caller may submit the next function at once, which can use this thread.
+            # The caller may now submit its next function, which can use this thread.
             self._idle.release()
             set_result()
 
 
-def _carry_out(future: Future[_Result], function: Callable[[], _Result]) -> Callable[[], None]:
+def _run_for(future: Future[_Result], function: Callable[[], _Result]) -> Callable[[], None]:
     """Run the function; return a callback that sets the future."""
     if not future.set_running_or_notify_cancel():
         return lambda: None

@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from muster.clients.aws.connection import Answer
+from muster.clients.aws.connection import Response
 from muster.objects.aws import decode
 from muster.objects.aws.errors import Invalid
 from muster.objects.aws.listing import Page, Since
 from muster.objects.aws.training_job import Description, Summary
 
-PAGE = 100
-"""The most jobs in one response of ListTrainingJobs (MaxResults in its model)."""
+PAGE_SIZE = 100
+"""Maximum jobs in one response of ListTrainingJobs (MaxResults in its model)."""
 
 _NOT_RUNNING = "because the training job is in status"
 """StopTrainingJob's message for a job that has ended or is stopping (a ValidationException)."""
@@ -25,7 +25,7 @@ class TrainingJobs:
     `ask` sends an operation with its request. Methods raise AwsError and don't retry.
     """
 
-    def __init__(self, ask: Callable[[str, Mapping[str, object]], Awaitable[Answer]]) -> None:
+    def __init__(self, ask: Callable[[str, Mapping[str, object]], Awaitable[Response]]) -> None:
         self._ask = ask
 
     async def create(self, request: Mapping[str, object]) -> str:
@@ -37,7 +37,7 @@ class TrainingJobs:
         return decode.description(await self._ask("DescribeTrainingJob", {"TrainingJobName": name}))
 
     async def stop(self, name: str) -> None:
-        """Stop a job: its status becomes `Stopping` first. A job that has ended, or is stopping, is left alone."""
+        """Stop a job: its status becomes `Stopping` first. Do nothing if the job has ended or is stopping."""
         try:
             await self._ask("StopTrainingJob", {"TrainingJobName": name})
         except Invalid as refused:
@@ -49,31 +49,31 @@ class TrainingJobs:
         await self._ask("DeleteTrainingJob", {"TrainingJobName": name})
 
     async def tags(self, arn: str) -> Mapping[str, str]:
-        """All tags of a job."""
+        """Return all tags of a job."""
         result: dict[str, str] = {}
-        more = ""
+        token = ""
         while True:
-            answer = await self._ask("ListTags", {"ResourceArn": arn, **({"NextToken": more} if more else {})})
+            answer = await self._ask("ListTags", {"ResourceArn": arn, **({"NextToken": token} if token else {})})
             result |= decode.tags(answer)
-            more = decode.text(answer, "NextToken")
-            if not more:
+            token = decode.text(answer, "NextToken")
+            if not token:
                 return result
 
-    async def named(self, part: str, created_after: datetime) -> tuple[Summary, ...]:
-        """The jobs whose names contain `part`, newest first."""
+    async def find_by_name(self, part: str, created_after: datetime) -> tuple[Summary, ...]:
+        """Return the jobs whose names contain `part`, newest first."""
         summaries: list[Summary] = []
-        request = {"MaxResults": PAGE, "NameContains": part, "CreationTimeAfter": created_after}
-        more = ""
+        request = {"MaxResults": PAGE_SIZE, "NameContains": part, "CreationTimeAfter": created_after}
+        token = ""
         while True:
-            answer = await self._ask("ListTrainingJobs", {**request, **({"NextToken": more} if more else {})})
+            answer = await self._ask("ListTrainingJobs", {**request, **({"NextToken": token} if token else {})})
             summaries += (decode.summary(item) for item in decode.objects(answer, "TrainingJobSummaries"))
-            more = decode.text(answer, "NextToken")
-            if not more:
+            token = decode.text(answer, "NextToken")
+            if not token:
                 return tuple(summaries)
 
     async def page(self, since: Since, more: str = "") -> Page:
-        """A page of the listing, newest jobs first; a page may be empty although more follow."""
-        request: dict[str, object] = {"MaxResults": PAGE, "SortBy": "CreationTime", "SortOrder": "Descending"}
+        """Return a page of the listing, newest jobs first; a page may be empty although more pages follow."""
+        request: dict[str, object] = {"MaxResults": PAGE_SIZE, "SortBy": "CreationTime", "SortOrder": "Descending"}
         if since.modified is not None:
             request["LastModifiedTimeAfter"] = since.modified
         if since.created is not None:
@@ -84,13 +84,13 @@ class TrainingJobs:
         return Page(
             tuple(decode.summary(item) for item in decode.objects(answer, "TrainingJobSummaries")),
             decode.text(answer, "NextToken"),
-            _answered_at(answer),
+            _response_time(answer),
         )
 
 
-def _answered_at(answer: Answer) -> datetime | None:
-    about = answer.get("ResponseMetadata")
-    headers = about.get("HTTPHeaders") if isinstance(about, Mapping) else None
+def _response_time(answer: Response) -> datetime | None:
+    metadata = answer.get("ResponseMetadata")
+    headers = metadata.get("HTTPHeaders") if isinstance(metadata, Mapping) else None
     date = headers.get("date") if isinstance(headers, Mapping) else None
     if not isinstance(date, str):
         return None

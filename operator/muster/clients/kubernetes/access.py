@@ -1,6 +1,6 @@
-"""Find and connect to a cluster, with the official client's configuration and connections only.
+"""Find the cluster and connect to it, with the official client's configuration and connections.
 
-The only module that imports `kubernetes`, which the extra `cluster` installs.
+This is the only module that imports `kubernetes`, which the extra `cluster` installs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BAD_CONFIGURATION = (ConfigException, yaml.YAMLError, OSError, ValueError, Type
 
 
 class NoCluster(Exception):
-    """No cluster is configured, or its configuration is unusable. `message` and `remedy` are for people."""
+    """No cluster is configured, or its configuration is unusable. Users see `message` and `remedy`."""
 
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(f"{message} {remedy}")
@@ -41,8 +41,8 @@ class NoCluster(Exception):
 
 
 @dataclass(frozen=True)
-class Access:
-    """The connection to one API server, with the caller's credentials. `namespace` is the context's."""
+class ClusterAccess:
+    """The connection to an API server, with the caller's credentials. `namespace` is that of the context."""
 
     namespace: str
     configuration: Configuration
@@ -57,7 +57,7 @@ class Access:
         self, method: str, path: str, headers: Mapping[str, str], body: JSON, limit: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         """Send a request; return the response before its body is read. Raises aiohttp's and the system's errors."""
-        # This reads a pod's token again, once a minute.
+        # The client reads a pod's token again, once a minute.
         token = await self.configuration.get_api_key_with_prefix("BearerToken")
         authorization = {"Authorization": token} if token else {}
         answer = await self._connections.request(  # type: ignore[no-untyped-call]
@@ -84,11 +84,11 @@ class Access:
     async def close(self) -> None:
         """Close all connections."""
         await self._connections.close()
-        # The loop needs one more iteration to close a connection that was just being opened.
+        # The loop needs one more iteration to close a connection that is being opened.
         await asyncio.sleep(0)
 
 
-async def find(kubeconfig: str | None) -> Access:
+async def find_cluster(kubeconfig: str | None) -> ClusterAccess:
     """Find kubectl's cluster: `kubeconfig` or $KUBECONFIG, else ~/.kube/config, else the pod's own cluster.
 
     Raises NoCluster.
@@ -107,7 +107,7 @@ async def find(kubeconfig: str | None) -> Access:
     )
 
 
-async def _from_kubeconfig(paths: str) -> Access:
+async def _from_kubeconfig(paths: str) -> ClusterAccess:
     if not _exists(paths):
         raise NoCluster(f"The kubeconfig {paths} does not exist.", "Set KUBECONFIG to your cluster's kubeconfig.")
     try:
@@ -115,7 +115,7 @@ async def _from_kubeconfig(paths: str) -> Access:
         current = merged.safe_get("current-context")
         items = [str(context["name"]) for context in merged.safe_get("contexts") or ()]
     except _BAD_CONFIGURATION as problem:
-        raise _unusable(paths, problem) from problem
+        raise _unusable_kubeconfig(paths, problem) from problem
     if current not in items:
         raise NoCluster(
             f'The kubeconfig {paths} has no context "{current}".'
@@ -125,24 +125,24 @@ async def _from_kubeconfig(paths: str) -> Access:
         )
     configuration = _new_configuration()
     try:
-        # Without a base path: each of several files has its own.
+        # No base path, because each of several files has its own.
         loader = KubeConfigLoader(merged, active_context=current, config_base_path=None)  # type: ignore[no-untyped-call]
         await loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
         context = loader.current_context["context"]
-        return _opened(context.get("namespace") or _DEFAULT_NAMESPACE, configuration)
+        return _open_access(context.get("namespace") or _DEFAULT_NAMESPACE, configuration)
     except _BAD_CONFIGURATION as problem:
-        raise _unusable(paths, problem) from problem
+        raise _unusable_kubeconfig(paths, problem) from problem
 
 
 def _exists(paths: str) -> bool:
     return any(Path(path).expanduser().exists() for path in paths.split(os.pathsep) if path)
 
 
-def _from_pod() -> Access:
+def _from_pod() -> ClusterAccess:
     configuration = _new_configuration()
     try:
         load_incluster_config(configuration)  # type: ignore[no-untyped-call]
-        return _opened(_POD_NAMESPACE.read_text(encoding="utf-8").strip(), configuration)
+        return _open_access(_POD_NAMESPACE.read_text(encoding="utf-8").strip(), configuration)
     except _BAD_CONFIGURATION as problem:
         raise NoCluster(
             f"This pod has no usable service account token: {problem}.",
@@ -159,12 +159,12 @@ def _new_configuration() -> Configuration:
     return configuration
 
 
-def _opened(namespace: str, configuration: Configuration) -> Access:
-    return Access(namespace, configuration, RESTClientObject(configuration))
+def _open_access(namespace: str, configuration: Configuration) -> ClusterAccess:
+    return ClusterAccess(namespace, configuration, RESTClientObject(configuration))
 
 
-def _unusable(paths: str, problem: Exception) -> NoCluster:
-    # Other errors are Python's about an unexpected structure.
+def _unusable_kubeconfig(paths: str, problem: Exception) -> NoCluster:
+    # Other errors are Python errors caused by an unexpected structure.
     has_reason = isinstance(problem, ConfigException | yaml.YAMLError | OSError)
     why = str(problem) if has_reason else "it does not have the structure of a kubeconfig"
     return NoCluster(f"The kubeconfig {paths} is not usable: {why}.", "`kubectl config view` shows its content.")

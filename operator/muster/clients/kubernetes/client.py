@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 
 from muster.api.document import JSON
-from muster.clients.kubernetes.access import find
-from muster.clients.kubernetes.lines import Lines
-from muster.clients.kubernetes.session import MAX_ANSWER_BYTES, Request, Session, TooLong, always
+from muster.clients.kubernetes.access import find_cluster
+from muster.clients.kubernetes.lines import LineSplitter
+from muster.clients.kubernetes.session import MAX_RESPONSE_BYTES, Request, ResponseTooLong, Session, always_true
 from muster.objects.kubernetes.answers import decoded, event_object, read_event, read_page, status_error
 from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
 from muster.objects.kubernetes.kinds import PODS, Kind, Object, Reading
 
-PAGE = 500
-"""Objects in one page of a list: more would need much memory in the API server, and block this process."""
+PAGE_SIZE = 500
+"""Maximum objects in one page: more would need much memory in the API server, and block this process."""
 
 PAGE_BYTES = 6 * 1024 * 1024
-"""The size limit of a page: a longer one is requested again with fewer objects. 500 usual pods have five megabytes."""
+"""Maximum size of a page: a larger one is requested again with fewer objects. 500 usual pods have five megabytes."""
 
-_FEWER = 8
-"""The factor by which a page shrinks after one that was too long."""
+_PAGE_SHRINK_FACTOR = 8
+"""The factor by which a page that was too large shrinks."""
 
 LARGE_BYTES = 128 * 1024
-"""A longer object of a watch is parsed in a thread, so that the event loop continues meanwhile."""
+"""A thread parses longer objects of a watch, so that they don't block the event loop."""
 
 _METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1, application/json"
 """The Accept header if only metadata is needed."""
@@ -56,7 +56,7 @@ class Listing:
 
 
 @dataclass(frozen=True)
-class Some:
+class Page:
     """A page of a list. `items` are parsed one by one, on demand, and only once."""
 
     items: Iterable[Object]
@@ -75,27 +75,27 @@ class LogOptions:
 
 
 class Client:
-    """Every method raises ApiError: the API server's, or one with status NO_ANSWER. There are no retries here.
+    """Every method raises ApiError: that of the API server, or one with status NO_ANSWER. No method retries.
 
     A request that changes something is sent only while `may_change()` returns True.
     """
 
-    def __init__(self, session: Session, may_change: Callable[[], bool] = always) -> None:
+    def __init__(self, session: Session, may_change: Callable[[], bool] = always_true) -> None:
         self._session = session
         self._may_change = may_change
 
     @classmethod
     async def connect(cls, kubeconfig: str | None = None) -> Self:
         """Connect to kubectl's cluster (None), or to a kubeconfig's. Raises NoCluster."""
-        return cls(Session(await find(kubeconfig), kubeconfig))
+        return cls(Session(await find_cluster(kubeconfig), kubeconfig))
 
-    def changing_while(self, may_change: Callable[[], bool]) -> Client:
-        """The same connections; changes are sent only while `may_change()` returns True."""
+    def restricted_by(self, may_change: Callable[[], bool]) -> Client:
+        """Return a client with the same connections, which sends changes only while `may_change()` returns True."""
         return Client(self._session, may_change)
 
     @property
     def namespace(self) -> str:
-        """The context's namespace, which applies if the user names none."""
+        """The context's namespace, the default for commands."""
         return self._session.namespace
 
     async def close(self) -> None:
@@ -107,7 +107,7 @@ class Client:
         return decoded(await self._session.text(Request("GET", kind.path(namespace, name))), kind.reading)
 
     async def list(self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = "") -> Listing:
-        """All objects that the selectors match, in one namespace or (None) in all."""
+        """Return all objects that the selectors match, in one namespace or (None) in all."""
         items: list[Object] = []
         version = ""
         async for page in self.pages(kind, namespace, labels=labels, fields=fields):
@@ -117,29 +117,29 @@ class Client:
 
     async def pages(
         self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = ""
-    ) -> AsyncGenerator[Some, None]:
-        """The same page by page, in one consistent snapshot. 410: the snapshot has expired."""
+    ) -> AsyncGenerator[Page, None]:
+        """Like `list`, page by page, from one consistent snapshot. 410: the snapshot has expired."""
         query: dict[str, str | int] = {"labelSelector": labels, "fieldSelector": fields}
-        limit, more = PAGE, True
-        while more:
+        limit, token = PAGE_SIZE, True
+        while token:
             request = Request("GET", kind.path(namespace), {**query, "limit": limit}, accept=_accept(kind, "List"))
             try:
-                text = await self._session.text(request, MAX_ANSWER_BYTES if limit == 1 else PAGE_BYTES)
-            except TooLong:
+                text = await self._session.text(request, MAX_RESPONSE_BYTES if limit == 1 else PAGE_BYTES)
+            except ResponseTooLong:
                 if limit == 1:
                     raise
-                limit = max(1, limit // _FEWER)
+                limit = max(1, limit // _PAGE_SHRINK_FACTOR)
                 continue
             page = read_page(text)
-            yield Some((_with_type(kind, item) for item in page.objects(kind.reading)), page.resource_version)
+            yield Page((_with_type(kind, item) for item in page.objects(kind.reading)), page.resource_version)
             query["continue"] = page.rest
-            more = bool(page.rest)
+            token = bool(page.rest)
 
     async def create(self, kind: Kind, namespace: str, body: Object) -> Object:
         """Create an object; return it. The API server rejects unknown fields."""
         return await self._create(kind, namespace, body, dry_run="")
 
-    async def rehearse(self, kind: Kind, namespace: str, body: Object) -> Object:
+    async def dry_run_create(self, kind: Kind, namespace: str, body: Object) -> Object:
         """Dry-run `create`, including quotas and admission."""
         return await self._create(kind, namespace, body, dry_run="All")
 
@@ -148,8 +148,8 @@ class Client:
     ) -> Object:
         """Apply a JSON merge patch; return the object."""
         path = kind.path(namespace, name, subresource)
-        query, how = {"fieldManager": MANAGER}, "application/merge-patch+json"
-        return decoded(await self._change("PATCH", path, query, patch, how), kind.reading)
+        query, content_type = {"fieldManager": MANAGER}, "application/merge-patch+json"
+        return decoded(await self._change("PATCH", path, query, patch, content_type), kind.reading)
 
     async def replace(self, kind: Kind, namespace: str | None, name: str, body: Object) -> Object:
         """Replace an object; return it. Conflict: it no longer has the body's resourceVersion."""
@@ -159,7 +159,7 @@ class Client:
     async def delete(
         self, kind: Kind, namespace: str, name: str, *, uid: str | None = None, grace_seconds: int | None = None
     ) -> None:
-        """Delete the object (with this uid) and its dependants. It's no error if it is already deleted, or replaced."""
+        """Delete the object (with this uid) and its dependants, unless it is already deleted or replaced."""
         options: dict[str, JSON] = {"propagationPolicy": "Background"}
         if uid is not None:
             options["preconditions"] = {"uid": uid}
@@ -185,7 +185,7 @@ class Client:
             "labelSelector": labels,
             "fieldSelector": fields,
         }
-        lines, request = Lines(), Request("GET", kind.path(namespace), query, accept=_accept(kind, ""))
+        lines, request = LineSplitter(), Request("GET", kind.path(namespace), query, accept=_accept(kind, ""))
         async with aclosing(self._session.stream(request)) as chunks:
             async for chunk in chunks:
                 for line in lines.feed(chunk):

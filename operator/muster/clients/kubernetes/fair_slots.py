@@ -1,4 +1,4 @@
-"""Slots that namespaces share, so that one with many requests doesn't block those with few."""
+"""Share slots among namespaces, so that one with many requests doesn't block the others."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-MOST_OF_FREE = 3
-"""A key may hold this multiple of the free slots: three quarters if it is alone, so that others always find some."""
+MAX_SHARE_OF_FREE = 3
+"""A key may hold this multiple of the free slots, so a single key holds at most three quarters."""
 
 LATE_SECONDS = 1.0
-"""A slot that is held longer no longer counts for its key's limit: requests that hang must not block the others."""
+"""After this time, a slot no longer counts for its key's limit, because hanging requests must not block others."""
 
 
 class FairSlots:
@@ -55,14 +55,14 @@ class FairSlots:
         try:
             await granted
         except asyncio.CancelledError:
-            # If it was granted in the same iteration, release it. Otherwise `_grant` skips it later.
+            # If the slot was granted in the same iteration, release it. Otherwise `_grant` skips the request.
             if not granted.cancelled():
                 self._release(key)
             raise
 
     def _may_take(self, key: str) -> bool:
         held = self._held[key]
-        return self._free > 0 and held < MOST_OF_FREE * self._free and held - self._late[key] < self._limit(key)
+        return self._free > 0 and held < MAX_SHARE_OF_FREE * self._free and held - self._late[key] < self._limit(key)
 
     def is_idle(self, key: str) -> bool:
         """Whether the key neither holds a slot nor waits for one."""
@@ -80,7 +80,7 @@ class FairSlots:
         self._grant_all()
 
     def _grant_all(self) -> None:
-        # Among equals, take the one that was served longest ago: `_waiting` is in that order.
+        # Among equal keys, take the one that was served longest ago: `_waiting` has that order.
         while may := [waiting for waiting in self._waiting if self._may_take(waiting)]:
             self._grant(min(may, key=self._held.__getitem__))
 

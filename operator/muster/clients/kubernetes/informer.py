@@ -1,4 +1,4 @@
-"""Follow the objects of one kind as long as the process runs, whatever the API server does."""
+"""List and watch the objects of one kind as long as the process runs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from http import HTTPStatus
 
 from muster.clients.kubernetes.backoff import backoff_seconds
 from muster.clients.kubernetes.client import Change, Client
-from muster.clients.kubernetes.object_versions import ObjectVersions, Untracked, key, uid, version
+from muster.clients.kubernetes.object_versions import ObjectVersions, Untracked, object_key, uid_of, version_of
 from muster.clients.kubernetes.skipped import SkippedLog
 from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
 from muster.objects.kubernetes.kinds import Kind, Object
 from muster.objects.kubernetes.reading import identity_only, left_out
 
 SILENCE_SECONDS = 150.0
-"""A watch without events for this time counts as dead: the API server sends a bookmark every minute."""
+"""After this time without events, the watch restarts: the API server sends a bookmark every minute."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Informer:
         self.synced = asyncio.Event()
         skipped = SkippedLog(time.monotonic)
         self._feeds = [
-            _Feed(
+            _NamespaceWatch(
                 client=client,
                 kind=kind,
                 namespace=namespace,
@@ -77,8 +77,8 @@ class Informer:
 
 
 @dataclass(kw_only=True)
-class _Feed:
-    """The list and watch of one namespace (None: all). `version` "": list next."""
+class _NamespaceWatch:
+    """The list and watch of one namespace (None: all). `version_of` "": list next."""
 
     client: Client
     kind: Kind
@@ -125,7 +125,7 @@ class _Feed:
                 reached = page.resource_version
                 for item in page.items:
                     if self.versions.remembers:
-                        visited.add(key(item))
+                        visited.add(object_key(item))
                     self._take(Change("ADDED", item))
                     # Let other tasks run between two objects of a long list.
                     await asyncio.sleep(0)
@@ -142,7 +142,7 @@ class _Feed:
                     async with asyncio.timeout(self.silence_seconds):
                         change = await anext(changes, None)
                 except TimeoutError:
-                    # normal for a kind without bookmarks, such as Events, if nothing happens
+                    # normal for a kind without bookmarks, such as Events
                     _log.debug("%s: nothing for %.0f s; watching again", self._place, self.silence_seconds)
                     return
                 if change is None:
@@ -150,7 +150,7 @@ class _Feed:
                 self.failures = 0
                 if change.type != "BOOKMARK":
                     self._take(change)
-                self.version = version(change.object) or self.version
+                self.version = version_of(change.object) or self.version
 
     def _take(self, change: Change) -> None:
         missing = left_out(change.object)
@@ -161,7 +161,7 @@ class _Feed:
     def _skipped(self, item: Object, missing: Mapping[str, str]) -> Object:
         """The object's identity; the log explains why the rest is missing."""
         why = "; ".join(f"{path}: {problem}" for path, problem in missing.items())
-        self.skipped.tell(f"{self.kind.name} {'/'.join(key(item))}", uid(item), why)
+        self.skipped.log(f"{self.kind.name} {'/'.join(object_key(item))}", uid_of(item), why)
         return identity_only(item, why)
 
     def _report(self, changes: tuple[Change, ...]) -> None:
@@ -169,7 +169,7 @@ class _Feed:
             try:
                 self.on_change(change)
             except Exception:  # noqa: BLE001 - one failing callback must not affect other changes
-                _log.exception("%s: the callback for %s %s failed", self._place, change.type, key(change.object))
+                _log.exception("%s: the callback for %s %s failed", self._place, change.type, object_key(change.object))
 
     @property
     def _place(self) -> str:

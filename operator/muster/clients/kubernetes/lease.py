@@ -1,4 +1,4 @@
-"""Leader election: of all processes that want to lead, the holder of a Lease does."""
+"""Leader election: the process that holds the Lease leads."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from collections.abc import Awaitable, Callable
 from muster.clients.kubernetes.client import Client
 from muster.clients.kubernetes.election import (
     GIVE_UP_SECONDS,
-    LOOK_SECONDS,
+    POLL_SECONDS,
     RENEW_SECONDS,
-    Record,
+    LeaseRecord,
     Step,
+    acquired_lease,
     next_leader_term,
     next_step,
-    record,
-    released,
-    renewed,
-    taken,
+    read_lease,
+    released_lease,
+    renewed_lease,
 )
-from muster.clients.kubernetes.session import always
+from muster.clients.kubernetes.session import always_true
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import LEASES, Object
 
@@ -31,7 +31,7 @@ REQUEST_SECONDS = 5.0
 """The timeout of one read or renewal, so that there is time for another attempt."""
 
 RELEASE_SECONDS = 2.0
-"""The time for releasing the Lease: a restart waits for the process to end."""
+"""The timeout of releasing the Lease, because a restart waits for the end of the process."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ def new_identity() -> str:
     return f"{socket.gethostname()}_{secrets.token_hex(4)}"
 
 
-def nothing() -> None:
+def ignore_change() -> None:
     """A listener that does nothing."""
 
 
@@ -51,8 +51,8 @@ class Leadership:
     A term is the Lease's `leaseTransitions`. It rises with every acquisition, also by a process that replaces another
     one on the same host, and after the Lease was deleted (`muster.clients.kubernetes.election.next_leader_term`).
 
-    `on_change` is called after each response of the API server. `is_fit` is called before the Lease is taken or
-    renewed: a process that can't do a leader's work lets it expire.
+    `on_change` is called after each response of the API server. `is_healthy` is called before the Lease is taken or
+    renewed: an unhealthy process lets it expire.
     """
 
     def __init__(
@@ -63,34 +63,34 @@ class Leadership:
         identity: str,
         *,
         clock: Callable[[], float] = time.time,
-        on_change: Callable[[], None] = nothing,
-        is_fit: Callable[[], bool] = always,
+        on_change: Callable[[], None] = ignore_change,
+        is_healthy: Callable[[], bool] = always_true,
     ) -> None:
         self.held_until = float("-inf")
-        """Monotonic seconds: no other process takes the Lease before, whatever happens to this one."""
+        """Monotonic seconds: no other process acquires the Lease before this time."""
         self._client = client
         self._namespace = namespace
         self._name = name
         self._identity = identity
         self._clock = clock
         self._on_change = on_change
-        self._is_fit = is_fit
-        self._known: Record | None = None
+        self._is_healthy = is_healthy
+        self._known: LeaseRecord | None = None
         self._observed_at = 0.0
         self._highest = 0
 
     @property
     def holder(self) -> str | None:
-        """The current leader, as far as known; None: there is none."""
+        """The last observed leader; None if there is none."""
         current = self._known
         if current is None or not current.holder or time.monotonic() >= self._observed_at + current.seconds:
             return None
         return current.holder
 
     async def run(self, lead: Callable[[int], Awaitable[None]]) -> None:
-        """Run `lead(leader_term)` whenever this process holds the Lease; cancel and await it when the Lease is lost.
+        """Run `lead(leader_term)` while this process holds the Lease; cancel and await it when the Lease is lost.
 
-        Returns or raises when `lead` ends by itself, else runs until cancelled; then releases the Lease.
+        Ends with `lead`, or when it is cancelled; then it releases the Lease.
         """
         while True:
             leader_term, held_since = await self._acquire()
@@ -116,16 +116,16 @@ class Leadership:
                     self._on_change()
                     asked_at = time.monotonic()
                     step = next_step(self._known, self._observed_at, asked_at, self._identity)
-                    if step is not Step.WAIT and self._is_fit():
+                    if step is not Step.WAIT and self._is_healthy():
                         return await self._take(step), asked_at
             except (ApiError, TimeoutError) as error:
-                _log.warning("%s could not read or acquire the Lease: %s", self._identity, _why(error))
-            await asyncio.sleep(LOOK_SECONDS)
+                _log.warning("%s could not read or acquire the Lease: %s", self._identity, _describe_error(error))
+            await asyncio.sleep(POLL_SECONDS)
 
     async def _take(self, step: Step) -> int:
         now = self._clock()
         leader_term = next_leader_term(self._known, self._highest, now)
-        lease = taken(self._known, self._name, self._identity, leader_term, now)
+        lease = acquired_lease(self._known, self._name, self._identity, leader_term, now)
         if step is Step.CREATE:
             self._observe(await self._client.create(LEASES, self._namespace, lease))
         else:
@@ -138,55 +138,55 @@ class Leadership:
         while True:
             await asyncio.wait([work], timeout=wait)
             asked_at = time.monotonic()
-            left = renewed_at + GIVE_UP_SECONDS - asked_at
-            if work.done() or left <= 0:
+            remaining = renewed_at + GIVE_UP_SECONDS - asked_at
+            if work.done() or remaining <= 0:
                 return
-            if not self._is_fit():
-                wait = min(LOOK_SECONDS, left)
+            if not self._is_healthy():
+                wait = min(POLL_SECONDS, remaining)
                 continue
             try:
-                async with asyncio.timeout(min(REQUEST_SECONDS, left)):
-                    await self._change(leader_term, renewed)
+                async with asyncio.timeout(min(REQUEST_SECONDS, remaining)):
+                    await self._change(leader_term, renewed_lease)
                 renewed_at, wait = asked_at, RENEW_SECONDS
                 self._is_held(renewed_at)
-            except _Lost:
+            except _LeaseLost:
                 return
             except (ApiError, TimeoutError) as error:
-                _log.warning("%s could not renew the Lease: %s", self._identity, _why(error))
-                wait = min(LOOK_SECONDS, left)
+                _log.warning("%s could not renew the Lease: %s", self._identity, _describe_error(error))
+                wait = min(POLL_SECONDS, remaining)
 
     def _is_held(self, since: float) -> None:
-        """A request sent at `since` has acquired or renewed the Lease; -inf: it is no longer held."""
+        """Record that a request sent at `since` has acquired or renewed the Lease; -inf: the Lease is lost."""
         self.held_until = since + GIVE_UP_SECONDS
         self._on_change()
 
     async def _release(self, leader_term: int) -> None:
-        """Release the Lease, so that another process needn't wait for its end."""
+        """Release the Lease, so that another process needn't wait until it expires."""
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
-                # This process may have been paused since its last renewal: don't touch a Lease of another holder.
+                # This process may have been paused since its last renewal, and another process may hold the Lease.
                 await self._look()
-                await self._change(leader_term, released)
-        except _Lost:
+                await self._change(leader_term, released_lease)
+        except _LeaseLost:
             return
         except (ApiError, TimeoutError) as error:
-            _log.warning("%s could not release the Lease: %s", self._identity, _why(error))
+            _log.warning("%s could not release the Lease: %s", self._identity, _describe_error(error))
 
-    async def _change(self, leader_term: int, change: Callable[[Record, float], Object]) -> None:
-        """Replace the Lease while it has this term. Raises `_Lost`, ApiError."""
+    async def _change(self, leader_term: int, change: Callable[[LeaseRecord, float], Object]) -> None:
+        """Replace the Lease while it has this term. Raises `_LeaseLost`, ApiError."""
         try:
-            await self._replace(change(self._mine(leader_term), self._clock()))
+            await self._replace(change(self._own_record(leader_term), self._clock()))
         except ApiError as error:
             if not (error.is_conflict or error.is_not_found):
                 raise
-            # Another process holds it; or it's still ours, and a label or an unanswered request changed it.
+            # Another process holds it, or a label or an unanswered request of this process changed it.
             await self._look()
-            await self._replace(change(self._mine(leader_term), self._clock()))
+            await self._replace(change(self._own_record(leader_term), self._clock()))
 
-    def _mine(self, leader_term: int) -> Record:
+    def _own_record(self, leader_term: int) -> LeaseRecord:
         current = self._known
         if current is None or (current.holder, current.transitions) != (self._identity, leader_term):
-            raise _Lost
+            raise _LeaseLost
         return current
 
     async def _look(self) -> None:
@@ -201,19 +201,19 @@ class Leadership:
         self._observe(await self._client.replace(LEASES, self._namespace, self._name, lease))
 
     def _observe(self, lease: Object) -> None:
-        before, self._known = self._known, record(lease)
-        # Other changes of a Lease, such as a label, don't show that its holder is alive.
+        before, self._known = self._known, read_lease(lease)
+        # Other changes of the Lease, such as a label, don't prove that its holder is alive.
         if before is None or before.lease.get("spec") != lease.get("spec"):
             self._observed_at = time.monotonic()
         self._highest = max(self._highest, self._known.transitions or 0)
 
 
-class _Lost(Exception):
-    """Another holds the Lease, or it was deleted."""
+class _LeaseLost(Exception):
+    """Another process holds the Lease, or it was deleted."""
 
 
 async def stop_work(work: asyncio.Future[None]) -> None:
-    """Cancel what leads, and wait for its end."""
+    """Cancel the leader's work, and wait for its end."""
     if work.done():
         return
     work.cancel()
@@ -222,5 +222,5 @@ async def stop_work(work: asyncio.Future[None]) -> None:
         _log.error("the leader's work failed while it stopped", exc_info=error)
 
 
-def _why(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return str(error) or "timed out"

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""A watch's line is one object: 1.5 MiB in etcd unless its limit was raised, and up to six times that as JSON."""
+"""Maximum line. A watch's line is one object: 1.5 MiB in etcd by default, and up to six times as much as JSON."""
 
 
 @dataclass
-class Lines:
-    """Splits chunks into lines. `dropped` counts lines that were too long and are lost."""
+class LineSplitter:
+    """Splits chunks into lines. `dropped` counts discarded lines, which were too long."""
 
     most: int = MAX_LINE_BYTES
     dropped: int = 0

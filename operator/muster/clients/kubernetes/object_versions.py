@@ -1,4 +1,4 @@
-"""Track which objects exist, and find out what is new in lists and watches. No I/O."""
+"""Track the existing objects, and detect changes in lists and watches. No I/O."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from muster.clients.kubernetes.client import Change
 from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.reading import left_out
 
-# Enough to find an object's owner; the rest is dropped, because there may be many thousands of objects.
-_KEPT = ("name", "namespace", "uid", "resourceVersion", "ownerReferences")
+# The fields that identify an object and its owner. Others are dropped: there may be many thousands of objects.
+_IDENTITY_FIELDS = ("name", "namespace", "uid", "resourceVersion", "ownerReferences")
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class _ObjectVersion:
 
 
 class ObjectVersions:
-    """The objects of one kind in one place. `take` gets reports in order and returns what is new."""
+    """The objects of one kind in one place. `take` receives changes in order and returns the new ones."""
 
     remembers: Final = True
 
@@ -30,29 +30,29 @@ class ObjectVersions:
         self._objects: dict[tuple[str, str], _ObjectVersion] = {}
 
     def take(self, change: Change) -> tuple[Change, ...]:
-        """Return the changes that follow; none for a known version. A replaced object is reported as DELETED first."""
-        place, now = key(change.object), _version_of(change.object)
-        before = self._objects.get(place)
+        """Return the resulting changes; none for a known version. A replaced object is reported as DELETED first."""
+        identity, version = object_key(change.object), _build_version(change.object)
+        before = self._objects.get(identity)
         if change.type == "DELETED":
-            if before is None or before.uid != now.uid:
+            if before is None or before.uid != version.uid:
                 return ()
-            del self._objects[place]
+            del self._objects[identity]
             return (change,)
         if is_identity_only(change.object):
-            # Only its identity is known: treat it as not tracked.
-            self._objects.pop(place, None)
+            # Only its identity was parsed: treat it as not tracked.
+            self._objects.pop(identity, None)
             return () if before is None else (Change("MODIFIED", change.object),)
-        self._objects[place] = now
+        self._objects[identity] = version
         if before is None:
             return (Change("ADDED", change.object),)
-        if before.uid != now.uid:
+        if before.uid != version.uid:
             return (Change("DELETED", before.remains), Change("ADDED", change.object))
-        return () if before.version == now.version else (Change("MODIFIED", change.object),)
+        return () if before.version == version.version else (Change("MODIFIED", change.object),)
 
     def keep_only(self, visited: frozenset[tuple[str, str]]) -> tuple[Change, ...]:
         """Drop all objects that a complete list lacks: report each as DELETED, with its metadata."""
-        vanished = [place for place in self._objects if place not in visited]
-        return tuple(Change("DELETED", self._objects.pop(place).remains) for place in vanished)
+        vanished = [identity for identity in self._objects if identity not in visited]
+        return tuple(Change("DELETED", self._objects.pop(identity).remains) for identity in vanished)
 
 
 class Untracked:
@@ -69,7 +69,7 @@ class Untracked:
         return ()
 
 
-def key(item: Object) -> tuple[str, str]:
+def object_key(item: Object) -> tuple[str, str]:
     """The object's namespace and name."""
     metadata = mapping(item.get("metadata"))
     return string(metadata.get("namespace")), string(metadata.get("name"))
@@ -80,20 +80,20 @@ def is_identity_only(item: Object) -> bool:
     return "" in left_out(item)
 
 
-def uid(item: Object) -> str:
+def uid_of(item: Object) -> str:
     """The object's uid."""
     return string(mapping(item.get("metadata")).get("uid"))
 
 
-def version(item: Object) -> str:
+def version_of(item: Object) -> str:
     """The object's resourceVersion."""
     return string(mapping(item.get("metadata")).get("resourceVersion"))
 
 
-def _version_of(item: Object) -> _ObjectVersion:
+def _build_version(item: Object) -> _ObjectVersion:
     metadata = mapping(item.get("metadata"))
     remains: Object = {
         **{field: item[field] for field in ("apiVersion", "kind") if field in item},
-        "metadata": {field: metadata[field] for field in _KEPT if field in metadata},
+        "metadata": {field: metadata[field] for field in _IDENTITY_FIELDS if field in metadata},
     }
-    return _ObjectVersion(string(metadata.get("uid")), version(item), remains)
+    return _ObjectVersion(string(metadata.get("uid")), version_of(item), remains)

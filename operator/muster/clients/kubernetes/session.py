@@ -1,4 +1,4 @@
-"""Requests to the API server: limits, timeouts, renewed credentials, and one kind of error."""
+"""Send requests to the API server, with limits, timeouts, renewed credentials, and one type of error."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from urllib.parse import urlencode
 import aiohttp
 
 from muster.api.document import JSON
-from muster.clients.kubernetes.access import Access, NoCluster, find
+from muster.clients.kubernetes.access import ClusterAccess, NoCluster, find_cluster
 from muster.clients.kubernetes.adaptive_limit import AdaptiveLimit
 from muster.clients.kubernetes.fair_slots import FairSlots
 from muster.objects.kubernetes.answers import refusal
 from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
 
 MAX_IN_FLIGHT = 64
-"""Concurrent requests, without streams: the API server has its own fair queues, in which more would only wait.
+"""Maximum concurrent requests, except streams: more requests would only wait in the API server's fair queues.
 
-Namespaces share them (`FairSlots`): a single one gets three quarters, and fewer while the API server is busy
-(`AdaptiveLimit`).
+`FairSlots` shares them among namespaces: one namespace gets at most three quarters, and `AdaptiveLimit` gives it fewer
+while the API server is busy.
 """
 
-ANSWER_SECONDS = 20.0
+RESPONSE_SECONDS = 20.0
 """The timeout of a response; for a stream, of its beginning."""
 
-MAX_ANSWER_BYTES = 64 * 1024 * 1024
-"""The limit for one object: 1.5 MiB in etcd unless its limit was raised, and up to six times that as JSON."""
+MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+"""Maximum size of one object: 1.5 MiB in etcd by default, and up to six times as much as JSON."""
 
-MAX_REFUSAL_BYTES = 1024 * 1024
-"""The limit for an error's body; beyond it, only the HTTP status counts."""
+MAX_ERROR_BYTES = 1024 * 1024
+"""Maximum size of an error's body; if it is larger, only the HTTP status counts."""
 
 
 _TOO_MANY = (NO_ANSWER, HTTPStatus.TOO_MANY_REQUESTS)
 
 
-class TooLong(ApiError):
+class ResponseTooLong(ApiError):
     """The response exceeds the caller's limit; its data is dropped."""
 
 
-def always() -> bool:
+def always_true() -> bool:
     """The default of `may_send`."""
     return True
 
@@ -56,7 +56,7 @@ class Request:
     query: Mapping[str, str | int] = field(default_factory=dict)
     body: JSON = None
     content_type: str = "application/json"
-    may_send: Callable[[], bool] = always
+    may_send: Callable[[], bool] = always_true
     accept: str = "application/json, */*"
 
     @property
@@ -68,26 +68,26 @@ class Request:
     @property
     def namespace(self) -> str:
         """The namespace of the request's object; "" if there is none."""
-        _, is_there, rest = self.path.partition("/namespaces/")
-        return rest.partition("/")[0] if is_there else ""
+        _, separator, suffix = self.path.partition("/namespaces/")
+        return suffix.partition("/")[0] if separator else ""
 
     @property
     def kind(self) -> str:
-        """Requests of one kind take about as long: the verb, and the path without names."""
-        _, is_there, rest = self.path.partition("/namespaces/")
-        if not is_there:
+        """The verb, and the path without names: requests of one kind have similar latencies."""
+        _, separator, suffix = self.path.partition("/namespaces/")
+        if not separator:
             return f"{self.method} {self.path}"
-        _, *resource = rest.split("/")
+        _, *resource = suffix.split("/")
         return f"{self.method} {'/'.join((*resource[:1], *resource[2:]))}"
 
 
 class Session:
     """Sends requests. Belongs to one event loop."""
 
-    def __init__(self, access: Access, kubeconfig: str | None) -> None:
+    def __init__(self, access: ClusterAccess, kubeconfig: str | None) -> None:
         self._access = access
         self._kubeconfig = kubeconfig
-        self._outdated: list[Access] = []
+        self._outdated: list[ClusterAccess] = []
         self._renewing = asyncio.Lock()
         self._limit = AdaptiveLimit(MAX_IN_FLIGHT)
         self._free = FairSlots(MAX_IN_FLIGHT, self._limit.of)
@@ -102,21 +102,21 @@ class Session:
         for access in (self._access, *self._outdated):
             await access.close()
 
-    async def text(self, request: Request, most: int = MAX_ANSWER_BYTES) -> bytes:
-        """Return the response's body. Raises ApiError, `TooLong` if it has more than `most` bytes."""
-        limit = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
+    async def text(self, request: Request, most: int = MAX_RESPONSE_BYTES) -> bytes:
+        """Return the response's body. Raises ApiError, `ResponseTooLong` if it has more than `most` bytes."""
+        limit = aiohttp.ClientTimeout(total=RESPONSE_SECONDS)
         try:
             async with (
                 self._free.slot(request.namespace),
                 self._measured(request),
                 self._answer(request, limit) as response,
             ):
-                result = await _body(response, most)
+                result = await _read_body(response, most)
         finally:
             if self._free.is_idle(request.namespace):
                 self._limit.forget(request.namespace)
         if result is None:
-            raise TooLong(
+            raise ResponseTooLong(
                 NO_ANSWER, "TooLong", f"the answer to {request.method} {request.path} is longer than {most} bytes"
             )
         return result
@@ -137,15 +137,15 @@ class Session:
         except ApiError as error:
             # Refusals are too fast to compare.
             if error.status in _TOO_MANY:
-                self._limit.unanswered(request.namespace)
+                self._limit.record_failure(request.namespace)
             raise
         # The latency of a read depends on the size of its result.
         if request.method != "GET":
-            self._limit.answered(request.namespace, request.kind, clock() - began, clock())
+            self._limit.record_latency(request.namespace, request.kind, clock() - began, clock())
 
     @contextlib.asynccontextmanager
     async def _answer(self, request: Request, limit: aiohttp.ClientTimeout) -> AsyncIterator[aiohttp.ClientResponse]:
-        # Cancellation passes; every other error means that the API server did not answer.
+        # Every error except cancellation means that the API server did not answer.
         try:
             response = await self._send(request, limit)
             try:
@@ -153,25 +153,25 @@ class Session:
             finally:
                 response.release() if limit.total is not None else _abort(response)
         except TimeoutError as late:
-            raise self._unanswered(request, f"within {ANSWER_SECONDS:.0f} s") from late
+            raise self._unanswered(request, f"within {RESPONSE_SECONDS:.0f} s") from late
         except (aiohttp.ClientError, OSError) as broken:
             raise self._unanswered(request, f"({str(broken) or type(broken).__name__})") from broken
 
     async def _send(self, request: Request, limit: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         access = self._access
         try:
-            return await _begin(access, request, limit)
+            return await _send_request(access, request, limit)
         except ApiError as refused:
             if refused.status != HTTPStatus.UNAUTHORIZED:
                 raise
-            # A token from a plug-in or a file may have expired. The API server did not execute the request.
-            return await _begin(await self._renewed(access, refused), request, limit)
+            # A token from a plug-in or a file may have expired; the API server did not execute the request.
+            return await _send_request(await self._renewed(access, refused), request, limit)
 
-    async def _renewed(self, used: Access, refused: ApiError) -> Access:
+    async def _renewed(self, used: ClusterAccess, refused: ApiError) -> ClusterAccess:
         async with self._renewing:
             if self._access is used:
                 try:
-                    self._access = await find(self._kubeconfig)
+                    self._access = await find_cluster(self._kubeconfig)
                 except NoCluster as no_cluster:
                     raise refused from no_cluster
                 # Other streams still use it.
@@ -184,28 +184,30 @@ class Session:
 
 
 def _abort(stream: aiohttp.ClientResponse) -> None:
-    """Abort a stream: a pooled connection would first read the rest of it."""
-    # TLS would wait for the other side's close_notify, and keep the process from ending.
+    """Abort a stream, because a pooled connection would first read its remaining data."""
+    # TLS would wait for the peer's close_notify, which would delay the end of the process.
     if stream.connection is not None and stream.connection.transport is not None:
         stream.connection.transport.abort()
     stream.close()
 
 
-async def _begin(access: Access, request: Request, limit: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+async def _send_request(
+    access: ClusterAccess, request: Request, limit: aiohttp.ClientTimeout
+) -> aiohttp.ClientResponse:
     headers = {"Content-Type": request.content_type, "Accept": request.accept}
     if not request.may_send():
         raise ApiError(NO_ANSWER, "NotLeading", f"{request.method} {request.path} was not sent: the Lease is not held")
-    async with asyncio.timeout(ANSWER_SECONDS):
+    async with asyncio.timeout(RESPONSE_SECONDS):
         response = await access.send(request.method, request.target, headers, request.body, limit)
         if response.ok:
             return response
         try:
-            raise refusal(response.status, response.headers, await _body(response, MAX_REFUSAL_BYTES) or b"")
+            raise refusal(response.status, response.headers, await _read_body(response, MAX_ERROR_BYTES) or b"")
         finally:
             response.release()
 
 
-async def _body(response: aiohttp.ClientResponse, most: int) -> bytes | None:
+async def _read_body(response: aiohttp.ClientResponse, most: int) -> bytes | None:
     """Read the response's body; None if it has more than `most` bytes."""
     result = bytearray()
     async for chunk in response.content.iter_any():

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 MAX_REMEMBERED = 1000
-"""Logged objects that are remembered; older ones may be logged again."""
+"""Maximum number of remembered objects; older ones may be logged again."""
 
 MAX_LINES = 20
 """Lines per `WINDOW_SECONDS`: users control the number of such objects."""
@@ -28,7 +28,7 @@ class SkippedLog:
     _lines: int = 0
     _silent: int = 0
 
-    def tell(self, what: str, uid: str, why: str) -> None:
+    def log(self, what: str, uid: str, why: str) -> None:
         """Log a skipped object: `what` is its name as in kubectl, `why` the problem; `uid` is "" if unknown."""
         key = uid or why
         if key in self._logged:

@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 from muster.collector.trust.certificate import Authority, check_authority
 
 AUTHORITY_SECONDS = 360 * 24 * 3600.0
-"""An authority's lifetime. Its successor comes after two thirds of it, without interruption, so it may be short."""
+"""An authority's lifetime. It may be short, because a successor replaces it after two thirds without interruption."""
 
 SERVING_SECONDS = 30 * 24 * 3600.0
 """A serving certificate's lifetime."""
 
 RENEWAL_SHARE = 2.0 / 3.0
-"""The share of a certificate's lifetime after which its successor is issued: the rest leaves time for retries."""
+"""The fraction of a certificate's lifetime after which its successor is issued: the rest leaves time for retries."""
 
-SPREAD_SECONDS = 24 * 3600.0
+PROPAGATION_SECONDS = 24 * 3600.0
 """The time between a new authority's announcement and its first signature."""
 
 _FIELDS = {"certificate": str, "key": str, "madeAt": float, "expiresAt": float}
@@ -31,42 +31,47 @@ def rotate(
 ) -> tuple[Authority, ...]:
     """Return the authorities for `now` (Unix seconds), oldest first.
 
-    `make` issues a new one, from a time on, for a lifetime; it's called when the newest nears its end.
+    `make` issues a new one from a time and a lifetime; it is called when the newest is due for renewal.
     """
-    current = sorted((one for one in allowed if now < one.expires_at), key=_age_order)
-    if not current or is_due(current[-1].made_at, current[-1].expires_at, now):
+    current = sorted((authority for authority in allowed if now < authority.expires_at), key=_age_order)
+    if not current or is_renewal_due(current[-1].made_at, current[-1].expires_at, now):
         current.append(make(now, AUTHORITY_SECONDS))
     return tuple(current)
 
 
-def is_due(made_at: float, expires_at: float, now: float) -> bool:
-    """Whether it's time for a certificate's successor."""
+def is_renewal_due(made_at: float, expires_at: float, now: float) -> bool:
+    """Whether a certificate needs a successor now."""
     return now >= made_at + RENEWAL_SHARE * (expires_at - made_at)
 
 
-def signer(authorities: Sequence[Authority], now: float) -> Authority:
-    """The authority that signs at `now`: the newest that agents already trust. `authorities` come from `rotate`."""
-    announced = [one for one in authorities if now >= one.made_at + SPREAD_SECONDS]
-    # if none is old enough, no agent trusts any yet, and there is nothing to wait for
+def signing_authority(authorities: Sequence[Authority], now: float) -> Authority:
+    """Return the authority that signs at `now`: the newest that agents trust. `authorities` come from `rotate`."""
+    announced = [authority for authority in authorities if now >= authority.made_at + PROPAGATION_SECONDS]
+    # if none is old enough, no agent trusts any yet, so waiting is useless
     return announced[-1] if announced else authorities[0]
 
 
-def bundle(authorities: Sequence[Authority]) -> str:
-    """The certificates that agents trust, as PEM, newest last."""
-    return "".join(one.certificate for one in authorities)
+def ca_bundle(authorities: Sequence[Authority]) -> str:
+    """Return the certificates that agents trust, as PEM, newest last."""
+    return "".join(authority.certificate for authority in authorities)
 
 
 def to_text(authorities: Sequence[Authority]) -> str:
-    """Encode the authorities with their keys as JSON, for `from_text`. It is a secret."""
+    """Encode the authorities with their keys as JSON, for `from_text`. The result is secret."""
     entries = [
-        {"certificate": one.certificate, "key": one.key, "madeAt": one.made_at, "expiresAt": one.expires_at}
-        for one in authorities
+        {
+            "certificate": authority.certificate,
+            "key": authority.key,
+            "madeAt": authority.made_at,
+            "expiresAt": authority.expires_at,
+        }
+        for authority in authorities
     ]
     return json.dumps({"authorities": entries})
 
 
 def from_text(text: str) -> tuple[Authority, ...]:
-    """Decode what `to_text` encoded. Raises `ValueError`, whose message contains no part of a key."""
+    """Decode the result of `to_text`. Raises `ValueError`, whose message contains no part of a key."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The collector's certificate, and its own authority, which is the only one that agents trust."""
+"""The collector's certificate, and its own certificate authority, the only one that agents trust."""
 
 import ssl
 import tempfile
@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 BACKDATE = timedelta(hours=1)
-"""Nodes' clocks may be slow."""
+"""Tolerates nodes whose clock is slow."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _read(authority: Authority) -> tuple[x509.Certificate, ec.EllipticCurvePriva
 
 
 def server_context(certificate: ServingCertificate) -> ssl.SSLContext:
-    """TLS 1.2 and later, with this certificate."""
+    """Return a TLS context with this certificate, for TLS 1.2 and later."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION

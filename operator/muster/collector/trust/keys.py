@@ -22,7 +22,7 @@ class VerifyingKey:
 
 
 Keys = Mapping[str, VerifyingKey]
-"""By key id (`kid`)."""
+"""The keys by key id (`kid`)."""
 
 
 def read_keys(jwks: str) -> Keys:
@@ -56,5 +56,5 @@ def _algorithms(key: PublicKey) -> tuple[str, ...]:
         return ("RS256", "RS384", "RS512")
     algorithms = _BY_CURVE.get(key.curve.name)
     if algorithms is None:
-        raise ValueError(f"{key.curve.name}: not a curve that tokens are signed with")
+        raise ValueError(f"{key.curve.name}: not a curve for signing tokens")
     return algorithms

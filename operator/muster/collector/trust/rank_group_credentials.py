@@ -1,7 +1,8 @@
 """Derive the credentials with which the agents of one attempt authenticate each other: a certificate and its key. Pure.
 
-The same secret, job and attempt produce the same bytes: an operator that restarts between two agents' Start sends the
-second one the same credentials. Everything in the certificate is fixed or derived, and so is its signature (RFC 6979).
+The same secret, job and attempt produce the same bytes: after a restart between two agents' Start commands, the
+operator sends the second agent the same credentials. Everything in the certificate is fixed or derived, and so is its
+signature (RFC 6979).
 """
 
 from dataclasses import replace
@@ -17,28 +18,28 @@ from muster.api.spec.job import Job
 from muster_worker.contract.schema import Command, CommandKind, Credentials
 
 SEED_BYTES = 32
-"""The length of the key: a shorter secret would be the weakest part."""
+"""The length of the secret: a shorter one would be the weakest part."""
 
 _PURPOSE = b"muster gang credentials 1"
-"""Separates this use of the secret from others. Another number yields other credentials from the same secret."""
+"""Separates this use of the secret from others. Another number derives other credentials from the same secret."""
 
 _ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 """The order of P-256's group (FIPS 186-4, D.1.2.3): a private key is at least 1 and less than this."""
 
 _KEY_BYTES = 48
-"""128 bits more than the order: modulo the order, they are practically uniform (FIPS 186-4, B.4.1)."""
+"""128 bits more than the order, so that the result modulo the order is practically uniform (FIPS 186-4, B.4.1)."""
 
 _SERIAL_BYTES = 16
 """RFC 5280, 4.1.2.2 allows up to 20."""
 
 _FROM, _TO = datetime(2000, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-"""No expiry (RFC 5280, 4.1.2.5): nothing trusts it after its attempt, and nodes' clocks may be wrong."""
+"""No expiry (RFC 5280, 4.1.2.5): no agent trusts it after its attempt, and nodes' clocks may be wrong."""
 
 
 def with_credentials(job: Job, command: Command, seed: bytes) -> Command:
     """Add the agents' credentials to the Start of an MPI job.
 
-    This happens only when a command is sent to agents: no facts, decision or log ever contains them.
+    Only this function adds them, when a command is sent: facts, decisions and logs never contain them.
     """
     if not job.spec.launcher.chosen.runs_on_first_node or command.kind != CommandKind.START:
         return command
@@ -48,7 +49,7 @@ def with_credentials(job: Job, command: Command, seed: bytes) -> Command:
 def derive(seed: bytes, job_uid: str, attempt: int) -> Credentials:
     """Derive the credentials of one attempt. Raises `ValueError` for a secret that is too short."""
     if len(seed) < SEED_BYTES:
-        raise ValueError(f"seed: {SEED_BYTES} bytes are needed")
+        raise ValueError(f"seed: at least {SEED_BYTES} bytes are required")
     # a uid contains no newline, so two attempts never derive the same values
     context = b"\n".join((_PURPOSE, str(attempt).encode(), job_uid.encode()))
     material = HKDF(hashes.SHA256(), _KEY_BYTES + _SERIAL_BYTES, salt=None, info=context).derive(seed)
@@ -79,7 +80,6 @@ def _certificate(key: ec.EllipticCurvePrivateKey, serial: bytes) -> x509.Certifi
         .not_valid_after(_TO)
         # peers must accept it as an authority: OpenSSL 1.1.1 treats a certificate as self-signed only if its key may
         # sign certificates, and OpenSSL 3's strict mode allows that only for authorities
-        # key may sign certificates, and OpenSSL 3's strict mode lets none but an authority's do that
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_KEY_USAGE, critical=True)
         .add_extension(x509.ExtendedKeyUsage(usages), critical=False)

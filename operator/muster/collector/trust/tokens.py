@@ -1,4 +1,4 @@
-"""Verify pods' tokens: who sent this request. Local runs use the same claims and the same code.
+"""Verify pods' tokens, to authenticate requests. Local runs use the same claims and the same code.
 
 A Kubernetes service account token, projected into the pod with muster's audience, names its pod. It is verified with
 the issuer's public keys, without a request to the API server.
@@ -15,7 +15,7 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from muster.collector.door.refusal import Reason, Refused
+from muster.collector.server.refusal import Reason, RequestRefused
 from muster.collector.trust.keys import Keys
 
 MAX_TOKEN_CHARS = 8192
@@ -24,11 +24,11 @@ MAX_TOKEN_CHARS = 8192
 LEEWAY_SECONDS = 60.0
 """The tolerated difference between the clocks of the issuer and this process."""
 
-MAX_REMEMBERED = 20_000
-"""Verified tokens that are cached: one for each pod, and those of the last rotation."""
+MAX_CACHED_TOKENS = 20_000
+"""The size of the cache: for each pod the current token, or the one before the last rotation."""
 
-MAX_REMEMBERED_PER_POD = 2
-"""Cached tokens of one pod: a user may request any number of them."""
+MAX_CACHED_TOKENS_PER_POD = 2
+"""Cached tokens of one pod: a user may request any number of tokens."""
 
 _OPTIONS: Any = {
     "require": ["exp", "aud", "iss"],
@@ -57,9 +57,9 @@ class _Verified:
 
 
 class Verifier:
-    """Finds out a token's pod. Caches valid tokens, so that a heartbeat needs no signature check.
+    """Verifies tokens. Caches valid ones, so that a heartbeat needs no signature check.
 
-    `on_unknown_key` is called for each token whose key is not in `keys`: the issuer may have a new one.
+    `on_unknown_key` is called for each token whose key is not in `keys`: the issuer may have a new key.
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class Verifier:
 
     def replace_keys(self, keys: Keys) -> None:
         """Use the issuer's new keys; tokens signed with other keys are no longer valid."""
-        kept = {kid for kid, key in keys.items() if kid in self._keys and self._keys[kid].key == key.key}
+        unchanged = {kid for kid, key in keys.items() if kid in self._keys and self._keys[kid].key == key.key}
         self._keys = keys
-        for token in [token for token, entry in self._verified.items() if entry.kid not in kept]:
+        for token in [token for token, entry in self._verified.items() if entry.kid not in unchanged]:
             self._forget(token)
 
     def recall(self, token: str, now: float) -> PodClaim | None:
-        """The claim of a cached token that is still valid; cheap."""
+        """Return the claim of a cached token that is still valid; cheap."""
         fingerprint = _fingerprint(token)
         verified = self._verified.get(fingerprint)
         if verified is None or not verified.not_before <= now < verified.expires:
@@ -89,13 +89,16 @@ class Verifier:
         return verified.claim
 
     def verify(self, token: str, now: float) -> PodClaim:
-        """The claim of `token` at `now` (Unix seconds). Raises `Refused`: BadToken, Expired or WrongAudience."""
+        """Return the claim of `token` at `now` (Unix seconds).
+
+        Raises `RequestRefused`: BadToken, Expired or WrongAudience.
+        """
         claim = self.recall(token, now)
         if claim is not None:
             return claim
         verified = self._verify(token)
         if not verified.not_before <= now < verified.expires:
-            raise Refused(Reason.EXPIRED)
+            raise RequestRefused(Reason.EXPIRED)
         self._remember(_fingerprint(token), verified)
         return verified.claim
 
@@ -106,9 +109,9 @@ class Verifier:
         self._verified[token] = verified
         of_pod = self._of_pod.setdefault(verified.claim.pod_uid, [])
         of_pod.append(token)
-        if len(of_pod) > MAX_REMEMBERED_PER_POD:
+        if len(of_pod) > MAX_CACHED_TOKENS_PER_POD:
             self._forget(of_pod[0])
-        if len(self._verified) > MAX_REMEMBERED:
+        if len(self._verified) > MAX_CACHED_TOKENS:
             self._forget(next(iter(self._verified)))
 
     def _forget(self, token: bytes) -> None:
@@ -127,29 +130,29 @@ class Verifier:
             )
         except (jwt.InvalidAudienceError, jwt.MissingRequiredClaimError) as error:
             wrong = isinstance(error, jwt.InvalidAudienceError) or error.claim == "aud"
-            raise Refused(Reason.WRONG_AUDIENCE if wrong else Reason.BAD_TOKEN) from None
+            raise RequestRefused(Reason.WRONG_AUDIENCE if wrong else Reason.BAD_TOKEN) from None
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
-            raise Refused(Reason.BAD_TOKEN) from None
+            raise RequestRefused(Reason.BAD_TOKEN) from None
         return _Verified(_read_claim(claims), kid, *_read_period(claims))
 
     def _choose_key(self, token: str) -> tuple[str, str]:
         # cheap checks first: size, then the header, and only then a signature
         if len(token) > MAX_TOKEN_CHARS:
-            raise Refused(Reason.BAD_TOKEN)
+            raise RequestRefused(Reason.BAD_TOKEN)
         try:
             header = jwt.get_unverified_header(token)
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
-            raise Refused(Reason.BAD_TOKEN) from None
+            raise RequestRefused(Reason.BAD_TOKEN) from None
         kid, algorithm = header.get("kid"), header.get("alg")
         if not isinstance(kid, str) or not isinstance(algorithm, str) or "crit" in header:
-            raise Refused(Reason.BAD_TOKEN)
+            raise RequestRefused(Reason.BAD_TOKEN)
         key = self._keys.get(kid)
         if key is None:
             self._on_unknown_key()
-            raise Refused(Reason.BAD_TOKEN)
-        # the key determines its algorithms: no "none", no HMAC with a public key
+            raise RequestRefused(Reason.BAD_TOKEN)
+        # the key determines its algorithms: neither "none" nor HMAC with a public key is accepted
         if algorithm not in key.algorithms:
-            raise Refused(Reason.BAD_TOKEN)
+            raise RequestRefused(Reason.BAD_TOKEN)
         return kid, algorithm
 
 
@@ -194,10 +197,10 @@ def _read_claim(claims: dict[str, Any]) -> PodClaim:
     pod = bound.get("pod") if isinstance(bound, dict) else None
     # a token that is not bound to a pod doesn't identify the sender
     if not isinstance(bound, dict) or not isinstance(pod, dict):
-        raise Refused(Reason.BAD_TOKEN)
+        raise RequestRefused(Reason.BAD_TOKEN)
     namespace, name, uid = bound.get("namespace"), pod.get("name"), pod.get("uid")
     if not (isinstance(namespace, str) and isinstance(name, str) and isinstance(uid, str) and uid):
-        raise Refused(Reason.BAD_TOKEN)
+        raise RequestRefused(Reason.BAD_TOKEN)
     return PodClaim(namespace, name, uid)
 
 
@@ -207,5 +210,5 @@ def _read_period(claims: dict[str, Any]) -> tuple[float, float]:
 
 def _moment(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Refused(Reason.BAD_TOKEN)
+        raise RequestRefused(Reason.BAD_TOKEN)
     return float(value)

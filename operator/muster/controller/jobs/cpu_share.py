@@ -1,25 +1,25 @@
-"""How long a job rests after a turn: none while it is quick, so that in the long run it takes its share and no more."""
+"""Limit a job's processor time: compute the delay before its next reconcile. Small jobs have no delay."""
 
 from dataclasses import dataclass
 
-SHARE = 0.1
-"""Of a core, for one job in the long run."""
+CORE_FRACTION = 0.1
+"""The fraction of a core that one job may use in the long run."""
 
-SAVED_SECONDS = 1.0
-"""Of processor time that a quiet job may have saved up: its start and its end are many turns in a row, and somebody
-waits for each of them."""
+BURST_SECONDS = 1.0
+"""Processor time that an idle job may save up: the start and the end of a job take many reconciles in a row, and users
+wait for them."""
 
 
 @dataclass
 class CpuShare:
-    """One job's. Times are seconds of a clock that only goes forward."""
+    """The share of one job. Times are monotonic seconds."""
 
-    saved: float = SAVED_SECONDS
+    saved: float = BURST_SECONDS
     at: float | None = None
 
     def delay(self, took: float, now: float) -> float:
-        """Seconds until the next turn after one that took so much processor time and ended at `now`."""
-        earned = 0.0 if self.at is None else max(0.0, now - self.at) * SHARE
-        self.saved = min(SAVED_SECONDS, self.saved + earned) - took
+        """Return the seconds until the next reconcile, after one that used `took` seconds and ended at `now`."""
+        earned = 0.0 if self.at is None else max(0.0, now - self.at) * CORE_FRACTION
+        self.saved = min(BURST_SECONDS, self.saved + earned) - took
         self.at = now
-        return max(0.0, -self.saved) / SHARE
+        return max(0.0, -self.saved) / CORE_FRACTION

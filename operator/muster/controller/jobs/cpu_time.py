@@ -1,4 +1,4 @@
-"""How much processor time one of a loop's many tasks takes, and when it may take it."""
+"""Measure a task's processor time, and let the tasks of an event loop take turns."""
 
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
@@ -10,10 +10,11 @@ from muster.engine.apart import charge
 T = TypeVar("T")
 
 
-class Metered(Generic[T]):
-    """An awaitable that runs `work`, each step of it in its turn in `queue`, and adds up in `seconds` what they take.
+class MeteredCoroutine(Generic[T]):
+    """An awaitable that runs `work`. Each step waits for its turn in `queue`; `seconds` adds up their processor time.
 
-    What it computes apart is counted; what others do meanwhile isn't, nor are tasks that it starts.
+    The sum includes work that the task runs in other threads. It excludes other tasks, also those that this task
+    starts.
     """
 
     def __init__(self, work: Coroutine[Any, Any, T], queue: ProcessorQueue, namespace: str) -> None:
@@ -21,35 +22,35 @@ class Metered(Generic[T]):
         self._work = work
         self._queue = queue
         self._namespace = namespace
-        self._apart = 0.0
+        self._thread_seconds = 0.0
 
     def __await__(self) -> Generator[Any, Any, T]:
         charge.set(self._add)
-        go_on: Callable[[], Any] = partial(self._work.send, None)
+        step: Callable[[], Any] = partial(self._work.send, None)
         while True:
-            ticket = self._queue.ask(self._namespace)
+            ticket = self._queue.acquire(self._namespace)
             try:
                 yield from ticket
-            except BaseException as thrown:  # noqa: BLE001 - what the task is to hear, the work hears, and at once
-                go_on = partial(self._work.throw, thrown)
+            except BaseException as thrown:  # noqa: BLE001 - passed on to the work at once
+                step = partial(self._work.throw, thrown)
             began = self._queue.clock()
             took = 0.0
             try:
-                awaited = go_on()
+                awaited = step()
             except StopIteration as done:
                 result: T = done.value
                 return result
             finally:
-                took = self._queue.clock() - began + self._apart
-                self._apart = 0.0
+                took = self._queue.clock() - began + self._thread_seconds
+                self._thread_seconds = 0.0
                 self.seconds += took
-                self._queue.leave(ticket, self._namespace, took)
+                self._queue.release(ticket, self._namespace, took)
             try:
                 yield awaited
-            except BaseException as thrown:  # noqa: BLE001 - the same
-                go_on = partial(self._work.throw, thrown)
+            except BaseException as thrown:  # noqa: BLE001 - passed on to the work
+                step = partial(self._work.throw, thrown)
             else:
-                go_on = partial(self._work.send, None)
+                step = partial(self._work.send, None)
 
     def _add(self, seconds: float) -> None:
-        self._apart += seconds
+        self._thread_seconds += seconds

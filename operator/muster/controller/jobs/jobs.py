@@ -1,4 +1,4 @@
-"""All jobs that the operator knows, each with its controller."""
+"""All jobs of the operator, each with its controller."""
 
 from __future__ import annotations
 
@@ -18,56 +18,56 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Jobs:
-    """Hears what happens to resources and passes it on to the job's controller.
+    """Passes the events of resources to their jobs' controllers.
 
-    `met` is called with each resource when it is heard of first, `forget` with a job's uid when its resource is gone,
-    `relisted` when the resources are being told all over again: no event tells what vanished meanwhile.
+    `on_added` is called with each new resource, `on_removed` with a job's uid after its resource is deleted.
+    `on_relist` is called when kopf lists all resources again: the list doesn't report deletions that the watch missed.
     """
 
     dependencies: JobControllerDependencies
-    met: Callable[[Resource], None]
-    forget: Callable[[str], None]
-    relisted: Callable[[], None]
+    on_added: Callable[[Resource], None]
+    on_removed: Callable[[str], None]
+    on_relist: Callable[[], None]
     _controllers: dict[str, JobController] = field(default_factory=dict)
     _uids: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def take(self, change: Change) -> None:
-        """Hear of a change of a resource."""
+        """Handle a change of a resource."""
         metadata = mapping(change.object.get("metadata"))
         uid, name = string(metadata.get("uid")), (string(metadata.get("namespace")), string(metadata.get("name")))
         if change.type == "DELETED":
-            self.drop(uid)
+            self.remove(uid)
             return
         if change.type == "ADDED" and uid in self._controllers:
-            self.relisted()
-        # There is only one resource of a name: the end of the other one was missed.
-        former = self._uids.get(name)
-        if former is not None and former != uid:
-            self.drop(former)
+            self.on_relist()
+        # Another resource has the same name: the watch missed the deletion of the first one.
+        previous = self._uids.get(name)
+        if previous is not None and previous != uid:
+            self.remove(previous)
         self._take(uid, change.object)
         self._uids[name] = uid
 
     def wake(self, uid: str) -> None:
-        """Something else of the job changed: its pods."""
+        """Reconcile the job soon, because one of its pods changed."""
         controller = self._controllers.get(uid)
         if controller is not None:
             controller.wake()
 
-    def drop(self, uid: str) -> None:
-        """Forget a resource that was deleted. Kubernetes' garbage collector deletes its children."""
+    def remove(self, uid: str) -> None:
+        """Remove a deleted resource. Kubernetes' garbage collector deletes its objects."""
         self.dependencies.writing.room.forget(uid)
-        resource = self._let_go(uid)
+        resource = self._remove_controller(uid)
         self.dependencies.store.forget(uid)
-        self.forget(uid)
+        self.on_removed(uid)
         if resource is not None:
             _log.info("%s: the resource was deleted", resource)
 
-    def let_wait(self, uid: str) -> None:
-        """Forget a job for which there is no room until there is; its pods stay known."""
-        self._let_go(uid)
+    def unload(self, uid: str) -> None:
+        """Remove the controller of a job that has to wait for memory. The index keeps its pods."""
+        self._remove_controller(uid)
 
-    def _let_go(self, uid: str) -> Resource | None:
-        """Forget the job; its resource as it was known."""
+    def _remove_controller(self, uid: str) -> Resource | None:
+        """Stop and remove the job's controller. Return its newest resource."""
         controller = self._controllers.pop(uid, None)
         if controller is None:
             return None
@@ -75,17 +75,17 @@ class Jobs:
         if self._uids.get((resource.namespace, resource.name)) == uid:
             del self._uids[resource.namespace, resource.name]
         task = controller.stop()
-        # A turn that is under way may be this one, which found it out.
+        # The current reconcile may have called this method.
         if task is not None and task is not asyncio.current_task():
             task.cancel()
         return resource
 
     def resources(self) -> tuple[Resource, ...]:
-        """The newest known version of each job's resource."""
+        """Return the newest known version of each job's resource."""
         return tuple(controller.resource for controller in self._controllers.values())
 
     async def stop(self, grace_seconds: float) -> None:
-        """Begin no more turns; give those under way so many seconds."""
+        """Start no more reconciles, and cancel the current ones after `grace_seconds`."""
         tasks = {task for controller in self._controllers.values() if (task := controller.stop()) is not None}
         if not tasks:
             return
@@ -97,8 +97,8 @@ class Jobs:
     def _take(self, uid: str, source: Object) -> None:
         controller = self._controllers.get(uid)
         if controller is None:
-            controller = self._controllers[uid] = JobController(source, self.dependencies, self.drop, self.let_wait)
+            controller = self._controllers[uid] = JobController(source, self.dependencies, self.remove, self.unload)
             controller.wake()
-            self.met(controller.resource)
+            self.on_added(controller.resource)
         else:
             controller.take(source)

@@ -1,4 +1,4 @@
-"""Who may compute next in the event loop: of the namespaces whose jobs want to, the one that computed least."""
+"""Share the event loop among namespaces: the one that has used the least processor time is next."""
 
 from __future__ import annotations
 
@@ -8,44 +8,46 @@ from collections.abc import Callable
 
 
 class ProcessorQueue:
-    """Lets one step of all turns be made at a time, and the rest of the event loop go on between two of them.
+    """Runs one step of all reconciles at a time. Between two steps, the event loop runs its other tasks.
 
-    A namespace that computed much comes after those that computed little, by start-time fair queuing: one that comes
-    anew is as far as the one whose step is being made, so that no namespace saves up time. `clock` gives the thread's
-    processor time in seconds.
+    Namespaces are scheduled by start-time fair queuing: an idle namespace saves up no time. `clock` returns the
+    thread's processor time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self._used: dict[str, float] = {}
-        self._reached = 0.0
+        self._virtual_time = 0.0
         self._granted: asyncio.Future[None] | None = None
         self._is_due = False
 
-    def ask(self, namespace: str) -> asyncio.Future[None]:
-        """Done when a step may be made; `leave` has to be called after it, or instead of it."""
+    def acquire(self, namespace: str) -> asyncio.Future[None]:
+        """Return a ticket: a future that is done when the caller may run a step.
+
+        Call `release` after the step, or instead of it.
+        """
         ticket = asyncio.get_running_loop().create_future()
         if namespace not in self._waiting:
             self._waiting[namespace] = deque()
-            self._used[namespace] = max(self._reached, self._used.get(namespace, 0.0))
+            self._used[namespace] = max(self._virtual_time, self._used.get(namespace, 0.0))
         self._waiting[namespace].append(ticket)
-        self._go_on()
+        self._schedule()
         return ticket
 
-    def leave(self, ticket: asyncio.Future[None], namespace: str, seconds: float) -> None:
-        """The step is made, and took so long."""
-        self._used[namespace] = max(self._reached, self._used.get(namespace, 0.0)) + seconds
+    def release(self, ticket: asyncio.Future[None], namespace: str, seconds: float) -> None:
+        """Release a ticket, after a step that used `seconds` of processor time."""
+        self._used[namespace] = max(self._virtual_time, self._used.get(namespace, 0.0)) + seconds
         if ticket is self._granted:
             self._granted = None
         else:
             ticket.cancel()
-        self._go_on()
+        self._schedule()
 
-    def _go_on(self) -> None:
+    def _schedule(self) -> None:
         if self._granted is None and not self._is_due:
             self._is_due = True
-            # Not at once: whatever else is ready in the loop comes first.
+            # Call it later: other ready tasks of the loop come first.
             asyncio.get_running_loop().call_soon(self._grant)
 
     def _grant(self) -> None:
@@ -57,10 +59,10 @@ class ProcessorQueue:
             if not tickets:
                 del self._waiting[namespace]
             if not ticket.done():
-                self._reached = self._used[namespace]
+                self._virtual_time = self._used[namespace]
                 self._granted = ticket
                 ticket.set_result(None)
         if self._granted is None:
-            # No namespace waits: all have the time that they asked for.
+            # No namespace waits, so all are equal again.
             self._used.clear()
-            self._reached = 0.0
+            self._virtual_time = 0.0

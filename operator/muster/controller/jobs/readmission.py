@@ -1,4 +1,4 @@
-"""Brings back jobs that found no room, when there is some."""
+"""Load waiting jobs when there is memory for them."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from muster.clients.kubernetes.client import Change, Client
-from muster.controller.jobs.job_room import JobRoom
+from muster.controller.jobs.job_memory import JobMemory
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.job_source import WATCHED_JOBS, JobIdentity, identity_of
 
-LOOK_SECONDS = 2.0
-"""Between two looks whether there is room."""
+CHECK_SECONDS = 2.0
+"""The interval between two checks for free memory."""
 
-AT_ONCE = 20
-"""Jobs that are brought back at one look."""
+MAX_JOBS_PER_CHECK = 20
+"""The maximum number of jobs that one check loads."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class Readmission:
-    """`take` hears of the jobs as of any other change."""
+    """Passes the loaded jobs to `take`, like any other change."""
 
     client: Client
-    room: JobRoom
+    room: JobMemory
     take: Callable[[Change], None]
 
     async def run(self) -> None:
-        """Look now and then, for ever."""
+        """Check for free memory, until cancelled."""
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            for identity in self.room.that_fit(AT_ONCE):
+            await asyncio.sleep(CHECK_SECONDS)
+            for identity in self.room.waiting_jobs_that_fit(MAX_JOBS_PER_CHECK):
                 try:
-                    await self._bring_back(identity)
+                    await self._load(identity)
                 except ApiError as error:
                     _log.warning(
-                        "%s/%s waits for room and could not be read: %s", identity.namespace, identity.name, error
+                        "%s/%s waits for room and could not be loaded: %s", identity.namespace, identity.name, error
                     )
                     break
 
-    async def _bring_back(self, identity: JobIdentity) -> None:
+    async def _load(self, identity: JobIdentity) -> None:
         try:
             source = await self.client.get(WATCHED_JOBS, identity.namespace, identity.name)
         except ApiError as error:

@@ -1,4 +1,4 @@
-"""Whether this process leads: what the elector says of the Lease, and how long that holds."""
+"""Follow whether this process is the leader, from the elector's messages about the Lease."""
 
 from __future__ import annotations
 
@@ -11,19 +11,25 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from muster.clients.kubernetes.lease import stop_work
-from muster.controller.health import Check, failed
-from muster.controller.leader.messages import LeaseState, Pulse, Stage, encode, read_state
+from muster.controller.health import Check, failure_messages
+from muster.controller.leader.messages import Heartbeat, LeaseState, Stage, encode, read_state
 
-PULSE_SECONDS = 0.5
-"""How often the elector hears that the event loop goes on."""
+HEARTBEAT_SECONDS = 0.5
+"""The interval of heartbeats: they show the elector that the event loop runs."""
 
 
 class ElectorEnded(Exception):
-    """The elector has ended, so the Lease is not renewed. Start a new process: this one has threads, and can't fork."""
+    """The elector's process has ended, so no process renews the Lease.
+
+    Restart the operator: a process with threads can't fork another elector.
+    """
 
 
 class LeaderElection:
-    """The main process' end. Call `start` in its event loop before all else but `holds_lease`."""
+    """The main process' end of the connection to the elector.
+
+    Call `start` in its event loop before any other method except `holds_lease`.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -39,51 +45,51 @@ class LeaderElection:
 
     @property
     def holder(self) -> str | None:
-        """Who leads, as far as is known; None without a leader."""
+        """The leader's identity, as far as known; None without a leader."""
         return self._state.holder
 
     def holds_lease(self) -> bool:
-        """Whether this process may act as leader at this moment: asked before whatever others would notice.
+        """Whether this process may act as leader now. Check it before every action that others can observe.
 
-        It looks at the clock first of all, so a process that was stopped, or computed for too long, does nothing more
-        before it has heard of the Lease. Any thread may ask.
+        The clock is checked first. So a process that was stopped, or computed for too long, does nothing before it has
+        read the Lease's newest state. Any thread may call this.
         """
         if time.monotonic() >= self._state.held_until:
             self._read()
         return self._state.leader_term is not None and time.monotonic() < self._state.held_until
 
     def start(self, alive: Sequence[Check], ready: Sequence[Check]) -> None:
-        """Hear the elector from now on; it answers the kubelet by these checks."""
+        """Start to read the elector's messages. The elector answers the kubelet's probes with these checks."""
         self._alive, self._ready = alive, ready
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._connection.fileno(), self._hear)
+        self._loop.add_reader(self._connection.fileno(), self._on_readable)
 
-    async def pulse(self) -> None:
-        """Show that the event loop goes on, for ever."""
+    async def send_heartbeats(self) -> None:
+        """Send heartbeats, until cancelled."""
         while True:
             self._send()
-            await asyncio.sleep(PULSE_SECONDS)
+            await asyncio.sleep(HEARTBEAT_SECONDS)
 
     async def run(self, lead: Callable[[int], Awaitable[None]]) -> None:
-        """Run `lead(leader_term)` whenever the Lease is held, and cancel and await it when the Lease is lost.
+        """Run `lead(leader_term)` whenever this process holds the Lease, and cancel it when the Lease is lost.
 
-        Goes on until cancelled, or until `lead` ends by itself, and raises what that raised; or `ElectorEnded`.
+        Runs until cancelled, or until `lead` returns or raises. Raises `ElectorEnded`.
         """
         while True:
             self._stage = "candidate"
             self._send()
             leader_term = await self._leader_term_to_lead()
             work = asyncio.ensure_future(lead(leader_term))
-            then: Stage = "leaving"
+            next_stage: Stage = "leaving"
             try:
                 await self._until_lost(leader_term, work)
                 if work.done():
                     return work.result()
-                then = "candidate"
+                next_stage = "candidate"
             finally:
                 await stop_work(work)
-                self._ended_leader_term, self._stage = leader_term, then
-                # Only now may the Lease be given back, or taken again.
+                self._ended_leader_term, self._stage = leader_term, next_stage
+                # The elector may release or take the Lease only from now on.
                 self._send()
 
     async def _leader_term_to_lead(self) -> int:
@@ -101,20 +107,20 @@ class LeaderElection:
     async def _until_lost(self, leader_term: int, work: asyncio.Future[None]) -> None:
         while not work.done() and self.holds_lease() and self._state.leader_term == leader_term:
             self._changed.clear()
-            left = self._state.held_until - time.monotonic()
-            heard = asyncio.create_task(self._changed.wait())
-            waited_for: tuple[asyncio.Future[Any], ...] = (work, heard)
+            timeout = self._state.held_until - time.monotonic()
+            message = asyncio.create_task(self._changed.wait())
+            waited_for: tuple[asyncio.Future[Any], ...] = (work, message)
             try:
-                await asyncio.wait(waited_for, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(waited_for, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                heard.cancel()
+                message.cancel()
             self._require_elector()
 
     def _require_elector(self) -> None:
         if self._is_closed:
-            raise ElectorEnded("the process that holds the Lease has ended; its messages say why")
+            raise ElectorEnded("the process that holds the Lease has ended; see its log messages")
 
-    def _hear(self) -> None:
+    def _on_readable(self) -> None:
         self._read()
         if self._is_closed and self._loop is not None:
             self._loop.remove_reader(self._connection.fileno())
@@ -127,15 +133,17 @@ class LeaderElection:
                     self._state = read_state(self._connection.recv_bytes())
             except (EOFError, OSError):
                 self._is_closed, self._state = True, LeaseState()
-            is_news = self._is_closed or self._state != before
-        if is_news and self._loop is not None:
+            is_changed = self._is_closed or self._state != before
+        if is_changed and self._loop is not None:
             self._loop.call_soon_threadsafe(self._changed.set)
 
     def _send(self) -> None:
-        # An elector that reads nothing answers no kubelet either; this process need not wait for it.
+        # An elector that reads nothing doesn't answer probes either: don't wait for it.
         if self._is_closed or not select.select((), (self._connection,), (), 0)[1]:
             return
-        pulse = Pulse(failed(self._alive), failed(self._ready), self._ended_leader_term, self._stage)
+        pulse = Heartbeat(
+            failure_messages(self._alive), failure_messages(self._ready), self._ended_leader_term, self._stage
+        )
         try:
             self._connection.send_bytes(encode(pulse))
         except OSError:

@@ -1,6 +1,6 @@
-"""Holds the Lease and answers the kubelet, in a process of its own: neither waits for what jobs cost the main one.
+"""Hold the Lease and answer the kubelet's probes, in a process of its own: the load of jobs doesn't delay them.
 
-It takes and renews the Lease only while the main process goes on, and ends with it.
+The elector takes and renews the Lease only while the main process responds, and ends with it.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from pathlib import Path
 
 from muster.clients.kubernetes.access import NoCluster
 from muster.clients.kubernetes.client import Client
-from muster.clients.kubernetes.election import LOOK_SECONDS
+from muster.clients.kubernetes.election import POLL_SECONDS
 from muster.clients.kubernetes.lease import RELEASE_SECONDS, Leadership
 from muster.controller.health import serve_health
-from muster.controller.leader.messages import LeaseState, Pulse, encode, read_pulse
+from muster.controller.leader.messages import Heartbeat, LeaseState, encode, read_heartbeat
 
 STUCK_SECONDS = 30.0
-"""After so long without a step of the main process' loop /healthz fails, and the Lease is not renewed any more."""
+"""If the main process' event loop sends no heartbeat for this long, /healthz fails and the Lease expires."""
 
-LEAVE_SECONDS = RELEASE_SECONDS + 1.0
-"""How long an orderly end waits until the Lease is given back."""
+SHUTDOWN_SECONDS = RELEASE_SECONDS + 1.0
+"""The maximum time to release the Lease in an orderly shutdown."""
 
-KILLED = 1
-"""The exit code after the main process was killed: no process reads it."""
+KILLED_EXIT_CODE = 1
+"""The exit code after the main process was killed. No process reads it."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class ElectorOptions:
-    """`lease_namespace` None: the one that the kubeconfig's context, or the pod, is in."""
+    """`lease_namespace` None: the namespace of the kubeconfig's context, or of the pod."""
 
     lease_namespace: str | None
     lease_name: str
@@ -45,16 +45,16 @@ class ElectorOptions:
 
 
 async def elect(connection: Connection, listening: socket.socket, options: ElectorOptions, parent: int) -> None:
-    """Hold the Lease whenever that is possible, until the main process, `parent`, ends or closes the connection."""
+    """Hold the Lease whenever possible, until the main process `parent` ends or closes the connection."""
     main = MainProcess(connection, parent)
     async with serve_health(listening, main.not_alive, main.not_ready):
         work = asyncio.create_task(Elector(main, options).run(), name="elector")
         ended = asyncio.create_task(main.has_ended.wait(), name="end of the main process")
         await asyncio.wait([work, ended], return_when=asyncio.FIRST_COMPLETED)
         if not work.done() and not main.is_leaving:
-            # It was killed, maybe in the middle of a request: its Lease runs out, and is not given back.
-            os._exit(KILLED)
-        await asyncio.wait([work], timeout=LEAVE_SECONDS)
+            # The main process was killed, maybe during a request: let the Lease expire instead of releasing it.
+            os._exit(KILLED_EXIT_CODE)
+        await asyncio.wait([work], timeout=SHUTDOWN_SECONDS)
         work.cancel()
         ended.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -63,13 +63,13 @@ async def elect(connection: Connection, listening: socket.socket, options: Elect
 
 @dataclass
 class Elector:
-    """Leads a Leadership in the main process' name."""
+    """Takes and renews the Lease for the main process."""
 
     main: MainProcess
     options: ElectorOptions
 
     async def run(self) -> None:
-        """Take the Lease and hold it, again and again, until the main process ends."""
+        """Take the Lease and hold it, repeatedly, until the main process ends."""
         await self.main.is_candidate.wait()
         client = await _connect()
         namespace = self.options.lease_namespace or client.namespace
@@ -78,118 +78,118 @@ class Elector:
             namespace,
             self.options.lease_name,
             self.options.identity,
-            on_change=lambda: self._tell(leadership),
-            is_fit=self.main.is_fit,
+            on_change=lambda: self._send_state(leadership),
+            is_healthy=self.main.is_healthy,
         )
-        telling = asyncio.create_task(self._tell_always(leadership), name="state of the Lease")
+        sender = asyncio.create_task(self._send_state_repeatedly(leadership), name="state of the Lease")
         try:
             while not self.main.is_leaving:
                 await leadership.run(lambda leader_term: self.main.lead(leader_term, leadership.held_until))
         finally:
-            telling.cancel()
+            sender.cancel()
             await client.close()
 
-    def _tell(self, leadership: Leadership) -> None:
-        self.main.tell(leadership.held_until, leadership.holder)
+    def _send_state(self, leadership: Leadership) -> None:
+        self.main.send_state(leadership.held_until, leadership.holder)
 
-    async def _tell_always(self, leadership: Leadership) -> None:
-        # Who leads also changes by nothing but time.
+    async def _send_state_repeatedly(self, leadership: Leadership) -> None:
+        # The leader may also change without an event, when a Lease expires.
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            self._tell(leadership)
-            self.main.look_after()
+            await asyncio.sleep(POLL_SECONDS)
+            self._send_state(leadership)
+            self.main.check_parent()
 
 
 @dataclass
 class MainProcess:
-    """The process that runs the jobs, as the elector sees it. `monotonic` gives seconds."""
+    """The main process, as the elector observes it. `monotonic` returns seconds."""
 
     connection: Connection
     pid: int
     monotonic: Callable[[], float] = time.monotonic
     is_candidate: asyncio.Event = field(default_factory=asyncio.Event)
     has_ended: asyncio.Event = field(default_factory=asyncio.Event)
-    _pulse: Pulse = field(default_factory=Pulse)
-    _heard_at: float = field(init=False)
-    _heard: asyncio.Event = field(default_factory=asyncio.Event)
-    _sent: LeaseState = field(default_factory=LeaseState)
+    _heartbeat: Heartbeat = field(default_factory=Heartbeat)
+    _heartbeat_at: float = field(init=False)
+    _has_message: asyncio.Event = field(default_factory=asyncio.Event)
+    _sent_state: LeaseState = field(default_factory=LeaseState)
     _leader_term: int | None = None
     _was_fit: bool = True
 
     def __post_init__(self) -> None:
-        self._heard_at = self.monotonic()
-        asyncio.get_running_loop().add_reader(self.connection.fileno(), self._hear)
+        self._heartbeat_at = self.monotonic()
+        asyncio.get_running_loop().add_reader(self.connection.fileno(), self._on_readable)
 
     @property
     def is_leaving(self) -> bool:
-        """Whether it does nothing more as leader, and will not again."""
-        return self._pulse.stage == "leaving"
+        """Whether the main process has stopped leading for good."""
+        return self._heartbeat.stage == "leaving"
 
     def not_alive(self) -> tuple[str, ...]:
-        """What /healthz complains of."""
-        silent = self.monotonic() - self._heard_at
-        stuck = (f"its event loop has made no step for {silent:.0f} s",) if silent > STUCK_SECONDS else ()
-        return (*stuck, *self._pulse.not_alive)
+        """The failure messages for /healthz."""
+        silent = self.monotonic() - self._heartbeat_at
+        stuck = (f"its event loop has been stuck for {silent:.0f} s",) if silent > STUCK_SECONDS else ()
+        return (*stuck, *self._heartbeat.not_alive)
 
     def not_ready(self) -> tuple[str, ...]:
-        """What /readyz complains of."""
-        return self._pulse.not_ready
+        """The failure messages for /readyz."""
+        return self._heartbeat.not_ready
 
-    def is_fit(self) -> bool:
-        """Whether it could do a leader's work."""
+    def is_healthy(self) -> bool:
+        """Whether the main process responds, so that it can lead."""
         if self.is_leaving:
             return False
-        is_fit = self.monotonic() - self._heard_at <= STUCK_SECONDS and not is_stopped(self.pid)
-        if self._was_fit and not is_fit:
-            _log.error("the main process makes no step: the Lease is neither taken nor renewed")
-        self._was_fit = is_fit
-        return is_fit
+        is_healthy = self.monotonic() - self._heartbeat_at <= STUCK_SECONDS and not is_stopped(self.pid)
+        if self._was_fit and not is_healthy:
+            _log.error("the main process doesn't respond: the Lease is neither taken nor renewed")
+        self._was_fit = is_healthy
+        return is_healthy
 
-    def look_after(self) -> None:
-        """See whether it is still there: another process may have kept its end of the connection open."""
+    def check_parent(self) -> None:
+        """Detect that the main process has ended, even if another process keeps the connection open."""
         if os.getppid() != self.pid:
             self.has_ended.set()
 
     async def lead(self, leader_term: int, held_until: float) -> None:
-        """Let it lead, until it says that what it did as leader has ended."""
+        """Let the main process lead, until it reports that its work as leader has ended."""
         self._leader_term = leader_term
-        self.tell(held_until, self._sent.holder)
-        while self._pulse.ended_leader_term < leader_term:
-            self._heard.clear()
+        self.send_state(held_until, self._sent_state.holder)
+        while self._heartbeat.ended_leader_term < leader_term:
+            self._has_message.clear()
             try:
-                await self._heard.wait()
+                await self._has_message.wait()
             except asyncio.CancelledError:
-                # The Lease is lost and the main process knows: let it finish what it does.
+                # The Lease is lost and the main process has the message: wait until its work has ended.
                 if self.has_ended.is_set():
                     raise
 
-    def tell(self, held_until: float, holder: str | None) -> None:
-        """Tell it how the Lease stands, when that has changed."""
+    def send_state(self, held_until: float, holder: str | None) -> None:
+        """Send the Lease's state to the main process, if it changed."""
         is_held = held_until > float("-inf")
         state = LeaseState(self._leader_term, held_until, holder) if is_held else LeaseState(holder=holder)
-        if state == self._sent or self.has_ended.is_set():
+        if state == self._sent_state or self.has_ended.is_set():
             return
-        self._sent = state
+        self._sent_state = state
         try:
             self.connection.send_bytes(encode(state))
         except OSError:
             self.has_ended.set()
 
-    def _hear(self) -> None:
+    def _on_readable(self) -> None:
         try:
             while self.connection.poll(0):
-                self._pulse = read_pulse(self.connection.recv_bytes())
-                self._heard_at = self.monotonic()
+                self._heartbeat = read_heartbeat(self.connection.recv_bytes())
+                self._heartbeat_at = self.monotonic()
         except (EOFError, OSError):
             asyncio.get_running_loop().remove_reader(self.connection.fileno())
             self.has_ended.set()
-        if self._pulse.stage == "candidate":
+        if self._heartbeat.stage == "candidate":
             self.is_candidate.set()
-        self._heard.set()
+        self._has_message.set()
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether the process is stopped, as by SIGSTOP; never where the system doesn't say."""
+    """Whether the process is stopped, as by SIGSTOP; False if the system doesn't report it."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -202,5 +202,5 @@ async def _connect() -> Client:
         try:
             return await Client.connect()
         except NoCluster as problem:
-            _log.warning("the Lease can't be looked at: %s", problem)
-            await asyncio.sleep(LOOK_SECONDS)
+            _log.warning("the cluster can't be reached, to take the Lease: %s", problem)
+            await asyncio.sleep(POLL_SECONDS)

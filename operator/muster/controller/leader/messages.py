@@ -1,4 +1,4 @@
-"""What the operator's two processes tell each other: a line of JSON each, the whole of what one side knows."""
+"""The messages between the operator's two processes: JSON, each with the sender's whole state."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
 Stage: TypeAlias = Literal["starting", "candidate", "leaving"]
-"""Whether the main process wants to lead: not yet, yes, not any more."""
+"""Whether the main process wants to lead: not yet, yes, no longer."""
 
 
 @dataclass(frozen=True)
 class LeaseState:
-    """What the elector knows of the Lease. Times are monotonic seconds, which all processes of a machine share.
+    """The state of the Lease. Times are monotonic seconds, which all processes of a machine share.
 
-    `leader_term` None: it isn't held. `held_until` is when others may take it unless it is renewed; `holder` is who
-    leads, as far as is known.
+    `leader_term` None: this process doesn't hold the Lease. `held_until`: other replicas may take the Lease then,
+    unless it is renewed. `holder`: the leader's identity, as far as known.
     """
 
     leader_term: int | None = None
@@ -24,10 +24,10 @@ class LeaseState:
 
 
 @dataclass(frozen=True)
-class Pulse:
-    """Sent by each step of the main process' loop: what /healthz and /readyz have to complain of.
+class Heartbeat:
+    """Sent regularly by the main process' event loop, with the failure messages for /healthz and /readyz.
 
-    `ended_leader_term` is the last term whose work has ended (-1: none has).
+    `ended_leader_term` is the last term whose work has ended (-1: none).
     """
 
     not_alive: tuple[str, ...] = ()
@@ -36,17 +36,19 @@ class Pulse:
     stage: Stage = "starting"
 
 
-def encode(message: LeaseState | Pulse) -> bytes:
-    """For `read_state` or `read_pulse`."""
+def encode(message: LeaseState | Heartbeat) -> bytes:
+    """Encode a message for `read_state` or `read_heartbeat`."""
     return json.dumps(asdict(message)).encode()
 
 
 def read_state(text: bytes) -> LeaseState:
-    """A state, as it was encoded."""
+    """Decode a state."""
     return LeaseState(**json.loads(text))
 
 
-def read_pulse(text: bytes) -> Pulse:
-    """A pulse, as it was encoded."""
+def read_heartbeat(text: bytes) -> Heartbeat:
+    """Decode a heartbeat."""
     fields = json.loads(text)
-    return Pulse(tuple(fields["not_alive"]), tuple(fields["not_ready"]), fields["ended_leader_term"], fields["stage"])
+    return Heartbeat(
+        tuple(fields["not_alive"]), tuple(fields["not_ready"]), fields["ended_leader_term"], fields["stage"]
+    )

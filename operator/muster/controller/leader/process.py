@@ -1,4 +1,4 @@
-"""The elector's process: begun before the main one has an event loop or a thread, and ended with it."""
+"""The elector's process: forked before the main process has an event loop or threads."""
 
 from __future__ import annotations
 
@@ -17,28 +17,29 @@ from muster.controller.leader.election import LeaderElection
 from muster.controller.leader.elector import ElectorOptions, elect
 
 END_SECONDS = 4.0
-"""How long it may take to give the Lease back."""
+"""The maximum time to release the Lease."""
 
 _log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
 def elector_process(listening: socket.socket, options: ElectorOptions) -> Iterator[LeaderElection]:
-    """An elector for as long as the block lasts, which answers the kubelet at `listening`."""
+    """Run the elector until the block ends. It answers the kubelet's probes on `listening`."""
     context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
-    # What is there by now is shared by both for good: the collector needn't look at it again, which would copy it.
+    own_end, elector_end = context.Pipe()
+    # Both processes share all present objects. Keep the garbage collector from touching them, which would copy their
+    # pages.
     gc.collect()
     gc.freeze()
     process = context.Process(
-        target=_work, args=(theirs, ours, listening, options, os.getpid()), name="elector", daemon=True
+        target=_work, args=(elector_end, own_end, listening, options, os.getpid()), name="elector", daemon=True
     )
     process.start()
-    theirs.close()
+    elector_end.close()
     listening.close()
     try:
-        with ours:
-            yield LeaderElection(ours)
+        with own_end:
+            yield LeaderElection(own_end)
     finally:
         process.join(END_SECONDS)
         if process.is_alive():
@@ -48,14 +49,18 @@ def elector_process(listening: socket.socket, options: ElectorOptions) -> Iterat
 
 
 def _work(
-    connection: Connection, other_end: Connection, listening: socket.socket, options: ElectorOptions, parent: int
+    connection: Connection,
+    parent_connection: Connection,
+    listening: socket.socket,
+    options: ElectorOptions,
+    parent: int,
 ) -> None:
-    # They are the main process' to act on, which then lets this one end.
+    # The main process handles these signals, and then ends this process.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    other_end.close()
+    parent_connection.close()
     try:
         asyncio.run(elect(connection, listening, options, parent))
-    except Exception:  # noqa: BLE001 - the main process hears of it by the connection's end
-        _log.critical("the elector can't go on", exc_info=True)
+    except Exception:  # noqa: BLE001 - the closed connection informs the main process
+        _log.critical("the elector failed", exc_info=True)
         raise SystemExit(1) from None

@@ -1,4 +1,4 @@
-"""A job's code from a ConfigMap of its namespace."""
+"""Read a job's code from a ConfigMap in its namespace."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from muster.render.storage.source_files import SourceFile, SourceFiles
 
 @dataclass(frozen=True)
 class ConfigMapSource:
-    """Called with a namespace and a name."""
+    """Callable with a namespace and a name."""
 
     client: Client
 
     async def __call__(self, namespace: str, name: str) -> SourceFiles:
-        """Its entries as files. Raises `StorageError` when there is none, and `ApiError`."""
+        """Return the entries as files. Raises `ApiError`, and `StorageError` if the ConfigMap doesn't exist."""
         try:
             stored = await self.client.get(CONFIG_MAPS, namespace, name)
         except ApiError as error:

@@ -1,4 +1,4 @@
-"""A git host's token from a Secret of a job's namespace: the one kind of Secret of theirs that the operator reads."""
+"""Read the token for a git host from a Secret in the job's namespace. The operator reads no other Secrets of users."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _FIELD = "spec.source.git.secretKeyRef"
 
 @dataclass(frozen=True)
 class GitTokenSource:
-    """Called with a namespace and a reference."""
+    """Callable with a namespace and a reference."""
 
     client: Client
 
     async def __call__(self, namespace: str, ref: SecretKeyRef) -> str:
-        """The token. Raises `StorageError` when it can't be had, and `ApiError`."""
+        """Return the token. Raises `ApiError`, and `StorageError` if the token is missing or not readable."""
         try:
             secret = await self.client.get(SECRETS, namespace, ref.name)
         except ApiError as error:
             if error.status == HTTPStatus.FORBIDDEN:
-                words = (
+                problem = (
                     f"the operator may not read Secret {namespace}/{ref.name}; ask the operator's administrator to "
                     "list it in the chart's value gitSecrets"
                 )
-                raise StorageError(GIT_TOKEN_MISSING, f"{_FIELD}: {words}", may_pass=True) from error
+                raise StorageError(GIT_TOKEN_MISSING, f"{_FIELD}: {problem}", may_pass=True) from error
             if not error.is_not_found:
                 raise
-            words = f"namespace {namespace} has no Secret {ref.name}"
-            raise StorageError(GIT_TOKEN_MISSING, f"{_FIELD}.name: {words}", may_pass=True) from error
+            problem = f"namespace {namespace} has no Secret {ref.name}"
+            raise StorageError(GIT_TOKEN_MISSING, f"{_FIELD}.name: {problem}", may_pass=True) from error
         encoded = mapping(secret.get("data")).get(ref.key)
         if encoded is None:
-            words = f"Secret {namespace}/{ref.name} has no key {ref.key}"
-            raise StorageError(GIT_TOKEN_MISSING, f"{_FIELD}.key: {words}", may_pass=True)
+            problem = f"Secret {namespace}/{ref.name} has no key {ref.key}"
+            raise StorageError(GIT_TOKEN_MISSING, f"{_FIELD}.key: {problem}", may_pass=True)
         return checked_token(base64.b64decode(string(encoded)), _FIELD)

@@ -1,4 +1,4 @@
-"""Kubernetes Events about jobs: what `kubectl describe` and `kubectl get events` show beside the status."""
+"""Publish written statuses: Kubernetes Events for the job's owner, log lines for the operator's."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from enum import IntEnum
 
 from muster.api.names import API_VERSION, KIND
 from muster.api.status.status import Status
-from muster.api.timestamps import from_text, to_seconds
+from muster.api.timestamps import format_seconds, parse_timestamp
 from muster.clients.kubernetes.backoff import backoff_seconds
 from muster.clients.kubernetes.client import Client
-from muster.controller.status.outbox import Outbox
-from muster.core.status.events import Note, notes, steps_so_far
+from muster.controller.status.fair_queue import FairQueue
+from muster.core.status.events import JobEvent, new_events, past_events
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import EVENTS, Object
 from muster.objects.kubernetes.resource import Resource
 
-PER_SECOND = 20.0
-"""Events of all jobs together: they are for people, and the API server has better things to do."""
+EVENTS_PER_SECOND = 20.0
+"""The rate of all jobs' Events, low because they only inform people."""
 
-MAX_WAITING = 10_000
-"""Events that wait to be sent, of all namespaces; further ones are dropped, for the status says it all."""
+MAX_QUEUED_EVENTS = 10_000
+"""The maximum number of queued Events, of all namespaces. Further ones are dropped: the status has all information."""
 
-ATTEMPTS = 12
-"""So often an event is sent while the API server doesn't take it: for a minute and a half, with the pauses between."""
+MAX_ATTEMPTS = 12
+"""The maximum number of attempts to send an Event. With the backoff, they take 90 seconds."""
 
-KEPT_SECONDS = 3600.0
-"""How long API servers keep events: what is older than that isn't told any more."""
+EVENT_TTL_SECONDS = 3600.0
+"""How long API servers keep Events: older ones are not posted."""
 
 MAX_MESSAGE_CHARS = 1024
 """The API server's limit."""
@@ -40,16 +40,16 @@ COMPONENT = "muster"
 _log = logging.getLogger(__name__)
 
 
-class _Rank(IntEnum):
-    """What is sent first."""
+class _Priority(IntEnum):
+    """The priority of an Event."""
 
     NEW = 0
     LATE = 1
 
 
 @dataclass(frozen=True)
-class _Letter:
-    """An event on its way."""
+class _QueuedEvent:
+    """An Event to send."""
 
     resource: Resource
     body: Object
@@ -57,73 +57,89 @@ class _Letter:
 
 @dataclass
 class EventPoster:
-    """Tells of statuses that were written. `clock` gives Unix seconds, `identity` is this process's name.
+    """Posts Events about written statuses. `identity` is this process' name.
 
-    Namespaces take turns. `chance` gives numbers from 0 to 1.
+    Namespaces take turns. `clock` returns Unix seconds, `chance` numbers from 0 to 1.
     """
 
     client: Client
     identity: str
     clock: Callable[[], float]
     chance: Callable[[], float]
-    _waiting: Outbox[_Letter] = field(default_factory=lambda: Outbox(MAX_WAITING))
+    _waiting: FairQueue[_QueuedEvent] = field(default_factory=lambda: FairQueue(MAX_QUEUED_EVENTS))
 
-    def tell(self, resource: Resource, before: Status, after: Status) -> None:
-        """Queue what is worth an event of the way from one status to the next."""
-        self._queue(_Rank.NEW, resource, notes(before, after))
+    def post(self, resource: Resource, before: Status, after: Status) -> None:
+        """Queue Events for the changes from one status to the next."""
+        self._queue(_Priority.NEW, resource, new_events(before, after))
 
-    def catch_up(self, resource: Resource) -> None:
-        """Queue what its status says of the job's way: who wrote it may have died before it told.
+    def post_missed(self, resource: Resource) -> None:
+        """Queue Events for the steps in the job's status: the last leader may have ended before it posted them.
 
-        What was told has the same name, and is refused as there already.
+        An Event that was posted before has the same name, so the API server refuses it as existing.
         """
-        oldest = self.clock() - KEPT_SECONDS
-        recent = (note for note in steps_so_far(resource.status) if _is_after(note.since, oldest))
-        self._queue(_Rank.LATE, resource, recent)
+        oldest = self.clock() - EVENT_TTL_SECONDS
+        recent = (note for note in past_events(resource.status) if _is_after(note.since, oldest))
+        self._queue(_Priority.LATE, resource, recent)
 
     async def run(self) -> None:
-        """Send what is queued, for ever."""
+        """Send queued Events, until cancelled."""
         async with asyncio.TaskGroup() as sending:
             while True:
-                letter = await self._waiting.get()
-                sending.create_task(self._send(letter))
-                await asyncio.sleep(1.0 / PER_SECOND)
+                queued = await self._waiting.get()
+                sending.create_task(self._send(queued))
+                await asyncio.sleep(1.0 / EVENTS_PER_SECOND)
 
-    def _queue(self, rank: _Rank, resource: Resource, told: Iterable[Note]) -> None:
-        for note in told:
-            body = event(resource, note, self.identity, self.clock())
-            if not self._waiting.put(resource.namespace, rank, _Letter(resource, body)):
-                _log.warning("%s: too many events wait; not sent: %s: %s", resource, note.reason, note.message)
+    def _queue(self, priority: _Priority, resource: Resource, new_notes: Iterable[JobEvent]) -> None:
+        for note in new_notes:
+            body = make_event(resource, note, self.identity, self.clock())
+            if not self._waiting.put(resource.namespace, priority, _QueuedEvent(resource, body)):
+                _log.warning(
+                    "%s: dropped an Event, because too many are queued: %s: %s", resource, note.reason, note.message
+                )
 
-    async def _send(self, letter: _Letter) -> None:
-        for failures in range(ATTEMPTS):
+    async def _send(self, queued: _QueuedEvent) -> None:
+        for failures in range(MAX_ATTEMPTS):
             try:
-                await self.client.create(EVENTS, letter.resource.namespace, letter.body)
+                await self.client.create(EVENTS, queued.resource.namespace, queued.body)
             except ApiError as error:
-                # An earlier attempt, or the leader before this one, has told it.
+                # An earlier attempt, or the last leader, has created it.
                 if error.already_exists:
                     return
                 problem = error
             else:
                 return
-            # The same answer would come again; or its namespace is gone.
+            # A retry would fail again: the request is invalid, or the namespace was deleted.
             if problem.is_refusal or problem.is_not_found:
                 break
             await asyncio.sleep(backoff_seconds(failures, problem, self.chance()))
-        _log.warning("%s: an event could not be sent: %s", letter.resource, problem)
+        _log.warning("%s: an Event could not be sent: %s", queued.resource, problem)
+
+
+@dataclass(frozen=True)
+class StatusPublisher:
+    """Called after each status write."""
+
+    events: EventPoster
+
+    def __call__(self, resource: Resource, before: Status, after: Status) -> None:
+        self.events.post(resource, before, after)
+        # Log only a new phase; details within a phase are in the status.
+        if before.phase != after.phase or not before.conditions:
+            # A message may quote users' text with newlines, but a log entry is one line.
+            _log.info("%s: %s: %s", resource, after.phase, " ".join(after.message.split()))
 
 
 def _is_after(time: str, oldest: float) -> bool:
     try:
-        return from_text(time) > oldest
+        return parse_timestamp(time) > oldest
     except ValueError:
-        # Somebody else wrote it.
+        # Another client wrote this time.
         return False
 
 
-def event(resource: Resource, note: Note, identity: str, now: float) -> Object:
-    """The Event of a note; told again it has the same name. `now` is in Unix seconds."""
-    at = to_seconds(now)
+def make_event(resource: Resource, note: JobEvent, identity: str, now: float) -> Object:
+    """Return the Event for a note. The same note always gets the same name. `now` is in Unix seconds."""
+    at = format_seconds(now)
     occasion = note.message if note.occasion is None else note.occasion
     value = (resource.uid, note.type, note.reason, note.since, occasion)
     name = f"{resource.name}.{hashlib.sha256('|'.join(value).encode()).hexdigest()[:16]}"

@@ -1,32 +1,32 @@
-"""How many status writes a second all jobs together may cause. Progress waits for its turn, news doesn't."""
+"""Limit the rate of all jobs' status writes. Progress waits for a slot; more important changes don't."""
 
 PER_SECOND = 50.0
-"""Writes of mere progress, over all jobs: the namespaces that have some to write share it evenly."""
+"""The rate of progress writes. The namespaces with progress to write share it equally."""
 
 MAX_DEBT_SECONDS = 5.0
-"""A storm of news makes progress of its namespace wait, but not longer than this for each of its writes."""
+"""Immediate writes delay the progress of their namespace by at most this long each."""
 
 
 class WriteBudget:
-    """Hands out turns, to each namespace one after the other. Times are in seconds of any one clock."""
+    """Assigns slots to namespaces in turn. All times are seconds of the same clock."""
 
     def __init__(self, per_second: float = PER_SECOND) -> None:
         self._interval = 1.0 / per_second
         self._next: dict[str, float] = {}
 
     def reserve(self, now: float, namespace: str) -> float:
-        """When a job of the namespace that asks at `now` may write; the turn is its own."""
-        turn, after = self._place(now, namespace)
+        """Reserve the next slot for a job of the namespace, and return its time."""
+        slot, after = self._next_slots(now, namespace)
         self._next[namespace] = after
-        return turn
+        return slot
 
     def spend(self, now: float, namespace: str) -> None:
-        """One of its jobs writes at `now` without waiting: the others that wait do so a little longer."""
-        _, after = self._place(now, namespace)
+        """Count a write at `now` that didn't wait: it delays the namespace's progress a little."""
+        _, after = self._next_slots(now, namespace)
         self._next[namespace] = min(after, now + MAX_DEBT_SECONDS)
 
-    def _place(self, now: float, namespace: str) -> tuple[float, float]:
-        """The namespace's next turn, and when the one after it is."""
+    def _next_slots(self, now: float, namespace: str) -> tuple[float, float]:
+        """Return the times of the namespace's next slot and of the slot after it."""
         self._next = {name: at for name, at in self._next.items() if at > now}
-        turn = self._next.get(namespace, now)
-        return turn, turn + self._interval * len({*self._next, namespace})
+        slot = self._next.get(namespace, now)
+        return slot, slot + self._interval * len({*self._next, namespace})

@@ -1,4 +1,4 @@
-"""Where a job's status is kept on a cluster: in its resource, written only over the version that it was made from."""
+"""Write a job's status to its resource, but only if the resource has not changed since the job was observed."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from dataclasses import dataclass, field
 
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
-from muster.api.status.reader import status_of
+from muster.api.status.reader import read_status
 from muster.api.status.status import Status
-from muster.api.yaml.serialise import status_fields
+from muster.api.yaml.serialise import serialise_status
 from muster.clients.kubernetes.client import Client
-from muster.controller.jobs.job_room import JobRoom
+from muster.controller.jobs.job_memory import JobMemory
 from muster.controller.status.merge_patch import diff
 from muster.controller.status.write_budget import WriteBudget
-from muster.core.status.news import is_news
+from muster.core.status.significant_change import is_significant_change
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.job_source import WATCHED_JOBS, identity_of
 from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.resource import Resource, read_resource
 
-PROGRESS_SECONDS = 2.0
-"""The least time between two writes of mere progress of one job."""
+PROGRESS_INTERVAL_SECONDS = 2.0
+"""The minimum interval between two progress writes of one job."""
 
 
-class Superseded(Exception):
-    """The resource has changed since the turn began: the turn is done again, on the newest version."""
+class ResourceChanged(Exception):
+    """The resource has changed since the reconcile started: reconcile again with the newest version."""
 
 
 class NotLeading(Exception):
-    """The Lease isn't held at this moment: what the turn decided is another operator's to do."""
+    """This process doesn't hold the Lease now, so it must not act on its decision."""
 
 
-class JobGone(Exception):
-    """There is no such resource any more; at most another one of its name."""
+class JobNotFound(Exception):
+    """The resource no longer exists. Another one may have the same name."""
 
 
 @dataclass(frozen=True)
 class StatusWriterDependencies:
-    """What all status writers share. `clock` gives Unix seconds; `publish` hears what was written: before, after.
+    """What all status writers share. `clock` returns Unix seconds.
 
-    `holds_lease` says whether this process may act as leader at this moment. `room` is what all jobs have to find room
-    in, from wherever they are heard of.
+    `publish` is called after a write, with the status before and after it. `holds_lease` returns whether this process
+    may act as leader now. `room` limits the memory for all jobs.
     """
 
     client: Client
@@ -50,20 +50,20 @@ class StatusWriterDependencies:
     clock: Callable[[], float]
     publish: Callable[[Resource, Status, Status], None]
     holds_lease: Callable[[], bool]
-    room: JobRoom = field(default_factory=JobRoom)
+    room: JobMemory = field(default_factory=JobMemory)
 
     def read(self, source: Object, previous: Resource | None = None) -> Resource:
-        """As `read_resource`; of a spec that is refused nothing counts as held any more."""
+        """Call `read_resource`, and release the memory of a refused spec."""
         resource = read_resource(source, previous)
         if isinstance(resource.job, InvalidResource):
-            self.room.is_refused(identity_of(source), resource.job)
+            self.room.release_spec(identity_of(source), resource.job)
         return resource
 
 
 class StatusWriter:
-    """One job's. `newest` is the newest version of its resource that is known, `due_at` when progress may be written.
+    """The status writer of one job. `newest` is the newest known version of the resource.
 
-    `due_at` is None when nothing waits to be written.
+    `due_at` is when progress may be written; None if no progress waits.
     """
 
     def __init__(self, resource: Resource, dependencies: StatusWriterDependencies) -> None:
@@ -72,115 +72,115 @@ class StatusWriter:
         self._dependencies = dependencies
         self._base = resource
         self._progress_at = float("-inf")
-        self._turn_at: float | None = None
-        self._answered: tuple[Resource, dict[str, JSON]] | None = None
-        self._untold: Resource | None = None
-        self._outdated: Callable[[], None] | None = None
+        self._slot_at: float | None = None
+        self._last_write: tuple[Resource, dict[str, JSON]] | None = None
+        self._unconfirmed: Resource | None = None
+        self._on_outdated: Callable[[], None] | None = None
 
     def take(self, source: Object) -> bool:
-        """Hear of a version of the resource; whether it is a newer one."""
+        """Handle a version of the resource; return whether it is newer."""
         resource = self._dependencies.read(source, self.newest)
         if not resource.is_newer_than(self.newest):
             return False
         self.newest = resource
-        self._tell_if_outdated()
+        self._notify_if_outdated()
         return True
 
     @contextmanager
-    def told_when_outdated(self, tell: Callable[[], None]) -> Iterator[None]:
-        """Have `tell` called when the resource is deleted, or its spec is no longer the one of this turn."""
-        self._outdated = tell
-        self._tell_if_outdated()
+    def notify_when_outdated(self, callback: Callable[[], None]) -> Iterator[None]:
+        """Call `callback` when the resource is deleted, or its spec changes during this reconcile."""
+        self._on_outdated = callback
+        self._notify_if_outdated()
         try:
             yield
         finally:
-            self._outdated = None
+            self._on_outdated = None
 
     def begin(self) -> Resource:
-        """Begin a turn; the version of the resource that it is made from."""
+        """Start a reconcile, and return the version of the resource that it uses."""
         self._base = self.newest
-        self._tell_what_was_written()
+        self._publish_unconfirmed()
         return self._base
 
     async def write(self, status: Status) -> None:
-        """Keep the turn's status: news now, progress when it is due. Afterwards the turn may act.
+        """Write the status: important changes now, progress when it is due. The caller may act afterwards.
 
-        Raises `Superseded`, `JobGone`, `NotLeading`, and `ApiError` when the API server does not take it.
+        Raises `ResourceChanged`, `JobNotFound`, `NotLeading`, and `ApiError`.
         """
-        await self._keep(status, status_fields(status))
-        # Also when nothing was to be written: the process may have been stopped since the turn began.
+        await self._write(status, serialise_status(status))
+        # Check this without a write, too: the process may have been suspended since the reconcile started.
         if not self._dependencies.holds_lease():
             raise NotLeading
 
-    async def annotate(self, fields: dict[str, JSON]) -> None:
-        """Keep a status that can't be read as a whole, as these fields. Raises what `write` raises."""
-        await self._keep(status_of({"status": fields}), fields)
+    async def write_fields(self, fields: dict[str, JSON]) -> None:
+        """Write these fields of a status that muster can't read as a whole. Raises what `write` raises."""
+        await self._write(read_status({"status": fields}), fields)
 
-    async def hold(self, finalizer: str) -> None:
-        """Put a backend's finalizer on the resource. Raises what `write` raises."""
+    async def add_finalizer(self, finalizer: str) -> None:
+        """Add a backend's finalizer to the resource. Raises what `write` raises."""
         await self._merge({"finalizers": [*self.newest.finalizers, finalizer]})
 
-    async def release(self, finalizer: str) -> None:
-        """Remove this finalizer and no other. Raises what `write` raises."""
-        kept: list[JSON] = [name for name in self.newest.finalizers if name != finalizer]
-        await self._merge({"finalizers": kept})
+    async def remove_finalizer(self, finalizer: str) -> None:
+        """Remove this finalizer, and no other. Raises what `write` raises."""
+        finalizers: list[JSON] = [name for name in self.newest.finalizers if name != finalizer]
+        await self._merge({"finalizers": finalizers})
 
     async def delete(self) -> None:
         """Delete the resource. Raises `ApiError`."""
         base = self._base
         await self._dependencies.client.delete(WATCHED_JOBS, base.namespace, base.name, uid=base.uid)
 
-    async def _keep(self, status: Status, wanted: dict[str, JSON]) -> None:
+    async def _write(self, status: Status, new_fields: dict[str, JSON]) -> None:
         base = self._base
         if self.newest is not base:
-            raise Superseded
-        patch = diff(base.status_fields, wanted)
-        # An older CRD keeps less than it is sent: to send it again changes nothing.
-        if not patch or self._answered == (base, wanted):
-            self.due_at = self._turn_at = None
+            raise ResourceChanged
+        patch = diff(base.status_fields, new_fields)
+        # An older CRD drops some fields, and would drop them again: don't repeat the write.
+        if not patch or self._last_write == (base, new_fields):
+            self.due_at = self._slot_at = None
             return
-        if is_news(base.status, status):
+        if is_significant_change(base.status, status):
             self._dependencies.budget.spend(self._dependencies.clock(), base.namespace)
         elif not self._is_due():
             return
-        self.due_at = self._turn_at = None
-        # Without an answer it is unknown whether the status was written.
-        self._untold = base
+        self.due_at = self._slot_at = None
+        # Without a response, it is unknown whether the API server wrote the status.
+        self._unconfirmed = base
         await self._send(patch)
-        self._untold = None
-        self._answered = (self.newest, wanted)
+        self._unconfirmed = None
+        self._last_write = (self.newest, new_fields)
         self._progress_at = self._dependencies.clock()
         self._dependencies.publish(base, base.status, status)
 
-    def _tell_what_was_written(self) -> None:
-        """Tell of a write whose answer was lost: what follows its version shows whether it was carried out."""
-        before, after = self._untold, self._base
+    def _publish_unconfirmed(self) -> None:
+        """Publish a write whose response was lost, if the next version shows its effect."""
+        before, after = self._unconfirmed, self._base
         if before is None or after is before:
             return
-        self._untold = None
+        self._unconfirmed = None
         if after.status != before.status:
             self._dependencies.publish(before, before.status, after.status)
 
-    def _tell_if_outdated(self) -> None:
-        is_outdated = self.newest.generation != self._base.generation or self.newest.is_leaving
-        if self._outdated is not None and is_outdated:
-            self._outdated()
+    def _notify_if_outdated(self) -> None:
+        is_outdated = self.newest.generation != self._base.generation or self.newest.is_terminating
+        if self._on_outdated is not None and is_outdated:
+            self._on_outdated()
 
     def _is_due(self) -> bool:
-        """Whether progress may be written now; else `due_at` says when."""
+        """Whether progress may be written now; otherwise set `due_at`."""
         now = self._dependencies.clock()
-        if self._turn_at is None:
-            # A turn that is asked for too early is used late, together with those of others.
-            self.due_at = self._progress_at + PROGRESS_SECONDS
+        if self._slot_at is None:
+            # Reserve a slot only after the interval: an early slot would be used late, together with others' slots.
+            self.due_at = self._progress_at + PROGRESS_INTERVAL_SECONDS
             if now < self.due_at:
                 return False
-            self._turn_at = self._dependencies.budget.reserve(now, self._base.namespace)
-        self.due_at = self._turn_at
+            self._slot_at = self._dependencies.budget.reserve(now, self._base.namespace)
+        self.due_at = self._slot_at
         return now >= self.due_at
 
     async def _send(self, patch: dict[str, JSON]) -> None:
         base = self._base
-        # Whatever came between, even a resource of the same name made anew, is not written over.
+        # The version makes the write fail if the resource has changed, even if another one has the same name now.
         body: Object = {"metadata": {"resourceVersion": base.version, "uid": base.uid}, "status": patch}
         await self._patch(body, "status")
 
@@ -195,10 +195,10 @@ class StatusWriter:
             answer = await self._dependencies.client.merge(WATCHED_JOBS, base.namespace, base.name, body, subresource)
         except ApiError as error:
             if error.is_not_found:
-                raise JobGone from error
+                raise JobNotFound from error
             if error.is_conflict:
                 await self._fetch()
-                raise Superseded from error
+                raise ResourceChanged from error
             raise
         self.take(self._dependencies.room.place(answer))
 
@@ -207,9 +207,9 @@ class StatusWriter:
             source = await self._dependencies.client.get(WATCHED_JOBS, self._base.namespace, self._base.name)
         except ApiError as error:
             if error.is_not_found:
-                raise JobGone from error
+                raise JobNotFound from error
             raise
-        # The answer to the write before may have been lost: then this shows what it wrote.
+        # If the response to the previous write was lost, this version shows its effect.
         if identity_of(source).uid != self._base.uid:
-            raise JobGone
+            raise JobNotFound
         self.take(self._dependencies.room.place(source))

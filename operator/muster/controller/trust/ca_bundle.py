@@ -1,6 +1,7 @@
-"""Whom the API server trusts as muster's webhook: the collector's authorities, in the chart's configuration of it.
+"""Keep the webhook's caBundle up to date: the API server trusts the collector's certificate authorities.
 
-A new authority stands there for a day before it signs, and an old one until it ends: no certificate is ever unknown.
+The bundle contains a new authority a day before its first signature, and an old one until it expires. So it always
+contains the authority of the current certificate.
 """
 
 from __future__ import annotations
@@ -17,54 +18,57 @@ from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import VALIDATING_WEBHOOKS, Object
 
-LOOK_SECONDS = 60.0
-"""Between two looks: an upgrade of the chart may put back what it once installed."""
+CHECK_SECONDS = 60.0
+"""The check interval: an upgrade of the chart may restore the original bundle."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class CaBundle:
-    """Keeps `bundle` (PEM) in every webhook of the ValidatingWebhookConfiguration `name`, if there is one."""
+    """Keeps `bundle` (PEM) in all webhooks of the ValidatingWebhookConfiguration `name`, if that exists."""
 
     client: Client
     name: str
     bundle: Callable[[], str]
-    _complaint: str = ""
+    _last_problem: str = ""
 
     async def run(self) -> None:
-        """Look again and again, for ever. Problem is logged once: without the bundle jobs are stored unlooked at."""
+        """Check at intervals, until cancelled.
+
+        Logs each problem once: without the bundle, jobs are stored without a review.
+        """
         while True:
             try:
                 await self.keep()
-                self._complaint = ""
+                self._last_problem = ""
             except ApiError as error:
-                # Without one, another tool registered the webhook and its certificate authority.
+                # Without the configuration, another tool manages the webhook and its authority.
                 if not error.is_not_found:
-                    self._complain(str(error))
-            await asyncio.sleep(LOOK_SECONDS)
+                    self._log_once(str(error))
+            await asyncio.sleep(CHECK_SECONDS)
 
     async def keep(self) -> None:
-        """One look. Raises `ApiError`."""
+        """Check once, and update the configuration if necessary. Raises `ApiError`."""
         stored = await self.client.get(VALIDATING_WEBHOOKS, None, self.name)
-        wanted = with_bundle(stored, self.bundle())
+        wanted = with_ca_bundle(stored, self.bundle())
         if wanted == stored:
             return
         try:
             await self.client.replace(VALIDATING_WEBHOOKS, None, self.name, wanted)
         except ApiError as error:
-            # Another replica was quicker, or the chart: the next look shows it.
+            # Another replica, or an upgrade, has changed it: the next check reads the result.
             if not error.is_conflict:
                 raise
 
-    def _complain(self, text: str) -> None:
-        if text != self._complaint:
-            self._complaint = text
-            _log.warning("ValidatingWebhookConfiguration %s doesn't get the webhook's authority: %s", self.name, text)
+    def _log_once(self, text: str) -> None:
+        if text != self._last_problem:
+            self._last_problem = text
+            _log.warning("ValidatingWebhookConfiguration %s: the caBundle could not be updated: %s", self.name, text)
 
 
-def with_bundle(configuration: Object, bundle: str) -> Object:
-    """The configuration with this bundle in each of its webhooks."""
+def with_ca_bundle(configuration: Object, bundle: str) -> Object:
+    """Return the configuration with this bundle in each webhook."""
     encoded = base64.b64encode(bundle.encode()).decode("ascii")
     webhooks: list[JSON] = [
         {**webhook, "clientConfig": {**mapping(webhook.get("clientConfig")), "caBundle": encoded}}

@@ -1,6 +1,6 @@
-"""Sends agents to the leader: the collector's Service has no selector, the leader writes the EndpointSlices behind it.
+"""Route agents to the leader: the collector's Service has no selector, and the leader writes its EndpointSlices.
 
-With a selector the Service would send half of the agents to a standby, which can only refuse them.
+With a selector, the Service would route half of the agents to a standby, which refuses their reports.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import ENDPOINT_SLICES, SERVICES, Object
 
 CHECK_SECONDS = 10.0
-"""How often the leader looks whether the slices are still as it wrote them."""
+"""The interval at which the leader checks its slices."""
 
-LEADER_TERM = "muster.dev/leader-term"
-"""The annotation with the term of the leader that wrote a slice: one of an earlier term leaves it alone."""
+LEADER_TERM_ANNOTATION = "muster.dev/leader-term"
+"""The annotation with the leader term that wrote a slice. An earlier leader must not overwrite it."""
 
 _log = logging.getLogger(__name__)
 
 
 class NotLeading(Exception):
-    """A slice was written by the leader of a later term."""
+    """The leader of a later term wrote a slice."""
 
 
 @dataclass(frozen=True)
 class CollectorEndpoints:
-    """Where this process's collector is: the Service's name and namespace, the pod's addresses, and the port."""
+    """Where this process' collector listens: the Service, the pod's addresses, and the port."""
 
     namespace: str
     service: str
@@ -41,51 +41,56 @@ class CollectorEndpoints:
     port: int
 
 
-def slices(collector: CollectorEndpoints, service_uid: str, leader_term: int) -> tuple[Object, ...]:
-    """The EndpointSlices that lead to `collector`, one a family of addresses, as they should be. Pure."""
+def endpoint_slices(collector: CollectorEndpoints, service_uid: str, leader_term: int) -> tuple[Object, ...]:
+    """Return the EndpointSlices that route to `collector`, one for each address family. Pure."""
     families: dict[str, list[str]] = {}
     for address in collector.addresses:
         families.setdefault(f"IPv{ip_address(address).version}", []).append(address)
-    return tuple(_slice(collector, family, found, service_uid, leader_term) for family, found in families.items())
-
-
-def leader_term_of(stored: Object) -> int:
-    """The term of the leader that wrote the slice; -1 when none did. Pure."""
-    text = string(mapping(mapping(stored.get("metadata")).get("annotations")).get(LEADER_TERM))
-    return int(text) if text.isdecimal() and len(text) < len(str(2**63)) else -1
-
-
-def is_as_wanted(stored: Object, wanted: Object) -> bool:
-    """Whether a slice of the cluster says what it should. Pure."""
-    return leader_term_of(stored) == leader_term_of(wanted) and all(
-        _reduced(stored.get(name)) == wanted[name] for name in ("addressType", "endpoints", "ports")
+    return tuple(
+        _slice(collector, family, family_addresses, service_uid, leader_term)
+        for family, family_addresses in families.items()
     )
 
 
-async def keep_endpoints(
+def leader_term_of(stored: Object) -> int:
+    """Return the leader term that wrote the slice; -1 without one. Pure."""
+    text = string(mapping(mapping(stored.get("metadata")).get("annotations")).get(LEADER_TERM_ANNOTATION))
+    return int(text) if text.isdecimal() and len(text) < len(str(2**63)) else -1
+
+
+def is_current(stored: Object, wanted: Object) -> bool:
+    """Whether a slice in the cluster has the wanted content. Pure."""
+    return leader_term_of(stored) == leader_term_of(wanted) and all(
+        _without_nulls(stored.get(name)) == wanted[name] for name in ("addressType", "endpoints", "ports")
+    )
+
+
+async def maintain_endpoints(
     client: Client, collector: CollectorEndpoints, leader_term: int, chance: Callable[[], float]
 ) -> None:
-    """Let the Service lead to `collector` from now on, as the leader of `leader_term`. Goes on until cancelled."""
+    """Route the Service to `collector`, as the leader of `leader_term`, until cancelled."""
     failures = 0
     while True:
         try:
             await _write_all(client, collector, leader_term)
-            failures, seconds = 0, CHECK_SECONDS
+            failures, delay = 0, CHECK_SECONDS
         except NotLeading:
-            seconds = CHECK_SECONDS
+            delay = CHECK_SECONDS
         except ApiError as error:
             if failures == 0:
                 service = f"{collector.namespace}/{collector.service}"
-                _log.warning("agents are not sent to this leader yet: Service %s and its slices: %s", service, error)
-            seconds = backoff_seconds(failures, error, chance())
+                _log.warning(
+                    "agents can't reach this leader yet: Service %s and its EndpointSlices: %s", service, error
+                )
+            delay = backoff_seconds(failures, error, chance())
             failures += 1
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(delay)
 
 
 async def _write_all(client: Client, collector: CollectorEndpoints, leader_term: int) -> None:
     service = await client.get(SERVICES, collector.namespace, collector.service)
     uid = string(mapping(service.get("metadata")).get("uid"))
-    for wanted in slices(collector, uid, leader_term):
+    for wanted in endpoint_slices(collector, uid, leader_term):
         await _write(client, collector.namespace, wanted, leader_term)
 
 
@@ -100,7 +105,7 @@ async def _write(client: Client, namespace: str, wanted: Object, leader_term: in
         return
     if leader_term_of(stored) > leader_term:
         raise NotLeading
-    if is_as_wanted(stored, wanted):
+    if is_current(stored, wanted):
         return
     version = mapping(stored.get("metadata")).get("resourceVersion")
     metadata = {**mapping(wanted.get("metadata")), "resourceVersion": version}
@@ -122,7 +127,7 @@ def _slice(
             "name": f"{collector.service}-{family.lower()}",
             "namespace": collector.namespace,
             "labels": labels,
-            "annotations": {LEADER_TERM: str(leader_term)},
+            "annotations": {LEADER_TERM_ANNOTATION: str(leader_term)},
             "ownerReferences": [owner],
         },
         "addressType": family,
@@ -131,8 +136,8 @@ def _slice(
     }
 
 
-def _reduced(value: JSON) -> JSON:
-    # the API server adds nothing here but empty fields
+def _without_nulls(value: JSON) -> JSON:
+    # the API server adds only empty fields
     if isinstance(value, Mapping):
-        return {name: _reduced(one) for name, one in value.items() if one is not None}
-    return [_reduced(one) for one in value] if isinstance(value, list) else value
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value

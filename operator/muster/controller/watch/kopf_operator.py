@@ -1,4 +1,4 @@
-"""What muster's two kopf operators share: their settings, and a run that another thread stops."""
+"""The settings of muster's two kopf operators, and a way to stop kopf from another thread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REQUEST_SECONDS = 20.0
 CLOSE_SECONDS = 0.1
 
 ERROR_BACKOFFS = (0.2, 0.5, 1.0, 2.0, 5.0)
-"""Seconds between kopf's own attempts. After the last one kopf ends, and its thread starts it again."""
+"""Seconds between kopf's own attempts. After the last one kopf ends, and its thread restarts it."""
 
 
 @dataclass
@@ -26,7 +26,7 @@ class StoppableRun:
     _cancel: Callable[[], None] = lambda: None
 
     def stop(self) -> None:
-        """End the run under way, and each later one at once."""
+        """End the current run, and each later one at once."""
         self.stopping.set()
         self._cancel()
 
@@ -56,12 +56,12 @@ class StoppableRun:
             with contextlib.suppress(asyncio.CancelledError):
                 await work
         finally:
-            # kopf's TLS connections send their close message in the loop's next iterations, which end with this call.
+            # kopf's TLS connections send their close message in the loop's next iterations, before this call ends.
             await asyncio.sleep(CLOSE_SECONDS)
 
 
 def new_registry(login: Callable[..., Awaitable[object]]) -> kopf.OperatorRegistry:
-    """A registry with no handler but `login`."""
+    """Return a registry with only the `login` handler."""
     registry = kopf.OperatorRegistry()
     # By default kopf waits a minute before it tries to log in again.
     kopf.on.login(registry=registry, errors=kopf.ErrorsMode.PERMANENT)(login)
@@ -69,10 +69,10 @@ def new_registry(login: Callable[..., Awaitable[object]]) -> kopf.OperatorRegist
 
 
 def new_settings() -> kopf.OperatorSettings:
-    """The settings of every kopf operator of muster."""
+    """Return the settings of every kopf operator of muster."""
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
-    # Scanning needs the right to list all namespaces and all CRDs, which muster does not ask for.
+    # Scanning needs permission to list all namespaces and CRDs, which muster does not request.
     settings.scanning.disabled = True
     settings.networking.request_timeout = REQUEST_SECONDS
     settings.networking.error_backoffs = ERROR_BACKOFFS

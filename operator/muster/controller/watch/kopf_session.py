@@ -1,7 +1,7 @@
-"""What kopf gets to see of the API server's answers: jobs in their reduced form, and nothing that its parser dies of.
+"""Filter the API server's responses for kopf: reduced jobs, and no JSON that would crash kopf's parser.
 
-kopf parses with `json.loads`, which raises RecursionError for a text that the API server takes; that ends the watch,
-and after some tries the operator. So the answers are read here first.
+kopf uses `json.loads`, which raises RecursionError for deeply nested JSON that the API server accepts. That ends the
+watch, and after some retries kopf. So this module parses the responses first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 
 from muster.api.document import JSON
-from muster.clients.kubernetes.lines import Lines
+from muster.clients.kubernetes.lines import LineSplitter
 from muster.objects.kubernetes.answers import read_event, read_page
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.json_parts import Malformed, Part, value_in
@@ -21,23 +21,23 @@ from muster.objects.kubernetes.kinds import Object, Reading
 from muster.objects.kubernetes.reading import parsed, read_object
 
 Read = Callable[[Part], Object]
-"""Gives an object as it is handed on. Raises `Malformed`."""
+"""Decodes one object. Raises `Malformed`."""
 
 
 class ReadResponse(aiohttp.ClientResponse):
-    """An answer whose objects are read by `read`; kopf asks for `json()`, or iterates over `content`."""
+    """A response whose objects `read_object` decodes; kopf calls `json()`, or iterates over `content`."""
 
     read_object: Read
     skip: Callable[[str], None]
 
     async def start(self, connection: Any) -> ReadResponse:
-        """Wait for the head. What follows is given line by line to who watches."""
+        """Wait for the headers. A watch reads the body line by line."""
         await super().start(connection)
-        self.content: Any = _Content(self.content, self._line)
+        self.content: Any = _Content(self.content, self._filter_line)
         return self
 
     async def json(self, **_: Any) -> Any:
-        """The answer. Raises `JSONDecodeError`."""
+        """Return the decoded body. Raises `JSONDecodeError`."""
         text = await self.read()
         try:
             is_list = any(name == "items" for name, _part in value_in(text).members())
@@ -56,11 +56,11 @@ class ReadResponse(aiohttp.ClientResponse):
         metadata: JSON = {"resourceVersion": page.resource_version, "continue": page.rest}
         return {"metadata": metadata, "items": items}
 
-    def _line(self, line: bytes) -> bytes:
-        """A line of a watch as kopf gets it; nothing for one that can't be read."""
+    def _filter_line(self, line: bytes) -> bytes:
+        """Filter one line of a watch; empty for a malformed line."""
         try:
             event = read_event(line)
-            read = _plainly if event.type in {"ERROR", "BOOKMARK"} else type(self).read_object
+            read = _read_plain if event.type in {"ERROR", "BOOKMARK"} else type(self).read_object
             result = {"type": event.type, "object": dict(read(event.object))}
         except (ApiError, Malformed) as problem:
             type(self).skip(f"an event of a watch: {problem}")
@@ -69,34 +69,34 @@ class ReadResponse(aiohttp.ClientResponse):
 
 
 class _Content:
-    """A response's stream. All but what is iterated over is the stream's own matter."""
+    """A response's stream, with filtered lines. Other attributes are the stream's."""
 
     def __init__(self, stream: aiohttp.StreamReader, line: Callable[[bytes], bytes]) -> None:
         self._stream = stream
-        self._line = line
+        self._filter_line = line
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
     async def iter_chunked(self, _: int) -> AsyncIterator[bytes]:
-        """Line by line."""
-        lines = Lines()
+        """Yield the filtered lines."""
+        lines = LineSplitter()
         async for chunk in self._stream.iter_any():
             for line in lines.feed(chunk):
-                if result := self._line(line):
+                if result := self._filter_line(line):
                     yield result
 
 
 def response_class(read: Read, skip: Callable[[str], None]) -> type[ReadResponse]:
-    """For a session: its answers' objects are read by `read`; `skip` hears why something is left out."""
+    """Return a response class for a session: `read` decodes objects, `skip` gets the error of each skipped object."""
 
     class Response(ReadResponse):
-        """With what it is made of."""
+        """A response class with these functions."""
 
     Response.read_object = staticmethod(read)
     Response.skip = staticmethod(skip)
     return Response
 
 
-def _plainly(part: Part) -> Object:
+def _read_plain(part: Part) -> Object:
     return read_object(part, Reading())

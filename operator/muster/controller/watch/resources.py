@@ -1,6 +1,6 @@
-"""The cluster's DistributedTrainingJobs, watched by kopf: on a thread and an event loop of its own.
+"""Watch the cluster's DistributedTrainingJobs with kopf, in a thread with its own event loop.
 
-kopf takes a millisecond of processor time for an event, and on leaving ends every task of the loop that it runs in.
+kopf needs a millisecond of processor time for each event, and when it ends it cancels all tasks of its loop.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, Literal
 import kopf
 
 from muster.api.names import GROUP, PLURAL, VERSION
-from muster.clients.kubernetes.access import find
+from muster.clients.kubernetes.access import find_cluster
 from muster.clients.kubernetes.backoff import backoff_seconds
 from muster.clients.kubernetes.client import Change
 from muster.clients.kubernetes.skipped import SkippedLog
-from muster.controller.jobs.job_room import JobRoom
+from muster.controller.jobs.job_memory import JobMemory
 from muster.controller.watch.kopf_operator import StoppableRun, new_registry, new_settings
 from muster.controller.watch.kopf_session import response_class
 from muster.objects.kubernetes.job_source import WATCHED_JOBS
@@ -27,19 +27,19 @@ from muster.objects.kubernetes.kinds import JOBS, Object
 from muster.objects.kubernetes.reading import read_object
 
 MAX_FAILURES = 10
-"""So often in a row kopf is started again. After that something is wrong that a new process may put right."""
+"""How often in a row kopf is restarted. After that, a new process may fix the problem."""
 
-GOOD_SECONDS = 60.0
-"""When kopf went for so long, its end is not one of a row."""
+STABLE_SECONDS = 60.0
+"""A failure after this long doesn't count as another one in a row."""
 
 INACTIVITY_SECONDS = 70.0
-"""A watch that says nothing for so long is dead: the API server sends a bookmark every minute."""
+"""A watch without messages for this long is dead: the API server sends a bookmark every minute."""
 
 SERVER_SECONDS = 290
 CLIENT_SECONDS = 320
 
-PAGE = 10
-"""Jobs in one answer to a list, which is held whole: each may have 1.5 MiB."""
+PAGE_SIZE = 10
+"""Jobs in one page of a list. The page is in memory as a whole, and each job may have 1.5 MiB."""
 
 IDLE_SECONDS = 1.0
 
@@ -48,15 +48,15 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class ResourceWatch:
-    """Tells `on_change`, in the loop that started it, what happens to resources; all there are come first, as ADDED.
+    """Calls `on_change`, in the loop that started it, for each change. First it reports all resources as ADDED.
 
-    Also when the watch had a gap: then they all come once more, and those that vanished in it are not reported.
-    An object that does not fit into `room` comes without its large parts. `namespaces` empty: of all namespaces.
-    `clock` gives seconds, `chance` numbers from 0 to 1.
+    After a gap in the watch it reports all of them again, but not those that were deleted during the gap. An object
+    that doesn't fit into `room` comes without its large parts. `namespaces` empty: all namespaces. `clock` returns
+    seconds, `chance` numbers from 0 to 1.
     """
 
     namespaces: tuple[str, ...]
-    room: JobRoom
+    room: JobMemory
     on_change: Callable[[Change], None]
     clock: Callable[[], float]
     chance: Callable[[], float]
@@ -65,19 +65,19 @@ class ResourceWatch:
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin. `ended` is set when kopf can't be kept going."""
+        """Start the thread. `ended` is set when kopf ends for good."""
         loop = asyncio.get_running_loop()
-        # A thread that does not end must not keep the process from ending.
+        # A daemon thread doesn't keep the process from exiting.
         self._thread = threading.Thread(target=self._work, args=(loop,), name="kopf", daemon=True)
         self._thread.start()
 
     @property
     def is_alive(self) -> bool:
-        """Whether the thread works."""
+        """Whether the thread runs."""
         return self._thread is not None and self._thread.is_alive()
 
     def stop(self) -> None:
-        """Tell nothing any more, and let the thread end when it has tidied up."""
+        """Report no more changes, and let the thread clean up and end."""
         self._run.stop()
 
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -86,54 +86,54 @@ class ResourceWatch:
             began = self.clock()
             try:
                 asyncio.run(self._watch(loop))
-            except Exception as problem:  # noqa: BLE001 - kopf ends with whatever one of its tasks ended with
-                _log.warning("kopf ended, and is started again: %s: %s", type(problem).__name__, problem)
-            failures = 0 if self.clock() - began > GOOD_SECONDS else failures + 1
+            except Exception as problem:  # noqa: BLE001 - kopf raises what one of its tasks raised
+                _log.warning("kopf failed, restarting it: %s: %s", type(problem).__name__, problem)
+            failures = 0 if self.clock() - began > STABLE_SECONDS else failures + 1
             self._run.stopping.wait(backoff_seconds(failures, None, self.chance()))
-        _call(loop, self.ended.set)
+        _call_in_loop(loop, self.ended.set)
 
     async def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        async def hear(*, event: kopf.RawEvent, **_: Any) -> None:
+        async def on_event(*, event: kopf.RawEvent, **_: Any) -> None:
             change = Change(_type(event["type"]), _object(event))
-            _call(loop, lambda: self._tell(change))
+            _call_in_loop(loop, lambda: self._report(change))
 
-        registry = _registry(hear, _login(self.room, SkippedLog(self.clock)))
+        registry = _registry(on_event, _login(self.room, SkippedLog(self.clock)))
         await self._run.run(registry, _settings(), *self.namespaces)
 
-    def _tell(self, change: Change) -> None:
+    def _report(self, change: Change) -> None:
         if not self._run.stopping.is_set():
             self.on_change(change)
 
 
 def _registry(
-    hear: Callable[..., Awaitable[None]], login: Callable[..., Awaitable[kopf.AiohttpSession]]
+    on_event: Callable[..., Awaitable[None]], login: Callable[..., Awaitable[kopf.AiohttpSession]]
 ) -> kopf.OperatorRegistry:
     registry = new_registry(login)
-    # Only spying: a handler of changes would write annotations and finalizers.
-    kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)(hear)
+    # Handle only raw events: a change handler would write annotations and finalizers.
+    kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)(on_event)
     return registry
 
 
 def _settings() -> kopf.OperatorSettings:
     settings = new_settings()
-    settings.watching.chunk_size = PAGE
+    settings.watching.chunk_size = PAGE_SIZE
     settings.watching.server_timeout = SERVER_SECONDS
     settings.watching.client_timeout = CLIENT_SECONDS
     settings.watching.inactivity_timeout = INACTIVITY_SECONDS
-    # A worker that is idle keeps the last object that it heard of.
+    # An idle worker keeps its last object in memory.
     settings.queueing.idle_timeout = IDLE_SECONDS
     return settings
 
 
-def _login(room: JobRoom, skipped: SkippedLog) -> Callable[..., Awaitable[kopf.AiohttpSession]]:
-    """The same way to the same cluster as `clients.kubernetes.client` goes, with answers that kopf can be given."""
+def _login(room: JobMemory, skipped: SkippedLog) -> Callable[..., Awaitable[kopf.AiohttpSession]]:
+    """Connect to the same cluster as `clients.kubernetes.client`, with filtered responses."""
     read = response_class(
         lambda part: room.place(read_object(part, WATCHED_JOBS.reading)),
-        lambda why: skipped.tell(f"{JOBS.name}, unknown which one,", "", why),
+        lambda why: skipped.log(f"an unknown {JOBS.name}", "", why),
     )
 
     async def login(**_: Any) -> kopf.AiohttpSession:
-        access = await find(None)
+        access = await find_cluster(None)
         try:
             return kopf.AiohttpSession(server=access.url, aiohttp_session=await access.open_session(read))
         finally:
@@ -156,9 +156,9 @@ def _object(event: kopf.RawEvent) -> Object:
     return stored
 
 
-def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:
-    """Have `what` called in `loop`; nothing happens when that has been closed."""
+def _call_in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[[], object]) -> None:
+    """Call `callback` in `loop`, unless the loop is closed."""
     try:
-        loop.call_soon_threadsafe(what)
+        loop.call_soon_threadsafe(callback)
     except RuntimeError:
-        _log.debug("told to a loop that has ended")
+        _log.debug("the event loop is closed; an event was dropped")

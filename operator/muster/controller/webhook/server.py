@@ -1,8 +1,8 @@
-"""The HTTPS server that kopf's admission is asked through: kopf's own holds any number of bodies of any length.
+"""The HTTPS server for kopf's admission webhook: kopf's own server limits neither the number nor the size of bodies.
 
-API servers show no certificate, so that every pod of the cluster may ask. Connections, bodies and processor time have
-limits; past them the answer is an error, which the API server takes as it takes silence: it stores the resource, and
-the operator looks at it as if there were no webhook.
+API servers send no client certificate, so any pod of the cluster may connect. Connections, bodies and processor time
+have limits. Past them the server responds with an error, which the API server ignores like a timeout: it stores the
+resource, and the operator validates it later.
 """
 
 from __future__ import annotations
@@ -22,76 +22,76 @@ from kopf import WebhookClientConfig
 
 from muster.api.document import JSON
 from muster.api.field_problems import FieldProblem
-from muster.collector.door.strict_http import StrictConnection
+from muster.collector.server.strict_http import StrictConnection
 from muster.collector.trust.certificate import ServingCertificate, server_context
-from muster.controller.webhook.door import Caller, Door
+from muster.controller.webhook.connections import AcceptedConnection, WebhookConnections
 from muster.controller.webhook.review import (
     KIND_OF_REVIEW,
     MAX_REVIEW_BYTES,
     Review,
-    allowed,
+    allow_unreviewed,
+    denial_status,
     read_review,
-    refused_status,
 )
 from muster.controller.webhook.shares import WebhookShares
 from muster.objects.kubernetes.json_parts import Malformed
 
 PATH = "/jobs"
-"""Where the ValidatingWebhookConfiguration sends reviews of jobs."""
+"""The path in the ValidatingWebhookConfiguration."""
 
 MAX_BYTES_IN_FLIGHT = 8 * MAX_REVIEW_BYTES
 MAX_BYTES_OF_ADDRESS = 2 * MAX_REVIEW_BYTES
-"""Bodies that are being read or judged: all, and those of one address."""
+"""The limits for the bodies of current requests: of all, and of one address."""
 
 BODY_SECONDS = 2.0
-"""An API server sends 2 MiB in milliseconds, and waits 3 s for the answer."""
+"""An API server sends 2 MiB in milliseconds, and waits 3 s for the response."""
 
 IDLE_SECONDS = 60.0
 
 MAX_FIELD_BYTES = 4096
 
 LINGER_SECONDS = 1.0
-"""How long the rest of a refused body is read and thrown away, so that the sender gets to see the answer."""
+"""How long the server drains a refused body, so that the client reads the response."""
 
-BUSY = "muster had no time to look at this job before it was stored: see its condition Accepted"
+BUSY = "muster was too busy to review this job before it was stored: see its condition Accepted"
 
-Ask = Callable[[Any], Awaitable[Any]]
-"""kopf's way from a review to an answer."""
+AdmissionHandler = Callable[[Any], Awaitable[Any]]
+"""kopf's function from a review to a response."""
 
 _problems: ContextVar[list[FieldProblem]] = ContextVar("problems")
 
 
-def object_to(problems: tuple[FieldProblem, ...]) -> None:
-    """Say, from within kopf's handler, what speaks against the resource under review: one by one, for the answer."""
+def add_problems(problems: tuple[FieldProblem, ...]) -> None:
+    """Add the resource's problems to the response. Called from kopf's handler."""
     _problems.get([]).extend(problems)
 
 
 @dataclass
 class WebhookServer:
-    """What kopf calls `settings.admission.server`."""
+    """The value of kopf's `settings.admission.server`."""
 
     listening: socket.socket
     certificate: InitVar[ServingCertificate]
     shares: WebhookShares = field(default_factory=lambda: WebhookShares(time.monotonic))
-    _held: dict[str, int] = field(default_factory=dict)
+    _reserved: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self, certificate: ServingCertificate) -> None:
         self._context = server_context(certificate)
 
     def use(self, certificate: ServingCertificate) -> None:
-        """Show this certificate on new connections, from any thread; those that are open stay."""
+        """Use this certificate for new connections; any thread may call this."""
         self._context = server_context(certificate)
 
-    async def __call__(self, ask: Ask) -> AsyncIterator[WebhookClientConfig]:
-        """Serve while kopf iterates. The configuration is empty: the chart gives the API server the address."""
+    async def __call__(self, handler: AdmissionHandler) -> AsyncIterator[WebhookClientConfig]:
+        """Serve while kopf iterates. The configuration is empty: the chart registers the address."""
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            return await self._answer(request, ask)
+            return await self._answer(request, handler)
 
         server = _Server(handle)
-        door = Door(self.listening, lambda: self._context, server.connection)
-        server.door = door
-        serving = asyncio.create_task(door.run(), name="webhook")
+        connections = WebhookConnections(self.listening, lambda: self._context, server.connection)
+        server.accepted = connections
+        serving = asyncio.create_task(connections.run(), name="webhook")
         try:
             yield WebhookClientConfig()
             await serving
@@ -99,99 +99,99 @@ class WebhookServer:
             serving.cancel()
             await asyncio.gather(serving, return_exceptions=True)
 
-    async def _answer(self, request: web.BaseRequest, ask: Ask) -> web.StreamResponse:
+    async def _answer(self, request: web.BaseRequest, handler: AdmissionHandler) -> web.StreamResponse:
         size, address = request.content_length or 0, request.remote or ""
-        fault = _fault(request)
-        if fault is None and not (self._has_room(address, size) and self.shares.may_ask(address)):
-            fault = HTTPStatus.SERVICE_UNAVAILABLE
-        if fault is not None:
-            return web.Response(status=fault)
-        with self._holding(address, size):
+        error = _error_status(request)
+        if error is None and not (self._has_room(address, size) and self.shares.may_ask(address)):
+            error = HTTPStatus.SERVICE_UNAVAILABLE
+        if error is not None:
+            return web.Response(status=error)
+        with self._reserve(address, size):
             try:
                 async with asyncio.timeout(BODY_SECONDS):
                     body = await request.content.readexactly(size)
             except (TimeoutError, web.RequestPayloadError, asyncio.IncompleteReadError):
                 return web.Response(status=HTTPStatus.REQUEST_TIMEOUT)
-            return await self._judge(address, body, ask)
+            return await self._review(address, body, handler)
 
-    async def _judge(self, address: str, body: bytes, ask: Ask) -> web.StreamResponse:
+    async def _review(self, address: str, body: bytes, handler: AdmissionHandler) -> web.StreamResponse:
         began = time.thread_time()
         namespace = ""
         try:
             review = read_review(body)
             namespace = review.namespace
             if not self.shares.may_have_looked_at(namespace):
-                return web.json_response(allowed(review, BUSY))
-            return web.json_response(await _asked(review, ask))
+                return web.json_response(allow_unreviewed(review, BUSY))
+            return web.json_response(await _call_kopf(review, handler))
         except Malformed as problem:
             return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"{problem}\n")
         finally:
             self.shares.charge(address, namespace, time.thread_time() - began)
 
     def _has_room(self, address: str, size: int) -> bool:
-        own, all_of_them = self._held.get(address, 0), sum(self._held.values())
-        return own + size <= MAX_BYTES_OF_ADDRESS and all_of_them + size <= MAX_BYTES_IN_FLIGHT
+        own, total = self._reserved.get(address, 0), sum(self._reserved.values())
+        return own + size <= MAX_BYTES_OF_ADDRESS and total + size <= MAX_BYTES_IN_FLIGHT
 
     @contextmanager
-    def _holding(self, address: str, size: int) -> Iterator[None]:
-        self._held[address] = self._held.get(address, 0) + size
+    def _reserve(self, address: str, size: int) -> Iterator[None]:
+        self._reserved[address] = self._reserved.get(address, 0) + size
         try:
             yield
         finally:
-            self._held[address] -= size
-            if not self._held[address]:
-                del self._held[address]
+            self._reserved[address] -= size
+            if not self._reserved[address]:
+                del self._reserved[address]
 
 
-def _fault(request: web.BaseRequest) -> HTTPStatus | None:
-    """What is wrong with a request before its body is read."""
+def _error_status(request: web.BaseRequest) -> HTTPStatus | None:
+    """Return the error of a request, before its body is read."""
     if request.path != PATH:
         return HTTPStatus.NOT_FOUND
     if request.method != "POST":
         return HTTPStatus.METHOD_NOT_ALLOWED
-    # what a few bytes may inflate to has no bound
+    # a compressed body may inflate without bound
     if request.content_length is None or request.headers.get("Content-Encoding", "identity") != "identity":
         return HTTPStatus.LENGTH_REQUIRED
     return HTTPStatus.REQUEST_ENTITY_TOO_LARGE if request.content_length > MAX_REVIEW_BYTES else None
 
 
-async def _asked(review: Review, ask: Ask) -> dict[str, Any]:
+async def _call_kopf(review: Review, handler: AdmissionHandler) -> dict[str, Any]:
     problems: list[FieldProblem] = []
     token = _problems.set(problems)
     try:
-        answer: dict[str, Any] = await ask({**KIND_OF_REVIEW, "request": review.fields})
+        answer: dict[str, Any] = await handler({**KIND_OF_REVIEW, "request": review.fields})
     finally:
         _problems.reset(token)
     if problems:
-        status: JSON = dict(refused_status(review, problems))
+        status: JSON = dict(denial_status(review, problems))
         answer["response"]["status"] = status
     return answer
 
 
 class _Server(web.Server):
-    """aiohttp's server, whose connections tell the door that they are closed."""
+    """An aiohttp server whose connections report when they close."""
 
-    door: Door
+    accepted: WebhookConnections
 
-    def connection(self, caller: Caller) -> _Connection:
-        return _Connection(self, caller)
+    def connection(self, client: AcceptedConnection) -> _Connection:
+        return _Connection(self, client)
 
 
 class _Connection(StrictConnection):
-    """One connection of an API server, or of a stranger."""
+    """A connection of an API server, or of any other client."""
 
-    __slots__ = ("_caller", "_door")
+    __slots__ = ("_client", "_connections")
 
-    def __init__(self, server: _Server, caller: Caller) -> None:
+    def __init__(self, server: _Server, client: AcceptedConnection) -> None:
         super().__init__(
             server,
             idle_seconds=IDLE_SECONDS,
             linger_seconds=LINGER_SECONDS,
             max_field_bytes=MAX_FIELD_BYTES,
         )
-        self._caller = caller
-        self._door = server.door
+        self._client = client
+        self._connections = server.accepted
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._door.leave(self._caller)
+        self._connections.remove(self._client)
         super().connection_lost(exc)

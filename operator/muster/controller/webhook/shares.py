@@ -1,4 +1,4 @@
-"""Who may use how much of the webhook's processor time: it shares the process with everything that runs jobs."""
+"""Limit the webhook's processor time: the webhook shares the process with the jobs' controllers."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Share:
-    """`of_core` in the long run, and so many seconds of processor time that were saved up while no request came."""
+    """`of_core` of a core in the long run; an idle user saves up at most `saved` seconds of processor time."""
 
     of_core: float
     saved: float
 
 
 TOTAL = Share(of_core=0.3, saved=2.0)
-"""All requests. What is past it is stored without a look, and looked at by the operator as ever."""
+"""All requests. Past the limit, jobs are stored without a review, and the operator validates them later."""
 
 ADDRESS = Share(of_core=0.25, saved=1.5)
-"""One address: an API server's requests are those of all its users."""
+"""One address. An API server sends the requests of all users."""
 
 NAMESPACE = Share(of_core=0.05, saved=0.5)
-"""The jobs of one namespace: a hundred of them applied together."""
+"""The jobs of one namespace: enough to apply a hundred at once."""
 
 MAX_KEYS = 4096
 
@@ -55,7 +55,7 @@ class _Accounts:
 
 @dataclass
 class WebhookShares:
-    """`clock` gives seconds that only go forward."""
+    """The accounts of all requests. `clock` returns monotonic seconds."""
 
     clock: Callable[[], float]
     _total: _Accounts = field(default_factory=lambda: _Accounts(TOTAL))
@@ -63,16 +63,16 @@ class WebhookShares:
     _namespaces: _Accounts = field(default_factory=lambda: _Accounts(NAMESPACE))
 
     def may_ask(self, address: str) -> bool:
-        """Whether a request of this address is read at all."""
+        """Whether a request from this address may be read."""
         now = self.clock()
         return self._total.balance("", now) > 0.0 and self._addresses.balance(address, now) > 0.0
 
     def may_have_looked_at(self, namespace: str) -> bool:
-        """Whether a job of this namespace is judged."""
+        """Whether a job of this namespace may be reviewed."""
         return self._namespaces.balance(namespace, self.clock()) > 0.0
 
     def charge(self, address: str, namespace: str, seconds: float) -> None:
-        """So much processor time was used for a request; `namespace` is "" where it could not be read."""
+        """Charge a request's processor time; `namespace` is "" for a malformed request."""
         now = self.clock()
         self._total.charge("", seconds, now)
         self._addresses.charge(address, seconds, now)

@@ -1,6 +1,7 @@
-"""The validating webhook: kopf's admission, on a thread of its own, in every replica whether it leads or not.
+"""The validating webhook: kopf's admission, in its own thread, in every replica whether it leads or not.
 
-It says before a job is stored what the operator would say of it afterwards. It changes nothing and sends no request.
+It reports the same problems before a job is stored as the operator would report later. It changes nothing and sends no
+requests.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from muster.api.field_problems import FieldProblem
 from muster.api.names import GROUP, PLURAL, VERSION
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.clients.kubernetes.access import find
+from muster.clients.kubernetes.access import find_cluster
 from muster.clients.kubernetes.backoff import backoff_seconds
 from muster.controller.backends import notes_of
 from muster.controller.watch.kopf_operator import StoppableRun, new_registry, new_settings
-from muster.controller.webhook.review import denial, objections_to
-from muster.controller.webhook.server import BUSY, WebhookServer, object_to
+from muster.controller.webhook.review import denial_message, find_objections
+from muster.controller.webhook.server import BUSY, WebhookServer, add_problems
 
 Accept = Callable[[Job, Status], None]
-"""Raises `InvalidResource` for a job that this operator's configuration doesn't allow or know."""
+"""Raises `InvalidResource` for a job that this operator's configuration doesn't allow."""
 
 UNPROCESSABLE = 422
 
@@ -35,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Webhook:
-    """Answers on `server` for as long as it isn't stopped. `chance` gives numbers from 0 to 1."""
+    """Answers on `server` until stopped. `chance` returns numbers from 0 to 1."""
 
     server: WebhookServer
     accept: Accept
@@ -44,13 +45,13 @@ class Webhook:
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin."""
-        # A thread that does not end must not keep the process from ending.
+        """Start the thread."""
+        # A daemon thread doesn't keep the process from exiting.
         self._thread = threading.Thread(target=self._work, name="webhook", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Let the thread end when it has tidied up."""
+        """Let the thread clean up and end."""
         self._run.stop()
 
     def _work(self) -> None:
@@ -58,8 +59,8 @@ class Webhook:
         while not self._run.stopping.is_set():
             try:
                 asyncio.run(self._run.run(_registry(self.accept), _settings(self.server)))
-            except Exception as problem:  # noqa: BLE001 - kopf ends with whatever one of its tasks ended with
-                _log.warning("the webhook ended, and is started again: %s: %s", type(problem).__name__, problem)
+            except Exception as problem:  # noqa: BLE001 - kopf raises what one of its tasks raised
+                _log.warning("the webhook failed, restarting it: %s: %s", type(problem).__name__, problem)
             failures += 1
             self._run.stopping.wait(backoff_seconds(failures, None, self.chance()))
 
@@ -67,13 +68,13 @@ class Webhook:
 def _registry(accept: Accept) -> kopf.OperatorRegistry:
     registry = new_registry(_login)
 
-    async def judge(*, warnings: list[str], **review: Any) -> None:
+    async def review_job(*, warnings: list[str], **review: Any) -> None:
         problems = _problems(review["new"], review["old"], accept, warnings)
         if problems:
-            object_to(problems)
-            raise kopf.AdmissionError(denial(problems), UNPROCESSABLE)
+            add_problems(problems)
+            raise kopf.AdmissionError(denial_message(problems), UNPROCESSABLE)
 
-    kopf.on.validate(GROUP, VERSION, PLURAL, id="jobs", operations=("CREATE", "UPDATE"), registry=registry)(judge)
+    kopf.on.validate(GROUP, VERSION, PLURAL, id="jobs", operations=("CREATE", "UPDATE"), registry=registry)(review_job)
     return registry
 
 
@@ -85,24 +86,24 @@ def _problems(
         warnings.extend(notes_of(job))
 
     try:
-        return objections_to(dict(new), None if old is None else dict(old), accept_with_notes)
-    except Exception:  # noqa: BLE001 - a mistake in muster must not keep a job out: the operator looks at it again
-        _log.exception("a job could not be judged before it was stored")
+        return find_objections(dict(new), None if old is None else dict(old), accept_with_notes)
+    except Exception:  # noqa: BLE001 - a bug must not block a job: the operator validates it later
+        _log.exception("a job could not be reviewed before it was stored")
         warnings.append(BUSY)
         return ()
 
 
 def _settings(server: WebhookServer) -> kopf.OperatorSettings:
     settings = new_settings()
-    # kopf's own management would write one configuration for the cluster, from every replica, and empty it at the end.
+    # Each replica's kopf would write the cluster-wide configuration, and clear it at the end.
     settings.admission.managed = None
     settings.admission.server = server
     return settings
 
 
 async def _login(**_: Any) -> kopf.ConnectionInfo:
-    """The same way to the same cluster as `muster.clients.kubernetes.client` goes."""
-    access = await find(None)
+    """Connect to the same cluster as `muster.clients.kubernetes.client`."""
+    access = await find_cluster(None)
     try:
         configuration = access.configuration
         header = await configuration.get_api_key_with_prefix("BearerToken")

@@ -1,4 +1,4 @@
-"""What ended, and how: the ranks, launchers and agents that a job's facts tell of, in the order of their ends."""
+"""The ends of ranks, launchers and agents, derived from a job's facts and ordered by time."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ NODE_STOPPED = "NodeStopped"
 
 
 class Subject(StrEnum):
-    """What ended."""
+    """The kind of thing that ended."""
 
     RANK = "Rank"
     LAUNCHER = "Launcher"
@@ -22,10 +22,11 @@ class Subject(StrEnum):
 
 @dataclass(frozen=True)
 class End:
-    """How something of a node ended, at `at` (Unix seconds). `rank` is set for ranks, `name` for launchers.
+    """The end of one rank, launcher or agent at `at` (Unix seconds). `rank` is set for ranks, `name` for launchers.
 
-    `since` is set where it may have ended earlier than it showed: muster may hear of the secondary failures of an
-    unseen end first.
+    `since` is set if the actual end may be earlier than `at`: muster may receive reports of secondary failures before
+    it
+    detects an unreported end.
     """
 
     subject: Subject
@@ -47,27 +48,27 @@ class End:
 
     @property
     def earliest(self) -> float:
-        """When it may have ended."""
+        """The earliest time at which it may have ended."""
         return self.at if self.since is None else min(self.since, self.at)
 
     @property
     def is_good(self) -> bool:
-        """It came to its own end, with exit code 0."""
+        """Whether it exited by itself with code 0."""
         return self.exit_code == 0 and self.reason is None and not self.stopped
 
     @property
     def why(self) -> str:
-        """A bad end as one CamelCase word."""
+        """The reason of a failure as one CamelCase word."""
         if self.reason is not None:
             return self.reason
         if self.subject is Subject.LAUNCHER:
             return "LauncherFailed"
-        # A signal that met it on its way out is not what ended it.
+        # A stopped rank had already failed before the signal.
         return "RankFailed" if self.signal is None or self.stopped else "RankKilled"
 
 
 def rank_ends(facts: JobFacts) -> tuple[End, ...]:
-    """The ends of all ranks, good and bad, first one first."""
+    """The ends of all ranks, successful or not, ordered by time."""
     return in_order(end for node in facts.nodes for end in rank_ends_of(node))
 
 
@@ -77,26 +78,26 @@ def rank_ends_of(node: NodeFacts) -> tuple[End, ...]:
 
 
 def in_order(ends: Iterable[End]) -> tuple[End, ...]:
-    """The ends as they happened; of two at the same time the lower node's and rank's first."""
+    """Sort ends by time, then by node and rank."""
     return tuple(sorted(ends, key=lambda end: (end.at, end.node, -1 if end.rank is None else end.rank)))
 
 
 def problem_end(facts: JobFacts, node: NodeFacts) -> End | None:
-    """Why the node's agent could not begin its work, or not end it; None when it could."""
+    """The problem that kept the node's agent from starting or completing its work; None without one."""
     agent = node.current_agent
     if agent is None or agent.report.problem is None:
         return None
     problem = agent.report.problem
-    words = (problem.message,)
-    # Nothing that ranks do keeps an agent from working, so it counts as what came first; unless they have ended before.
+    lines = (problem.message,)
+    # Ranks can't cause an agent's problem, so date it to the job's creation, or after the last rank's end.
     at = max((end.at for end in rank_ends_of(node)), default=facts.created_at)
-    return End(Subject.NODE, node.node, node.name, at, reason=problem.reason, lines=words)
+    return End(Subject.NODE, node.node, node.name, at, reason=problem.reason, lines=lines)
 
 
 def agent_end(node: NodeFacts, at: float, reason: str, *, since: float | None = None) -> End:
-    """The end of the node's agent, as its process tells of it; `reason` is for want of a better one."""
+    """The end of the node's agent; `reason` is the default for a process without a problem."""
     process = node.process
-    words = (process.problem.message,) if process.problem is not None else ()
+    lines = (process.problem.message,) if process.problem is not None else ()
     return End(
         Subject.AGENT,
         node.node,
@@ -104,21 +105,21 @@ def agent_end(node: NodeFacts, at: float, reason: str, *, since: float | None = 
         at,
         exit_code=process.exit_code,
         signal=process.signal,
-        # Whoever looks at the pod from outside knows why its agent was stopped.
+        # The backend's observation of the pod is more precise than the default.
         reason=process.problem.reason if process.problem is not None else reason,
-        lines=words,
+        lines=lines,
         since=since,
     )
 
 
 def _rank_end(node: NodeFacts, rank: RankFacts) -> End:
     report = rank.report
-    heard_at = node.agent.heard_at if node.agent is not None else 0.0
+    last_report_at = node.agent.last_report_at if node.agent is not None else 0.0
     return End(
         Subject.RANK,
         node.node,
         node.name,
-        rank.ended_at if rank.ended_at is not None else heard_at,
+        rank.ended_at if rank.ended_at is not None else last_report_at,
         rank=report.rank,
         exit_code=report.exit_code,
         signal=report.signal,
@@ -133,7 +134,7 @@ def _rank_end(node: NodeFacts, rank: RankFacts) -> End:
 
 
 def launcher_end(node: NodeFacts) -> End | None:
-    """The end of the node's launcher, good or bad; None while it runs."""
+    """The end of the node's launcher, successful or not; None while it runs."""
     agent = node.current_agent
     launcher: LauncherFacts | None = None if agent is None else agent.launcher
     if launcher is None:

@@ -1,7 +1,7 @@
-"""What ended in an MPI world by itself, and what because mpirun ends all ranks once one of them has failed.
+"""Find the cause of an MPI job's failure, although mpirun kills all ranks once one has failed.
 
-Open MPI sends the others SIGTERM and, 1 s later, SIGKILL; Hydra (MPICH, Intel MPI) SIGKILL at once, to their wrappers,
-too. So of ranks that a signal ended only the first can be a cause, and mpirun's own end only when no rank explains it.
+Open MPI sends the other ranks SIGTERM and, 1 s later, SIGKILL. Hydra (MPICH, Intel MPI) sends SIGKILL at once, also to
+their wrappers. So only the first killed rank can be a cause, and mpirun itself only if no rank explains its end.
 """
 
 import itertools
@@ -17,142 +17,144 @@ from muster.core.world import is_mpi
 from muster_worker.contract.schema import EndReason
 
 SKEW_SECONDS = 0.25
-"""By so much an end may seem earlier than another node's, which it follows from: reports take their time."""
+"""How much earlier than its cause on another node an end may appear: reports take time to arrive."""
 
 MOMENT_SECONDS = 0.005
-"""Of two things on one machine: less is no order."""
+"""Two events on one machine that are closer than this have no reliable order."""
 
 EARLY_SECONDS = 0.5
-"""Hydra kills what is left within milliseconds. With more, who is killed while others finish would be their victim."""
+"""Hydra kills the remaining ranks within milliseconds. A longer window would include unrelated kills."""
 
 CLEANUP_SECONDS = 5.0
-"""So long mpirun takes at most to end the ranks that are left."""
+"""The longest time that mpirun takes to end the remaining ranks."""
 
 MPI_ERR_UNKNOWN = 14
-"""Open MPI's mpi.h; a rank that its error handler ends has the error's class as its exit code."""
+"""From Open MPI's mpi.h: its error handler exits with the error class as the exit code."""
 
 _CLEANUP = (signal.SIGTERM, signal.SIGKILL)
 
 
 def mpi_causes(job: Job, facts: JobFacts, *, started: bool) -> tuple[End, ...]:
-    """The ends that can be the cause of an MPI job's failure, first one first."""
-    bad = tuple(end for end in rank_ends(facts) if not end.is_good and not end.stopped)
-    # In another world than the job's nothing was run, and all else follows from that.
-    mismatched = tuple(end for end in bad if end.reason == EndReason.WORLD_SIZE_MISMATCH)
+    """The ends that can be the root cause of an MPI job's failure, ordered by time."""
+    failures = tuple(end for end in rank_ends(facts) if not end.is_good and not end.stopped)
+    # A world of the wrong size causes all other failures.
+    mismatched = tuple(end for end in failures if end.reason == EndReason.WORLD_SIZE_MISMATCH)
     if mismatched:
         return mismatched
-    outside = outside_ends(job, facts, started=started)
-    own, killed, launcher = _own(bad), _killed(bad), _launcher_cause(facts, bad)
-    # Ranks that lose their mpirun may fail in words of their own.
+    external = outside_ends(job, facts, started=started)
+    own, killed, launcher = (
+        _find_own_failures(failures),
+        _find_first_killed(failures),
+        _find_launcher_cause(facts, failures),
+    )
+    # Ranks that lose mpirun may fail with their own errors.
     if launcher is not None and launcher.signal is not None:
         own = ()
-    value = tuple(end.at for end in own if not is_secondary(end))
-    if value:
-        return in_order([*own, *outside, *(end for end in killed if end.at < value[0] - SKEW_SECONDS)])
-    # It ended its ranks because it failed itself, or a node was gone.
+    own_times = tuple(end.at for end in own if not is_secondary(end))
+    if own_times:
+        return in_order([*own, *external, *(end for end in killed if end.at < own_times[0] - SKEW_SECONDS)])
+    # mpirun ended its ranks because it failed itself, or because a node was lost.
     if launcher is not None:
-        return _as_early_as_may_be([launcher, *outside])
-    if killed or outside:
-        return _as_early_as_may_be([*killed, *outside])
-    # The reason why mpirun ended them is unknown: the first that noticed stands for the failure.
-    return (tuple(end for end in bad if _lost_its_peer(end)) or bad)[:1]
+        return _sort_by_earliest([launcher, *external])
+    if killed or external:
+        return _sort_by_earliest([*killed, *external])
+    # The cause is unknown: use the first rank that failed.
+    return (tuple(end for end in failures if _lost_its_peer(end)) or failures)[:1]
 
 
-def _as_early_as_may_be(ends: Iterable[End]) -> tuple[End, ...]:
-    """The ends in order: mpirun's and its victims' may follow from the loss of a node that showed later."""
+def _sort_by_earliest(ends: Iterable[End]) -> tuple[End, ...]:
+    """Sort ends by their earliest possible time: a lost node is detected late, after mpirun has killed its ranks."""
     return tuple(sorted(in_order(ends), key=lambda end: end.earliest))
 
 
 def launcher_has_ended(job: Job, facts: JobFacts) -> bool:
-    """Whether the job's mpirun is over: other nodes' shares don't end by themselves, and wait for a word."""
+    """Whether the job's mpirun has ended. The other nodes then wait for a command to end."""
     return is_mpi(job) and launcher_end(facts.nodes[0]) is not None
 
 
-def may_be_overtaken(job: Job, facts: JobFacts, end: End) -> bool:
-    """Whether the end that counts as the cause looks like mpirun's clean-up, and more may be heard of what came first.
+def is_root_cause_uncertain(job: Job, facts: JobFacts, end: End) -> bool:
+    """Whether the current root cause looks like mpirun's clean-up and outstanding reports may show an earlier one.
 
-    A rank is named once that can't change any more: the next sentence would take it back.
+    Messages name a rank only once it can no longer change.
     """
-    if not is_mpi(job) or end.subject is not Subject.RANK or not (_is_victim(end) or _lost_its_peer(end)):
+    if not is_mpi(job) or end.subject is not Subject.RANK or not (_is_cleanup(end) or _lost_its_peer(end)):
         return False
-    return not _all_have_told(facts)
+    return not _all_have_reported(facts)
 
 
 def is_secondary_failure(job: Job, end: End) -> bool:
-    """Whether an end that isn't the cause of the job's failure looks like a secondary failure of it."""
-    return is_secondary(end) or (is_mpi(job) and (_is_victim(end) or _lost_its_peer(end)))
+    """Whether an end other than the root cause looks like a secondary failure."""
+    return is_secondary(end) or (is_mpi(job) and (_is_cleanup(end) or _lost_its_peer(end)))
 
 
 def follows_early_end(job: Job, facts: JobFacts, end: End) -> bool:
-    """Whether the rank ended because another one had, with exit code 0 and without MPI_Finalize."""
-    if not is_mpi(job) or end.subject is not Subject.RANK or not (_is_victim(end) or _lost_its_peer(end)):
+    """Whether the rank failed because another rank exited with code 0 but without MPI_Finalize."""
+    if not is_mpi(job) or end.subject is not Subject.RANK or not (_is_cleanup(end) or _lost_its_peer(end)):
         return False
     return any(other.is_good and 0.0 <= end.at - other.at <= EARLY_SECONDS for other in rank_ends(facts))
 
 
 def _lost_its_peer(end: End) -> bool:
-    """Whether Open MPI 5 seems to have ended the rank over a closed connection: mpirun has the words about it."""
+    """Whether Open MPI 5 seems to have ended the rank after a lost connection. Only mpirun prints the message then."""
     return not end.lines and end.exit_code == MPI_ERR_UNKNOWN
 
 
-def _is_victim(end: End) -> bool:
-    """Whether mpirun's clean-up looks like that."""
+def _is_cleanup(end: End) -> bool:
+    """Whether the end looks like mpirun's clean-up."""
     lost = end.reason == EndReason.WRAPPER_LOST
     return lost or (end.reason is None and end.signal in _CLEANUP)
 
 
-def _own(bad: tuple[End, ...]) -> tuple[End, ...]:
-    """The ends that have a reason of their own, right or wrong."""
-    aborted = tuple(end for end in bad if rank_output.calls_abort(end.lines))
-    # Hydra may kill the rank that called MPI_Abort together with all others.
-    if aborted and aborted[0].at <= bad[0].at + CLEANUP_SECONDS:
+def _find_own_failures(failures: tuple[End, ...]) -> tuple[End, ...]:
+    """The ends with a cause of their own."""
+    aborted = tuple(end for end in failures if rank_output.calls_abort(end.lines))
+    # Hydra may kill the rank that called MPI_Abort together with the others.
+    if aborted and aborted[0].at <= failures[0].at + CLEANUP_SECONDS:
         return aborted
-    return tuple(end for end in bad if not _is_victim(end) and not _lost_its_peer(end))
+    return tuple(end for end in failures if not _is_cleanup(end) and not _lost_its_peer(end))
 
 
-def _killed(bad: tuple[End, ...]) -> tuple[End, ...]:
-    """The first rank that was killed, if one was: mpirun had no reason yet."""
-    killed = (end for end in bad if _is_victim(end) and not is_secondary(end))
+def _find_first_killed(failures: tuple[End, ...]) -> tuple[End, ...]:
+    """The first killed rank, or nothing: mpirun had no reason to kill it."""
+    killed = (end for end in failures if _is_cleanup(end) and not is_secondary(end))
     return tuple(itertools.islice(killed, 1))
 
 
-def _launcher_cause(facts: JobFacts, bad: tuple[End, ...]) -> End | None:
-    """mpirun's own end, when nothing else explains it."""
+def _find_launcher_cause(facts: JobFacts, failures: tuple[End, ...]) -> End | None:
+    """The end of mpirun, if no rank explains it."""
     launcher = launcher_end(facts.nodes[0])
     if launcher is None or launcher.is_good or _was_stopped(facts):
         return None
-    # The rank that it fails for may be another node's, which hasn't told yet.
-    if not _all_have_told(facts):
+    # The rank that explains mpirun's end may be on a node that has not reported yet.
+    if not _all_have_reported(facts):
         return None
-    return None if bad and _is_explained(launcher, bad) else launcher
+    return None if failures and _is_explained(launcher, failures) else launcher
 
 
-def _all_have_told(facts: JobFacts) -> bool:
+def _all_have_reported(facts: JobFacts) -> bool:
     return all(node.has_ended or node.is_gone for node in facts.nodes)
 
 
-def _is_explained(launcher: End, bad: tuple[End, ...]) -> bool:
-    """Whether mpirun ended because a rank did.
+def _is_explained(launcher: End, failures: tuple[End, ...]) -> bool:
+    """Whether mpirun ended because a rank failed, by the first matching row.
 
-    The first line that fits says it:
-
-    mpirun                                          explained when
-    was killed                                      a rank had failed well before
-    says that it ends over a rank                   always
+    mpirun                                          explained
+    was killed                                      if a rank had failed well before
+    reports that a rank made it end                 always
     ended with the first rank's exit code or signal always
-    carried a rank's MPI_Abort                      never: that rank stands in its words alone
-    anything else                                   the first rank's end is a kill, and came before mpirun's
+    printed a rank's MPI_Abort message              never: only its output names that rank
+    anything else                                   if the first rank was killed before mpirun ended
     """
-    # Ranks die with an mpirun that is killed, or after it.
+    # A killed mpirun takes its ranks with it.
     if launcher.signal is not None:
-        return bad[0].at < launcher.at - SKEW_SECONDS
-    if rank_output.names_a_rank(launcher.lines) or _passes_on(launcher, bad[0]):
+        return failures[0].at < launcher.at - SKEW_SECONDS
+    if rank_output.blames_rank(launcher.lines) or _has_same_exit(launcher, failures[0]):
         return True
-    # A rank that printed through mpirun called it; Hydra killed that one with the others, in any order.
+    # The rank that called MPI_Abort printed through mpirun. Hydra then killed it with the others, in any order.
     if rank_output.calls_abort(launcher.lines):
         return False
-    # Only Hydra kills first, and it may crash when it does.
-    return bad[:1] == _killed(bad) and bad[0].at < launcher.at - MOMENT_SECONDS
+    # Only Hydra kills ranks before it ends, and it may crash while doing so.
+    return failures[:1] == _find_first_killed(failures) and failures[0].at < launcher.at - MOMENT_SECONDS
 
 
 def _was_stopped(facts: JobFacts) -> bool:
@@ -161,11 +163,11 @@ def _was_stopped(facts: JobFacts) -> bool:
     return agent is not None and agent.launcher is not None and agent.launcher.end.stopped
 
 
-def _passes_on(launcher: End, first: End) -> bool:
-    """Whether mpirun ended with the rank's exit code or signal, as each implementation passes them on."""
+def _has_same_exit(launcher: End, first: End) -> bool:
+    """Whether mpirun ended with the rank's exit code or signal, in the form of any MPI implementation."""
     if first.exit_code is not None:
         return launcher.exit_code == first.exit_code
-    # mpirun passed the signal on to its ranks.
+    # mpirun itself sends SIGTERM to its ranks, so this signal proves nothing.
     if first.signal is None or first.signal == signal.SIGTERM:
         return False
     return launcher.exit_code in (first.signal, 128 + first.signal)

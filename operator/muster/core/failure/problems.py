@@ -1,8 +1,8 @@
-"""The problems of a node that decide something, and those that follow from its facts and the time."""
+"""Problems of a node that affect decisions, and problems that follow from missing reports."""
 
 from dataclasses import replace
 
-from muster.api.timestamps import to_seconds
+from muster.api.timestamps import format_seconds
 from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessState, RankFacts
 
 AGENT_UNREACHABLE = "AgentUnreachable"
@@ -17,7 +17,7 @@ QUOTA_EXCEEDED = "QuotaExceeded"
 FETCHING_FILES = "FetchingFiles"
 
 UNREACHABLE_SECONDS = 30.0
-"""How long an agent may run without a report: interpreters on a cold disk take seconds to begin."""
+"""How long an agent may run before its first report: Python on a cold disk takes seconds to start."""
 
 _UNREACHABLE = Problem(
     AGENT_UNREACHABLE,
@@ -27,56 +27,58 @@ _UNREACHABLE = Problem(
 
 
 def unreachable_at(node: NodeFacts, facts: JobFacts) -> float | None:
-    """When the node's agent counts as unreachable if no report comes; None for one that was heard, or doesn't run."""
+    """When the node's agent counts as unreachable if no report arrives; None if it has reported or doesn't run."""
     process = node.process
     if process.state is not ProcessState.RUNNING or process.started_at is None or node.current_agent is not None:
         return None
-    # An operator that has just started gives agents time to report.
-    return max(process.started_at, facts.listening_since) + UNREACHABLE_SECONDS
+    # After its own restart the operator gives agents time to report.
+    return max(process.started_at, facts.collector_started_at) + UNREACHABLE_SECONDS
 
 
-def may_yet_speak(node: NodeFacts, facts: JobFacts, now: float) -> bool:
-    """Whether the node's agent was not heard and isn't late with it: what it knows is missing from the facts."""
+def may_still_report(node: NodeFacts, facts: JobFacts, now: float) -> bool:
+    """Whether the agent's first report is missing but not late yet."""
     at = unreachable_at(node, facts)
     return at is not None and now < at
 
 
 def with_problem(node: NodeFacts, facts: JobFacts, now: float) -> NodeFacts:
-    """The node with the problem that its facts amount to at `now` (Unix seconds), if they do."""
+    """The node with the problem that its facts show at `now` (Unix seconds), if any."""
     at = unreachable_at(node, facts)
-    # What the backend knows of the pod is nearer to the cause.
+    # A problem that the backend observed is closer to the cause.
     if node.process.problem is not None:
-        return _with_suspect(node)
+        return _with_largest_rank(node)
     if at is not None and now >= at:
         return _with_problem(node, _UNREACHABLE)
-    silence = _silence(node, facts, now)
-    return node if silence is None else _with_problem(node, silence)
+    silence_problem = _silence_problem(node, facts, now)
+    return node if silence_problem is None else _with_problem(node, silence_problem)
 
 
-def _silence(node: NodeFacts, facts: JobFacts, now: float) -> Problem | None:
-    """The problem of a pod whose agent was heard before and is not any more."""
+def _silence_problem(node: NodeFacts, facts: JobFacts, now: float) -> Problem | None:
+    """The problem of a pod whose agent has stopped reporting."""
     process, agent = node.process, node.agent
-    # On this machine a silent agent is a busy one.
+    # A local agent is silent only when the machine is busy.
     if process.name is None or agent is None or not facts.is_silent(node, now):
         return None
-    since = f"the agent in pod {process.name} has not reported since {to_seconds(agent.heard_at)}"
-    where = "its machine" if process.machine is None else f"{process.machine} (`kubectl get node {process.machine}`)"
-    return Problem(NODE_SILENT, f"{since}; {where} may be down or cut off")
+    since = f"the agent in pod {process.name} has not reported since {format_seconds(agent.last_report_at)}"
+    kube_node = (
+        "its machine" if process.machine is None else f"{process.machine} (`kubectl get node {process.machine}`)"
+    )
+    return Problem(NODE_SILENT, f"{since}; {kube_node} may be down or cut off")
 
 
-def _with_suspect(node: NodeFacts) -> NodeFacts:
-    """The kernel may kill a container whole; which rank held most of its memory was in the last report."""
+def _with_largest_rank(node: NodeFacts) -> NodeFacts:
+    """Add the rank with the most memory in the last report: the kernel may kill the whole container."""
     problem, agent = node.process.problem, node.current_agent
     if problem is None or problem.reason not in (OOM_KILLED, CONTAINER_KILLED) or agent is None:
         return node
-    suspect = max(agent.ranks, key=_memory, default=None)
-    if suspect is None or not _memory(suspect):
+    largest = max(agent.ranks, key=_memory_bytes, default=None)
+    if largest is None or not _memory_bytes(largest):
         return node
-    value = f"{problem.message}; rank {suspect.report.rank} held most: {_memory(suspect) / 2**20:,.0f} MiB"
-    return _with_problem(node, Problem(problem.reason, value))
+    text = f"{problem.message}; rank {largest.report.rank} held most: {_memory_bytes(largest) / 2**20:,.0f} MiB"
+    return _with_problem(node, Problem(problem.reason, text))
 
 
-def _memory(rank: RankFacts) -> int:
+def _memory_bytes(rank: RankFacts) -> int:
     return rank.report.rss_bytes or 0
 
 

@@ -1,16 +1,17 @@
-"""What a process said last: the line that tells why it ended, and whether that line names a peer.
+"""Parse the last output lines of a process: find the error, and whether it blames a peer.
 
-The lines come from untrusted programs, so they are cleaned before anybody shows them.
+The lines come from untrusted programs, so they are sanitized before use.
 """
 
 import re
 from functools import lru_cache
 
-_REMEMBERED = 2048
-"""Ranks that fail together say the same, and each is looked at several times a turn; 2,048 are at most a few MiB."""
+_CACHE_SIZE = 2048
+"""Cache size. Ranks that fail together print the same lines, which are read several times per reconciliation; 2,048
+entries take at most a few MiB."""
 
 MAX_CHARS = 300
-"""A line in a message is cut there, so that a message stays under 1 KiB with all else it says."""
+"""Longer lines are cut, so that a message stays below 1 KiB."""
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f-\xa0\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+")
@@ -18,7 +19,7 @@ _RANK_PREFIX = re.compile(r"^\[(?:rank|Rank )?\d+\]:\s*")
 _EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Warning)(?=:|$)")
 _WARNING = re.compile(r"^[\w.]*Warning\b")
 
-# What a rank says when the fault is elsewhere: its peer, the store on rank 0, or its launcher is gone.
+# Errors that point to another process: a peer, the store on rank 0, or the launcher has ended.
 _BLAMES_A_PEER = re.compile(
     r"""
     connection\ (?:was\ )?(?:closed|reset|aborted|refused|lost|timed\ out)
@@ -34,7 +35,7 @@ _BLAMES_A_PEER = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
-# What mpirun says when it ends because a rank did: Open MPI 4 and 5 (under whatever name it was started), Hydra.
+# Output of an mpirun that ends because of a rank: Open MPI 4 and 5 (under any command name), Hydra.
 _BLAMES_A_RANK = re.compile(
     r"""
     noticed\ that\ process\ rank\ \d | has\ exited\ due\ to\ process\ rank\ \d
@@ -46,11 +47,11 @@ _BLAMES_A_RANK = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
-# What the rank itself says: MPICH and Intel MPI, Open MPI.
+# Output of the aborting rank itself: MPICH and Intel MPI, Open MPI.
 _CALLS_ABORT = re.compile(r"application called MPI_Abort\(|MPI_ABORT was invoked on rank")
 
 _RULE = re.compile(r"[-=*_ ]*")
-_OWN = "muster: "
+_MUSTER_PREFIX = "muster: "
 
 _COLLECTIVE = re.compile(
     r"\b(?:in |\.)(all_reduce|all_gather|all_gather_into_tensor|all_to_all|all_to_all_single|reduce_scatter"
@@ -60,16 +61,16 @@ _COLLECTIVE = re.compile(
 
 
 def clean(text: str, limit: int = MAX_CHARS) -> str:
-    """One printable line of at most `limit` characters: no escape sequences, control or direction characters."""
-    # Most lines hold nothing that has to go; a thousand nodes that fail send 100,000 of them.
+    """Return one printable line of at most `limit` characters, without escape sequences or direction marks."""
+    # A fast path for plain lines: a thousand failing nodes send 100,000 lines.
     plain = text.isascii() and text.isprintable()
     line = " ".join(text.split()) if plain else _UNPRINTABLE.sub(" ", _ESCAPES.sub("", text)).strip()
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
-@lru_cache(_REMEMBERED)
-def telling_line(lines: tuple[str, ...]) -> str:
-    """The line that tells why: the last that names an exception, else the last that isn't empty; "" for none."""
+@lru_cache(_CACHE_SIZE)
+def error_line(lines: tuple[str, ...]) -> str:
+    """The line with the error: the last one that names an exception, else the last that isn't empty; "" for none."""
     cleaned = _cleaned(lines)
     index = _exception_index(cleaned)
     if index is not None:
@@ -77,51 +78,51 @@ def telling_line(lines: tuple[str, ...]) -> str:
     return clean(cleaned[-1]) if cleaned else ""
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHE_SIZE)
 def names_exception(lines: tuple[str, ...]) -> bool:
-    """Whether the process told of an exception of its own at its end."""
+    """Whether the last lines contain an exception."""
     return _exception_index(_cleaned(lines)) is not None
 
 
-@lru_cache(_REMEMBERED)
-def names_a_peer(lines: tuple[str, ...]) -> bool:
-    """Whether the last words say that a peer, the store or the launcher was gone.
+@lru_cache(_CACHE_SIZE)
+def blames_peer(lines: tuple[str, ...]) -> bool:
+    """Whether the last lines report a lost peer, store or launcher.
 
-    With an exception named only what it says counts: a lost connection that was logged before isn't the end's cause.
+    If they contain an exception, only the lines from there on count: an earlier lost connection is not the cause.
     """
     cleaned = _cleaned(lines)
     index = _exception_index(cleaned)
     return any(_BLAMES_A_PEER.search(line) for line in cleaned[index or 0 :])
 
 
-@lru_cache(_REMEMBERED)
-def names_a_rank(lines: tuple[str, ...]) -> bool:
-    """Whether an mpirun says that it ended because one of its ranks did."""
+@lru_cache(_CACHE_SIZE)
+def blames_rank(lines: tuple[str, ...]) -> bool:
+    """Whether mpirun reports that it ended because of one of its ranks."""
     return any(_BLAMES_A_RANK.search(line) for line in _cleaned(lines))
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHE_SIZE)
 def calls_abort(lines: tuple[str, ...]) -> bool:
-    """Whether a rank's last words are those of MPI_Abort, which it called itself."""
+    """Whether the last lines show that the rank itself called MPI_Abort."""
     return any(_CALLS_ABORT.search(line) for line in _cleaned(lines))
 
 
-@lru_cache(_REMEMBERED)
-def telling_paragraph(lines: tuple[str, ...]) -> str:
-    """Why an mpirun ended: what muster said, else the exception of a rank that printed through it, else all it said.
+@lru_cache(_CACHE_SIZE)
+def error_text(lines: tuple[str, ...]) -> str:
+    """The reason of mpirun's end: muster's own message, else the exception of one of its ranks, else its whole output.
 
-    Its own sentences go over several lines.
+    mpirun wraps its sentences over several lines.
     """
     cleaned = [line for line in _cleaned(lines) if not _RULE.fullmatch(line)]
-    own = [line for line in cleaned if line.startswith(_OWN)]
-    if own:
-        return clean(own[-1].removeprefix(_OWN))
-    return telling_line(lines) if names_exception(lines) else clean(" ".join(cleaned))
+    muster_lines = [line for line in cleaned if line.startswith(_MUSTER_PREFIX)]
+    if muster_lines:
+        return clean(muster_lines[-1].removeprefix(_MUSTER_PREFIX))
+    return error_line(lines) if names_exception(lines) else clean(" ".join(cleaned))
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHE_SIZE)
 def collective(lines: tuple[str, ...]) -> str | None:
-    """The innermost collective that a traceback in the last words names: "all_reduce"."""
+    """The innermost collective in the last traceback, such as "all_reduce"; None without one."""
     for line in reversed(_cleaned(lines)):
         match = _COLLECTIVE.search(line)
         if match:
@@ -129,19 +130,19 @@ def collective(lines: tuple[str, ...]) -> str | None:
     return None
 
 
-@lru_cache(_REMEMBERED)
-def likeness(lines: tuple[str, ...]) -> str:
-    """The telling line without its numbers: ranks that fail the same way differ in addresses, ports and indices."""
-    return re.sub(r"0x[0-9a-fA-F]+|\d+", "#", telling_line(lines))
+@lru_cache(_CACHE_SIZE)
+def error_signature(lines: tuple[str, ...]) -> str:
+    """The error line without numbers, for comparison: addresses, ports and indices differ between ranks."""
+    return re.sub(r"0x[0-9a-fA-F]+|\d+", "#", error_line(lines))
 
 
 def _cleaned(lines: tuple[str, ...]) -> list[str]:
     return [cleaned for line in lines if (cleaned := _without_rank(line))]
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHE_SIZE)
 def _without_rank(line: str) -> str:
-    # torch prefixes tracebacks with "[rank3]: ", which would make the same line differ between ranks
+    # torch prefixes tracebacks with "[rank3]: ", so that equal errors would differ between ranks.
     return _RANK_PREFIX.sub("", clean(line, limit=2000))
 
 

@@ -35,7 +35,7 @@ def check_bounds(body: bytes, procs_per_node: int) -> None:
     if len(body) > max_report_bytes(procs_per_node):
         raise OutOfBounds(f"more than {max_report_bytes(procs_per_node)} bytes")
     most = ITEMS_PER_RANK * procs_per_node + ITEMS_PER_METRIC * MAX_METRICS + OTHER_ITEMS
-    # an escaped quotation mark doesn't end a string, and neither does one after an escaped backslash
+    # Escaped quotation marks don't end a string. A quotation mark after an escaped backslash does.
     plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     if plain.count(b'"') > 2 * most:
         raise OutOfBounds("too many strings")

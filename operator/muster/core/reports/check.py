@@ -62,7 +62,7 @@ class Shape:
 
 def check(report: Report, shape: Shape, at: float) -> None:
     """Raise `Implausible` if `report`, received at `at` (Unix seconds), can't belong to a job of this shape."""
-    for problem in (look(report, shape, at) for look in _CHECKS):
+    for problem in (check(report, shape, at) for check in _CHECKS):
         if problem is not None:
             raise Implausible(problem)
 
@@ -85,7 +85,7 @@ def _check_phase(report: Report, _: Shape, __: float) -> str | None:
 
 
 def _check_address(report: Report, _: Shape, __: float) -> str | None:
-    # other pods use it in their environment and command lines, so it must be an address and nothing else
+    # Other pods use the address in their environment and command lines, so accept only an IP address.
     if report.address is not None:
         try:
             address = ip_address(report.address)
@@ -108,7 +108,7 @@ def _check_links(report: Report, _: Shape, __: float) -> str | None:
             address = ip_interface(link.address)
         except ValueError:
             return f"links[{index}].address: not an IP address with its prefix length"
-        # other nodes connect to it, as to the report's own address
+        # Other nodes connect to this address, too.
         if "%" in link.address or address.is_multicast or address.is_unspecified:
             return f"links[{index}].address: peers can't connect to it"
         if len(link.interface) > MAX_INTERFACE_CHARS or _is_long(link.address) or link.speed_mbps < 0:
@@ -128,7 +128,7 @@ def _check_figures(report: Report, _: Shape, __: float) -> str | None:
     return "figures.problem: too long" if _is_long(result.problem) else None
 
 
-def _check_words(report: Report, _: Shape, __: float) -> str | None:
+def _check_texts(report: Report, _: Shape, __: float) -> str | None:
     if _is_long(report.interface_why) or len(report.interface or "") > MAX_INTERFACE_CHARS:
         return "interface: too long"
     if report.problem is not None and len(report.problem.message) > MAX_PROBLEM_CHARS:
@@ -141,11 +141,11 @@ def _check_words(report: Report, _: Shape, __: float) -> str | None:
 def _check_rank_numbers(report: Report, shape: Shape, _: float) -> str | None:
     if len(report.ranks) > shape.procs_per_node:
         return f"ranks: a node of this job has {shape.procs_per_node}"
-    own = shape.ranks_of(report.node)
+    node_ranks = shape.ranks_of(report.node)
     for index, rank in enumerate(report.ranks):
-        # another node's rank would overwrite that node's own report
-        if rank.rank not in own:
-            return f"ranks[{index}].rank: this node has ranks {own.start} to {own.stop - 1}"
+        # Another node's rank would overwrite that node's own report.
+        if rank.rank not in node_ranks:
+            return f"ranks[{index}].rank: this node has ranks {node_ranks.start} to {node_ranks.stop - 1}"
         if not 0 <= rank.local_rank < shape.procs_per_node:
             return f"ranks[{index}].local_rank: expected 0 to {shape.procs_per_node - 1}"
     if len({rank.rank for rank in report.ranks}) != len(report.ranks):
@@ -198,9 +198,9 @@ def _rank_value_problem(rank: RankReport) -> str | None:
 def _check_metrics(report: Report, shape: Shape, _: float) -> str | None:
     if len(report.metrics) > MAX_METRICS:
         return f"metrics: more than {MAX_METRICS}"
-    own = shape.ranks_of(report.node)
+    node_ranks = shape.ranks_of(report.node)
     for index, metric in enumerate(report.metrics):
-        if metric.rank not in own:
+        if metric.rank not in node_ranks:
             return f"metrics[{index}].rank: not of this node"
         if _is_long(metric.name):
             return f"metrics[{index}].name: longer than {MAX_WORD_CHARS} characters"
@@ -208,7 +208,7 @@ def _check_metrics(report: Report, shape: Shape, _: float) -> str | None:
 
 
 def _check_ages(report: Report, shape: Shape, at: float) -> str | None:
-    # the earliest end is the root cause of a job's failure: an event must not be in the future or before the job
+    # The earliest end is the root cause of a job's failure, so no event may be in the future or before the job.
     oldest = max(0.0, at - shape.created_at) + CLOCK_SLACK
     for index, rank in enumerate(report.ranks):
         for name in ("started_age", "ended_age", "step_age"):
@@ -228,9 +228,9 @@ def _check_ages(report: Report, shape: Shape, at: float) -> str | None:
 _NOT_OF_THE_JOB = "not between now and the job's creation"
 
 
-def _first(ranks: Iterable[RankReport], look: Callable[[RankReport], str | None]) -> str | None:
+def _first(ranks: Iterable[RankReport], check: Callable[[RankReport], str | None]) -> str | None:
     for index, rank in enumerate(ranks):
-        problem = look(rank)
+        problem = check(rank)
         if problem is not None:
             return f"ranks[{index}].{problem}"
     return None
@@ -254,8 +254,8 @@ def _lines_problem(lines: tuple[str, ...]) -> str | None:
     return None
 
 
-def _is_long(word: str | None) -> bool:
-    return word is not None and len(word) > MAX_WORD_CHARS
+def _is_long(text: str | None) -> bool:
+    return text is not None and len(text) > MAX_WORD_CHARS
 
 
 _CHECKS: tuple[Callable[[Report, Shape, float], str | None], ...] = (
@@ -265,7 +265,7 @@ _CHECKS: tuple[Callable[[Report, Shape, float], str | None], ...] = (
     _check_address,
     _check_links,
     _check_figures,
-    _check_words,
+    _check_texts,
     _check_rank_numbers,
     _check_rank_states,
     _check_rank_values,

@@ -15,14 +15,14 @@ from muster_worker.contract.schema import LauncherEnd, RankReport, RankState, Re
 
 def merge(agent: AgentFacts | None, report: Report, at: float) -> AgentFacts:
     """The facts after `report` arrived at `at` (Unix seconds): the same reports yield the same facts in any order."""
-    return _read(report, at) if agent is None else _join(agent, _read(report, at))
+    return _from_report(report, at) if agent is None else _join(agent, _from_report(report, at))
 
 
-def _read(report: Report, at: float) -> AgentFacts:
+def _from_report(report: Report, at: float) -> AgentFacts:
     launcher = report.launcher
     return AgentFacts(
         report=report,
-        heard_at=at,
+        last_report_at=at,
         ranks=tuple(_read_rank(rank, report.sequence, at) for rank in sorted(report.ranks, key=_rank_number)),
         metrics=tuple(MetricFacts(value, at - value.age) for value in report.metrics),
         launcher=None if launcher is None else _read_launcher(launcher, report.sequence, at),
@@ -31,7 +31,7 @@ def _read(report: Report, at: float) -> AgentFacts:
 
 
 def _read_launcher(end: LauncherEnd, sequence: int, at: float) -> LauncherFacts:
-    # repeated reports of one end have different ages and one time
+    # Repeated reports of one end have different ages but the same time.
     return LauncherFacts(replace(end, age=0.0), at - end.age, sequence)
 
 
@@ -50,17 +50,17 @@ def _time(at: float, age: float | None) -> float | None:
     return None if age is None else at - age
 
 
-def _join(agent: AgentFacts, news: AgentFacts) -> AgentFacts:
-    newer, older = (news, agent) if _is_newer(news.report, agent.report) else (agent, news)
-    # reports of a replaced pod, maybe on a disconnected node, say nothing about the new pod
+def _join(agent: AgentFacts, update: AgentFacts) -> AgentFacts:
+    newer, older = (update, agent) if _is_newer(update.report, agent.report) else (agent, update)
+    # Ignore reports of a replaced pod, which may still run on a disconnected node.
     if newer.report.replacement != older.report.replacement:
         return newer
-    heard_at = max(agent.heard_at, news.heard_at)
-    if _rank_group(newer.report) != _rank_group(older.report):
-        return newer if newer.heard_at == heard_at else replace(newer, heard_at=heard_at)
+    last_report_at = max(agent.last_report_at, update.last_report_at)
+    if _key(newer.report) != _key(older.report):
+        return newer if newer.last_report_at == last_report_at else replace(newer, last_report_at=last_report_at)
     return AgentFacts(
         report=newer.report,
-        heard_at=heard_at,
+        last_report_at=last_report_at,
         ranks=_join_ranks(newer.ranks, older.ranks),
         metrics=_join_metrics(newer, older),
         launcher=_join_launchers(newer.launcher, older.launcher),
@@ -68,20 +68,20 @@ def _join(agent: AgentFacts, news: AgentFacts) -> AgentFacts:
     )
 
 
-def _rank_group(report: Report) -> tuple[int, int]:
+def _key(report: Report) -> tuple[int, int]:
     return (report.replacement, report.attempt)
 
 
 def _is_newer(one: Report, other: Report) -> bool:
-    mine, theirs = (*_rank_group(one), one.sequence), (*_rank_group(other), other.sequence)
-    if mine != theirs or one == other:
-        return mine > theirs
-    # an agent that reuses a number breaks the contract; a fixed choice keeps the result independent of the order
+    order, other_order = (*_key(one), one.sequence), (*_key(other), other.sequence)
+    if order != other_order or one == other:
+        return order > other_order
+    # An agent that reuses a sequence number breaks the contract. A fixed choice keeps the result order-independent.
     return repr(one) > repr(other)
 
 
 def _join_metrics(newer: AgentFacts, older: AgentFacts) -> tuple[MetricFacts, ...]:
-    # a value may occur again later, so only identical reports are about the same moment
+    # A value may occur again later, so only identical reports describe the same moment.
     if newer.report != older.report:
         return newer.metrics
     pairs = zip(newer.metrics, older.metrics, strict=True)
@@ -89,16 +89,16 @@ def _join_metrics(newer: AgentFacts, older: AgentFacts) -> tuple[MetricFacts, ..
 
 
 def _join_ranks(newer: Iterable[RankFacts], older: Iterable[RankFacts]) -> tuple[RankFacts, ...]:
-    joined = {facts.report.rank: facts for facts in older}
+    ranks = {facts.report.rank: facts for facts in older}
     for facts in newer:
-        other = joined.get(facts.report.rank)
-        joined[facts.report.rank] = facts if other is None else _join_rank(facts, other)
-    return tuple(joined[rank] for rank in sorted(joined))
+        other = ranks.get(facts.report.rank)
+        ranks[facts.report.rank] = facts if other is None else _join_rank(facts, other)
+    return tuple(ranks[rank] for rank in sorted(ranks))
 
 
 def _join_rank(one: RankFacts, other: RankFacts) -> RankFacts:
     newer, older = (one, other) if _is_newer_rank(one, other) else (other, one)
-    ended, stepped = _first_end(newer, older), _farthest(newer, older)
+    ended, stepped = _first_end(newer, older), _most_steps(newer, older)
     return RankFacts(
         report=_with_end_and_step(newer.report, ended.report, stepped.report.step),
         started_at=_earliest(newer.started_at, older.started_at),
@@ -125,7 +125,7 @@ def _with_end_and_step(report: RankReport, ended: RankReport, step: int | None) 
 def _is_newer_rank(one: RankFacts, other: RankFacts) -> bool:
     if one.sequence != other.sequence:
         return one.sequence > other.sequence
-    # a reused number: parts with rules of their own don't count here
+    # The sequence number was reused: compare only the fields that have no merge rule of their own.
     return repr(_with_end_and_step(one.report, _NO_END, None)) >= repr(_with_end_and_step(other.report, _NO_END, None))
 
 
@@ -133,7 +133,7 @@ _NO_END = RankReport(rank=0, local_rank=0, state=RankState.EXITED)
 
 
 def _first_end(newer: RankFacts, older: RankFacts) -> RankFacts:
-    """The one whose end counts. A rank ends only once: later reports can't change that."""
+    """The facts with the valid end. A rank ends only once, and later reports can't change that."""
     if older.ended_at is None:
         return newer
     if newer.ended_at is None:
@@ -146,8 +146,8 @@ def _end_order(facts: RankFacts) -> tuple[float, str]:
     return (facts.ended_at or 0.0, repr((rank.exit_code, rank.signal, rank.reason, rank.stopped)))
 
 
-def _farthest(newer: RankFacts, older: RankFacts) -> RankFacts:
-    """The one with the most steps; of two with as many, the one that reached them first."""
+def _most_steps(newer: RankFacts, older: RankFacts) -> RankFacts:
+    """The facts with the most steps; if equal, those that reached the step first."""
     return min(newer, older, key=_step_order)
 
 

@@ -29,11 +29,11 @@ def without_texts(agent: AgentFacts) -> AgentFacts:
         agent,
         report=replace(
             agent.report,
-            ranks=tuple(map(_bare, agent.report.ranks)),
+            ranks=tuple(map(_without_rank_texts, agent.report.ranks)),
             metrics=(),
             launcher=None if launcher is None else launcher.end,
         ),
-        ranks=tuple(replace(facts, report=_bare(facts.report)) for facts in agent.ranks),
+        ranks=tuple(replace(facts, report=_without_rank_texts(facts.report)) for facts in agent.ranks),
         metrics=(),
         launcher=launcher,
     )
@@ -41,7 +41,9 @@ def without_texts(agent: AgentFacts) -> AgentFacts:
 
 def _texts(agent: AgentFacts) -> Iterator[str]:
     # The facts usually share most rank reports with the latest report.
-    for rank in {id(one): one for one in (*agent.report.ranks, *(facts.report for facts in agent.ranks))}.values():
+    for rank in {
+        id(report): report for report in (*agent.report.ranks, *(facts.report for facts in agent.ranks))
+    }.values():
         yield from rank.last_lines
         yield from filter(None, (rank.reason, rank.no_step_reason, rank.activity))
     for metric in agent.metrics:
@@ -50,7 +52,7 @@ def _texts(agent: AgentFacts) -> Iterator[str]:
         yield from agent.launcher.end.last_lines
 
 
-def _bare(rank: RankReport) -> RankReport:
+def _without_rank_texts(rank: RankReport) -> RankReport:
     return replace(
         rank,
         last_lines=(),
@@ -60,5 +62,5 @@ def _bare(rank: RankReport) -> RankReport:
     )
 
 
-def _cut(word: str | None) -> str | None:
-    return word if word is None else word[:MAX_WORD_CHARS]
+def _cut(text: str | None) -> str | None:
+    return text if text is None else text[:MAX_WORD_CHARS]

@@ -1,7 +1,7 @@
 """The ranks with a problem or another notable state, first failure first."""
 
 from muster.api.status.status import RankDetail
-from muster.api.timestamps import to_millis
+from muster.api.timestamps import format_milliseconds
 from muster.core.failure import rank_output
 from muster.core.judge import Outcome
 from muster.core.status.views import (
@@ -20,7 +20,7 @@ MAX_DETAILS = 16
 """Of 100,000 ranks, a reader needs the first few."""
 
 
-_WORDS = {
+_MESSAGES = {
     "NodeSilent": "its agent no longer reports",
     "NotHeard": "its agent has not reported since the operator started",
 }
@@ -28,14 +28,14 @@ _WORDS = {
 
 def rank_details(views: tuple[RankView, ...], outcome: Outcome) -> tuple[RankDetail, ...]:
     """At most `MAX_DETAILS` ranks: root causes, ranks that ended early, other failures, secondary ones, the rest."""
-    mute = _mute_ranks(views)
-    worth = [view for view in views if _is_notable(view) or view.rank in mute]
-    worth.sort(key=lambda view: (_weight(view, outcome), _at(view), view.rank))
-    return tuple(_detail(view) for view in worth[:MAX_DETAILS])
+    uncounted = _uncounted_ranks(views)
+    notable = [view for view in views if _is_notable(view) or view.rank in uncounted]
+    notable.sort(key=lambda view: (_priority(view, outcome), _ended_at(view), view.rank))
+    return tuple(_detail(view) for view in notable[:MAX_DETAILS])
 
 
 def _is_notable(view: RankView) -> bool:
-    # If no rank reports, a detail for each would not help.
+    # A detail for every rank without a report would not help.
     if view.reason == NOT_REPORTED:
         return False
     if view.state in (FAILED, UNKNOWN) or view.reason in ("PeerFailed", "EndedEarly"):
@@ -43,8 +43,8 @@ def _is_notable(view: RankView) -> bool:
     return view.state == STOPPED and view.activity is not None
 
 
-def _mute_ranks(views: tuple[RankView, ...]) -> frozenset[int]:
-    """Of the running ranks that can't count steps, the first for each reason."""
+def _uncounted_ranks(views: tuple[RankView, ...]) -> frozenset[int]:
+    """For each reason why steps can't be counted, the first running rank that has it."""
     first: dict[str, int] = {}
     for view in views:
         if view.no_step_reason:
@@ -52,7 +52,7 @@ def _mute_ranks(views: tuple[RankView, ...]) -> frozenset[int]:
     return frozenset(first.values())
 
 
-def _weight(view: RankView, outcome: Outcome) -> int:
+def _priority(view: RankView, outcome: Outcome) -> int:
     failure = outcome.failure
     if failure is not None and failure.is_root_cause(view.rank, view.node.node):
         return 0
@@ -62,7 +62,7 @@ def _weight(view: RankView, outcome: Outcome) -> int:
     return 2 + order.index(view.state) + (view.reason == "StoppedByMuster")
 
 
-def _at(view: RankView) -> float:
+def _ended_at(view: RankView) -> float:
     return view.end.at if view.end is not None else 0.0
 
 
@@ -81,16 +81,16 @@ def _detail(view: RankView) -> RankDetail:
         signal=report.signal if report is not None else None,
         step=(report.step or None) if report is not None else None,
         activity=view.activity,
-        at=to_millis(view.end.at) if view.end is not None else None,
+        at=format_milliseconds(view.end.at) if view.end is not None else None,
     )
 
 
 def _message(view: RankView) -> str:
     if view.state == RUNNING:
         return "its optimizer's steps can't be counted"
-    if view.reason in _WORDS:
-        return _WORDS[view.reason]
+    if view.reason in _MESSAGES:
+        return _MESSAGES[view.reason]
     problem = view.node.process.problem
     if problem is not None and view.reason == problem.reason:
         return rank_output.clean(problem.message)
-    return rank_output.telling_line(view.facts.report.last_lines) if view.facts is not None else ""
+    return rank_output.error_line(view.facts.report.last_lines) if view.facts is not None else ""

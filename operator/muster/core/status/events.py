@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from muster.api.amounts import amount
+from muster.api.plurals import pluralize
 from muster.api.status.status import RESUMED, SUSPENDED, Condition, NetworkCheck, Status
 from muster.core.gang_release import GANG_RELEASED
 from muster.core.status.conditions import NODES_NOT_PLACED, REMARKS
@@ -12,7 +12,7 @@ from muster.core.status.sentences import fit
 
 
 @dataclass(frozen=True)
-class Note:
+class JobEvent:
     """An event: `reason` is one CamelCase word, `message` a line that is short enough for Kubernetes.
 
     `since` is its time (RFC 3339) from the status, the same in every later status. `occasion` distinguishes it from
@@ -26,71 +26,71 @@ class Note:
     occasion: str | None = None
 
 
-def notes(previous: Status, status: Status) -> tuple[Note, ...]:
+def new_events(previous: Status, status: Status) -> tuple[JobEvent, ...]:
     """The events for the change from `previous` to `status`, each only once."""
     steps, result = tuple(_steps(previous, status)), (*_slow_network(previous, status), *_remarks(previous, status))
-    # The reason of Stalled is also the reason of the failure or refusal.
+    # Stalled has the same reason as the failure or refusal.
     if any(note.type == "Warning" for note in steps):
         return (*steps, *result)
     return (*steps, *result, *_problems(previous, status))
 
 
-def steps_so_far(status: Status) -> tuple[Note, ...]:
-    """Events of the job's steps so far: an operator may have died between writing the status and the events."""
+def past_events(status: Status) -> tuple[JobEvent, ...]:
+    """Events of all the job's steps so far, in case the operator died between writing the status and the events."""
     return (*_steps(Status(), status), *_slow_network(Status(), status), *_remarks(Status(), status))
 
 
-def _steps(previous: Status, status: Status) -> Iterator[Note]:
+def _steps(previous: Status, status: Status) -> Iterator[JobEvent]:
     suspension = _condition(status, SUSPENDED)
     if _is_resumed(status) and not _is_resumed(previous):
-        why = "spec.suspend is false: the job starts from the beginning"
-        yield Note("Normal", "Resumed", why, suspension.last_transition_time)
+        text = "spec.suspend is false: the job starts from the beginning"
+        yield JobEvent("Normal", "Resumed", text, suspension.last_transition_time)
     releases = _releases(status)
     if releases > _releases(previous) and status.placement is not None:
-        why = _condition(status, "Scheduled").message
-        yield Note("Warning", GANG_RELEASED, fit(why), status.placement.released_at, occasion=str(releases))
+        text = _condition(status, "Scheduled").message
+        yield JobEvent("Warning", GANG_RELEASED, fit(text), status.placement.released_at, occasion=str(releases))
     if status.attempt > previous.attempt and status.start_time is not None:
         # The message about a training job's predecessor may become more detailed later.
         occasion = None if status.backend is None else str(status.attempt)
-        yield Note("Normal", "Started", _start(status), status.start_time, occasion)
-    if _turned(previous, status, SUSPENDED):
-        yield Note("Normal", "Suspended", fit(status.message), suspension.last_transition_time)
-    if _turned(previous, status, "Complete"):
-        yield Note("Normal", "Completed", fit(status.message), _condition(status, "Complete").last_transition_time)
-    if _turned(previous, status, "Failed"):
-        yield Note("Warning", "Failed", fit(status.message), _condition(status, "Failed").last_transition_time)
-    elif _has_news(previous, status, "Accepted", "False"):
+        yield JobEvent("Normal", "Started", _start_message(status), status.start_time, occasion)
+    if _became_true(previous, status, SUSPENDED):
+        yield JobEvent("Normal", "Suspended", fit(status.message), suspension.last_transition_time)
+    if _became_true(previous, status, "Complete"):
+        yield JobEvent("Normal", "Completed", fit(status.message), _condition(status, "Complete").last_transition_time)
+    if _became_true(previous, status, "Failed"):
+        yield JobEvent("Warning", "Failed", fit(status.message), _condition(status, "Failed").last_transition_time)
+    elif _has_changed_to(previous, status, "Accepted", "False"):
         accepted = _condition(status, "Accepted")
-        yield Note("Warning", "Refused", fit(accepted.message), accepted.last_transition_time)
+        yield JobEvent("Warning", "Refused", fit(accepted.message), accepted.last_transition_time)
 
 
-def _start(status: Status) -> str:
+def _start_message(status: Status) -> str:
     world = status.ranks.world if status.ranks is not None else 0
     record = None if status.backend is None else status.backend.sagemaker
     if record is None:
         nodes = "The node is" if status.nodes is not None and status.nodes.desired == 1 else "All nodes are"
-        ranks = f"{amount(world, 'rank')} {'is' if world == 1 else 'are'} started"
+        ranks = f"{pluralize(world, 'rank')} {'is' if world == 1 else 'are'} started"
         return f"{nodes} ready: {ranks} (attempt {status.attempt})"
-    made = f"Training job {record.training_job_name} is created for {amount(world, 'rank')}"
+    created = f"Training job {record.training_job_name} is created for {pluralize(world, 'rank')}"
     last = record.earlier[-1] if record.earlier else None
     after = "" if last is None else f", after {last.training_job_name} ({last.reason}): {last.message}"
-    return fit(made + after)
+    return fit(created + after)
 
 
-def _slow_network(previous: Status, status: Status) -> Iterator[Note]:
+def _slow_network(previous: Status, status: Status) -> Iterator[JobEvent]:
     """The network check's result for this attempt, as an event."""
     check, since = _check(status), status.start_time
     if check is None or since is None or check.slow_count == 0:
         return
     if previous.attempt != status.attempt or _check(previous) != check:
-        yield Note("Warning", "SlowNetwork", fit(check.message), since, occasion=str(status.attempt))
+        yield JobEvent("Warning", "SlowNetwork", fit(check.message), since, occasion=str(status.attempt))
 
 
-def _remarks(previous: Status, status: Status) -> Iterator[Note]:
+def _remarks(previous: Status, status: Status) -> Iterator[JobEvent]:
     """An event about fields of the spec without effect: once, and again when they change."""
     accepted = _condition(status, "Accepted")
-    if accepted.reason == REMARKS and _has_news(previous, status, "Accepted", "True"):
-        yield Note("Warning", REMARKS, fit(accepted.message), accepted.last_transition_time)
+    if accepted.reason == REMARKS and _has_changed_to(previous, status, "Accepted", "True"):
+        yield JobEvent("Warning", REMARKS, fit(accepted.message), accepted.last_transition_time)
 
 
 def _check(status: Status) -> NetworkCheck | None:
@@ -106,30 +106,30 @@ def _is_resumed(status: Status) -> bool:
     return (condition.status, condition.reason) == ("False", RESUMED)
 
 
-def _problems(previous: Status, status: Status) -> Iterator[Note]:
+def _problems(previous: Status, status: Status) -> Iterator[JobEvent]:
     """Problems that keep nodes from working. A user may have to solve a scheduling problem: report it once."""
-    fields = {
+    current = {
         entry.reason: entry
         for kind, problem in (("Scheduled", "False"), ("Stalled", "True"))
-        if (entry := _condition(status, kind)).status == problem and entry.reason not in _NO_PROBLEM
+        if (entry := _condition(status, kind)).status == problem and entry.reason not in _NORMAL_REASONS
     }
     before = {_condition(previous, kind).reason for kind in ("Scheduled", "Stalled")}
-    # A container that fails repeatedly is one problem of this attempt; the status has its latest message.
-    began = _condition(status, SUSPENDED).last_transition_time
-    for reason, entry in fields.items():
+    # Report a repeated failure of a container once per attempt; the status has its latest message.
+    since = _condition(status, SUSPENDED).last_transition_time
+    for reason, entry in current.items():
         if reason not in before:
-            yield Note("Warning", reason, fit(entry.message), began, occasion="")
+            yield JobEvent("Warning", reason, fit(entry.message), since, occasion="")
 
 
-_NO_PROBLEM = frozenset((NODES_NOT_PLACED, GANG_RELEASED, SUSPENDED))
+_NORMAL_REASONS = frozenset((NODES_NOT_PLACED, GANG_RELEASED, SUSPENDED))
 
 
-def _turned(previous: Status, status: Status, kind: str) -> bool:
+def _became_true(previous: Status, status: Status, kind: str) -> bool:
     """Whether the condition has become true."""
     return _condition(status, kind).status == "True" != _condition(previous, kind).status
 
 
-def _has_news(previous: Status, status: Status, kind: str, to: str) -> bool:
+def _has_changed_to(previous: Status, status: Status, kind: str, to: str) -> bool:
     before, after = _condition(previous, kind), _condition(status, kind)
     return after.status == to and (before.status, before.message) != (to, after.message)
 

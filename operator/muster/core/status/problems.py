@@ -12,7 +12,7 @@ from muster.core.failure.problems import (
     SCHEDULING_GATED,
     UNSCHEDULABLE,
 )
-from muster.core.failure.rank_output import clean, likeness
+from muster.core.failure.rank_output import clean, error_signature
 from muster.core.training_job.problems import CAPACITY_REASONS, SERVICE_REASONS
 
 MAX_NAMES = 3
@@ -21,51 +21,51 @@ MAX_NAMES = 3
 MAX_CHARS = 600
 """The limit of a problem's text in a message."""
 
-PASSING = frozenset(
+TRANSIENT_REASONS = frozenset(
     (
         *(UNSCHEDULABLE, SCHEDULING_GATED, QUOTA_EXCEEDED, POD_DELETED, PREEMPTED, FETCHING_FILES),
         *(*CAPACITY_REASONS, *SERVICE_REASONS),
     )
 )
-"""Problems that may end by themselves: a cluster grows, other jobs end, a pod is recreated, AWS recovers."""
+"""Problems that may end without a user: the cluster grows, other jobs end, a pod is recreated, AWS recovers."""
 
 
 @dataclass(frozen=True)
 class SharedProblem:
-    """A problem and the nodes that have it, in order; `of` is the number of the job's nodes."""
+    """A problem and the nodes that share it, in order; `of` is the job's number of nodes."""
 
     problem: Problem
     nodes: tuple[NodeFacts, ...]
     of: int
 
     @property
-    def passes(self) -> bool:
+    def is_transient(self) -> bool:
         """Whether it may end without a user's action."""
-        # A pod that is being deleted gets a replacement, or the job ends: either is reported.
-        return self.problem.reason in PASSING or all(node.process.is_leaving for node in self.nodes)
+        # A pod that is being deleted is either replaced, or its job ends.
+        return self.problem.reason in TRANSIENT_REASONS or all(node.process.is_terminating for node in self.nodes)
 
     @property
     def sentence(self) -> str:
         """The nodes, the problem, and what to do."""
         message = clean(self.problem.message, limit=MAX_CHARS)
-        if self.problem.lacks and self.of > 1:
-            return f"{len(self.nodes)} of {self.of} nodes: {self.problem.lacks} ({self.nodes[0].name}: {message})"
+        if self.problem.shortage and self.of > 1:
+            return f"{len(self.nodes)} of {self.of} nodes: {self.problem.shortage} ({self.nodes[0].name}: {message})"
         return f"{named([node.name for node in self.nodes])}: {message}"
 
 
 def shared_problems(nodes: Iterable[NodeFacts], of: int) -> tuple[SharedProblem, ...]:
-    """Group the nodes' problems; `of` is the number of the job's nodes. Problems for users to solve come first."""
+    """Group the nodes' problems; `of` is the job's number of nodes. Problems that need a user come first."""
     groups: dict[tuple[str, str], list[NodeFacts]] = {}
     first: dict[tuple[str, str], Problem] = {}
     for node in nodes:
         problem = node.process.problem
         if problem is not None:
-            # Messages differ in numbers of pods and nodes, and the scheduler counts again for each pod.
-            key = (problem.reason, problem.lacks or likeness((problem.message,)))
+            # Ignore numbers in messages, because they differ between pods and nodes.
+            key = (problem.reason, problem.shortage or error_signature((problem.message,)))
             first.setdefault(key, problem)
             groups.setdefault(key, []).append(node)
     shared = (SharedProblem(first[key], tuple(members), of) for key, members in groups.items())
-    return tuple(sorted(shared, key=lambda entry: (entry.passes, entry.nodes[0].node)))
+    return tuple(sorted(shared, key=lambda entry: (entry.is_transient, entry.nodes[0].node)))
 
 
 def named(names: list[str]) -> str:

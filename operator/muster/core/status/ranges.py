@@ -14,8 +14,8 @@ def ranges(ranks: Iterable[int], limit: int = MAX_CHARS) -> str:
     text = ",".join(parts)
     if len(text) <= limit:
         return text
-    kept = text[: limit - len(ELLIPSIS) + 1]
-    return kept[: kept.rfind(",")] + ELLIPSIS
+    text_start = text[: limit - len(ELLIPSIS) + 1]
+    return text_start[: text_start.rfind(",")] + ELLIPSIS
 
 
 def _runs(ranks: Iterable[int]) -> list[tuple[int, int]]:

@@ -1,25 +1,25 @@
-"""The status of a resource whose spec is invalid."""
+"""The status of a resource with an invalid spec."""
 
 from muster.api.field_problems import InvalidResource
 from muster.api.status.status import REFUSED, Condition, Status
-from muster.api.timestamps import to_seconds
-from muster.core.status.after_the_end import after_the_end
+from muster.api.timestamps import format_seconds
 from muster.core.status.conditions import ACCEPTED, since
+from muster.core.status.ended_status import ended_status
 from muster.core.status.sentences import fit
 
 MAX_PROBLEMS = 3
 """Problems in a sentence before it counts the rest."""
 
-_CHANGED = {ACCEPTED: "False", "Stalled": "True"}
+_NEW_STATUSES = {ACCEPTED: "False", "Stalled": "True"}
 
 
 def refused(previous: Status, invalid: InvalidResource, generation: int, now: float) -> Status:
     """Add to `previous` that the resource's `generation` is refused, and why; `now` is in Unix seconds.
 
-    The status of a running earlier version stays; otherwise the phase is Refused until the spec is corrected.
+    An earlier version that runs keeps its phase. Otherwise the phase is Refused until the spec is corrected.
     """
     if previous.final_condition is not None:
-        return after_the_end(previous, generation, now)
+        return ended_status(previous, generation, now)
     message = _message(invalid)
     changed = tuple(
         Condition(
@@ -27,12 +27,12 @@ def refused(previous: Status, invalid: InvalidResource, generation: int, now: fl
             status=status,
             reason=invalid.reason,
             message=message,
-            last_transition_time=since(previous, kind, status) or to_seconds(now),
+            last_transition_time=since(previous, kind, status) or format_seconds(now),
             observed_generation=generation,
         )
-        for kind, status in _CHANGED.items()
+        for kind, status in _NEW_STATUSES.items()
     )
-    kept = tuple(entry for entry in previous.conditions if entry.type not in _CHANGED)
+    kept = tuple(entry for entry in previous.conditions if entry.type not in _NEW_STATUSES)
     conditions = (changed[0], *kept, changed[1])
     phase = previous.phase if previous.was_started else REFUSED
     fields = {"observed_generation": generation, "phase": phase, "message": message, "conditions": conditions}

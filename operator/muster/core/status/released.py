@@ -1,39 +1,46 @@
 """The message about a job whose pods muster deleted because not all could be scheduled."""
 
-from muster.api.timestamps import to_seconds
+from muster.api.timestamps import format_seconds
 from muster.core.gang_release import GANG_RELEASED, GangRelease
 from muster.core.status.problems import shared_problems
-from muster.core.status.views import Picture
+from muster.core.status.views import StatusInput
 
 
-def released(picture: Picture) -> str | None:
-    """The sentence while the pods are deleted; None at any other time."""
-    release = picture.outcome.release
-    if release is None or not release.is_under_way(picture.facts, picture.now):
+def released(status_input: StatusInput) -> str | None:
+    """The message while the gang is released; None otherwise."""
+    release = status_input.outcome.release
+    if release is None or not release.is_under_way(status_input.facts, status_input.now):
         return None
-    # The missing resources show only while the pods exist; an earlier sentence still holds.
-    return _release_sentence(picture, release) or _sentence(picture, release)
+    # Resource shortages are visible only while the pods exist, so prefer the previous message of this release.
+    return _previous_message(status_input, release) or _new_message(status_input, release)
 
 
-def _release_sentence(picture: Picture, release: GangRelease) -> str | None:
-    placement = picture.previous.placement
+def _previous_message(status_input: StatusInput, release: GangRelease) -> str | None:
+    placement = status_input.previous.placement
     if placement is None or placement.releases != release.count:
         return None
-    conditions = picture.previous.conditions
-    return next((one.message for one in conditions if one.type == "Scheduled" and one.reason == GANG_RELEASED), None)
+    conditions = status_input.previous.conditions
+    return next(
+        (
+            condition.message
+            for condition in conditions
+            if condition.type == "Scheduled" and condition.reason == GANG_RELEASED
+        ),
+        None,
+    )
 
 
-def _sentence(picture: Picture, release: GangRelease) -> str:
-    nodes = picture.facts.nodes
+def _new_message(status_input: StatusInput, release: GangRelease) -> str:
+    nodes = status_input.facts.nodes
     shared = shared_problems((node for node in nodes if not node.is_placed), len(nodes))
     missing = "; ".join(entry.sentence for entry in shared)
     times = "" if release.count == 1 else f", for the {_ordinal(release.count)} time"
-    head = (
+    sentence = (
         f"Not all {len(nodes)} nodes were scheduled within startupTimeoutSeconds"
-        f" ({picture.job.spec.startup_timeout_seconds} s): muster deletes their pods{times} and creates them again at"
-        f" {to_seconds(release.until)}"
+        f" ({status_input.job.spec.startup_timeout_seconds} s): muster deletes their pods{times} and creates them again"
+        f" at {format_seconds(release.until)}"
     )
-    return f"{head}; {missing}" if missing else head
+    return f"{sentence}; {missing}" if missing else sentence
 
 
 def _ordinal(count: int) -> str:

@@ -1,14 +1,14 @@
 """The status' message: one sentence."""
 
-from muster.api.amounts import amount, capital, share
+from muster.api.plurals import capitalize, describe_share, pluralize
 from muster.api.spec.job import Job
 from muster.api.status.status import Progress
-from muster.api.timestamps import to_seconds
-from muster.api.validation.rules.mpi.rules import is_runner
+from muster.api.timestamps import format_seconds
+from muster.api.validation.rules.mpi.rules import is_mpirun
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure import rank_output
 from muster.core.failure.failure import Failure
-from muster.core.failure.mpi_ends import may_be_overtaken
+from muster.core.failure.mpi_ends import is_root_cause_uncertain
 from muster.core.failure.problems import NODE_SILENT, POD_DELETED
 from muster.core.judge import (
     DEADLINE_EXCEEDED,
@@ -19,21 +19,26 @@ from muster.core.judge import (
     Verdict,
     ranks_seen,
 )
-from muster.core.meeting import mismatch
-from muster.core.status.failure_sentence import MAX_RANGE_CHARS, asked_for, bystanders, failure_sentence
-from muster.core.status.network_check import check_of
+from muster.core.peers import find_network_mismatch
+from muster.core.status.failure_sentence import (
+    MAX_RANGE_CHARS,
+    describe_other_ranks,
+    describe_requested_world,
+    failure_sentence,
+)
+from muster.core.status.network_check import summarise_check
 from muster.core.status.problems import MAX_NAMES, shared_problems
 from muster.core.status.progress import stragglers
 from muster.core.status.ranges import ranges
 from muster.core.status.released import released
-from muster.core.status.views import PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, Picture, RankView
+from muster.core.status.views import PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, RankView, StatusInput
 from muster.core.world import is_mpi
 from muster_worker.contract.schema import AgentPhase
 
 MAX_BYTES = 1024
 """The longest message, in UTF-8: it is a column in `kubectl get` and a line in events."""
 
-_NO_STEP_WORDS = {
+_NO_STEP_TEXTS = {
     "NotPython": "not Python",
     "PythonIsolated": "Python that ignores its environment",
     "NotHooked": "Python without muster's hook",
@@ -43,21 +48,23 @@ _NO_STEP_WORDS = {
 """The agents' reasons in words; a newer agent's reason is shown unchanged."""
 
 
-def sentence(picture: Picture, progress: Progress | None) -> str:
+def sentence(status_input: StatusInput, progress: Progress | None) -> str:
     """Describe the current state, or how the job ended, in one line of at most `MAX_BYTES`."""
-    if picture.outcome.verdict is Verdict.SUSPENDED:
-        return fit(_suspended(picture))
-    if picture.outcome.is_decided:
-        return fit(ended(picture, progress))
+    if status_input.outcome.verdict is Verdict.SUSPENDED:
+        return fit(_suspended(status_input))
+    if status_input.outcome.is_decided:
+        return fit(ended(status_input, progress))
     # The refusal matters only before the start.
-    if picture.facts.refusal is not None and not picture.outcome.started:
-        return fit(picture.facts.refusal.message)
-    if any(view.state not in (PENDING, STARTING) for view in picture.views):
-        return fit(running(picture, progress))
-    if any(view.state == STARTING for view in picture.views):
-        start = f"The ranks start: 0 of {len(picture.views)} run" if len(picture.views) > 1 else "The rank starts"
-        return fit(_with_problems(start, picture.facts))
-    return fit(released(picture) or _waiting(picture.facts, len(picture.views)))
+    if status_input.facts.refusal is not None and not status_input.outcome.started:
+        return fit(status_input.facts.refusal.message)
+    if any(view.state not in (PENDING, STARTING) for view in status_input.views):
+        return fit(running(status_input, progress))
+    if any(view.state == STARTING for view in status_input.views):
+        start = (
+            f"The ranks start: 0 of {len(status_input.views)} run" if len(status_input.views) > 1 else "The rank starts"
+        )
+        return fit(_with_problems(start, status_input.facts))
+    return fit(released(status_input) or _waiting(status_input.facts, len(status_input.views)))
 
 
 def fit(text: str) -> str:
@@ -69,95 +76,96 @@ def fit(text: str) -> str:
     return f"{kept.decode(errors='ignore').rstrip()}…"
 
 
-def ended(picture: Picture, progress: Progress | None) -> str:
+def ended(status_input: StatusInput, progress: Progress | None) -> str:
     """Describe how a job ended, or is about to end."""
-    outcome, world = picture.outcome, len(picture.views)
+    outcome, world = status_input.outcome, len(status_input.views)
     if outcome.failure is not None:
-        return _failed(picture, outcome.failure)
+        return _failed(status_input, outcome.failure)
     if outcome.verdict is Verdict.SUCCEEDED:
-        who = f"All {world} ranks" if world > 1 else "The rank"
-        return "; ".join([f"{who} succeeded{_at_step(progress)}", *_kept(picture.facts)])
+        subject = f"All {world} ranks" if world > 1 else "The rank"
+        return "; ".join([f"{subject} succeeded{_at_step(progress)}", *_uploads(status_input.facts)])
     if outcome.reason == WORLD_SIZE_MISMATCH:
-        return _mismatch(picture.job, picture.facts)
+        return _world_size_mismatch(status_input.job, status_input.facts)
     if outcome.reason == NETWORK_MISMATCH:
-        return mismatch(picture.facts.nodes) or "The nodes' networks don't lead to each other"
+        return find_network_mismatch(status_input.facts.nodes) or "The nodes' networks don't lead to each other"
     if outcome.reason == STARTUP_TIMEOUT:
-        seconds = picture.job.spec.startup_timeout_seconds
-        who = "Not all nodes were ready" if picture.job.spec.nodes > 1 else "The node was not ready"
-        return f"{who} within startupTimeoutSeconds ({seconds} s){_separated(picture.facts)}"
-    return f"{_cut_short(picture, progress)}; {bystanders(picture.views, 'rank')}"
+        seconds = status_input.job.spec.startup_timeout_seconds
+        subject = "Not all nodes were ready" if status_input.job.spec.nodes > 1 else "The node was not ready"
+        return f"{subject} within startupTimeoutSeconds ({seconds} s){_join_missing(status_input.facts)}"
+    return f"{_stopped(status_input, progress)}; {describe_other_ranks(status_input.views, 'rank')}"
 
 
-def _failed(picture: Picture, failure: Failure) -> str:
-    if may_be_overtaken(picture.job, picture.facts, failure.first):
-        return _open(picture.views)
-    return failure_sentence(picture.job, failure, picture.views)
+def _failed(status_input: StatusInput, failure: Failure) -> str:
+    if is_root_cause_uncertain(status_input.job, status_input.facts, failure.first):
+        return _unknown_root_cause(status_input.views)
+    return failure_sentence(status_input.job, failure, status_input.views)
 
 
-def _open(views: tuple[RankView, ...]) -> str:
-    """Some ranks have ended, and it isn't known yet which was the first."""
-    bad = sum(view.end is not None and not view.end.is_good for view in views)
-    text = capital(share(bad, len(views), "rank", "was killed or failed", "were killed or failed"))
+def _unknown_root_cause(views: tuple[RankView, ...]) -> str:
+    """Describe that ranks have ended, while the first of them is still unknown."""
+    failed = sum(view.end is not None and not view.end.is_good for view in views)
+    text = capitalize(describe_share(failed, len(views), "rank", "was killed or failed", "were killed or failed"))
     return f"{text}; the first one is known once all nodes have ended"
 
 
-def _suspended(picture: Picture) -> str:
-    if picture.outcome.settled:
+def _suspended(status_input: StatusInput) -> str:
+    if status_input.outcome.settled:
         return "Suspended: set spec.suspend to false to start the job again"
-    return f"Being suspended; {bystanders(picture.views, 'rank')}"
+    return f"Being suspended; {describe_other_ranks(status_input.views, 'rank')}"
 
 
-def _cut_short(picture: Picture, progress: Progress | None) -> str:
-    request = picture.facts.stop_request
-    if picture.outcome.reason == STOP_REQUESTED and request is not None:
+def _stopped(status_input: StatusInput, progress: Progress | None) -> str:
+    request = status_input.facts.stop_request
+    if status_input.outcome.reason == STOP_REQUESTED and request is not None:
         return f"Stopped by {rank_output.clean(request.by, limit=64)}{_at_step(progress)}"
-    if picture.outcome.reason == DEADLINE_EXCEEDED:
-        seconds = picture.job.spec.active_deadline_seconds
+    if status_input.outcome.reason == DEADLINE_EXCEEDED:
+        seconds = status_input.job.spec.active_deadline_seconds
         return f"Stopped{_at_step(progress)} because activeDeadlineSeconds ({seconds} s) has passed"
-    if picture.outcome.reason == POD_DELETED:
+    if status_input.outcome.reason == POD_DELETED:
         return "The pod that failed was deleted before the job had ended"
-    if len(picture.views) == 1:
+    if len(status_input.views) == 1:
         return "The node ended, but its rank did not report how"
-    nodes, whose = ("All nodes", "the") if picture.job.spec.nodes > 1 else ("The node", "its")
-    return f"{nodes} ended, but not all of {whose} {len(picture.views)} ranks reported how"
+    nodes, whose = ("All nodes", "the") if status_input.job.spec.nodes > 1 else ("The node", "its")
+    return f"{nodes} ended, but not all of {whose} {len(status_input.views)} ranks reported how"
 
 
-def _mismatch(job: Job, facts: JobFacts) -> str:
+def _world_size_mismatch(job: Job, facts: JobFacts) -> str:
     ranks = ranks_seen(job, facts)
     which = f" ({ranges(ranks, MAX_RANGE_CHARS)})" if ranks else ""
     when = " when mpirun ended with exit code 0" if is_mpi(job) else ""
-    text = f"{asked_for(job)}, {len(ranks) or 'none'} {'was' if len(ranks) == 1 else 'were'} seen{which}{when}"
-    # muster only sees ranks without its wrapper while they run, and may miss short ones.
-    unwrapped = is_mpi(job) and not ranks and is_runner(job.spec.command[0])
+    requested = describe_requested_world(job)
+    text = f"{requested}, {len(ranks) or 'none'} {'was' if len(ranks) == 1 else 'were'} seen{which}{when}"
+    # muster sees ranks without its wrapper only while they run, and may miss short ones.
+    unwrapped = is_mpi(job) and not ranks and is_mpirun(job.spec.command[0])
     return f"{text}; if they ran, remove mpirun from spec.command, so that muster starts it" if unwrapped else text
 
 
-def running(picture: Picture, progress: Progress | None) -> str:
+def running(status_input: StatusInput, progress: Progress | None) -> str:
     """Describe what the ranks do once some have started."""
-    views = picture.views
-    parts = [capital(share(_count(views, RUNNING), len(views), "rank", "runs", "run"))]
+    views = status_input.views
+    parts = [capitalize(describe_share(_count(views, RUNNING), len(views), "rank", "runs", "run"))]
     if progress is not None and progress.step is not None:
-        pace = f", {progress.steps_per_second:g} steps/s" if progress.steps_per_second is not None else ""
-        parts.append(f"step {progress.step}{pace}")
+        speed = f", {progress.steps_per_second:g} steps/s" if progress.steps_per_second is not None else ""
+        parts.append(f"step {progress.step}{speed}")
         if progress.slowest_rank is not None:
-            behind = stragglers(picture)[progress.slowest_rank]
-            parts.append(f"rank {progress.slowest_rank} is {amount(behind, 'step')} behind")
+            behind = stragglers(status_input)[progress.slowest_rank]
+            parts.append(f"rank {progress.slowest_rank} is {pluralize(behind, 'step')} behind")
     else:
         parts.extend(_why_no_steps(views))
     for state, text in ((STARTING, "starting"), (SUCCEEDED, "done")):
         ranks = [view.rank for view in views if view.state == state]
         if ranks:
             parts.append(f"{len(ranks)} {text} ({ranges(ranks, MAX_RANGE_CHARS)})")
-    parts.extend(_kept(picture.facts))
-    check = check_of(picture.facts.nodes) if picture.job.spec.network.check else None
+    parts.extend(_uploads(status_input.facts))
+    check = summarise_check(status_input.facts.nodes) if status_input.job.spec.network.check else None
     if check is not None and check.slow:
         more = f" and {check.slow_count - MAX_NAMES} more" if check.slow_count > MAX_NAMES else ""
         parts.append(f"slow network: {', '.join(one.name for one in check.slow[:MAX_NAMES])}{more}")
     unknown = _count(views, UNKNOWN)
     if unknown:
-        parts.append(f"{unknown} unknown: {_silence(picture)}")
-    shared = shared_problems(picture.facts.nodes, len(picture.facts.nodes))
-    # The silent nodes have been named already.
+        parts.append(f"{unknown} unknown: {_describe_silence(status_input)}")
+    shared = shared_problems(status_input.facts.nodes, len(status_input.facts.nodes))
+    # The text about unknown ranks already names the silent nodes.
     parts.extend(entry.sentence for entry in shared if not unknown or entry.problem.reason != NODE_SILENT)
     return "; ".join(parts)
 
@@ -166,7 +174,7 @@ def _with_problems(text: str, facts: JobFacts) -> str:
     return "; ".join([text, *(entry.sentence for entry in shared_problems(facts.nodes, len(facts.nodes)))])
 
 
-def _kept(facts: JobFacts) -> list[str]:
+def _uploads(facts: JobFacts) -> list[str]:
     """The nodes that upload results to S3."""
     agents = ((node, node.current_agent) for node in facts.nodes)
     busy = [node for node, agent in agents if agent is not None and agent.report.phase == AgentPhase.UPLOADING]
@@ -175,19 +183,21 @@ def _kept(facts: JobFacts) -> list[str]:
 
 def _why_no_steps(views: tuple[RankView, ...]) -> list[str]:
     reasons = sorted({view.no_step_reason for view in views if view.no_step_reason})
-    return [f"no step count ({_NO_STEP_WORDS.get(reasons[0], reasons[0])})"] if reasons else []
+    return [f"no step count ({_NO_STEP_TEXTS.get(reasons[0], reasons[0])})"] if reasons else []
 
 
-def _silence(picture: Picture) -> str:
-    silent = [node for node in picture.facts.nodes if picture.facts.is_silent(node, picture.now)]
-    mute = [node for node in picture.facts.nodes if node.is_mute]
-    if mute and not silent:
-        return f"{_names(mute)} {'has' if len(mute) == 1 else 'have'} not reported yet"
+def _describe_silence(status_input: StatusInput) -> str:
+    silent = [node for node in status_input.facts.nodes if status_input.facts.is_silent(node, status_input.now)]
+    unreported = [node for node in status_input.facts.nodes if node.has_no_report]
+    if unreported and not silent:
+        return f"{_names(unreported)} {'has' if len(unreported) == 1 else 'have'} not reported yet"
     if not silent:
-        alone = _count(picture.views, UNKNOWN) == 1
+        alone = _count(status_input.views, UNKNOWN) == 1
         return f"{'its node' if alone else 'their nodes'} ended without a report about {'it' if alone else 'them'}"
-    heard_at = min(node.agent.heard_at for node in silent if node.agent is not None)
-    return f"{_names(silent)} {'has' if len(silent) == 1 else 'have'} not reported since {to_seconds(heard_at)}"
+    last_report_at = min(node.agent.last_report_at for node in silent if node.agent is not None)
+    return (
+        f"{_names(silent)} {'has' if len(silent) == 1 else 'have'} not reported since {format_seconds(last_report_at)}"
+    )
 
 
 def _is_silent(node: NodeFacts) -> bool:
@@ -198,37 +208,41 @@ def _is_silent(node: NodeFacts) -> bool:
 def _waiting(facts: JobFacts, world: int) -> str:
     ready = sum(node.is_ready and not _is_silent(node) for node in facts.nodes)
     if ready == len(facts.nodes):
-        who = f"All {ready} nodes are ready" if ready > 1 else "The node is ready"
-        return _with_problems(f"{who}; {'the rank is' if world == 1 else 'the ranks are'} about to start", facts)
+        subject = f"All {ready} nodes are ready" if ready > 1 else "The node is ready"
+        return _with_problems(f"{subject}; {'the rank is' if world == 1 else 'the ranks are'} about to start", facts)
     if len(facts.nodes) == 1:
-        return _missing(facts)
-    return f"{share(ready, len(facts.nodes), 'node', 'is ready', 'are ready')}{_separated(facts)}"
+        return _describe_missing(facts)
+    return f"{describe_share(ready, len(facts.nodes), 'node', 'is ready', 'are ready')}{_join_missing(facts)}"
 
 
-def _separated(facts: JobFacts) -> str:
-    """Which nodes are not ready, as a part of another sentence; a problem contains a colon itself."""
+def _join_missing(facts: JobFacts) -> str:
+    """Join the nodes that are not ready to another sentence. A problem has its own colon, so join it by a semicolon."""
     has_problem = any(node.process.problem is not None and not node.is_ready for node in facts.nodes)
-    return f"{'; ' if has_problem else ': '}{_missing(facts)}"
+    return f"{'; ' if has_problem else ': '}{_describe_missing(facts)}"
 
 
-def _missing(facts: JobFacts) -> str:
+def _describe_missing(facts: JobFacts) -> str:
     """Which nodes are not ready, and why."""
     waiting = [node for node in facts.nodes if not node.is_ready or _is_silent(node)]
-    calm = [node for node in waiting if node.process.problem is None]
-    absent = [node for node in calm if node.process.state is ProcessState.MISSING]
-    unplaced = [node for node in calm if node.process.state is ProcessState.WAITING and not node.is_placed]
-    begun = [node for node in calm if node.process.state is ProcessState.WAITING and node.is_placed]
-    there = [node for node in calm if node.process.state in (ProcessState.RUNNING, ProcessState.EXITED)]
-    mute = [node for node in there if node.current_agent is None]
-    busy = [node for node in there if node.current_agent is not None]
+    without_problem = [node for node in waiting if node.process.problem is None]
+    missing = [node for node in without_problem if node.process.state is ProcessState.MISSING]
+    unscheduled = [
+        node for node in without_problem if node.process.state is ProcessState.WAITING and not node.is_placed
+    ]
+    starting = [node for node in without_problem if node.process.state is ProcessState.WAITING and node.is_placed]
+    running_nodes = [
+        node for node in without_problem if node.process.state in (ProcessState.RUNNING, ProcessState.EXITED)
+    ]
+    unreported = [node for node in running_nodes if node.current_agent is None]
+    busy = [node for node in running_nodes if node.current_agent is not None]
     parts = [entry.sentence for entry in shared_problems(waiting, len(facts.nodes))]
     parts += [
         f"{_names(nodes)} {one if len(nodes) == 1 else many}"
         for nodes, one, many in (
-            (absent, "does not exist yet", "do not exist yet"),
-            (unplaced, "waits to be scheduled", "wait to be scheduled"),
-            (begun, "is starting", "are starting"),
-            (mute, "has not reported", "have not reported"),
+            (missing, "does not exist yet", "do not exist yet"),
+            (unscheduled, "waits to be scheduled", "wait to be scheduled"),
+            (starting, "is starting", "are starting"),
+            (unreported, "has not reported", "have not reported"),
             (busy, "is not ready", "are not ready"),
         )
         if nodes

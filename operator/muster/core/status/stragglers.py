@@ -5,26 +5,26 @@ from dataclasses import dataclass
 
 from muster.core.facts import RankFacts
 
-SEEN_LATE_SECONDS = 0.3
+OBSERVATION_DELAY_SECONDS = 0.3
 """The delay with which a step's end and a report's arrival are observed; it must not count as lag."""
 
 
 @dataclass(frozen=True)
 class Count:
-    """A rank's optimizer steps: `step` since `stepped_at`, and still at `heard_at` (Unix seconds)."""
+    """A rank's step count: it reached `step` at `stepped_at` and still had it at `last_report_at` (Unix seconds)."""
 
     rank: int
     step: int
     stepped_at: float
-    heard_at: float
+    last_report_at: float
 
 
-def count_of(rank: RankFacts, heard_at: float) -> Count | None:
-    """A rank's steps according to a report received at `heard_at` (Unix seconds); None if it doesn't count steps."""
+def read_step_count(rank: RankFacts, last_report_at: float) -> Count | None:
+    """A rank's steps in a report received at `last_report_at` (Unix seconds); None if it doesn't count steps."""
     step = rank.report.step
     if step is None:
         return None
-    return Count(rank.report.rank, step, heard_at if rank.stepped_at is None else rank.stepped_at, heard_at)
+    return Count(rank.report.rank, step, last_report_at if rank.stepped_at is None else rank.stepped_at, last_report_at)
 
 
 def steps_behind(counts: Iterable[Count], pace: float | None) -> Mapping[int, int]:
@@ -37,17 +37,17 @@ def steps_behind(counts: Iterable[Count], pace: float | None) -> Mapping[int, in
     items = tuple(counts)
     if pace is None:
         return _steps_behind_in_report(items)
-    moment = min((count.heard_at for count in items), default=0.0)
-    then = {count.rank: count.step - pace * max(0.0, count.stepped_at - moment) for count in items}
-    furthest = max(then.values(), default=0.0)
-    explained = 1 + pace * SEEN_LATE_SECONDS
-    return {rank: round(furthest - step) if furthest - step > explained else 0 for rank, step in then.items()}
+    oldest_report_at = min((count.last_report_at for count in items), default=0.0)
+    steps = {count.rank: count.step - pace * max(0.0, count.stepped_at - oldest_report_at) for count in items}
+    furthest = max(steps.values(), default=0.0)
+    tolerance = 1 + pace * OBSERVATION_DELAY_SECONDS
+    return {rank: round(furthest - step) if furthest - step > tolerance else 0 for rank, step in steps.items()}
 
 
 def _steps_behind_in_report(counts: tuple[Count, ...]) -> Mapping[int, int]:
     furthest: dict[float, int] = {}
     for count in counts:
-        furthest[count.heard_at] = max(count.step, furthest.get(count.heard_at, 0))
-    behind = {count.rank: furthest[count.heard_at] - count.step for count in counts}
-    # Ranks in step with each other may be one step apart at any moment.
+        furthest[count.last_report_at] = max(count.step, furthest.get(count.last_report_at, 0))
+    behind = {count.rank: furthest[count.last_report_at] - count.step for count in counts}
+    # Even healthy ranks may be one step apart at any moment.
     return {rank: steps if steps > 1 else 0 for rank, steps in behind.items()}

@@ -4,18 +4,18 @@ from collections.abc import Sequence
 
 from muster.api.spec.job import Job
 from muster.api.status.status import REFUSED, NetworkStatus, NodeCounts, Placement, Status
-from muster.api.timestamps import to_seconds
+from muster.api.timestamps import format_seconds
 from muster.core.actions import Action, SendCommand
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
-from muster.core.failure.problems import SCHEDULING_GATED, may_yet_speak
+from muster.core.failure.problems import SCHEDULING_GATED, may_still_report
 from muster.core.judge import Outcome, Verdict
-from muster.core.status.after_the_end import after_the_end
-from muster.core.status.conditions import conditions, refusal_of
-from muster.core.status.network import network_of
-from muster.core.status.progress import progress_of
+from muster.core.status.conditions import conditions, refusal_before_start
+from muster.core.status.ended_status import ended_status
+from muster.core.status.network import network_status
+from muster.core.status.progress import job_progress
 from muster.core.status.rank_status import rank_status
 from muster.core.status.sentences import sentence
-from muster.core.status.views import PENDING, STARTING, UNKNOWN, Picture
+from muster.core.status.views import PENDING, STARTING, UNKNOWN, StatusInput
 from muster_worker.contract.schema import CommandKind
 
 
@@ -27,110 +27,112 @@ def summarise(  # noqa: PLR0917 - the results of one reconcile
     A job that has ended keeps its status.
     """
     if previous.final_condition is not None:
-        return after_the_end(previous, job.metadata.generation, now)
-    if _knows_more(previous, facts, outcome, now):
+        return ended_status(previous, job.metadata.generation, now)
+    if _is_more_complete(previous, facts, outcome, now):
         # After changing the spec, clients wait for observedGeneration.
         return previous.model_copy(update={"observed_generation": job.metadata.generation})
-    picture = Picture(job, previous, facts, outcome, now)
-    progress = progress_of(picture)
-    phase = _phase(picture)
-    message = sentence(picture, progress)
+    status_input = StatusInput(job, previous, facts, outcome, now)
+    progress = job_progress(status_input)
+    phase = _phase(status_input)
+    message = sentence(status_input, progress)
     return Status(
         observed_generation=job.metadata.generation,
         phase=phase,
         message=message,
-        conditions=conditions(picture, phase, message),
+        conditions=conditions(status_input, phase, message),
         nodes=NodeCounts(desired=job.spec.nodes, ready=sum(_is_up(node, facts, now) for node in facts.nodes)),
-        network=_network(picture),
-        ranks=rank_status(picture),
+        network=_network(status_input),
+        ranks=rank_status(status_input),
         progress=progress,
-        placement=_placement(picture),
-        attempt=outcome.attempt if outcome.started or _starts(actions) else previous.attempt,
-        start_time=_start_time(picture, actions),
-        completion_time=to_seconds(now) if phase in ("Succeeded", "Failed") else None,
+        placement=_placement(status_input),
+        attempt=outcome.attempt if outcome.started or _starts_ranks(actions) else previous.attempt,
+        start_time=_start_time(status_input, actions),
+        completion_time=format_seconds(now) if phase in ("Succeeded", "Failed") else None,
     )
 
 
-def _knows_more(previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> bool:
-    """Whether `previous` knows more than an operator that has just started and waits for a running job's reports.
+def _is_more_complete(previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> bool:
+    """Whether `previous` is more complete than the facts of an operator that has just restarted.
 
-    Otherwise the status would lose that ranks run, that one failed, and which was the first.
+    Otherwise the status would lose the running ranks, a failure or its root cause until the agents report.
     """
-    if previous.start_time is None or not any(may_yet_speak(node, facts, now) for node in facts.nodes):
+    if previous.start_time is None or not any(may_still_report(node, facts, now) for node in facts.nodes):
         return False
     return not outcome.is_decided or previous.is_failing
 
 
-def _starts(actions: Sequence[Action]) -> bool:
+def _starts_ranks(actions: Sequence[Action]) -> bool:
     return any(isinstance(action, SendCommand) and action.command.kind == CommandKind.START for action in actions)
 
 
-def _phase(picture: Picture) -> str:
-    outcome = picture.outcome
+def _phase(status_input: StatusInput) -> str:
+    outcome = status_input.outcome
     if outcome.is_decided and not outcome.settled:
         return "Stopping"
     if outcome.verdict is Verdict.SUSPENDED:
         return "Suspended"
     if outcome.is_decided:
         return "Succeeded" if outcome.verdict is Verdict.SUCCEEDED else "Failed"
-    return _phase_on_the_way(picture)
+    return _phase_before_end(status_input)
 
 
-def _phase_on_the_way(picture: Picture) -> str:
-    if refusal_of(picture) is not None:
+def _phase_before_end(status_input: StatusInput) -> str:
+    if refusal_before_start(status_input) is not None:
         return REFUSED
-    beyond = {view.state for view in picture.views} - {PENDING, STARTING}
-    # Ranks without reports keep the phase Running, if they had it: nothing says that they ended.
-    if beyond - {UNKNOWN} or (beyond and picture.previous.phase == "Running"):
+    after_start = {view.state for view in status_input.views} - {PENDING, STARTING}
+    # Ranks without reports keep the phase Running, because nothing shows that they ended.
+    if after_start - {UNKNOWN} or (after_start and status_input.previous.phase == "Running"):
         return "Running"
-    if all(node.is_placed for node in picture.facts.nodes):
+    if all(node.is_placed for node in status_input.facts.nodes):
         return "Starting"
-    return "Queued" if _is_queued(picture.job, picture.facts) else "Pending"
+    return "Queued" if _is_queued(status_input.job, status_input.facts) else "Pending"
 
 
 def _is_queued(job: Job, facts: JobFacts) -> bool:
-    """Whether the nodes wait to be admitted together, by the job's queue or another gate."""
+    """Whether the nodes wait for admission, by the job's queue or by another scheduling gate."""
     if any(node.is_placed for node in facts.nodes):
         return False
     problems = (node.process.problem for node in facts.nodes)
-    return job.spec.queue is not None or any(one is not None and one.reason == SCHEDULING_GATED for one in problems)
+    return job.spec.queue is not None or any(
+        problem is not None and problem.reason == SCHEDULING_GATED for problem in problems
+    )
 
 
 def _is_up(node: NodeFacts, facts: JobFacts, now: float) -> bool:
-    """Whether the node's agent is ready or runs ranks, as far as muster knows."""
+    """Whether the node's agent is ready or runs ranks."""
     if node.process.state is not ProcessState.RUNNING or node.has_ended or facts.is_silent(node, now):
         return False
     return node.is_ready or node.has_started
 
 
-def _network(picture: Picture) -> NetworkStatus | None:
-    nodes, before = picture.facts.nodes, picture.previous.network
-    # A missing agent does not invalidate what it reported.
-    if picture.outcome.started and before is not None and any(node.current_agent is None for node in nodes):
+def _network(status_input: StatusInput) -> NetworkStatus | None:
+    nodes, before = status_input.facts.nodes, status_input.previous.network
+    # A lost agent's report about the network remains valid.
+    if status_input.outcome.started and before is not None and any(node.current_agent is None for node in nodes):
         return before
-    return network_of(nodes)
+    return network_status(nodes)
 
 
-def _placement(picture: Picture) -> Placement | None:
-    """The record of deleted pods, which a new leader needs. A resumed job starts without it."""
-    outcome = picture.outcome
+def _placement(status_input: StatusInput) -> Placement | None:
+    """The record of the latest gang release, for a new leader. A resumed job starts without it."""
+    outcome = status_input.outcome
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
         return None
     release = outcome.release
     if release is None:
-        return picture.previous.placement
-    return Placement(releases=release.count, replacement=release.replacement, released_at=to_seconds(release.at))
+        return status_input.previous.placement
+    return Placement(releases=release.count, replacement=release.replacement, released_at=format_seconds(release.at))
 
 
-def _start_time(picture: Picture, actions: Sequence[Action]) -> str | None:
-    """When the ranks were started. It is written before the commands: a job that has it is never started again."""
-    outcome = picture.outcome
+def _start_time(status_input: StatusInput, actions: Sequence[Action]) -> str | None:
+    """When the ranks started. It is written before the start command, so that no job starts twice."""
+    outcome = status_input.outcome
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
         return None
-    if picture.previous.start_time is not None:
-        return picture.previous.start_time
+    if status_input.previous.start_time is not None:
+        return status_input.previous.start_time
     if not outcome.started:
-        return to_seconds(picture.now) if _starts(actions) else None
-    # The status of a running job was emptied.
-    starts = (view.facts.started_at for view in picture.views if view.facts is not None)
-    return to_seconds(min((at for at in starts if at is not None), default=picture.now))
+        return format_seconds(status_input.now) if _starts_ranks(actions) else None
+    # Somebody cleared the status of a running job.
+    starts = (view.facts.started_at for view in status_input.views if view.facts is not None)
+    return format_seconds(min((at for at in starts if at is not None), default=status_input.now))

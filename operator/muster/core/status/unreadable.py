@@ -1,11 +1,11 @@
-"""The status of a job with an invalid status: unchanged, with a message. Nothing in it is lost."""
+"""The status of a job whose status is invalid: its other fields stay, with a message."""
 
 from collections.abc import Mapping, Sequence
 
 from muster.api.document import JSON
 from muster.api.field_problems import FieldProblem
 from muster.api.status.rules import MAX_CONDITIONS
-from muster.api.timestamps import to_seconds
+from muster.api.timestamps import format_seconds
 from muster.core.status.sentences import fit
 
 REASON = "StatusUnreadable"
@@ -21,24 +21,26 @@ def unreadable(
     The condition Stalled has the message, too, if the list of conditions is valid and not full.
     """
     message = fit(f"The status can't be read, and {_REPAIR}: {'; '.join(map(str, problems))}")
-    # Do not overwrite parts that were not read.
+    # Don't overwrite parts that could not be read.
     if any(problem.path == "status" for problem in problems):
         return {"message": message}
     fields: dict[str, JSON] = {**status_fields, "message": message}
     conditions = status_fields.get("conditions", [])
     if not isinstance(conditions, list):
         return fields
-    former = next((entry for entry in conditions if _is_stalled(entry)), None)
+    previous = next((entry for entry in conditions if _is_stalled(entry)), None)
     others = [entry for entry in conditions if not _is_stalled(entry)]
     if len(others) >= MAX_CONDITIONS:
         return fields
-    since = former.get("lastTransitionTime") if isinstance(former, dict) and former.get("status") == "True" else None
+    since = (
+        previous.get("lastTransitionTime") if isinstance(previous, dict) and previous.get("status") == "True" else None
+    )
     stalled: JSON = {
         "type": "Stalled",
         "status": "True",
         "reason": REASON,
         "message": message,
-        "lastTransitionTime": since if isinstance(since, str) else to_seconds(now),
+        "lastTransitionTime": since if isinstance(since, str) else format_seconds(now),
         "observedGeneration": generation,
     }
     return {**fields, "conditions": [*others, stalled]}

@@ -1,4 +1,4 @@
-"""How long to wait before SageMaker is asked again for what it did not give."""
+"""Exponential backoff for requests to SageMaker."""
 
 import hashlib
 
@@ -6,32 +6,32 @@ from muster.core.training_job.facts import RequestFailure
 
 FIRST_CAPACITY_SECONDS = 30.0
 MAX_CAPACITY_SECONDS = 1800.0
-"""Instances that are not to be had come back with somebody else's end: in minutes, or in hours."""
+"""Instances become available when other jobs end: within minutes or hours."""
 
 FIRST_SECONDS = 5.0
 MAX_SECONDS = 300.0
-"""Credentials are put right by a person, who then looks at the status."""
+"""Users who fix credentials watch the status, so retry soon."""
 
 _MAX_DOUBLINGS = 16
 _HASH_BYTES = 8
 
 
 def capacity_backoff(job_uid: str, tries: int) -> float:
-    """Seconds after the `tries`th time in a row (from 1): they double, and differ from job to job."""
+    """Seconds to wait after `tries` failures in a row: exponential, with a jitter that differs between jobs."""
     return _backoff(job_uid, tries, FIRST_CAPACITY_SECONDS, MAX_CAPACITY_SECONDS)
 
 
 def retry_at(job_uid: str, request_failure: RequestFailure) -> float:
-    """When to ask again after a request failure that isn't for want of capacity (Unix seconds).
+    """When to retry a request that did not fail for lack of capacity (Unix seconds).
 
-    Also for what was refused as it is written: a role or a bucket that it names may be made later.
+    Invalid requests are retried, too, because a missing role or bucket may be created later.
     """
     return request_failure.at + _backoff(job_uid, request_failure.tries, FIRST_SECONDS, MAX_SECONDS)
 
 
 def _backoff(job_uid: str, tries: int, first: float, longest: float) -> float:
     doubled = first * float(1 << min(tries - 1, _MAX_DOUBLINGS))
-    # Jobs that were refused together would come back together. Drawn from what every operator knows.
+    # The jitter separates jobs that failed together. It is a hash, so that every operator computes the same time.
     digest = hashlib.sha256(f"{job_uid}/{tries}".encode()).digest()[:_HASH_BYTES]
     share = int.from_bytes(digest, "big") / 2.0 ** (8 * _HASH_BYTES)
     return min(doubled, longest) * (0.75 + share / 2)

@@ -1,4 +1,4 @@
-"""What has to be done now for a job on SageMaker: make a training job, stop it, or nothing."""
+"""Decide whether to create, stop or delete a training job now."""
 
 from dataclasses import dataclass
 
@@ -8,32 +8,32 @@ from muster.core.actions import DeleteResource
 from muster.core.clean_up import expires_at
 from muster.core.deadlines import active_deadline
 from muster.core.judge import Outcome, Verdict
+from muster.core.training_job.attempt_state import arrives_until
 from muster.core.training_job.backoff import retry_at
-from muster.core.training_job.course import arrives_until
 from muster.core.training_job.facts import Location, RequestFailure, TrainingFacts
 from muster.core.training_job.state import TrainingState
 
 
 @dataclass(frozen=True)
 class HoldResource:
-    """See to it that the resource can't go before its training job has ended: put muster's finalizer on it."""
+    """Add muster's finalizer, so that the resource is not deleted before its training job has ended."""
 
 
 @dataclass(frozen=True)
 class ReleaseResource:
-    """Nothing of the job runs any more: take the finalizer off."""
+    """Remove the finalizer: no training job of the resource runs any more."""
 
 
 @dataclass(frozen=True)
 class CreateTrainingJob:
-    """Have SageMaker make the training job of this attempt; if it is there already and the job's, it is that one."""
+    """Create the training job of this attempt, or adopt it if it already exists and belongs to the job."""
 
     attempt: int
 
 
 @dataclass(frozen=True)
 class StopTrainingJob:
-    """Have SageMaker stop the training job of this attempt: SIGTERM, and 120 s (API_StopTrainingJob)."""
+    """Stop the training job of this attempt: SageMaker sends SIGTERM and allows 120 s (API_StopTrainingJob)."""
 
     attempt: int
     where: Location
@@ -41,7 +41,7 @@ class StopTrainingJob:
 
 @dataclass(frozen=True)
 class DeleteTrainingJob:
-    """Have SageMaker forget the training job of this name, which is over."""
+    """Delete a finished training job from SageMaker."""
 
     name: str
 
@@ -52,67 +52,67 @@ TrainingAction = (
 
 
 def decide_training_job(job: Job, state: TrainingState, outcome: Outcome, now: float) -> tuple[TrainingAction, ...]:
-    """The actions that bring the job further at `now` (Unix seconds); none when all is as it should be.
+    """Return the actions that the job needs at `now` (Unix seconds); none if it is in the desired state.
 
-    Deciding again on facts that show the actions applied gives nothing new.
+    Once the facts show the actions applied, the same decision returns no new actions.
     """
-    facts, course = state.observed, state.course
-    # Who can't see what runs does nothing.
-    if facts.blind is not None:
+    facts, attempt_state = state.observed, state.attempt_state
+    # Without an observation, do nothing.
+    if facts.observation_failure is not None:
         return ()
     if outcome.is_decided:
-        return _end(job, facts, outcome, now)
-    # It is there, or on its way.
-    if facts.training is not None and not course.is_next:
+        return _end_training(job, facts, outcome, now)
+    # The training job exists or was requested.
+    if facts.training is not None and not attempt_state.is_next:
         # Put the finalizer back: users who may edit the resource may remove it.
-        return () if facts.is_held else (HoldResource(),)
-    # Do not ask SageMaker again for what it refuses, until the spec changes.
+        return () if facts.has_finalizer else (HoldResource(),)
+    # Don't repeat a refused request until the spec changes.
     if facts.refusal is not None or facts.taken is not None:
         return ()
-    # Without the finalizer a deleted resource would leave its training job running.
-    if not facts.is_held:
+    # The finalizer comes first, so that a deleted resource can't leave its training job running.
+    if not facts.has_finalizer:
         return (HoldResource(),)
-    return () if now < course.due_at else (CreateTrainingJob(course.attempt),)
+    return () if now < attempt_state.due_at else (CreateTrainingJob(attempt_state.attempt),)
 
 
-def training_wake(job: Job, previous: Status, state: TrainingState, outcome: Outcome, now: float) -> float | None:
-    """When time alone, without a new fact, may change the decision or the status (Unix seconds); None: never."""
-    facts, course = state.observed, state.course
-    # A job that was resumed while it was being suspended is suspended completely first.
+def training_requeue_at(job: Job, previous: Status, state: TrainingState, outcome: Outcome, now: float) -> float | None:
+    """The next time at which the decision or the status may change without a new event (Unix seconds); None: never."""
+    facts, attempt_state = state.observed, state.attempt_state
+    # The job was resumed during its suspension: complete the suspension first.
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled and not job.spec.suspend:
         return now
     times = [state.nodes.silent_at(node) for node in state.nodes.nodes]
-    if facts.blind is not None:
-        times.append(retry_at(job.metadata.uid, facts.blind))
+    if facts.observation_failure is not None:
+        times.append(retry_at(job.metadata.uid, facts.observation_failure))
     if outcome.is_decided:
         times.append(expires_at(job, outcome))
-        times += [_retry_at(job, one) for one in (facts.request_failure, facts.unclear) if one is not None]
+        times += [_retry_at(job, failure) for failure in (facts.request_failure, facts.unclear) if failure is not None]
         times.append(None if outcome.settled else arrives_until(previous, facts))
     else:
         times.append(active_deadline(job, outcome.began_at))
-        times.append(course.due_at if course.is_next or facts.training is None else None)
+        times.append(attempt_state.due_at if attempt_state.is_next or facts.training is None else None)
     return min((at for at in times if at is not None and at > now), default=None)
 
 
-def _end(job: Job, facts: TrainingFacts, outcome: Outcome, now: float) -> tuple[TrainingAction, ...]:
+def _end_training(job: Job, facts: TrainingFacts, outcome: Outcome, now: float) -> tuple[TrainingAction, ...]:
     training = facts.training
     if training is not None and not training.is_asked_to_end:
         where = facts.seen_at or facts.location
-        return () if _is_put_off(job, facts, now) else (StopTrainingJob(outcome.attempt, where),)
-    # Stopping is not an end, whatever the status told before.
+        return () if _waits_for_retry(job, facts, now) else (StopTrainingJob(outcome.attempt, where),)
+    # A training job that is still stopping has not ended.
     if not outcome.settled or (training is not None and not training.is_over):
         return ()
-    # The status has the end already, so an operator that is killed here loses nothing.
-    if facts.is_held:
+    # The status has the result already, so a crash here loses nothing.
+    if facts.has_finalizer:
         return () if facts.unclear is not None and now < _retry_at(job, facts.unclear) else (ReleaseResource(),)
     at = expires_at(job, outcome)
-    if at is None or now < at or _is_put_off(job, facts, now):
+    if at is None or now < at or _waits_for_retry(job, facts, now):
         return ()
     return tuple(DeleteTrainingJob(name) for name in facts.remains) or (DeleteResource(),)
 
 
-def _is_put_off(job: Job, facts: TrainingFacts, now: float) -> bool:
-    """Whether SageMaker did not do it a moment ago."""
+def _waits_for_retry(job: Job, facts: TrainingFacts, now: float) -> bool:
+    """Whether to wait for a retry because the last request failed."""
     return facts.request_failure is not None and now < _retry_at(job, facts.request_failure)
 
 

@@ -1,4 +1,4 @@
-"""How a training job ended: as what, and whether another one may follow it."""
+"""Classify how a training job ended, and whether another one may follow."""
 
 import re
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ TRAINING_JOB_FAILED = "TrainingJobFailed"
 
 _KIND = re.compile(r"\s*([A-Z][A-Za-z]*(?:Error|Exception))\b")
 _CAPACITY = re.compile(r"CapacityError|InsufficientCapacity|insufficient capacity|Unable to provision", re.IGNORECASE)
-"""FailureReason begins with its kind: "CapacityError: Unable to provision requested ML compute capacity. ..." """
+"""FailureReason begins with the kind: "CapacityError: Unable to provision requested ML compute capacity. ..." """
 
 
 class Sequel(StrEnum):
     """What follows a training job that did not complete."""
 
     NONE = "None"
-    RESTART = "Restart"  # as failurePolicy.maxRestarts allows
-    RETRY = "Retry"  # it never had what it needs: however often
+    RESTART = "Restart"  # limited by failurePolicy.maxRestarts
+    RETRY = "Retry"  # without a limit, because the training never started
 
 
 @dataclass(frozen=True)
@@ -37,24 +37,24 @@ class BadEnd:
 
 
 def bad_end(training: TrainingJob) -> BadEnd:
-    """Why a training job that is over has not completed."""
+    """Return why a finished training job has not completed."""
     if training.status == sagemaker.STOPPED:
         return _stopped(training)
-    value = (training.failure_reason or "SageMaker doesn't say why").strip()
-    # Instances were not to be had: nothing of the job has run.
-    if _CAPACITY.search(value) and not training.has_trained:
-        return BadEnd(INSUFFICIENT_CAPACITY, value, Sequel.RETRY)
-    kind = _KIND.match(value)
+    message = (training.failure_reason or "SageMaker doesn't say why").strip()
+    # Instances were not available, so nothing has run.
+    if _CAPACITY.search(message) and not training.has_trained:
+        return BadEnd(INSUFFICIENT_CAPACITY, message, Sequel.RETRY)
+    kind = _KIND.match(message)
     reason = TRAINING_JOB_FAILED if kind is None else kind.group(1)
-    # What the job asks for is wrong (no such data, image, right), and would be once more.
+    # The request itself is wrong (data, image or permissions), so a restart would fail, too.
     if reason == CLIENT_ERROR:
-        return BadEnd(reason, value, Sequel.NONE)
-    return BadEnd(reason, value, Sequel.RESTART)
+        return BadEnd(reason, message, Sequel.NONE)
+    return BadEnd(reason, message, Sequel.RESTART)
 
 
 def _stopped(training: TrainingJob) -> BadEnd:
     match training.secondary_status:
-        # The time that its owner gave it is over.
+        # The user's time limit is over.
         case sagemaker.MAX_RUNTIME_EXCEEDED:
             return BadEnd(sagemaker.MAX_RUNTIME_EXCEEDED, "it ran for as long as it may at most", Sequel.NONE)
         case sagemaker.MAX_WAIT_TIME_EXCEEDED:
@@ -65,6 +65,6 @@ def _stopped(training: TrainingJob) -> BadEnd:
             )
         case sagemaker.INTERRUPTED:
             return BadEnd(SPOT_INTERRUPTED, "its spot instances were taken away", Sequel.RESTART)
-        # It was stopped on purpose: do not restart it.
+        # Somebody stopped it on purpose.
         case _:
             return BadEnd(STOPPED_ELSEWHERE, "it was stopped, but not by muster", Sequel.NONE)

@@ -1,6 +1,6 @@
-"""What is known of a job on Amazon SageMaker at one moment, and SageMaker's words as far as they decide anything.
+"""The facts of a job on Amazon SageMaker at one moment, and SageMaker's status values that affect decisions.
 
-Times are Unix seconds: SageMaker's own where it gives them, the operator's clock for the rest.
+Times are Unix seconds: SageMaker's own if it provides them, else the operator's clock.
 """
 
 from dataclasses import dataclass
@@ -13,19 +13,19 @@ FAILED = "Failed"
 STOPPED = "Stopped"
 STOPPING = "Stopping"
 DELETING = "Deleting"
-"""TrainingJobStatus (API_DescribeTrainingJob). Any other word, InProgress or one to come, is a training job at work."""
+"""TrainingJobStatus (API_DescribeTrainingJob). Any other value, such as InProgress, means that it is running."""
 
-_OVER = frozenset((COMPLETED, FAILED, STOPPED))
+_FINAL_STATUSES = frozenset((COMPLETED, FAILED, STOPPED))
 
 PENDING = "Pending"
 INTERRUPTED = "Interrupted"
 RESTARTING = "Restarting"
 MAX_RUNTIME_EXCEEDED = "MaxRuntimeExceeded"
 MAX_WAIT_TIME_EXCEEDED = "MaxWaitTimeExceeded"
-"""SecondaryStatus, those that mean something of their own."""
+"""SecondaryStatus values with a special meaning."""
 
-_AT_WORK = frozenset(("Training", "Uploading", "Updating"))
-_BEFORE_WORK = frozenset(
+_TRAINING_STATUSES = frozenset(("Training", "Uploading", "Updating"))
+_STARTING_STATUSES = frozenset(
     (
         "Starting",
         PENDING,
@@ -37,12 +37,12 @@ _BEFORE_WORK = frozenset(
         RESTARTING,
     )
 )
-_WITHOUT_INSTANCES = frozenset(("Starting", PENDING, "LaunchingMLInstances", INTERRUPTED))
+_STATUSES_WITHOUT_INSTANCES = frozenset(("Starting", PENDING, "LaunchingMLInstances", INTERRUPTED))
 
 
 @dataclass(frozen=True)
 class Span:
-    """A secondary status, from when until when; `ended_at` None: until now."""
+    """A period in one secondary status; `ended_at` is None for the current one."""
 
     status: str
     started_at: float
@@ -52,7 +52,7 @@ class Span:
 
 @dataclass(frozen=True)
 class FinalMetric:
-    """The last value of a metric that SageMaker read from the output by itself."""
+    """The last value of a metric that SageMaker read from the output."""
 
     name: str
     value: float
@@ -61,9 +61,9 @@ class FinalMetric:
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """A training job as SageMaker describes it: `status` and `secondary_status` are its words, known or not.
+    """A training job in SageMaker's description. `status` and `secondary_status` may have unknown values.
 
-    `started_at` and `ended_at` are its training's. `instance_type` is None where it has several groups of instances.
+    `started_at` and `ended_at` are those of the training phase. `instance_type` is None for several instance groups.
     """
 
     name: str
@@ -84,62 +84,65 @@ class TrainingJob:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing of it runs, or ever will; `Stopping` is not an end."""
-        return self.status in _OVER
+        """Whether it has ended for good; `Stopping` is not an end."""
+        return self.status in _FINAL_STATUSES
 
     @property
     def is_asked_to_end(self) -> bool:
-        """Whether there is nothing left to ask of it."""
+        """Whether it has ended, or has already been asked to."""
         return self.is_over or self.status in (STOPPING, DELETING)
 
     @property
     def has_instances(self) -> bool:
-        """Whether it has got all of its instances, ever."""
-        return any(span.status not in _WITHOUT_INSTANCES for span in self._way)
+        """Whether all of its instances have ever been available."""
+        return any(span.status not in _STATUSES_WITHOUT_INSTANCES for span in self._active_history)
 
     @property
     def has_trained(self) -> bool:
-        """Whether its containers have begun, ever. TrainingStartTime tells less: data is fetched from then on."""
+        """Whether its containers have ever started. TrainingStartTime is not enough: it includes data downloads."""
         if self.is_at_work or self.status == COMPLETED:
             return True
         has_begun = self.started_at is not None
-        return any(span.status in _AT_WORK or (has_begun and span.status not in _BEFORE_WORK) for span in self._way)
+        return any(
+            span.status in _TRAINING_STATUSES or (has_begun and span.status not in _STARTING_STATUSES)
+            for span in self._active_history
+        )
 
     @property
     def is_at_work(self) -> bool:
-        """Whether its containers run now, as far as its words can be understood."""
+        """Whether its containers run now, as far as the status values are known."""
         if self.is_asked_to_end:
             return False
-        if self.secondary_status in _BEFORE_WORK:
+        if self.secondary_status in _STARTING_STATUSES:
             return False
-        # A word that is not known yet: training has begun when SageMaker says since when.
-        return self.secondary_status in _AT_WORK or self.started_at is not None
+        # For an unknown value, rely on TrainingStartTime.
+        return self.secondary_status in _TRAINING_STATUSES or self.started_at is not None
 
     @property
-    def _way(self) -> tuple[Span, ...]:
-        ends = (*_OVER, STOPPING, MAX_RUNTIME_EXCEEDED, MAX_WAIT_TIME_EXCEEDED)
+    def _active_history(self) -> tuple[Span, ...]:
+        ends = (*_FINAL_STATUSES, STOPPING, MAX_RUNTIME_EXCEEDED, MAX_WAIT_TIME_EXCEEDED)
         now = Span(self.secondary_status, self.created_at, None, "")
         return tuple(span for span in (*self.history, now) if span.status not in ends)
 
 
 class FailureKind(StrEnum):
-    """What kept muster from what it wanted of SageMaker."""
+    """Why a request to SageMaker failed."""
 
-    CAPACITY = "Capacity"  # a limit is reached, or there are no such instances now
-    REFUSED = "Refused"  # what is asked for can't be had, however often
-    ACCESS = "Access"  # no credentials, none that count any more, or not the right
-    SERVICE = "Service"  # no answer, or a request to come later
+    CAPACITY = "Capacity"  # a quota is exceeded, or no such instances are available
+    REFUSED = "Refused"  # the request is invalid, and retrying won't help
+    ACCESS = "Access"  # missing, invalid or expired credentials, or missing permissions
+    SERVICE = "Service"  # no response, or throttling
 
 
 REFUSALS = (FailureKind.ACCESS, FailureKind.REFUSED)
-"""AWS has looked at the request, and said no."""
+"""Kinds of failures where AWS rejected the request."""
 
 
 @dataclass(frozen=True)
 class RequestFailure:
-    """What a request came to, `tries` times in a row, last at `at`. `problem` says it in words.
+    """A failed request: `tries` times in a row, last at `at`; `problem` describes it.
 
-    `refused_seconds` is for how long tries have been refused in a row, and none has succeeded (`refused_row.py`).
+    `refused_seconds` is how long AWS has rejected all tries (`refused_row.py`).
     """
 
     kind: FailureKind
@@ -151,7 +154,7 @@ class RequestFailure:
 
 @dataclass(frozen=True)
 class Location:
-    """Where a job's training jobs are: `assume_role_arn` is the role by which muster acts there, None its own."""
+    """The region of a job's training jobs; `assume_role_arn` is the role that muster assumes there, if any."""
 
     region: str
     assume_role_arn: str | None = None
@@ -159,26 +162,26 @@ class Location:
 
 @dataclass(frozen=True)
 class TrainingFacts:
-    """All that is known of a job, as its backend gathers it.
+    """All facts of a job, as its backend collects them.
 
-    `training` is the training job of the attempt that the status tells of, or of `found` where that tells of none, and
-    was seen at `seen_at`; None: there is none. `blind` is why nothing is known of it yet or any more: then `training`
-    is None for that reason. `stale` is why what is known may be old. `unclear` is why it isn't known whether another
-    training job of the job's runs, once that is asked. `request_failure` is what kept the last action from being done.
-    `is_unsent`: the training job that the status tells of was withdrawn before SageMaker was asked for it.
-    `refusal` is why what the spec asks for may not be made. `taken` says that the training job of this name is somebody
-    else's. `is_held`: the resource bears muster's finalizer. `agents` is what ranks said; `is_heard_out` that no more
-    is to come, or has been waited for long enough. `looking_since` is when this operator began: what one before it
-    asked for may only now be carried out. `remains` are the names of the training jobs of a job that is over, as far as
-    SageMaker was not asked to forget them. `remarks` are those of JobFacts.
+    `training` is the training job of the status' attempt, or of `unrecorded_attempt` if the status has none; it was
+    observed at `seen_at`. `observation_failure` is why nothing could be observed: then `training` is None.
+    `stale` is why the observation may be outdated. `unclear` is why muster could not check whether another
+    training job of the job runs. `request_failure` is why the last action failed.
+    `is_unsent` is set if the status' training job was cancelled before its request was sent.
+    `refusal` is why the spec can't be run. `taken` is set if the training job's name belongs to somebody
+    else. `has_finalizer` is set if the resource has muster's finalizer. `agents` are the ranks' reports;
+    `has_all_reports` is set once they are complete or late enough to be ignored. `operator_started_at` is when this
+    operator started: requests of an earlier operator may still take effect after that. `remains` are the names of a
+    finished job's training jobs that are not deleted yet. `warnings` are the warnings of JobFacts.
     """
 
     created_at: float
     location: Location
     heartbeat_seconds: float
-    looking_since: float
+    operator_started_at: float
     training: TrainingJob | None = None
-    blind: RequestFailure | None = None
+    observation_failure: RequestFailure | None = None
     stale: RequestFailure | None = None
     request_failure: RequestFailure | None = None
     refusal: Problem | None = None
@@ -187,8 +190,8 @@ class TrainingFacts:
     seen_at: Location | None = None
     unclear: RequestFailure | None = None
     is_unsent: bool = False
-    is_held: bool = False
+    has_finalizer: bool = False
     agents: tuple[AgentFacts, ...] = ()
-    is_heard_out: bool = True
+    has_all_reports: bool = True
     remains: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()

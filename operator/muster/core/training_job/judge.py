@@ -1,61 +1,61 @@
-"""Is a job on SageMaker over, and how did it end: one verdict, in the words that every job has."""
+"""Decide whether a job on SageMaker is over, and with which result."""
 
 from dataclasses import replace
 
 from muster.api.spec.job import Job
 from muster.api.status.status import SUSPENDED, Status
-from muster.api.timestamps import from_text
+from muster.api.timestamps import parse_timestamp
 from muster.core.attempts import began_at
 from muster.core.deadlines import active_deadline
 from muster.core.facts import JobFacts
 from muster.core.failure.ends import Subject
 from muster.core.failure.failure import Failure, find_failure
 from muster.core.judge import DEADLINE_EXCEEDED, SUCCEEDED, WORLD_SIZE_MISMATCH, Outcome, Verdict
-from muster.core.training_job.course import arrives_until, is_lost
+from muster.core.training_job.attempt_state import arrives_until, is_lost
 from muster.core.training_job.ends import STOPPED_ELSEWHERE, TRAINING_JOB_GONE, bad_end
 from muster.core.training_job.facts import COMPLETED, DELETING, TrainingFacts
 from muster.core.training_job.state import TrainingState
 
 
 def judge_training_job(job: Job, previous: Status, state: TrainingState, now: float) -> Outcome:
-    """How the job stands at `now` (Unix seconds). Once `previous` says Complete or Failed it stays so."""
-    facts, course = state.observed, state.course
+    """Return the job's outcome at `now` (Unix seconds). Complete or Failed in `previous` is final."""
+    facts, attempt_state = state.observed, state.attempt_state
     outcome = Outcome(
         Verdict.UNDECIDED,
         settled=_is_settled(previous, facts, now),
-        started=not course.is_next and facts.training is not None and facts.training.has_trained,
-        attempt=course.attempt,
+        started=not attempt_state.is_next and facts.training is not None and facts.training.has_trained,
+        attempt=attempt_state.attempt,
         began_at=began_at(previous, state.nodes, now),
     )
-    # What was told to the world is not taken back.
+    # A final condition never changes.
     last = previous.final_condition
     if last is not None:
         verdict = Verdict.SUCCEEDED if last.type == "Complete" else Verdict.FAILED
-        told_at = from_text(last.last_transition_time)
-        # Nothing runs any more, and SageMaker is not asked again.
-        return replace(outcome, verdict=verdict, reason=last.reason, told_at=told_at, settled=True)
-    return _decided(job, previous, state, outcome, now)
+        final_since = parse_timestamp(last.last_transition_time)
+        # The job has ended, so don't ask SageMaker again.
+        return replace(outcome, verdict=verdict, reason=last.reason, final_since=final_since, settled=True)
+    return _decide_outcome(job, previous, state, outcome, now)
 
 
 def _is_settled(previous: Status, facts: TrainingFacts, now: float) -> bool:
-    """Whether nothing of the job runs, or may come to run without muster."""
-    if facts.blind is not None:
+    """Whether nothing of the job runs, and nothing will without an action of muster."""
+    if facts.observation_failure is not None:
         return False
     if facts.training is None:
         return now >= arrives_until(previous, facts)
-    # What its ranks said last may say why it ended.
-    return facts.training.is_over and facts.is_heard_out
+    # Wait for the ranks' last reports, which may explain the end.
+    return facts.training.is_over and facts.has_all_reports
 
 
-def _decided(job: Job, previous: Status, state: TrainingState, current: Outcome, now: float) -> Outcome:
+def _decide_outcome(job: Job, previous: Status, state: TrainingState, current: Outcome, now: float) -> Outcome:
     training = state.observed.training
-    is_done = training is not None and training.status == COMPLETED and not state.course.is_next
-    if is_done and state.observed.is_heard_out:
+    is_done = training is not None and training.status == COMPLETED and not state.attempt_state.is_next
+    if is_done and state.observed.has_all_reports:
         return _completed(job, state, current)
-    # What fails from here on fails because it is being stopped.
+    # A failure during a suspension is a result of that suspension.
     if previous.is_suspending:
         return replace(current, verdict=Verdict.SUSPENDED, reason=SUSPENDED)
-    causes = [*_ends(job, previous, state, current), *_deadline(job, previous, current, now)]
+    causes = [*_end_causes(job, previous, state, current), *_deadline_causes(job, previous, current, now)]
     if causes:
         at, first = min(causes, key=lambda cause: cause[0])
         return replace(first, at=at)
@@ -70,29 +70,29 @@ def _completed(job: Job, state: TrainingState, outcome: Outcome) -> Outcome:
     training = state.observed.training
     ended_at = training.ended_at if training is not None else None
     failure = _ranks_failure(job, state.nodes)
-    # A success of fewer ranks than were asked for is none.
+    # A success with fewer ranks than requested is a failure.
     if failure is not None and failure.reason == WORLD_SIZE_MISMATCH:
         failed = replace(outcome, verdict=Verdict.FAILED, reason=WORLD_SIZE_MISMATCH, failure=failure)
         return replace(failed, at=failure.at)
     return replace(outcome, verdict=Verdict.SUCCEEDED, reason=SUCCEEDED, at=ended_at)
 
 
-def _ends(job: Job, previous: Status, state: TrainingState, outcome: Outcome) -> list[tuple[float, Outcome]]:
-    """A training job's own end, when no other one follows it."""
+def _end_causes(job: Job, previous: Status, state: TrainingState, outcome: Outcome) -> list[tuple[float, Outcome]]:
+    """The end of the training job as a cause, if no other training job follows."""
     failed, facts, training = replace(outcome, verdict=Verdict.FAILED), state.observed, state.observed.training
-    if state.course.is_next:
+    if state.attempt_state.is_next:
         return []
     is_gone = training is not None and training.status == DELETING
     if is_gone or is_lost(previous, facts):
         return [(facts.created_at, replace(failed, reason=TRAINING_JOB_GONE, settled=True))]
-    if training is None or not training.is_over or training.status == COMPLETED or not facts.is_heard_out:
+    if training is None or not training.is_over or training.status == COMPLETED or not facts.has_all_reports:
         return []
     end = bad_end(training)
     if end.reason == STOPPED_ELSEWHERE:
-        # It is what its owner wants, too.
+        # The user wants to suspend the job anyway.
         if job.spec.suspend and not previous.is_failing:
             return []
-        # Muster stopped it, for the only reason that it has; the deadline may have been put off since.
+        # A failing job was stopped by muster for its deadline, which may have been extended since.
         if previous.is_failing:
             end = replace(end, reason=DEADLINE_EXCEEDED)
     failure = _ranks_failure(job, state.nodes)
@@ -103,13 +103,13 @@ def _ends(job: Job, previous: Status, state: TrainingState, outcome: Outcome) ->
 
 
 def _ranks_failure(job: Job, facts: JobFacts) -> Failure | None:
-    """What ranks said of their failure: SageMaker's own word on it is less."""
+    """The failure that ranks reported, which is more precise than SageMaker's."""
     failure = find_failure(job, facts, started=True)
     return None if failure is None or failure.first.subject is Subject.AGENT else failure
 
 
-def _deadline(job: Job, previous: Status, outcome: Outcome, now: float) -> list[tuple[float, Outcome]]:
-    # A suspended job has all the time, unless its end was told before.
+def _deadline_causes(job: Job, previous: Status, outcome: Outcome, now: float) -> list[tuple[float, Outcome]]:
+    # Deadlines don't apply to a suspended job, unless it is already failing.
     if job.spec.suspend and not previous.is_failing:
         return []
     at = active_deadline(job, outcome.began_at)

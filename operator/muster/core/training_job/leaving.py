@@ -1,77 +1,84 @@
-"""What has to be done for a resource that was deleted and bears muster's finalizer: its training job must not go on."""
+"""Decide how to stop the training job of a deleted resource that has muster's finalizer."""
 
 from dataclasses import dataclass
 
 from muster.api.status.status import Status
+from muster.core.training_job.attempt_state import arrives_until
 from muster.core.training_job.backoff import retry_at
-from muster.core.training_job.course import arrives_until
 from muster.core.training_job.facts import REFUSALS, RequestFailure, TrainingFacts
 
 GIVE_UP_SECONDS = 600.0
-"""How long AWS has to refuse, try after try, before a deleted resource is let go: a namespace may wait for it."""
+"""How long AWS must have rejected all requests before muster gives up: the namespace's deletion may be waiting."""
 
 LOOK_AGAIN_SECONDS = 15.0
-"""When to look again whether the tries that others make have been refused for long enough."""
+"""How often to check whether other requests have been rejected for long enough."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Until something changes, or `until` (Unix seconds)."""
+    """Wait for an event, or until `until` (Unix seconds)."""
 
     until: float | None
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Have SageMaker stop the training job."""
+    """Stop the training job."""
 
 
 @dataclass(frozen=True)
-class LetGo:
-    """Take the finalizer off. `left_behind` says why a training job may still run; None: none does."""
+class RemoveFinalizer:
+    """Remove the finalizer. `left_behind` is why a training job may still run; None if none does."""
 
     left_behind: RequestFailure | None = None
 
 
-Leave = Wait | Stop | LetGo
+DeletionStep = Wait | Stop | RemoveFinalizer
 
 
-def decide_leaving(uid: str, previous: Status, facts: TrainingFacts, deleted_at: float, now: float) -> Leave:
-    """What to do at `now` for a resource that was deleted at `deleted_at` (Unix seconds)."""
+def decide_deletion(uid: str, previous: Status, facts: TrainingFacts, deleted_at: float, now: float) -> DeletionStep:
+    """Decide at `now` what to do for a resource that was deleted at `deleted_at` (Unix seconds)."""
     training = facts.training
     if training is not None and training.is_over and facts.unclear is None:
-        return LetGo()
+        return RemoveFinalizer()
     failure = next(
-        (one for one in (facts.blind, facts.stale, facts.unclear, facts.request_failure) if one is not None), None
+        (
+            failure
+            for failure in (facts.observation_failure, facts.stale, facts.unclear, facts.request_failure)
+            if failure is not None
+        ),
+        None,
     )
     if failure is None or failure.kind not in REFUSALS:
-        # What passes by itself is waited for.
+        # Temporary failures end by themselves.
         return _stop_and_wait(uid, previous, facts, now, None)
-    # A right that is missing may be missing for good. Refusals from before the deletion don't shorten the wait.
+    # Missing permissions may be permanent. Rejections before the deletion don't shorten the wait.
     give_up_at = max(deleted_at, now - failure.refused_seconds) + GIVE_UP_SECONDS
-    if now >= give_up_at and not _never_came(facts):
-        return LetGo(failure)
+    if now >= give_up_at and not _is_absent(facts):
+        return RemoveFinalizer(failure)
     return _stop_and_wait(uid, previous, facts, now, max(give_up_at, now + LOOK_AGAIN_SECONDS))
 
 
-def _never_came(facts: TrainingFacts) -> bool:
-    """Whether it is known that there is none."""
-    return facts.training is None and facts.blind is None and facts.unclear is None
+def _is_absent(facts: TrainingFacts) -> bool:
+    """Whether muster has observed that there is no training job."""
+    return facts.training is None and facts.observation_failure is None and facts.unclear is None
 
 
-def _stop_and_wait(uid: str, previous: Status, facts: TrainingFacts, now: float, give_up_at: float | None) -> Leave:
-    if facts.blind is not None:
-        return Wait(_first(retry_at(uid, facts.blind), give_up_at))
+def _stop_and_wait(
+    uid: str, previous: Status, facts: TrainingFacts, now: float, give_up_at: float | None
+) -> DeletionStep:
+    if facts.observation_failure is not None:
+        return Wait(_earliest(retry_at(uid, facts.observation_failure), give_up_at))
     if facts.unclear is not None:
-        return Wait(_first(retry_at(uid, facts.unclear), give_up_at))
+        return Wait(_earliest(retry_at(uid, facts.unclear), give_up_at))
     if facts.training is None:
         arrives = arrives_until(previous, facts)
-        return LetGo() if now >= arrives else Wait(arrives)
+        return RemoveFinalizer() if now >= arrives else Wait(arrives)
     if facts.training.is_asked_to_end:
         return Wait(give_up_at)
     at = 0.0 if facts.request_failure is None else retry_at(uid, facts.request_failure)
-    return Stop() if now >= at else Wait(_first(at, give_up_at))
+    return Stop() if now >= at else Wait(_earliest(at, give_up_at))
 
 
-def _first(at: float, other: float | None) -> float:
+def _earliest(at: float, other: float | None) -> float:
     return at if other is None else min(at, other)

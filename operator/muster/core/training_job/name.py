@@ -1,24 +1,24 @@
-"""What the training jobs of a job are called: derived, so that each operator asks for the same one."""
+"""Derive the names of a job's training jobs, so that every operator requests the same one."""
 
 import hashlib
 
 from muster.api.spec.job import Metadata
 
 UID_CHARS = 10
-"""Of the hash of the job's uid, in hex: two jobs of one name, one after the other, have other training jobs."""
+"""Hex characters of the uid's hash: a job that is created again under its name gets new training jobs."""
 
 
 def training_job_name(metadata: Metadata, attempt: int) -> str:
-    """At most 40 characters of the job's name, 10 for its uid and the attempt: within SageMaker's 63."""
+    """At most 40 characters of the name, 10 of the uid's hash, and the attempt: within SageMaker's limit of 63."""
     return f"{name_stem(metadata)}{attempt}"
 
 
 def name_stem(metadata: Metadata) -> str:
-    """What the names of all attempts' training jobs begin with."""
+    """The prefix of the names of all attempts' training jobs."""
     return f"{metadata.name}-{hashlib.sha256(metadata.uid.encode()).hexdigest()[:UID_CHARS]}-"
 
 
 def attempt_of(name: str, stem: str) -> int | None:
-    """The attempt whose training job would have this name; None: no attempt's."""
+    """The attempt of the training job with this name; None if the name has another form."""
     number = name.removeprefix(stem)
     return int(number) if number != name and number.isdecimal() and number.isascii() else None

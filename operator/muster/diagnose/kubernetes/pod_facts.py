@@ -1,29 +1,29 @@
-"""A pod as the process of a node: where it stands, since when, and what problems it. Pure."""
+"""Convert a pod to a node's process: its state, times and problem. Pure."""
 
 from muster.core.facts import ProcessFacts, ProcessState
 from muster.core.failure.termination_log import read_termination_message
 from muster.diagnose.kubernetes.end_problems import init_failed
 from muster.diagnose.kubernetes.problems import find_problem
 from muster.objects.kubernetes.containers import Running, Terminated
-from muster.objects.kubernetes.observations import UNSEEN, Observations, on_own_clock
+from muster.objects.kubernetes.observations import UNSEEN, Observations, on_operator_clock
 from muster.objects.kubernetes.pods import PodView
-from muster.objects.kubernetes.warnings import Warned
+from muster.objects.kubernetes.warnings import PodWarning
 from muster.render.kubernetes.agent_container import rank_grace_seconds
 
-_OVER = ("Failed", "Succeeded")
+_FINAL_PHASES = ("Failed", "Succeeded")
 
 _FIRST_SIGNAL_CODE = 128
 _MAX_SIGNAL = 64
 
 
 def process_facts(
-    told: PodView, warnings: tuple[Warned, ...] = (), observations: Observations = UNSEEN
+    observed_pod: PodView, warnings: tuple[PodWarning, ...] = (), observations: Observations = UNSEEN
 ) -> ProcessFacts:
-    """What the pod tells of its node without asking the agent, its times as the operator's clock has them."""
-    pod = on_own_clock(told, observations)
+    """Convert a pod to process facts without the agent's reports; times are on the operator's clock."""
+    pod = on_operator_clock(observed_pod, observations)
     exit_code, signal = _end(pod)
     state = pod.trainer.state
-    placed = pod.condition("PodScheduled")
+    scheduled = pod.condition("PodScheduled")
     return ProcessFacts(
         state=process_state(pod),
         replacement=pod.replacement,
@@ -34,47 +34,49 @@ def process_facts(
         problem=find_problem(pod, warnings),
         name=pod.name,
         machine=pod.machine or None,
-        scheduled_at=placed.at if placed is not None and placed.is_true else None,
-        is_leaving=pod.asked_to_go_at is not None,
+        scheduled_at=scheduled.at if scheduled is not None and scheduled.is_true else None,
+        is_terminating=pod.deletion_requested_at is not None,
         grace_seconds=None if pod.grace_seconds is None else float(rank_grace_seconds(pod.grace_seconds)),
-        lingers=isinstance(state, Terminated) and _is_anything_running(pod),
+        has_running_sidecars=isinstance(state, Terminated) and _is_anything_running(pod),
         termination_message=read_termination_message(state.message)
         if isinstance(state, Terminated) and state.message
         else None,
         memory_limit=pod.trainer.memory_limit,
-        cut_off_at=None if observations.cut_off is None else observations.cut_off.at,
-        gone_by=observations.gone_by,
+        unreachable_since=None if observations.cut_off is None else observations.cut_off.at,
+        deletion_deadline=observations.deletion_deadline,
     )
 
 
 def process_state(pod: PodView) -> ProcessState:
-    """Judged by container `trainer`: what runs beside it may outlive it, and the pod's phase with that."""
+    """The state of container `trainer`: sidecars may outlive it, and the pod's phase depends on them."""
     if isinstance(pod.trainer.state, Terminated):
         return ProcessState.EXITED
-    # Evicted, refused, given up with its machine: the kubelet may not have said more.
-    if pod.phase in _OVER or pod.reason == "NodeLost":
+    # For an evicted, rejected or lost pod, the kubelet may report no container states.
+    if pod.phase in _FINAL_PHASES or pod.reason == "NodeLost":
         return ProcessState.EXITED
-    # Its phase follows a second later; pods of jobs are not begun again.
+    # The pod's phase follows a second later. Pods of jobs are not restarted.
     if init_failed(pod) is not None:
         return ProcessState.EXITED
-    # Deleted or not: until it ends its agent is at work.
+    # Even during its deletion the agent runs until it ends.
     if isinstance(pod.trainer.state, Running):
         return ProcessState.RUNNING
     return ProcessState.WAITING
 
 
 def _is_anything_running(pod: PodView) -> bool:
-    return pod.phase not in _OVER and any(isinstance(one.state, Running) for one in (*pod.inits, *pod.others))
+    return pod.phase not in _FINAL_PHASES and any(
+        isinstance(container.state, Running) for container in (*pod.inits, *pod.others)
+    )
 
 
 def _end(pod: PodView) -> tuple[int | None, int | None]:
-    """Exit code or signal of the agent."""
+    """The agent's exit code or signal."""
     state = pod.trainer.state
     if not isinstance(state, Terminated):
         return None, None
     if state.signal is not None:
         return None, state.signal
-    # Runtimes tell of a signal as shells do.
+    # Container runtimes encode signals in exit codes like shells do.
     signal = state.exit_code - _FIRST_SIGNAL_CODE
     return (None, signal) if 0 < signal <= _MAX_SIGNAL else (state.exit_code, None)
 
@@ -85,6 +87,6 @@ def _ended_at(pod: PodView) -> float | None:
         return state.finished_at
     if process_state(pod) is not ProcessState.EXITED:
         return None
-    # Of a pod that ends without its container's end being known the conditions tell when.
+    # Without a container's end, use the time of the pod's last condition.
     changes = [entry.at for entry in pod.conditions if entry.at is not None and entry.type != "PodScheduled"]
     return max(changes, default=None)

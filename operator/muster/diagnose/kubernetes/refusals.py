@@ -1,4 +1,4 @@
-"""What the API server's no to a child of a job means for the job: an ordered list of what it may say. Pure."""
+"""Interpret the API server's refusal of a child object, with an ordered list of patterns. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _MAX_FIELDS = 5
 
 _MAX_READ_CHARS = 16 * 1024
 _MAX_READ_CAUSES = 50
-"""Of what the API server says: it quotes what is wrong in a pod, all of it, and a template may be long."""
+"""How much of an error to read: the API server quotes all invalid parts of a pod."""
 
 _SUBJECT = re.compile(r'^[\w.]+ "[^"]*" is (?:forbidden|invalid): ')
 _QUOTA = ("exceeded quota: ", ", requested: ", ", used: ", ", limited: ")
@@ -35,75 +35,75 @@ _WEBHOOK = re.compile(r'admission webhook "([^"]+)" denied the request(?:: |$)')
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '[^']*' denied request: ")
 _WEBHOOK_DOWN = re.compile(r'failed calling webhook "([^"]+)": (.+)', re.DOTALL)
 _ACCOUNT = re.compile(r'serviceaccount "([^"]+)" not found')
-_NO_RIGHT = re.compile(r'User "[^"]*" cannot create resource "(\w+)"')
+_FORBIDDEN = re.compile(r'User "[^"]*" cannot create resource "(\w+)"')
 _UNKNOWN_FIELD = re.compile(r'(unknown|duplicate) field "([^"]+)"')
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """`is_final`: only another spec can change it; any other may pass when the cluster changes."""
+    """A refusal. `is_final` if only a change of the spec can resolve it; others may end when the cluster changes."""
 
     problem: Problem
     is_final: bool = False
 
 
 def read_refusal(error: ApiError, body: Object, job: Job) -> Refusal | None:
-    """What refusing the child `body` of `job` means; None for an error that has nothing to do with what was asked for.
+    """Interpret why child `body` of `job` was refused; None for errors that don't concern the object.
 
-    Those (no answer, a conflict, too many requests, a broken server) are tried again by the caller.
+    The caller retries those: no response, a conflict, throttling or a server error.
     """
-    causes, left = error.causes[:_MAX_READ_CAUSES], len(error.causes[_MAX_READ_CAUSES:])
+    causes, unread = error.causes[:_MAX_READ_CAUSES], len(error.causes[_MAX_READ_CAUSES:])
     error = ApiError(error.status, error.reason, error.message[:_MAX_READ_CHARS], causes=causes)
-    for problem in (look(error, job) for look in _PASSING):
+    for problem in (check(error, job) for check in _TEMPORARY_REFUSALS):
         if problem is not None:
             return Refusal(problem)
     if error.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.REQUEST_ENTITY_TOO_LARGE):
-        return Refusal(Problem(INVALID_POD, _invalid(error, left, body, job)), is_final=True)
-    # LimitRanges, priority and runtime classes, other admission plug-ins: what they want is not in the spec alone.
+        return Refusal(Problem(INVALID_POD, _invalid(error, unread, body, job)), is_final=True)
+    # LimitRanges, priority classes, runtime classes and other admission plug-ins: a change of the cluster may help.
     if error.status == HTTPStatus.FORBIDDEN:
-        return Refusal(Problem(ADMISSION_REFUSED, f"the cluster refuses it: {_words(error)}"))
+        return Refusal(Problem(ADMISSION_REFUSED, f"the cluster refuses it: {_error_text(error)}"))
     return None
 
 
 def name_taken(kind: str, name: str, namespace: str) -> Problem:
-    """A child's name belongs to an object that isn't the job's; it is left alone."""
-    words = f"{kind} {name} in namespace {namespace} is there and isn't this job's: it has to go first"
-    return Problem(NAME_TAKEN, words)
+    """The problem of a child whose name belongs to an object of somebody else, which muster leaves unchanged."""
+    message = f"{kind} {name} in namespace {namespace} is there and isn't this job's: it has to go first"
+    return Problem(NAME_TAKEN, message)
 
 
 def _quota(error: ApiError, _: Job) -> Problem | None:
-    result = _between(error.message, _QUOTA)
+    result = _split_at(error.message, _QUOTA)
     if result is not None and error.status == HTTPStatus.FORBIDDEN:
         name, requested, used, limited = (quote(part, 120) for part in result)
-        words = f"quota {name} is exceeded: asked for {requested}, used {used}, limit {limited}"
-        return Problem(QUOTA_EXCEEDED, words, f"quota {name} has no room for {_short_of(requested)}")
+        message = f"quota {name} is exceeded: asked for {requested}, used {used}, limit {limited}"
+        return Problem(QUOTA_EXCEEDED, message, f"quota {name} has no room for {_resource_names(requested)}")
     unspecified = _UNSPECIFIED.search(error.message)
     if unspecified is not None and error.status == HTTPStatus.FORBIDDEN:
-        name, what = (quote(group, 120) for group in unspecified.groups())
-        return Problem(QUOTA_EXCEEDED, f"quota {name} wants every container to say {what}: set spec.resources")
+        name, fields = (quote(group, 120) for group in unspecified.groups())
+        return Problem(QUOTA_EXCEEDED, f"quota {name} wants every container to say {fields}: set spec.resources")
     return None
 
 
-def _between(text: str, marks: Sequence[str]) -> list[str] | None:
-    """What stands after each of the marks, which follow each other; None where one is missing."""
+def _split_at(text: str, marks: Sequence[str]) -> list[str] | None:
+    """The text after each of the marks, which must occur in order; None if one is missing."""
     parts = [text]
     for mark in marks:
-        before, found, after = parts.pop().partition(mark)
-        if not found:
+        before, separator, after = parts.pop().partition(mark)
+        if not separator:
             return None
         parts += [before, after]
     return parts[1:]
 
 
-def _short_of(requested: str) -> str:
+def _resource_names(requested: str) -> str:
     return ", ".join(part.partition("=")[0] for part in requested.split(","))
 
 
 def _pod_security(error: ApiError, _: Job) -> Problem | None:
     if error.status != HTTPStatus.FORBIDDEN or "violates PodSecurity" not in error.message:
         return None
-    words = _words(error).removeprefix("violates ")
-    return Problem(POD_SECURITY, f"set securityContext in spec.template; it violates {words}")
+    message = _error_text(error).removeprefix("violates ")
+    return Problem(POD_SECURITY, f"set securityContext in spec.template; it violates {message}")
 
 
 def _admission(error: ApiError, _: Job) -> Problem | None:
@@ -117,7 +117,7 @@ def _admission(error: ApiError, _: Job) -> Problem | None:
     if policy is not None:
         why = quote(error.message[policy.end() :])
         return Problem(ADMISSION_REFUSED, f"admission policy {policy.group(1)} refuses it: {why}")
-    # A server error for HTTP, but it stays until the webhook is repaired.
+    # This is a server error in HTTP, but it stays until the webhook is repaired.
     down = _WEBHOOK_DOWN.search(error.message)
     if down is not None:
         why = quote(down.group(2))
@@ -137,45 +137,44 @@ def _service_account(error: ApiError, job: Job) -> Problem | None:
     match = _ACCOUNT.search(error.message)
     if match is None or error.status != HTTPStatus.FORBIDDEN:
         return None
-    words = f"ServiceAccount {match.group(1)} doesn't exist in namespace {job.metadata.namespace}: create it"
-    return Problem(SERVICE_ACCOUNT_MISSING, words)
+    message = f"ServiceAccount {match.group(1)} doesn't exist in namespace {job.metadata.namespace}: create it"
+    return Problem(SERVICE_ACCOUNT_MISSING, message)
 
 
-def _no_right(error: ApiError, job: Job) -> Problem | None:
-    match = _NO_RIGHT.search(error.message)
+def _forbidden(error: ApiError, job: Job) -> Problem | None:
+    match = _FORBIDDEN.search(error.message)
     if match is None or error.status != HTTPStatus.FORBIDDEN:
         return None
-    words = f"muster may not create {match.group(1)} in namespace {job.metadata.namespace}"
-    return Problem(FORBIDDEN, f"{words}: the cluster's administrator has to allow it")
+    message = f"muster may not create {match.group(1)} in namespace {job.metadata.namespace}"
+    return Problem(FORBIDDEN, f"{message}: the cluster's administrator has to allow it")
 
 
-_PASSING = (
-    # Webhooks and policies choose their own HTTP status, also that of an invalid object.
+_TEMPORARY_REFUSALS = (
+    # Webhooks and policies choose their own HTTP status, such as that of an invalid object.
     _admission,
     _terminating,
     _quota,
     _pod_security,
     _service_account,
-    _no_right,
+    _forbidden,
 )
-"""What may pass, most telling first."""
+"""Refusals that may end without a change of the spec, most specific first."""
 
 
-def _invalid(error: ApiError, left: int, body: Object, job: Job) -> str:
-    """The fields that are wrong, as the job's owner wrote them; `left` more causes were not read."""
-    wrong = [f"{in_job(cause.field, body, job)}: {cause.message}" for cause in error.causes if cause.field]
-    wrong = wrong or [
+def _invalid(error: ApiError, unread: int, body: Object, job: Job) -> str:
+    """The invalid fields as paths of the job's spec; `unread` further causes were not read."""
+    invalid_fields = [f"{in_job(cause.field, body, job)}: {cause.message}" for cause in error.causes if cause.field]
+    invalid_fields = invalid_fields or [
         f"{in_job(field, body, job)}: {kind} field" for kind, field in _UNKNOWN_FIELD.findall(error.message)
     ]
-    if not wrong:
-        return (
-            f"the API server can't read the pod: {quote(_words(error).rpartition('cannot be handled as a Pod: ')[2])}"
-        )
-    wrong = list(dict.fromkeys(wrong))  # two containers may have the same of the job's field
-    left += len(wrong) - _MAX_FIELDS
-    shown = [quote(text) for text in wrong[:_MAX_FIELDS]]
-    return "; ".join([*shown, f"and {left} more"] if left > 0 else shown)
+    if not invalid_fields:
+        reason = _error_text(error).rpartition("cannot be handled as a Pod: ")[2]
+        return f"the API server can't read the pod: {quote(reason)}"
+    invalid_fields = list(dict.fromkeys(invalid_fields))  # several containers may get the same field of the job
+    unread += len(invalid_fields) - _MAX_FIELDS
+    shown = [quote(text) for text in invalid_fields[:_MAX_FIELDS]]
+    return "; ".join([*shown, f"and {unread} more"] if unread > 0 else shown)
 
 
-def _words(error: ApiError) -> str:
+def _error_text(error: ApiError) -> str:
     return quote(_SUBJECT.sub("", error.message), _MAX_CHARS)

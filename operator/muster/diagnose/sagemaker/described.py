@@ -1,4 +1,4 @@
-"""What SageMaker tells of a training job, as the plan's facts. Pure."""
+"""Convert SageMaker's description of a training job to facts. Pure."""
 
 import math
 
@@ -7,10 +7,10 @@ from muster.objects.aws.training_job import Description
 
 
 def training_job_of(described: Description) -> TrainingJob:
-    """The training job that SageMaker describes."""
+    """Convert a description to a training job."""
     groups = described.instance_groups
     types = {kind for _, kind, _ in groups}
-    count = sum(each for _, _, each in groups) if groups else described.instance_count
+    count = sum(count for _, _, count in groups) if groups else described.instance_count
     return TrainingJob(
         name=described.name,
         arn=described.arn,
@@ -21,12 +21,12 @@ def training_job_of(described: Description) -> TrainingJob:
         ended_at=_ended_at(described),
         history=tuple(
             Span(
-                one.status,
-                one.started_at.timestamp(),
-                None if one.ended_at is None else one.ended_at.timestamp(),
-                one.message,
+                entry.status,
+                entry.started_at.timestamp(),
+                None if entry.ended_at is None else entry.ended_at.timestamp(),
+                entry.message,
             )
-            for one in described.transitions
+            for entry in described.transitions
         ),
         failure_reason=described.failure_reason or None,
         billable_seconds=described.billable_seconds,
@@ -35,9 +35,9 @@ def training_job_of(described: Description) -> TrainingJob:
         instance_type=(types.pop() if len(types) == 1 else None) if groups else described.instance_type or None,
         instance_count=count,
         metrics=tuple(
-            FinalMetric(one.name, one.value, one.at.timestamp())
-            for one in described.metrics
-            if math.isfinite(one.value)
+            FinalMetric(entry.name, entry.value, entry.at.timestamp())
+            for entry in described.metrics
+            if math.isfinite(entry.value)
         ),
     )
 
@@ -45,6 +45,6 @@ def training_job_of(described: Description) -> TrainingJob:
 def _ended_at(described: Description) -> float | None:
     if not described.has_ended:
         return None
-    # A job that never trained has no end of its training.
+    # A job that never trained has no TrainingEndTime.
     at = described.modified_at if described.ended_at is None else described.ended_at
     return at.timestamp()

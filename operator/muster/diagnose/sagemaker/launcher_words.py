@@ -1,8 +1,8 @@
-"""What torchrun and mpirun say of ranks that failed, for jobs whose ranks don't report: one line after the other.
+"""Read the failures of ranks from the output of torchrun and mpirun, for jobs whose ranks don't report.
 
 torchrun prints a table of its node's failed ranks (torch/distributed/elastic/multiprocessing/errors, since 1.9), Open
-MPI sentences about the first one; the ranks' last words stand before that, marked with their numbers by torch
-(`[rank3]: `) or by mpirun (`[1,3]<stderr>:`, which SageMaker's toolkit makes `[1,mpirank:3,algo-2]<stderr>:`).
+MPI sentences about the first one. The ranks' last lines precede that, marked with the rank by torch
+(`[rank3]: `) or by mpirun (`[1,3]<stderr>:`, which SageMaker's toolkit turns into `[1,mpirank:3,algo-2]<stderr>:`).
 """
 
 import re
@@ -18,7 +18,7 @@ from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS, RankRe
 
 _MAX_STREAMS = 4096
 _AFTER_ROOT_SECONDS = 0.5
-"""torchrun tells whole seconds, and which of its ranks was the first: the others of that second came after it."""
+"""torchrun reports whole seconds and the first failure: date other failures of that second after it."""
 
 _TAGGED = re.compile(r"\[\d+,(?:mpirank:)?(?P<rank>\d{1,7})(?:,algo-\d+)?\]<std(?P<stream>out|err)>:(?P<text>.*)")
 _MARKED = re.compile(r"\[rank(?P<rank>\d{1,7})\]: ?(?P<text>.*)")
@@ -40,7 +40,7 @@ _CODE = re.compile(r"\s*Exit code:\s+(?P<code>\d{1,3})\b")
 
 @dataclass
 class _Stream:
-    """What the last lines of a stream began to say."""
+    """The unfinished message in a stream's last lines."""
 
     at: float | None = None
     is_root: bool = False
@@ -49,7 +49,7 @@ class _Stream:
 
 @dataclass
 class _Rank:
-    """`since` is when the rank was first seen to live, in Unix seconds."""
+    """`since` is when the rank first appeared in the log (Unix seconds)."""
 
     since: float
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_LAST_LINES))
@@ -57,8 +57,8 @@ class _Rank:
 
 
 @dataclass
-class LauncherWords:
-    """Reads the lines of a job's streams; remembers its ranks, and nothing that grows with the logs."""
+class LauncherOutput:
+    """Parses the lines of a job's streams. Its memory is bounded by the number of ranks."""
 
     procs_per_node: int
     world: World
@@ -66,28 +66,28 @@ class LauncherWords:
     _streams: dict[str, _Stream] = field(default_factory=dict)
 
     def feed(self, stream: str, at: float, text: str) -> bool:
-        """Read one line, which came at `at` (Unix seconds); whether it told that a rank ended."""
+        """Parse a line that arrived at `at` (Unix seconds); return whether it reports a rank's end."""
         if log_line.MARK in text:
             return False
         tagged = _TAGGED.match(text)
         if tagged is not None:
             self._hear(int(tagged["rank"]), at, tagged["text"] if tagged["stream"] == "err" else "")
-            # MPI_Abort's words come from the rank that called it
+            # The rank that called MPI_Abort prints its message itself.
             text = tagged["text"]
         else:
             marked = _MARKED.match(text)
             if marked is not None:
                 self._hear(int(marked["rank"]), at, marked["text"])
                 return False
-        begun = self._streams.get(stream)
-        if begun is None:
-            begun = _Stream()
+        state = self._streams.get(stream)
+        if state is None:
+            state = _Stream()
             if len(self._streams) < _MAX_STREAMS:
-                self._streams[stream] = begun
-        return self._torchrun(begun, at, text) or self._mpirun(begun, at, text)
+                self._streams[stream] = state
+        return self._torchrun(state, at, text) or self._mpirun(state, at, text)
 
     def ranks(self) -> Iterator[RankFacts]:
-        """Each rank that a word was about."""
+        """Return every rank that the output mentions."""
         for number, rank in sorted(self._ranks.items()):
             ended_at, code, signal = rank.end or (None, None, None)
             report = RankReport(
@@ -100,17 +100,17 @@ class LauncherWords:
             )
             yield RankFacts(report, started_at=rank.since, ended_at=ended_at)
 
-    def _hear(self, number: int, at: float, words: str) -> _Rank | None:
+    def _hear(self, number: int, at: float, text: str) -> _Rank | None:
         if not 0 <= number < self.world.ranks:
             return None
         rank = self._ranks.setdefault(number, _Rank(at))
-        if words.strip():
-            rank.lines.append(words.rstrip()[:MAX_LINE_CHARS])
+        if text.strip():
+            rank.lines.append(text.rstrip()[:MAX_LINE_CHARS])
         return rank
 
     def _end(self, number: int, at: float, code: int | None, signal: int | None) -> bool:
         rank = self._hear(number, at, "")
-        # the first word about its end is nearest to it
+        # The first message about a rank's end has the most precise time.
         if rank is None or rank.end is not None:
             return False
         rank.end = (at, code, signal)
@@ -149,11 +149,11 @@ class LauncherWords:
 
     def _time(self, text: str, at: float) -> float:
         try:
-            stat = datetime.strptime(text, _TIME).replace(tzinfo=UTC).timestamp()
+            timestamp = datetime.strptime(text, _TIME).replace(tzinfo=UTC).timestamp()
         except ValueError:
             return at
-        # a container in another time zone than UTC, or a forged one
-        return stat if self.world.created_at - 1 <= stat <= at + 1 else at
+        # The container's time zone is not UTC, or the line is forged.
+        return timestamp if self.world.created_at - 1 <= timestamp <= at + 1 else at
 
     def _mpirun(self, stream: _Stream, at: float, text: str) -> bool:
         by_signal = _BY_SIGNAL.match(text)

@@ -1,7 +1,6 @@
-"""What a line of a training job's log says of a rank, if it says anything and can be believed. Pure.
+"""Parse a rank's report from a line of a training job's log. Pure.
 
-The job writes its own log, so all of it is the job's word about itself: it is read as one, within limits, and can say
-nothing of another job.
+The job writes its own log, so its content is untrusted: limits apply, and a line can only affect its own job.
 """
 
 import re
@@ -13,30 +12,30 @@ from muster_worker.contract.log_line import RankLine
 from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS, EndReason, MetricValue, RankReport, RankState
 
 CLOCK_SLACK = 300.0
-"""Seconds by which a host's clock may seem to be off; a time beyond counts as the log's own."""
+"""How many seconds a host's clock may be off; beyond that, the log's own time counts."""
 
 MAX_WORD_CHARS = 256
 MAX_METRICS = 64
-"""Of one rank."""
+"""The limit for one rank."""
 
 MAX_EXIT_CODE = 255
 MAX_SIGNAL = 64
 
 _TAG = re.compile(r"\[\d+,(?:mpirank:)?\d+(?:,algo-\d+)?\]<std(?:out|err)>:")
-"""Open MPI's, as it is and as SageMaker's toolkit writes it; also in the middle of a line that came in two pieces."""
+"""The tag of Open MPI or of SageMaker's toolkit, which may occur inside a line that was split."""
 
 
 @dataclass(frozen=True)
 class World:
-    """What is known of a job before any line: its ranks, and when it was created (Unix seconds)."""
+    """The job's ranks, and when it was created (Unix seconds)."""
 
     ranks: int
     created_at: float
 
 
 @dataclass(frozen=True)
-class RankWord:
-    """A rank as one line tells of it. `world` is how many ranks its launcher told it of, `said_at` when it said so."""
+class RankLogReport:
+    """A rank's report from one line. `world` is the world size that the rank was given, `said_at` the report time."""
 
     facts: RankFacts
     metrics: tuple[MetricFacts, ...]
@@ -45,10 +44,10 @@ class RankWord:
     said_at: float
 
 
-def rank_word(text: str, logged_at: float, world: World) -> RankWord | None:
-    """What a rank's own line says, which came to the log at `logged_at` (Unix seconds); None when it is none.
+def parse_rank_report(text: str, logged_at: float, world: World) -> RankLogReport | None:
+    """Parse a rank's report line, logged at `logged_at` (Unix seconds); None for any other line.
 
-    A line that can't be of this job counts as none, as one that is cut does: the next one says it again.
+    Invalid or truncated lines are ignored, because the next line repeats the content.
     """
     line = log_line.read(_TAG.sub("", text)) if log_line.MARK in text else None
     if line is None or not _is_plausible(line, world):
@@ -76,12 +75,12 @@ def rank_word(text: str, logged_at: float, world: World) -> RankWord | None:
         ended_at=times.of(line.at if line.ended_at is None else line.ended_at) if ended else None,
         stepped_at=None if line.stepped_at is None else times.of(line.stepped_at),
     )
-    return RankWord(facts, _metrics(line, said_at), line.world, line.host, said_at)
+    return RankLogReport(facts, _metrics(line, said_at), line.world, line.host, said_at)
 
 
 @dataclass(frozen=True)
 class _Times:
-    """No event of a job lies before it or after its line: the earliest end is the failure that a job is blamed on."""
+    """Limits times to the life of the job until its log line: the earliest end is the root cause of a failure."""
 
     first: float
     last: float

@@ -1,23 +1,23 @@
-"""All that a training job's logs have said of its ranks, line after line, as the reports of agents would say it."""
+"""Collect the ranks' reports from a training job's logs, in the form of agents' reports."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from muster.core.facts import AgentFacts, MetricFacts, RankFacts
-from muster.diagnose.sagemaker.launcher_words import LauncherWords
-from muster.diagnose.sagemaker.log_lines import RankWord, World, rank_word
+from muster.diagnose.sagemaker.launcher_words import LauncherOutput
+from muster.diagnose.sagemaker.log_lines import RankLogReport, World, parse_rank_report
 from muster_worker.contract import log_line
 from muster_worker.contract.schema import MAX_METRICS, AgentPhase, AgentProblem, RankState, Report
 
 MAX_STREAMS = 4096
-"""Of which a piece of a line is remembered; a job has one a host, and one more for each time that it was restarted."""
+"""Streams with a stored partial line. A job has one stream per host, and one more per host for each restart."""
 
 _MAX_PIECE_CHARS = 2 * log_line.MAX_CHARS
 
 
 @dataclass(frozen=True)
 class LogLine:
-    """A line of a log: its stream (`<training job>/algo-1-...`), and when it came there, in Unix seconds."""
+    """A line of a log stream (`<training job>/algo-1-...`), logged at `at` (Unix seconds)."""
 
     stream: str
     at: float
@@ -26,9 +26,9 @@ class LogLine:
 
 @dataclass(frozen=True)
 class RankGroup:
-    """The attempt of a job whose logs these are, and its nodes that have ranks.
+    """The attempt that wrote the logs, and its nodes with ranks.
 
-    `has_launcher`: a torchrun or mpirun says how large the world is.
+    `has_launcher` is set if torchrun or mpirun sets the world size.
     """
 
     job_uid: str
@@ -45,7 +45,7 @@ class RankGroup:
 
 @dataclass
 class RankLog:
-    """Of one attempt. Its size is bounded by the number of ranks, whatever the logs hold. Lines may come twice."""
+    """Collects the reports of one attempt. Its memory is bounded by the number of ranks. Lines may repeat."""
 
     rank_group: RankGroup
     _ranks: dict[int, RankFacts] = field(default_factory=dict)
@@ -53,114 +53,116 @@ class RankLog:
     _heard_at: dict[int, float] = field(default_factory=dict)
     _worlds: dict[int, int] = field(default_factory=dict)
     _pieces: dict[str, str] = field(default_factory=dict)
-    _words: LauncherWords = field(init=False)
+    _words: LauncherOutput = field(init=False)
 
     def __post_init__(self) -> None:
-        self._words = LauncherWords(self.rank_group.procs_per_node, self.rank_group.world)
+        self._words = LauncherOutput(self.rank_group.procs_per_node, self.rank_group.world)
 
     def feed(self, lines: Iterable[LogLine]) -> bool:
-        """Take lines in, each stream's in its order; whether they told anything."""
-        is_told = False
+        """Parse lines, in order for each stream; return whether any reports a change."""
+        has_changed = False
         for line in lines:
-            word = self._read(line)
-            if word is not None:
-                self._take(word)
-                is_told = True
+            rank_report = self._read(line)
+            if rank_report is not None:
+                self._take(rank_report)
+                has_changed = True
             else:
-                is_told = self._words.feed(line.stream, line.at, line.text) or is_told
-        return is_told
+                has_changed = self._words.feed(line.stream, line.at, line.text) or has_changed
+        return has_changed
 
     def agents(self) -> tuple[AgentFacts, ...]:
-        """What is known of each node that was heard, in the nodes' order."""
+        """The facts of each node with reports, in the order of nodes."""
         ranks = self._all_ranks()
         nodes = sorted({rank // self.rank_group.procs_per_node for rank in ranks})
         return tuple(self._agent(node, ranks) for node in nodes)
 
-    def _read(self, line: LogLine) -> RankWord | None:
-        word = rank_word(line.text, line.at, self.rank_group.world)
-        begun = self._pieces.pop(line.stream, None)
-        if word is None and begun is not None:
-            # SageMaker's toolkit reads 64 KiB at a time, and ends a line where that ends
-            word = rank_word(begun + line.text, line.at, self.rank_group.world)
-        if word is None and log_line.MARK in line.text and len(self._pieces) < MAX_STREAMS:
+    def _read(self, line: LogLine) -> RankLogReport | None:
+        rank_report = parse_rank_report(line.text, line.at, self.rank_group.world)
+        piece = self._pieces.pop(line.stream, None)
+        if rank_report is None and piece is not None:
+            # SageMaker's toolkit reads 64 KiB at a time and ends the line there.
+            rank_report = parse_rank_report(piece + line.text, line.at, self.rank_group.world)
+        if rank_report is None and log_line.MARK in line.text and len(self._pieces) < MAX_STREAMS:
             self._pieces[line.stream] = line.text[-_MAX_PIECE_CHARS:]
-        return word
+        return rank_report
 
-    def _take(self, word: RankWord) -> None:
-        rank = word.facts.report.rank
+    def _take(self, rank_report: RankLogReport) -> None:
+        rank = rank_report.facts.report.rank
         entry = self._ranks.get(rank)
-        self._ranks[rank] = word.facts if entry is None else _newer(entry, word.facts)
+        self._ranks[rank] = rank_report.facts if entry is None else _merge(entry, rank_report.facts)
         node = rank // self.rank_group.procs_per_node
-        self._heard_at[node] = max(self._heard_at.get(node, 0.0), word.said_at)
-        self._worlds[node] = word.world
-        for metric in word.metrics:
+        self._heard_at[node] = max(self._heard_at.get(node, 0.0), rank_report.said_at)
+        self._worlds[node] = rank_report.world
+        for metric in rank_report.metrics:
             key = (node, metric.value.name)
             before = self._metrics.get(key)
             if before is None or before.at <= metric.at:
                 self._metrics[key] = metric
 
     def _all_ranks(self) -> dict[int, RankFacts]:
-        """What ranks said themselves, and of those that didn't what their launcher did."""
+        """The ranks' own reports, and the launcher's for the other ranks."""
         ranks = dict(self._ranks)
         for facts in self._words.ranks():
-            own = ranks.get(facts.report.rank)
-            if own is None:
+            reported = ranks.get(facts.report.rank)
+            if reported is None:
                 ranks[facts.report.rank] = facts
-            elif own.report.state != RankState.EXITED and facts.report.state == RankState.EXITED:
-                # its wrapper was killed with it, or its last line is lost
-                ranks[facts.report.rank] = _ended_as(own, facts)
+            elif reported.report.state != RankState.EXITED and facts.report.state == RankState.EXITED:
+                # The rank's wrapper was killed with it, or its last line is lost.
+                ranks[facts.report.rank] = _with_end_of(reported, facts)
         return ranks
 
     def _agent(self, node: int, ranks: dict[int, RankFacts]) -> AgentFacts:
         rank_group = self.rank_group
         first = node * rank_group.procs_per_node
-        own = tuple(ranks[rank] for rank in range(first, first + rank_group.procs_per_node) if rank in ranks)
-        over = len(own) == rank_group.procs_per_node and all(facts.report.state == RankState.EXITED for facts in own)
+        reported = tuple(ranks[rank] for rank in range(first, first + rank_group.procs_per_node) if rank in ranks)
+        has_ended = len(reported) == rank_group.procs_per_node and all(
+            facts.report.state == RankState.EXITED for facts in reported
+        )
         metrics = sorted((metric for (at, _), metric in self._metrics.items() if at == node), key=_name)
-        times = [facts.ended_at or facts.started_at or rank_group.created_at for facts in own]
+        times = [facts.ended_at or facts.started_at or rank_group.created_at for facts in reported]
         report = Report(
             job_uid=rank_group.job_uid,
             node=node,
             replacement=0,
             attempt=rank_group.attempt,
             sequence=0,
-            phase=AgentPhase.ENDED if over else AgentPhase.RUNNING,
-            ranks=tuple(facts.report for facts in own),
+            phase=AgentPhase.ENDED if has_ended else AgentPhase.RUNNING,
+            ranks=tuple(facts.report for facts in reported),
             metrics=tuple(metric.value for metric in metrics[:MAX_METRICS]),
             problem=self._problem(node),
         )
-        heard_at = self._heard_at.get(node, max(times))
-        return AgentFacts(report, heard_at, own, tuple(metrics[:MAX_METRICS]))
+        last_report_at = self._heard_at.get(node, max(times))
+        return AgentFacts(report, last_report_at, reported, tuple(metrics[:MAX_METRICS]))
 
     def _problem(self, node: int) -> AgentProblem | None:
-        """Ranks of another world than the job's do something else than the job."""
-        value = self._worlds.get(node)
-        if not self.rank_group.has_launcher or value is None or value == self.rank_group.world.ranks:
+        """Ranks with a wrong world size don't run the requested job."""
+        world = self._worlds.get(node)
+        if not self.rank_group.has_launcher or world is None or world == self.rank_group.world.ranks:
             return None
-        return AgentProblem("WorldSizeMismatch", f"ranks were given a world of {value}")
+        return AgentProblem("WorldSizeMismatch", f"ranks were given a world of {world}")
 
 
-def _newer(facts: RankFacts, word: RankFacts) -> RankFacts:
-    """Lines of one rank joined: the newer start counts; of one start an end is an end, and steps only rise."""
-    known_start, start = facts.started_at or 0.0, word.started_at or 0.0
+def _merge(facts: RankFacts, rank_report: RankFacts) -> RankFacts:
+    """Merge reports of one rank: the newer start wins; within a start, an end is final and steps only rise."""
+    known_start, start = facts.started_at or 0.0, rank_report.started_at or 0.0
     if start != known_start:
-        return word if start > known_start else facts
+        return rank_report if start > known_start else facts
     if facts.report.state == RankState.EXITED:
         return facts
-    if word.report.state == RankState.EXITED:
-        return word
-    return word if (word.report.step or 0) >= (facts.report.step or 0) else facts
+    if rank_report.report.state == RankState.EXITED:
+        return rank_report
+    return rank_report if (rank_report.report.step or 0) >= (facts.report.step or 0) else facts
 
 
-def _ended_as(own: RankFacts, facts: RankFacts) -> RankFacts:
+def _with_end_of(reported: RankFacts, facts: RankFacts) -> RankFacts:
     report = replace(
-        own.report,
+        reported.report,
         state=RankState.EXITED,
         exit_code=facts.report.exit_code,
         signal=facts.report.signal,
         last_lines=facts.report.last_lines,
     )
-    return replace(own, report=report, ended_at=facts.ended_at)
+    return replace(reported, report=report, ended_at=facts.ended_at)
 
 
 def _name(metric: MetricFacts) -> str:

@@ -1,4 +1,4 @@
-"""What AWS' errors mean to a plan. Pure."""
+"""Convert AWS' errors to request failures. Pure."""
 
 from dataclasses import replace
 
@@ -26,13 +26,13 @@ _KINDS: tuple[tuple[type[AwsError], FailureKind], ...] = (
 
 
 def request_failure_of(error: AwsError, now: float) -> RequestFailure:
-    """What `error` keeps muster from at `now` (Unix seconds)."""
-    kind = next((found for kind, found in _KINDS if isinstance(error, kind)), FailureKind.SERVICE)
+    """Convert `error`, received at `now` (Unix seconds), to a request failure."""
+    kind = next((failure_kind for kind, failure_kind in _KINDS if isinstance(error, kind)), FailureKind.SERVICE)
     return RequestFailure(kind, Problem(error.reason, error.message), now)
 
 
 def counted(request_failure: RequestFailure, before: RequestFailure | None) -> RequestFailure:
-    """The same with the times counted that this came in a row; `before` is what came last, None after a success."""
+    """The failure with its number of tries; `before` is the previous failure, None after a success."""
     tries = before.tries + 1 if before is not None and before.kind is request_failure.kind else 1
     return replace(request_failure, tries=tries, refused_seconds=_refused_seconds(request_failure, before))
 

@@ -1,4 +1,4 @@
-"""Convert the runs of a launch script to jobs: each becomes a document or a list of problems."""
+"""Convert the training runs of a launch script to documents of jobs."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from muster.api.document import JSON, Document
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job
 from muster.api.validation.validate import validate
-from muster.importers.sagemaker.source import NotInline, inline
-from muster.importers.sagemaker.translate.document import job_text, job_value
-from muster.importers.sagemaker.translate.entry import Folder
-from muster.importers.sagemaker.translate.estimator.estimator import translated as translated_fit
-from muster.importers.sagemaker.translate.naming import job_name
-from muster.importers.sagemaker.translate.reading import Problems
+from muster.importers.sagemaker.source import CodeNotInline, read_inline_code
+from muster.importers.sagemaker.translate.arguments import Problems
+from muster.importers.sagemaker.translate.document import build_resource, format_resource
+from muster.importers.sagemaker.translate.entry_point import LocalCode
+from muster.importers.sagemaker.translate.estimator.estimator import translate_estimator as translated_fit
+from muster.importers.sagemaker.translate.job_names import choose_job_name
 from muster.importers.sagemaker.translate.recording import EstimatorFit, Recording, TrainerRun
 from muster.importers.sagemaker.translate.secret_names import warn_of_secrets
-from muster.importers.sagemaker.translate.trainer.trainer import translated as translated_run
-from muster.importers.sagemaker.translate.translation import Place, Translated
+from muster.importers.sagemaker.translate.trainer.trainer import translate_trainer as translated_run
+from muster.importers.sagemaker.translate.translation import AccountOptions, TranslatedJob
 
 
 @dataclass(frozen=True)
-class Imported:
-    """The jobs' documents in the script's order, warnings, and the problems of runs that can't be imported."""
+class ImportResult:
+    """The jobs' documents in the script's order, warnings, and problems with runs that can't be imported."""
 
     documents: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -32,18 +32,20 @@ class Imported:
 
 
 @dataclass(frozen=True)
-class Sources:
-    """Where to find code: below `folder`, unless the user names the source in `override`."""
+class SourceOptions:
+    """The location of the code: below `folder`, unless the user sets the source in `override`."""
 
     folder: Path
     override: Mapping[str, JSON] | None
 
 
-Judge = Callable[[Job], None]
-"""Raises `InvalidResource` for a job for which muster can't build a request."""
+JobCheck = Callable[[Job], None]
+"""Checks that muster can build the job's request. Raises `InvalidResource`."""
 
 
-def imported(recording: Recording, script: str, place: Place, sources: Sources, judge: Judge) -> Imported:
+def import_jobs(
+    recording: Recording, script: str, account: AccountOptions, sources: SourceOptions, check_job: JobCheck
+) -> ImportResult:
     """Convert the recorded runs of a script. `script` is its file name."""
     documents: list[str] = []
     warnings = [str(note) for note in recording.notes]
@@ -51,52 +53,54 @@ def imported(recording: Recording, script: str, place: Place, sources: Sources, 
     names: set[str] = set()
     for run in recording.runs:
         run_problems = Problems()
-        result = _translated(run, place, run_problems)
-        name = job_name(result.name or PurePath(script).stem, names)
+        result = _translate(run, account, run_problems)
+        name = choose_job_name(result.name or PurePath(script).stem, names)
         names.add(name)
-        spec = _with_source(result, sources, recording.files, run_problems)
+        spec = _add_source(result, sources, recording.files, run_problems)
         warn_of_secrets(spec, run_problems)
-        # report the script's mistakes first: the incomplete job would have more
+        # report the script's mistakes without those of the incomplete job
         if not run_problems.found:
-            documents += _document(job_value(name, spec), run.place, judge, run_problems)
+            documents += _build_document(build_resource(name, spec), run.place, check_job, run_problems)
         warnings += [f"{run.place}: {warning}" for warning in run_problems.warnings]
         problems += [f"{run.place}: {problem}" for problem in run_problems.found]
-    return Imported(tuple(documents), tuple(warnings), tuple(problems))
+    return ImportResult(tuple(documents), tuple(warnings), tuple(problems))
 
 
-def _translated(run: EstimatorFit | TrainerRun, place: Place, problems: Problems) -> Translated:
+def _translate(run: EstimatorFit | TrainerRun, account: AccountOptions, problems: Problems) -> TranslatedJob:
     if isinstance(run, EstimatorFit):
-        return translated_fit(run, place, problems)
-    return translated_run(run, place, problems)
+        return translated_fit(run, account, problems)
+    return translated_run(run, account, problems)
 
 
-def _document(value: JSON, origin: str, judge: Judge, problems: Problems) -> list[str]:
+def _build_document(value: JSON, origin: str, check_job: JobCheck, problems: Problems) -> list[str]:
     try:
-        judge(validate(Document(value, origin)))
+        check_job(validate(Document(value, origin)))
     except InvalidResource as invalid:
         problems.found.extend(str(problem) for problem in invalid.problems)
         return []
-    return [job_text(value, origin)]
+    return [format_resource(value, origin)]
 
 
-def _with_source(result: Translated, sources: Sources, files: Mapping[str, str], problems: Problems) -> dict[str, JSON]:
+def _add_source(
+    result: TranslatedJob, sources: SourceOptions, files: Mapping[str, str], problems: Problems
+) -> dict[str, JSON]:
     spec = {**result.spec}
     try:
-        source = _source(result, sources, files, problems)
-    except NotInline as problem:
+        source = _build_source(result, sources, files, problems)
+    except CodeNotInline as problem:
         problems.add("its code", str(problem))
         return spec
     return {**spec, "source": {**source}} if source is not None else spec
 
 
-def _source(
-    result: Translated, sources: Sources, files: Mapping[str, str], problems: Problems
+def _build_source(
+    result: TranslatedJob, sources: SourceOptions, files: Mapping[str, str], problems: Problems
 ) -> Mapping[str, JSON] | None:
-    if result.code is None or not isinstance(result.code, Folder):
+    if result.code is None or not isinstance(result.code, LocalCode):
         return result.code
     if sources.override is not None:
         return sources.override
-    code = inline(result.code, sources.folder, files)
+    code = read_inline_code(result.code, sources.folder, files)
     if code.left_out:
         problems.warn("its code", f"{', '.join(code.left_out)} is left out, although the SDK packs it, too")
     return {"inline": {"files": dict(code.files)}}

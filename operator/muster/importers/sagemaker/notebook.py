@@ -9,28 +9,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _SYSTEM = re.compile(r"(?P<indent>\s*)!(?P<command>.*)")
-_ASSIGNED = re.compile(r"(?P<name>\s*[\w, ]+=\s*)!(?P<command>.*)")
+_SYSTEM_ASSIGNMENT = re.compile(r"(?P<name>\s*[\w, ]+=\s*)!(?P<command>.*)")
 _MAGIC = re.compile(r"(?P<indent>\s*)%(?P<magic>\w+)(?P<line>.*)")
 _HELP = re.compile(r"\s*(\?{1,2}[\w.]+|[\w.]+\?{1,2})\s*")
 
-_AROUND = frozenset({"capture", "prun", "time", "timeit"})
-"""Cell magic that runs the cell's Python and measures or captures it."""
+_WRAPPING_MAGIC = frozenset({"capture", "prun", "time", "timeit"})
+"""Cell magic that runs the cell as Python, and measures it or captures its output."""
 
 
-class NotANotebook(Exception):
+class InvalidNotebook(Exception):
     """The text isn't a notebook of version 4; the message says why."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of Python that runs as a whole. `name` stands for it in messages: `launch.ipynb[3]`."""
+    """Python code of one cell or script. Messages show `name`: `launch.ipynb[3]`."""
 
     name: str
     text: str
 
 
-def parts(text: str, name: str) -> tuple[Part, ...]:
-    """The code cells in their order, numbered from 1 by their position in the notebook. Raises `NotANotebook`.
+def split_notebook(text: str, name: str) -> tuple[Part, ...]:
+    """Return the code cells, numbered from 1 by their position in the notebook. Raises `InvalidNotebook`.
 
     Magic becomes calls of `get_ipython()`, as when a notebook is saved as a script.
     """
@@ -38,26 +38,26 @@ def parts(text: str, name: str) -> tuple[Part, ...]:
         cells = json.loads(text)["cells"]
         sources = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
     except (ValueError, KeyError, TypeError):
-        raise NotANotebook("a notebook of format 4 is expected: JSON with its cells") from None
+        raise InvalidNotebook("a notebook of format 4 is expected: JSON with its cells") from None
     return tuple(
-        Part(f"{name}[{number}]", _python(source))
+        Part(f"{name}[{number}]", _convert_cell(source))
         for number, (kind, source) in enumerate(sources, 1)
         if kind == "code" and source.strip()
     )
 
 
-def _python(cell: str) -> str:
+def _convert_cell(cell: str) -> str:
     if cell.startswith("%%"):
         head, _, body = cell.partition("\n")
         magic, _, line = head[2:].partition(" ")
-        if magic in _AROUND:
-            return "\n" + _python(body)
+        if magic in _WRAPPING_MAGIC:
+            return "\n" + _convert_cell(body)
         return f"get_ipython().run_cell_magic({magic!r}, {line.strip()!r}, {body!r})\n"
-    return cell if _is_python(cell) else "".join(_lines(cell))
+    return cell if _is_python(cell) else "".join(_convert_lines(cell))
 
 
 def _is_python(cell: str) -> bool:
-    """Whether the cell has no magic: then a line inside a string may begin with ! or %."""
+    """Whether the cell is Python without magic; even then, lines of a string may begin with ! or %."""
     try:
         ast.parse(cell)
     except SyntaxError:
@@ -65,12 +65,12 @@ def _is_python(cell: str) -> bool:
     return True
 
 
-def _lines(cell: str) -> Iterator[str]:
-    """Convert line by line, so that messages have the cell's own line numbers."""
+def _convert_lines(cell: str) -> Iterator[str]:
+    """Convert line by line, so that messages have the line numbers of the cell."""
     for line in cell.splitlines():
         if match := _SYSTEM.fullmatch(line):
             yield f"{match['indent']}get_ipython().system({match['command'].strip()!r})\n"
-        elif match := _ASSIGNED.fullmatch(line):
+        elif match := _SYSTEM_ASSIGNMENT.fullmatch(line):
             yield f"{match['name']}get_ipython().getoutput({match['command'].strip()!r})\n"
         elif match := _MAGIC.fullmatch(line):
             yield f"{match['indent']}get_ipython().run_line_magic({match['magic']!r}, {match['line'].strip()!r})\n"

@@ -17,34 +17,34 @@ from typing import TextIO
 
 from muster.importers.sagemaker.notebook import Part
 from muster.importers.sagemaker.translate.recording import (
-    Done,
     EstimatorFit,
     Failure,
+    Finished,
     Note,
     Question,
     Recording,
     TrainerRun,
     WrittenFile,
-    record,
+    parse_record,
 )
 
 _STAND_IN = Path(__file__).parent / "standin"
 
 _BEGIN = "import sys; sys.path[0] = {folder!r}; from muster_standin import launch; launch.main({out}, {answers})"
-"""The stand-in's folder is on the module path only until the script's own folder replaces it."""
+"""The stand-in's folder is the first on the module path until the script's folder replaces it."""
 
 
-class NoAnswer(Exception):
+class UnsupportedQuestion(Exception):
     """muster can't answer the script's question; the message says why."""
 
 
 Answer = Callable[[Mapping[str, str]], str]
-"""Return the address of a training image for the arguments of `image_uris.retrieve`. Raises `NoAnswer`."""
+"""Return the address of a training image for the arguments of `image_uris.retrieve`. Raises `UnsupportedQuestion`."""
 
 
 @dataclass(frozen=True)
-class Order:
-    """What to run: the parts in order, where, with which arguments, Python and environment; and facts about AWS.
+class ScriptRequest:
+    """The script to run: its parts, folders, arguments, Python and environment, and the user's AWS options.
 
     The script imports its own modules from `script_folder`; relative paths start from `working_folder`.
     """
@@ -61,48 +61,48 @@ class Order:
     role: str | None = None
 
 
-def run_script(order: Order, answer: Answer) -> Recording:
-    """Run the script to its end and return its reports. Raises `OSError` if its Python can't start."""
+def run_script(order: ScriptRequest, answer: Answer) -> Recording:
+    """Run the script, and return its reports. Raises `OSError` if its Python can't start."""
     with (
         tempfile.TemporaryDirectory(prefix="muster-import-") as home,
-        _process(order, home) as (process, reports, input_file),
+        _start_process(order, home) as (process, reports, input_file),
     ):
-        end = threading.Thread(target=_end_in_time, args=(process, order.timeout_seconds))
-        end.start()
+        killer = threading.Thread(target=_wait_or_kill, args=(process, order.timeout_seconds))
+        killer.start()
         try:
             input_file.write(_first_line(order))
             input_file.flush()
-            recording = _listened(reports, input_file, answer)
+            recording = _read_reports(reports, input_file, answer)
         except BrokenPipeError:
-            recording = Recording(failure=_SILENCE)
+            recording = Recording(failure=_NO_REPORT)
         except BaseException:
-            _end(process)
+            _kill(process)
             raise
         finally:
             code = process.wait()
-            end.join()
-    if recording.failure is _SILENCE:
-        return Recording(recording.runs, recording.notes, recording.files, _ended_early(order, code))
+            killer.join()
+    if recording.failure is _NO_REPORT:
+        return Recording(recording.runs, recording.notes, recording.files, _describe_early_end(order, code))
     return recording
 
 
-def _end_in_time(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """Kill a script that hangs; its last record is then missing."""
+def _wait_or_kill(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Kill the script after `seconds`; the last record of its reports is then missing."""
     with suppress(subprocess.TimeoutExpired):
         process.wait(seconds)
-    _end(process)
+    _kill(process)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process with its children: they would keep the pipe for its reports open."""
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process and its children, which would keep the pipe for reports open."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
-_SILENCE = Failure(Note("", "it ended without a report"))
+_NO_REPORT = Failure(Note("", "it ended without a report"))
 
 
-def _ended_early(order: Order, code: int) -> Failure:
+def _describe_early_end(order: ScriptRequest, code: int) -> Failure:
     if code < 0:
         message = (
             f"the script still ran after {order.timeout_seconds:g} s and muster killed it; if it needs longer, set "
@@ -112,7 +112,7 @@ def _ended_early(order: Order, code: int) -> Failure:
     return Failure(Note("", f"the script's process ended with exit code {code}"))
 
 
-def _first_line(order: Order) -> str:
+def _first_line(order: ScriptRequest) -> str:
     fields = {
         "parts": [{"name": part.name, "text": part.text} for part in order.parts],
         "folder": str(order.script_folder),
@@ -125,8 +125,8 @@ def _first_line(order: Order) -> str:
 
 
 @contextmanager
-def _process(order: Order, home: str) -> Iterator[tuple[subprocess.Popen[bytes], TextIO, TextIO]]:
-    """The process, a file for reading its reports, and a file for its input. Its output goes to our stderr."""
+def _start_process(order: ScriptRequest, home: str) -> Iterator[tuple[subprocess.Popen[bytes], TextIO, TextIO]]:
+    """Start the process; yield it with the files of its reports and its input. Its output goes to standard error."""
     reports_end, out = os.pipe()
     answers, input_end = os.pipe()
     program = _BEGIN.format(folder=str(_STAND_IN), out=out, answers=answers)
@@ -140,7 +140,7 @@ def _process(order: Order, home: str) -> Iterator[tuple[subprocess.Popen[bytes],
             start_new_session=True,
             stdout=sys.stderr.fileno(),
             cwd=order.working_folder,
-            # no home folder: the script must not read its content, above all credentials
+            # the script must not read the user's home folder, above all credentials
             env={**order.environment, "HOME": home, "PYTHONDONTWRITEBYTECODE": "1"},
         ) as process,
     ):
@@ -149,12 +149,12 @@ def _process(order: Order, home: str) -> Iterator[tuple[subprocess.Popen[bytes],
         yield process, reports, input_file
 
 
-def _listened(reports: TextIO, input_file: TextIO, answer: Answer) -> Recording:
+def _read_reports(reports: TextIO, input_file: TextIO, answer: Answer) -> Recording:
     runs: list[EstimatorFit | TrainerRun] = []
     notes: list[Note] = []
     files: dict[str, str] = {}
     for line in reports:
-        match record(line):
+        match parse_record(line):
             case EstimatorFit() | TrainerRun() as run:
                 runs.append(run)
             case Note() as note:
@@ -162,17 +162,17 @@ def _listened(reports: TextIO, input_file: TextIO, answer: Answer) -> Recording:
             case WrittenFile(path, append, text):
                 files[path] = files.get(path, "") + text if append else text
             case Question(about):
-                input_file.write(_answered(about, answer))
+                input_file.write(_answer_question(about, answer))
                 input_file.flush()
             case Failure() as failure:
                 return Recording(runs, notes, files, failure)
-            case Done():
+            case Finished():
                 return Recording(runs, notes, files)
-    return Recording(runs, notes, files, _SILENCE)
+    return Recording(runs, notes, files, _NO_REPORT)
 
 
-def _answered(about: Mapping[str, str], answer: Answer) -> str:
+def _answer_question(arguments: Mapping[str, str], answer: Answer) -> str:
     try:
-        return json.dumps({"text": answer(about)}) + "\n"
-    except NoAnswer as problem:
+        return json.dumps({"text": answer(arguments)}) + "\n"
+    except UnsupportedQuestion as problem:
         return json.dumps({"problem": str(problem)}) + "\n"

@@ -19,7 +19,7 @@ def summary(fields: Fields) -> Summary:
         arn=text(fields, "TrainingJobArn"),
         status=text(fields, "TrainingJobStatus"),
         secondary_status=text(fields, "SecondaryStatus"),
-        created_at=_always(fields, "CreationTime"),
+        created_at=_required_time(fields, "CreationTime"),
         modified_at=_modified(fields),
     )
 
@@ -66,7 +66,7 @@ def objects(fields: Fields, key: str) -> tuple[Fields, ...]:
 def _transition(fields: Fields) -> Transition:
     return Transition(
         status=text(fields, "Status"),
-        started_at=_always(fields, "StartTime"),
+        started_at=_required_time(fields, "StartTime"),
         ended_at=_time(fields, "EndTime"),
         message=text(fields, "StatusMessage"),
     )
@@ -77,7 +77,7 @@ def _metric(fields: Fields) -> FinalMetric:
     return FinalMetric(
         name=text(fields, "MetricName"),
         value=float(value) if isinstance(value, int | float) else float("nan"),
-        at=_always(fields, "Timestamp"),
+        at=_required_time(fields, "Timestamp"),
     )
 
 
@@ -96,7 +96,7 @@ def _time(fields: Fields, key: str) -> datetime | None:
     return value if isinstance(value, datetime) else None
 
 
-def _always(fields: Fields, key: str) -> datetime:
+def _required_time(fields: Fields, key: str) -> datetime:
     value = _time(fields, key)
     if value is None:
         raise Unavailable(f"The response about a training job has no {key}: it is not SageMaker's.")
@@ -105,4 +105,4 @@ def _always(fields: Fields, key: str) -> datetime:
 
 def _modified(fields: Fields) -> datetime:
     # The service's model doesn't guarantee LastModifiedTime.
-    return _time(fields, "LastModifiedTime") or _always(fields, "CreationTime")
+    return _time(fields, "LastModifiedTime") or _required_time(fields, "CreationTime")

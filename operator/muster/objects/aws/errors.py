@@ -6,9 +6,9 @@ from typing import ClassVar
 
 
 class AwsError(Exception):
-    """`message` has one or more sentences for a condition: the request, the result, and what to do.
+    """An error of an AWS request. `message` has complete sentences: the request, the result, and what to do.
 
-    `reason` is a condition's reason. `may_pass`: the same request may succeed later although nothing was changed.
+    `reason` is a condition's reason. `may_pass` is set if the same request may succeed later without a change.
     """
 
     reason: ClassVar[str] = "AwsError"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """A region, accessed with a role. `assume_role_arn` "": the operator's own role.
+    """A region, accessed with a role; `assume_role_arn` is "" for the operator's own role.
 
     `external_id` identifies the party for which muster assumes the role. Places with different ids share no
     credentials.
@@ -20,5 +20,5 @@ class Place:
     def __str__(self) -> str:
         if not self.assume_role_arn:
             return self.region
-        on_behalf = f" (external id {self.external_id})" if self.external_id else ""
-        return f"{self.region} as {self.assume_role_arn}{on_behalf}"
+        external_id_text = f" (external id {self.external_id})" if self.external_id else ""
+        return f"{self.region} as {self.assume_role_arn}{external_id_text}"

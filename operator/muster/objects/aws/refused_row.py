@@ -20,11 +20,10 @@ _UNANSWERED = (Throttled, Unavailable)
 
 @dataclass(frozen=True)
 class RefusedRow:
-    """`seconds` is the time between consecutive refusals, since the last successful request.
+    """A row of consecutive refusals; `seconds` is their duration since the last successful request.
 
-    `last_at` is the time of the last request if it was refused, else None. A request without a response says nothing
-    about credentials, so the time before and after it doesn't count: AWS may be down for an hour without effect. Times
-    are seconds of any one clock.
+    `last_at` is the time of the last request if it was refused, else None. A request without a response gives no
+    information about credentials, so the time before and after it doesn't count. All times are seconds of one clock.
     """
 
     seconds: float = 0.0

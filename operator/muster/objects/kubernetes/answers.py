@@ -46,10 +46,10 @@ def decoded(text: bytes, reading: Reading) -> Object:
     try:
         part = value_in(text)
         object_ = read_object(part, reading)
-        is_all = not text[part.end :].strip()
+        is_complete = not text[part.end :].strip()
     except Malformed as problem:
         raise _malformed(text) from problem
-    if not is_all:
+    if not is_complete:
         raise _malformed(text)
     return object_
 
@@ -100,7 +100,7 @@ def refusal(code: int, headers: Mapping[str, str], text: bytes) -> ApiError:
     if status.get("kind") == "Status":
         return status_error(status, code, headers)
     return ApiError(
-        code, _phrase(code), _shown(text) or _phrase(code), retry_after=_seconds(headers.get("Retry-After"))
+        code, _phrase(code), _shorten(text) or _phrase(code), retry_after=_seconds(headers.get("Retry-After"))
     )
 
 
@@ -108,12 +108,12 @@ def status_error(status: Object, code: int, headers: Mapping[str, str] | None = 
     """The error in a metav1.Status; `code` and `headers` provide values that it lacks."""
     details = mapping(status.get("details"))
     value = status.get("code")
-    current = value if isinstance(value, int) and value else code
+    status_code = value if isinstance(value, int) and value else code
     retry_after = _seconds(details.get("retryAfterSeconds")) or _seconds((headers or {}).get("Retry-After"))
     return ApiError(
-        current,
-        string(status.get("reason")) or _phrase(current),
-        string(status.get("message")) or _phrase(current),
+        status_code,
+        string(status.get("reason")) or _phrase(status_code),
+        string(status.get("message")) or _phrase(status_code),
         causes=tuple(
             Cause(string(cause.get("field")), string(cause.get("message"))) for cause in objects(details.get("causes"))
         ),
@@ -136,8 +136,8 @@ def _phrase(code: int) -> str:
 
 
 def _malformed(text: bytes) -> ApiError:
-    return ApiError(NO_ANSWER, "Malformed", f"the answer is not a JSON object: {_shown(text)}")
+    return ApiError(NO_ANSWER, "Malformed", f"the answer is not a JSON object: {_shorten(text)}")
 
 
-def _shown(text: bytes) -> str:
+def _shorten(text: bytes) -> str:
     return " ".join(text[:_MAX_TEXT_CHARS].decode("utf-8", "replace").split())

@@ -1,27 +1,27 @@
-"""What the kubelet says of a container, read leniently: what is absent or of another shape counts as not said. Pure."""
+"""Parse the kubelet's status of a container. Missing or unexpected fields count as absent. Pure."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping, objects, string, whole
+from muster.api.json_fields import integer, mapping, objects, string
 from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.names import TRAINER
 
 MAX_CONTAINERS = 64
-"""Of a list that are looked at, `trainer` first: a tenant's pod may have thousands, each of which would be kept."""
+"""The limit for a list of containers, `trainer` first, because a tenant's pod may have thousands."""
 
 MAX_TEXT_CHARS = 1024
-"""Of an image, a reason or a message: what is longer is cut off."""
+"""The limit for an image, a reason or a message; longer texts are cut."""
 
 MAX_TERMINATION_MESSAGE_CHARS = 4096
-"""Of what a container left in its termination log: the kubelet keeps no more."""
+"""The limit for a termination message, which is also the kubelet's."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """It has not begun. `reason` and `message` are the kubelet's, "" when it says nothing yet."""
+    """The container has not started. `reason` and `message` are the kubelet's, "" if not set."""
 
     reason: str = ""
     message: str = ""
@@ -29,14 +29,14 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Running:
-    """It has begun, at `started_at` (Unix seconds)."""
+    """The container runs since `started_at` (Unix seconds)."""
 
     started_at: float | None = None
 
 
 @dataclass(frozen=True)
 class Terminated:
-    """It has ended. Times are Unix seconds, cut off to whole ones by the kubelet."""
+    """The container has ended. Times are Unix seconds, which the kubelet truncates to whole seconds."""
 
     exit_code: int
     reason: str = ""
@@ -51,9 +51,9 @@ ContainerState: TypeAlias = Waiting | Running | Terminated
 
 @dataclass(frozen=True)
 class Container:
-    """A container of a pod: as it was asked for, and how it is. `last` is how it ended before it was begun again.
+    """A container of a pod: its spec and its state. `last` is its end before the latest restart.
 
-    `memory_limit` is the quantity as written, "" for none.
+    `memory_limit` is the quantity in the spec, "" for none.
     """
 
     name: str
@@ -65,26 +65,26 @@ class Container:
 
     @property
     def chars(self) -> int:
-        """Of the texts that may be long."""
+        """The length of texts that may be long."""
         ends = (self.state, self.last)
         return len(self.image) + sum(len(end.message) for end in ends if isinstance(end, Waiting | Terminated))
 
 
 def read_containers(specs: JSON, statuses: JSON) -> tuple[Container, ...]:
-    """The containers of `spec`, with what `status` says of each."""
-    entry = {string(status.get("name")): status for status in objects(statuses)}
-    # The sort keeps the order of all others.
+    """Parse the containers of `spec` with their states in `status`."""
+    statuses_by_name = {string(status.get("name")): status for status in objects(statuses)}
+    # The sort is stable, so the other containers keep their order.
     result = sorted(objects(specs), key=lambda spec: spec.get("name") != TRAINER)[:MAX_CONTAINERS]
-    return tuple(_container(spec, entry.get(string(spec.get("name")), {})) for spec in result)
+    return tuple(_container(spec, statuses_by_name.get(string(spec.get("name")), {})) for spec in result)
 
 
 def text(value: JSON, most: int = MAX_TEXT_CHARS) -> str:
-    """A field that is a string, of bounded length; "" when it's absent."""
+    """A string field of bounded length; "" if it is absent."""
     return string(value)[:most]
 
 
 def seconds(value: JSON) -> float | None:
-    """A time of the API server as Unix seconds. The year 1970 is how Go writes that there is none."""
+    """An API server's time in Unix seconds; None for Go's zero time."""
     if not isinstance(value, str):
         return None
     try:
@@ -112,10 +112,10 @@ def _state(state: Object) -> ContainerState:
     ended = mapping(state.get("terminated"))
     if ended:
         return Terminated(
-            exit_code=whole(ended.get("exitCode")) or 0,
+            exit_code=integer(ended.get("exitCode")) or 0,
             reason=text(ended.get("reason")),
             message=text(ended.get("message"), MAX_TERMINATION_MESSAGE_CHARS),
-            signal=whole(ended.get("signal")) or None,
+            signal=integer(ended.get("signal")) or None,
             started_at=seconds(ended.get("startedAt")),
             finished_at=seconds(ended.get("finishedAt")),
         )

@@ -46,7 +46,7 @@ class ApiError(Exception):
 
     @property
     def is_conflict(self) -> bool:
-        """The object has changed meanwhile, or is another one."""
+        """The object has changed since it was read, or was replaced."""
         return self.status == HTTPStatus.CONFLICT and self.reason != "AlreadyExists"
 
     @property

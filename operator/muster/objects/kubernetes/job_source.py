@@ -1,6 +1,6 @@
-"""A job's resource as it travels to its controller: reduced, its spec and status still the text of the API server.
+"""The job's resource as the watch passes it to its controller: reduced, with spec and status as JSON text.
 
-Parsed, a text may take 25 times as much memory. So it is parsed where it is needed, once, by who has room for it.
+Parsed JSON may take 25 times as much memory as its text, so the controller parses it once, when memory is available.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from muster.objects.kubernetes.kinds import JOBS, Object, Reading
 from muster.objects.kubernetes.reading import parsed
 
 MAX_SPEC_TEXT_BYTES = 2 * MAX_SPEC_BYTES
-"""What validation measures doesn't have the API server's escapes and defaults; its own limit is the exact one."""
+"""Twice the limit of validation, which measures the spec without the API server's escapes and defaults."""
 
 MAX_STATUS_TEXT_BYTES = 256 * 1024
 """Four times the longest status that muster writes."""
 
 ROOM = "room"
-"""Under this path an object says that there was no room for its spec."""
+"""The path under which an object records that memory for its spec was not available."""
 
 MAX_FINALIZERS_BYTES = 16 * 1024
 
@@ -43,18 +43,18 @@ WATCHED_JOBS = replace(
         },
     ),
 )
-"""Jobs as the operator reads them, wherever they come from."""
+"""Job resources as the operator reads them."""
 
 JOB_IDENTITIES = replace(
     JOBS,
     reading=Reading(metadata=frozenset({"name", "namespace", "uid", "resourceVersion"}), parts=frozenset()),
 )
-"""Jobs as they are listed to see which there are."""
+"""Job resources with only their identity, for listing."""
 
 
 @dataclass(frozen=True)
 class JobIdentity:
-    """Which version of which resource."""
+    """The identity of one version of a resource."""
 
     namespace: str
     name: str
@@ -63,13 +63,13 @@ class JobIdentity:
 
 
 def identity_of(source: Object) -> JobIdentity:
-    """Whose object it is."""
+    """The object's identity."""
     metadata = mapping(source.get("metadata"))
     namespace, name = string(metadata.get("namespace")), string(metadata.get("name"))
     return JobIdentity(namespace, name, string(metadata.get("uid")), string(metadata.get("resourceVersion")))
 
 
 def part_of(source: Object, name: str) -> Mapping[str, JSON]:
-    """The spec or the status; empty where there is none. Raises `TooDeep` and `Malformed`."""
+    """The spec or the status, parsed; empty if absent. Raises `TooDeep` and `Malformed`."""
     part = source.get(name)
     return mapping(parsed(part.encode()) if isinstance(part, str) else part)

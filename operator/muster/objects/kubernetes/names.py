@@ -1,4 +1,4 @@
-"""What a job's children are called, and the labels and annotations that say whose they are."""
+"""Names of a job's child objects, and the labels and annotations that identify them."""
 
 from muster.api import names
 
@@ -11,7 +11,7 @@ NODE_LABEL = "muster.dev/node"
 REPLACEMENT_LABEL = "muster.dev/replacement"
 
 SPEC_HASH_ANNOTATION = "muster.dev/spec-hash"
-"""What of the job's spec a pod was rendered from."""
+"""The hash of the fields from which a pod was rendered."""
 
 PLAN_KEY = "plan.json"
 ARCHIVE_KEY = "agent.pyz"
@@ -20,15 +20,15 @@ STORAGE_KEY = "storage.json"
 
 
 def pod_name(job_name: str, node: int, replacement: int) -> str:
-    """A node's pod. At most 57 characters while replacements have fewer than 12 digits: a host name may have 63."""
+    """A node's pod. With fewer than 12 digits for the replacement, it has at most 57 characters of a host name's 63."""
     return f"{job_name}-{node}-{replacement}"
 
 
 def children_name(job_name: str) -> str:
-    """The job's Service and its ConfigMap. No pod is called so: theirs end in a number."""
+    """The job's Service and its ConfigMap. No pod has this name, because pods' names end in a number."""
     return f"{job_name}-muster"
 
 
 def host_name(node: int) -> str:
-    """What SageMaker calls the node."""
+    """SageMaker's name of the node."""
     return f"algo-{node + 1}"

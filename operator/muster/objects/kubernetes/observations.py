@@ -1,8 +1,8 @@
-"""When the operator saw what a pod's fields tell: times of other machines' clocks, brought onto the operator's. Pure.
+"""Convert times in a pod's status to the operator's clock. Pure.
 
-Kubelets, controllers and the API server each stamp times on their own clock, and clocks of a cluster may be a minute
-apart. What agents tell carries ages and needs none of them. What only the cluster tells happened between the
-last look that didn't show it and the first that did: a stamp counts within these bounds, and no further.
+Kubelets, controllers and the API server use their own clocks, which may differ by a minute. Agents report ages, which
+don't depend on clocks. A change in a pod's status happened between the last observation without it and the first
+one with it, so its timestamp is limited to this interval.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from dataclasses import dataclass, replace
 from muster.objects.kubernetes.containers import Running, Terminated
 from muster.objects.kubernetes.pods import Condition, PodView
 
-_GIVEN_UP = ("DeletionByTaintManager", "DeletionByPodGC")
-"""Of DisruptionTarget: the control plane deletes the pod because of its machine."""
+_NODE_LOSS_REASONS = ("DeletionByTaintManager", "DeletionByPodGC")
+"""Reasons of DisruptionTarget for which the control plane deletes the pod because of its machine."""
 
-_MOMENT = 0.001
-"""What was not there at the last look came after it."""
+_MIN_DELAY_SECONDS = 0.001
+"""A change happened after the last observation without it, by at least this much."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """The first look that showed something, and the last before it that didn't (None: there was none)."""
+    """When a state was first observed, and the last observation before that (None: there was none)."""
 
     at: float
     after: float | None = None
 
     def bounded(self, stamp: float | None) -> float | None:
-        """`stamp` of another clock, as far as it can be true on the operator's; all are Unix seconds."""
+        """Limit `stamp`, a time on another clock, to the observed interval; all are Unix seconds."""
         if stamp is None:
             return None
-        earliest = stamp if self.after is None else max(stamp, self.after + _MOMENT)
+        earliest = stamp if self.after is None else max(stamp, self.after + _MIN_DELAY_SECONDS)
         return min(earliest, self.at)
 
 
 @dataclass(frozen=True)
 class Observations:
-    """What was seen of a pod, each on the operator's clock; None: it isn't so (any more).
+    """Observations of a pod's states on the operator's clock; None if a state does not hold.
 
-    `looked_at` is the last look. `cut_off` says that the cluster doesn't hear of the pod's machine any more or has
-    given the pod up, `gone_by` when the deletion that was asked for should be done.
+    `looked_at` is the last observation. `cut_off` is when the cluster lost contact to the pod's machine or evicted the
+    pod for it. `deletion_deadline` is when a requested deletion should be complete.
     """
 
     looked_at: float
@@ -50,15 +50,15 @@ class Observations:
     disrupted: Observation | None = None
     leaving: Observation | None = None
     cut_off: Observation | None = None
-    gone_by: float | None = None
+    deletion_deadline: float | None = None
 
 
 UNSEEN = Observations(looked_at=math.inf)
-"""For a pod that the operator did not watch: all its times stay as Kubernetes wrote them."""
+"""For a pod that the operator did not watch: its times stay unchanged."""
 
 
 def look(pod: PodView, before: Observations | None, at: float) -> Observations:
-    """What is seen of the pod at `at` (Unix seconds), after `before`."""
+    """Observe the pod at `at` (Unix seconds), after the observations `before`."""
     last = Observations(at) if before is None else before
     after = None if before is None else before.looked_at
 
@@ -73,29 +73,29 @@ def look(pod: PodView, before: Observations | None, at: float) -> Observations:
         looked_at=at,
         placed=since(last.placed, holds=placed is not None and placed.is_true),
         begun=since(last.begun, holds=isinstance(state, Running | Terminated)),
-        # While the machine was silent its container may have ended long before Kubernetes said so.
-        ended=_as_told_late(since(last.ended, holds=isinstance(state, Terminated)), last.cut_off),
+        # During a partition, the container may have ended long before Kubernetes reported it.
+        ended=_without_lower_bound(since(last.ended, holds=isinstance(state, Terminated)), last.cut_off),
         disrupted=since(last.disrupted, holds=target is not None and target.is_true),
-        leaving=since(last.leaving, holds=pod.asked_to_go_at is not None),
+        leaving=since(last.leaving, holds=pod.deletion_requested_at is not None),
         cut_off=cut_off,
-        gone_by=_gone_by(pod, last, at),
+        deletion_deadline=_gone_by(pod, last, at),
     )
 
 
 def is_cut_off(pod: PodView) -> bool:
-    """Whether the cluster says that the pod's machine doesn't answer, or that it has given up the pod with it."""
+    """Whether the cluster reports that the pod's machine is unreachable, or evicted the pod for it."""
     target = pod.condition("DisruptionTarget")
-    if target is not None and target.is_true and target.reason in _GIVEN_UP:
+    if target is not None and target.is_true and target.reason in _NODE_LOSS_REASONS:
         return True
-    # The kubelet says of both the same. Only the controllers take readiness from a pod whose containers are ready.
+    # A kubelet reports both conditions alike. Only a controller sets Ready to false while containers are ready.
     ready, containers = pod.condition("Ready"), pod.condition("ContainersReady")
     if ready is None or containers is None or ready.is_true or not containers.is_true:
         return False
     return ready.reason != "ReadinessGatesNotReady"
 
 
-def on_own_clock(pod: PodView, observations: Observations) -> PodView:
-    """The pod, with the times that anything follows from brought onto the operator's clock."""
+def on_operator_clock(pod: PodView, observations: Observations) -> PodView:
+    """The pod with all relevant times on the operator's clock."""
     container = pod.trainer
     state = container.state
     if isinstance(state, Running) and observations.begun is not None:
@@ -106,11 +106,13 @@ def on_own_clock(pod: PodView, observations: Observations) -> PodView:
             observations.ended.bounded(state.finished_at),
         )
         state = replace(state, started_at=started_at, finished_at=finished_at)
-    asked = pod.asked_to_go_at
+    deletion_requested_at = pod.deletion_requested_at
     return replace(
         pod,
         trainer=replace(container, state=state),
-        asked_to_go_at=asked if observations.leaving is None else observations.leaving.bounded(asked),
+        deletion_requested_at=deletion_requested_at
+        if observations.leaving is None
+        else observations.leaving.bounded(deletion_requested_at),
         conditions=tuple(_condition(entry, observations) for entry in pod.conditions),
     )
 
@@ -122,13 +124,13 @@ def _condition(entry: Condition, observations: Observations) -> Condition:
     return replace(entry, at=observation.bounded(entry.at))
 
 
-def _as_told_late(ended: Observation | None, cut_off: Observation | None) -> Observation | None:
+def _without_lower_bound(ended: Observation | None, cut_off: Observation | None) -> Observation | None:
     return ended if ended is None or cut_off is None else Observation(ended.at)
 
 
 def _gone_by(pod: PodView, last: Observations, at: float) -> float | None:
-    if pod.asked_to_go_at is None:
+    if pod.deletion_requested_at is None:
         return None
-    # Who deletes it again may leave it less time, never more.
-    due = at + (pod.leaving_seconds or 0)
-    return due if last.gone_by is None else min(due, last.gone_by)
+    # Another deletion request may shorten the grace period but not extend it.
+    due = at + (pod.deletion_grace_seconds or 0)
+    return due if last.deletion_deadline is None else min(due, last.deletion_deadline)

@@ -1,13 +1,13 @@
-"""A job's pod as the operator sees it, read from the API server's object. Pure.
+"""Parse a job's pod from the API server's object. Pure.
 
-Pods are written by kubelets and schedulers of many releases, and by users who may write pods in the namespace: what is
-absent or of an unexpected shape counts as not said, and what isn't a job's pod is none of muster's business.
+Pods come from kubelets and schedulers of many releases, and from users: missing or unexpected fields count as absent,
+and pods that belong to no job are ignored.
 """
 
 import re
 from dataclasses import dataclass, replace
 
-from muster.api.json_fields import mapping, objects, string, whole
+from muster.api.json_fields import integer, mapping, objects, string
 from muster.api.names import GROUP, KIND
 from muster.objects.kubernetes.containers import Container, Waiting, read_containers, seconds, text
 from muster.objects.kubernetes.kinds import PODS, Object, Reading
@@ -20,7 +20,7 @@ from muster.objects.kubernetes.names import (
 JOB_PODS = replace(
     PODS,
     reading=Reading(
-        # Whatever else has the label: without such an owner it is no pod of a job's.
+        # Skip objects that have the label but no such owner.
         marker=f'"{KIND}"'.encode(),
         metadata=frozenset(
             {
@@ -32,27 +32,27 @@ JOB_PODS = replace(
         max_bytes={"metadata.ownerReferences": 16 * 1024},
     ),
 )
-"""Pods as far as `read_pod` looks at them."""
+"""Pods with the fields that `read_pod` needs."""
 
 MAX_ENTRIES = 64
-"""Of each list of a pod that are looked at: a tenant's pod may have thousands, each of which would be kept."""
+"""The limit for each list in a pod, because a tenant's pod may have thousands of entries."""
 
 MAX_NODES = 10_000
-"""A job's nodes at most: of a pod with a higher number no job of muster's knows."""
+"""The maximum number of nodes in a job; pods with higher numbers are ignored."""
 
 POD_BYTES = 2_000
 CONTAINER_BYTES = 600
 CONDITION_BYTES = 200
-"""What a pod, its containers and its conditions take without their texts: measured."""
+"""The measured memory of a pod, a container and a condition without their texts."""
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 _NUMBERS = 2
-"""Of a pod's name: its node's, and its replacement."""
+"""The numbers in a pod's name: its node and its replacement."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One of the pod's conditions; `at` is when it became so (Unix seconds)."""
+    """A condition of the pod; `at` is its last transition (Unix seconds)."""
 
     type: str
     is_true: bool
@@ -63,12 +63,12 @@ class Condition:
 
 @dataclass(frozen=True)
 class PodView:
-    """A pod of a job. Times are Unix seconds; texts are "" where nothing is said.
+    """A pod of a job. Times are Unix seconds; absent texts are "".
 
-    `machine` is the cluster's node. `asked_to_go_at` is when its deletion was asked for, `leaving_seconds` how long
-    that may take. `others` are the containers beside `trainer`, `inits` those before it, sidecars among them.
-    `claims` are the PersistentVolumeClaims that it
-    mounts, `gates` what holds it back from the scheduler. `grace_seconds` is from SIGTERM to SIGKILL.
+    `machine` is the cluster's node. `deletion_requested_at` is when its deletion was requested,
+    `deletion_grace_seconds` the grace period. `others` are the containers next to `trainer`, `inits` the init
+    containers, including sidecars. `claims` are the names of its PersistentVolumeClaims, `gates` those of its
+    scheduling gates. `grace_seconds` is the time between SIGTERM and SIGKILL.
     """
 
     name: str
@@ -84,8 +84,8 @@ class PodView:
     spec_hash: str = ""
     machine: str = ""
     ip: str = ""
-    asked_to_go_at: float | None = None
-    leaving_seconds: int | None = None
+    deletion_requested_at: float | None = None
+    deletion_grace_seconds: int | None = None
     conditions: tuple[Condition, ...] = ()
     inits: tuple[Container, ...] = ()
     others: tuple[Container, ...] = ()
@@ -95,12 +95,12 @@ class PodView:
 
     @property
     def weight(self) -> int:
-        """About how many bytes of memory it takes, with what is worked out from it."""
+        """The approximate memory in bytes of the pod and the data derived from it."""
         containers = (self.trainer, *self.inits, *self.others)
         texts = [self.message, *(entry.message for entry in self.conditions), *self.claims, *self.gates]
         parts = len(containers) * CONTAINER_BYTES + len(self.conditions) * CONDITION_BYTES
-        # Up to four bytes a character.
-        return POD_BYTES + parts + 4 * (sum(map(len, texts)) + sum(one.chars for one in containers))
+        # A character takes up to four bytes.
+        return POD_BYTES + parts + 4 * (sum(map(len, texts)) + sum(container.chars for container in containers))
 
     def condition(self, kind: str) -> Condition | None:
         """The pod's condition of this type."""
@@ -108,21 +108,21 @@ class PodView:
 
 
 def owner_uid(source: Object) -> str:
-    """The uid of the job that controls an object; "" when none does."""
+    """The uid of the object's controlling job; "" without one."""
     return string(_owner(source).get("uid"))
 
 
 def read_pod(source: Object) -> PodView | None:
-    """The job's pod that `source` is; None unless its owner and its name agree on whose it is.
+    """Parse a job's pod; None unless its owner and its name refer to the same job.
 
-    Both are for good. Its labels are for people and selectors: who changes them changes nothing.
+    Owner and name can't change. Labels may be changed by users, so they have no effect here.
     """
     metadata, spec, status = (mapping(source.get(part)) for part in ("metadata", "spec", "status"))
     uid, name, owner = string(metadata.get("uid")), string(metadata.get("name")), _owner(source)
-    job_uid, place = string(owner.get("uid")), _place(name, string(owner.get("name")))
-    if not uid or not job_uid or place is None:
+    job_uid, numbers = string(owner.get("uid")), _parse_name(name, string(owner.get("name")))
+    if not uid or not job_uid or numbers is None:
         return None
-    node, replacement = place
+    node, replacement = numbers
     containers = read_containers(spec.get("containers"), status.get("containerStatuses"))
     return PodView(
         name=name,
@@ -132,20 +132,22 @@ def read_pod(source: Object) -> PodView | None:
         node=node,
         replacement=replacement,
         phase=string(status.get("phase")),
-        trainer=next((one for one in containers if one.name == TRAINER), Container(TRAINER, "", Waiting())),
+        trainer=next(
+            (container for container in containers if container.name == TRAINER), Container(TRAINER, "", Waiting())
+        ),
         reason=text(status.get("reason")),
         message=text(status.get("message")),
         spec_hash=text(mapping(metadata.get("annotations")).get(SPEC_HASH_ANNOTATION)),
         machine=string(spec.get("nodeName")),
         ip=string(status.get("podIP")),
-        asked_to_go_at=_asked_to_go_at(metadata),
-        leaving_seconds=whole(metadata.get("deletionGracePeriodSeconds")),
+        deletion_requested_at=_asked_to_go_at(metadata),
+        deletion_grace_seconds=integer(metadata.get("deletionGracePeriodSeconds")),
         conditions=tuple(map(_condition, objects(status.get("conditions"))[:MAX_ENTRIES])),
         inits=read_containers(spec.get("initContainers"), status.get("initContainerStatuses")),
-        others=tuple(one for one in containers if one.name != TRAINER),
+        others=tuple(container for container in containers if container.name != TRAINER),
         claims=tuple(_claims(spec)[:MAX_ENTRIES]),
         gates=tuple(string(gate.get("name")) for gate in objects(spec.get("schedulingGates"))[:MAX_ENTRIES]),
-        grace_seconds=whole(spec.get("terminationGracePeriodSeconds")),
+        grace_seconds=integer(spec.get("terminationGracePeriodSeconds")),
     )
 
 
@@ -157,14 +159,14 @@ def _owner(source: Object) -> Object:
     return {}
 
 
-def _place(name: str, job: str) -> tuple[int, int] | None:
-    """Node and replacement of the job's pod of this name; None when no pod of the job is called so."""
+def _parse_name(name: str, job: str) -> tuple[int, int] | None:
+    """The node and replacement in the name of a job's pod; None for other names."""
     numbers = name.rsplit("-", 2)[1:]
     if len(numbers) != _NUMBERS or not all(_NUMBER.fullmatch(number) for number in numbers):
         return None
     node, replacement = map(int, numbers)
-    is_jobs = job and node < MAX_NODES and name == pod_name(job, node, replacement)
-    return (node, replacement) if is_jobs else None
+    belongs_to_job = job and node < MAX_NODES and name == pod_name(job, node, replacement)
+    return (node, replacement) if belongs_to_job else None
 
 
 def _condition(source: Object) -> Condition:
@@ -178,9 +180,9 @@ def _condition(source: Object) -> Condition:
 
 
 def _asked_to_go_at(metadata: Object) -> float | None:
-    # The API server writes down when the grace will be over.
+    # deletionTimestamp is the end of the grace period.
     at = seconds(metadata.get("deletionTimestamp"))
-    return None if at is None else at - (whole(metadata.get("deletionGracePeriodSeconds")) or 0)
+    return None if at is None else at - (integer(metadata.get("deletionGracePeriodSeconds")) or 0)
 
 
 def _claims(spec: Object) -> list[str]:

@@ -1,6 +1,6 @@
 """Parse objects of the API server, without fields that muster doesn't need, and without harmful ones. Pure.
 
-A part that can't be parsed, or is too long, is left out, and the object names it: one bad part must not affect the rest
+Parts that are invalid or too long are left out, and the object lists them: one bad part must not affect the rest
 of its object, or other objects.
 """
 
@@ -34,7 +34,7 @@ def read_object(part: Part, reading: Reading) -> Object:
         if name == "metadata":
             result[name] = _metadata(member, reading, left_out)
         elif member.size <= _SHORT_BYTES or reading.parts is None or name in reading.parts:
-            _take(result, left_out, (name, name), member, reading)
+            _add_field(result, left_out, (name, name), member, reading)
     return {**result, LEFT_OUT: left_out} if left_out else result
 
 
@@ -63,19 +63,19 @@ def _metadata(part: Part, reading: Reading, left_out: dict[str, JSON]) -> dict[s
     result: dict[str, JSON] = {}
     for name, member in part.members():
         if name != "managedFields" and (reading.metadata is None or name in reading.metadata):
-            _take(result, left_out, (name, f"metadata.{name}"), member, reading)
+            _add_field(result, left_out, (name, f"metadata.{name}"), member, reading)
     annotations = result.get("annotations")
     if isinstance(annotations, dict):
         annotations.pop(LAST_APPLIED, None)
     return result
 
 
-def _take(
+def _add_field(
     result: dict[str, JSON], left_out: dict[str, JSON], names: tuple[str, str], part: Part, reading: Reading
 ) -> None:
     name, path = names
-    most = reading.max_bytes.get(path)
-    if most is not None and part.size > most:
+    max_bytes = reading.max_bytes.get(path)
+    if max_bytes is not None and part.size > max_bytes:
         left_out[path] = f"found {part.size} bytes, which are too many"
         return
     try:

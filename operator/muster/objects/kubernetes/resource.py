@@ -1,18 +1,18 @@
-"""A DistributedTrainingJob as the API server sent it, read."""
+"""Parse a DistributedTrainingJob from the API server's object."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from muster.api.backends import BackendName, holder_of
+from muster.api.backends import BackendName, find_finalizing_backend
 from muster.api.document import JSON, Document
-from muster.api.extent import MAX_DEPTH
 from muster.api.field_problems import FieldProblem, InvalidResource
-from muster.api.json_fields import mapping, whole
+from muster.api.json_fields import integer, mapping
+from muster.api.size_limits import MAX_DEPTH
 from muster.api.spec.job import Job
-from muster.api.status.reader import status_of
-from muster.api.status.rules import status_problems
+from muster.api.status.reader import read_status
+from muster.api.status.rules import find_status_problems
 from muster.api.status.status import Status
-from muster.api.timestamps import from_text
+from muster.api.timestamps import parse_timestamp
 from muster.api.validation.all_rules import LASTING_RULES, RULES
 from muster.api.validation.validate import MAX_SPEC_BYTES, validate
 from muster.objects.kubernetes.job_source import ROOM, part_of
@@ -20,7 +20,7 @@ from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.reading import left_out
 
 NO_ROOM = "NoRoom"
-"""The reason of a job that is refused until there is memory for it."""
+"""The reason of a job that waits until memory is available for its spec."""
 
 _SPEC_REMEDY = (
     f"A spec has at most {MAX_SPEC_BYTES} bytes and {MAX_DEPTH} levels: delete the job, and apply it again with "
@@ -32,10 +32,10 @@ _SPEC_REMEDY = (
 class Resource:
     """One version of a job's resource.
 
-    `job` is what its spec says, or what is wrong with it. `status` is what can be read of `written`, the status as it
-    is stored; `unclear` is what can't be of that which decides: nothing may be done for such a job. `deleted_at` is
-    when it was deleted (Unix seconds), to stay only until all of `finalizers` are taken off. `waits_for_room`: its
-    spec and status are not held, because others take what memory there is.
+    `job` is its valid spec, or the errors in it. `status` is the readable part of the stored status `status_fields`;
+    `unclear` are the unreadable parts that affect decisions: muster leaves such a job alone. `deleted_at` is
+    when it was deleted (Unix seconds); it stays until all `finalizers` are removed. `waits_for_room` is set if
+    spec and status were dropped for lack of memory.
     """
 
     namespace: str
@@ -53,19 +53,19 @@ class Resource:
     waits_for_room: bool = False
 
     @property
-    def is_leaving(self) -> bool:
-        """Whether it has been deleted."""
+    def is_terminating(self) -> bool:
+        """Whether its deletion was requested."""
         return self.deleted_at is not None
 
     @property
-    def is_held(self) -> bool:
-        """Whether it stays until muster lets it go."""
+    def has_finalizer(self) -> bool:
+        """Whether it has a finalizer of muster."""
         return self.holder is not None
 
     @property
     def holder(self) -> BackendName | None:
-        """The backend whose finalizer it bears: whatever its spec has become, that one lets it go."""
-        return holder_of(self.finalizers)
+        """The backend whose finalizer it has, which must remove it even if the spec names another backend."""
+        return find_finalizing_backend(self.finalizers)
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -76,12 +76,12 @@ class Resource:
 
 
 def read_resource(source: Object, previous: Resource | None = None) -> Resource:
-    """Read a resource; `previous` is an earlier version of it, whose spec need not be read again."""
+    """Parse a resource; `previous` is an earlier version, whose parsed spec is reused if the generation is the same."""
     metadata, missing = mapping(source.get("metadata")), left_out(source)
-    generation = whole(metadata.get("generation")) or 0
-    written = part_of(source, "status")
-    uid, status = str(metadata.get("uid")), status_of({"status": dict(written)})
-    is_known = (
+    generation = integer(metadata.get("generation")) or 0
+    stored_status = part_of(source, "status")
+    uid, status = str(metadata.get("uid")), read_status({"status": dict(stored_status)})
+    is_unchanged = (
         previous is not None
         and (previous.uid, previous.generation) == (uid, generation)
         and not previous.waits_for_room
@@ -96,11 +96,11 @@ def read_resource(source: Object, previous: Resource | None = None) -> Resource:
         deleted_at=_time(metadata.get("deletionTimestamp")),
         finalizers=_texts(metadata.get("finalizers")),
         job=previous.job
-        if previous is not None and is_known and ROOM not in missing
+        if previous is not None and is_unchanged and ROOM not in missing
         else _job(source, missing, status),
         status=status,
-        unclear=(*_left_out_of_status(missing), *status_problems(written)),
-        status_fields=written,
+        unclear=(*_missing_status_parts(missing), *find_status_problems(stored_status)),
+        status_fields=stored_status,
         waits_for_room=ROOM in missing,
     )
 
@@ -114,19 +114,19 @@ def _job(source: Object, missing: Mapping[str, str], status: Status) -> Job | In
     try:
         return validate(Document({**source, "spec": dict(part_of(source, "spec"))}, "the resource"), rules)
     except InvalidResource as invalid:
-        # Its traceback would keep the spec, parsed, for as long as the refusal is known.
+        # The traceback would keep the parsed spec in memory.
         return invalid.with_traceback(None)
 
 
-def _left_out_of_status(missing: Mapping[str, str]) -> Iterator[FieldProblem]:
-    """What decides about the job, and can't be known."""
-    for path, why in missing.items():
+def _missing_status_parts(missing: Mapping[str, str]) -> Iterator[FieldProblem]:
+    """Missing parts of the status, which affect decisions."""
+    for path, reason in missing.items():
         if path not in {"spec", ROOM}:
-            yield FieldProblem(path, why)
+            yield FieldProblem(path, reason)
 
 
 def _time(value: JSON) -> float | None:
-    return from_text(value) if isinstance(value, str) else None
+    return parse_timestamp(value) if isinstance(value, str) else None
 
 
 def _texts(value: JSON) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What Kubernetes warns of about pods: for some problems its Events are the only place that tells. Pure."""
+"""Parse Kubernetes' warning Events about pods, which are the only source for some problems. Pure."""
 
 import re
 from dataclasses import dataclass, replace
@@ -9,14 +9,14 @@ from muster.objects.kubernetes.kinds import EVENTS, Object, Reading
 MOUNT = ("FailedMount", "FailedMapVolume")
 ATTACH = ("FailedAttachVolume",)
 SANDBOX = ("FailedCreatePodSandBox", "NetworkNotReady")
-_NOT_READ_YET = re.compile(r"failed to sync \w+ cache: timed out")
+_CACHE_NOT_SYNCED = re.compile(r"failed to sync \w+ cache: timed out")
 
 TELLING = (*MOUNT, *ATTACH, *SANDBOX)
-"""The reasons of Events that say what no field of the pod does."""
+"""Reasons of Events that add information to the pod's status."""
 
 
 MAX_MESSAGE_CHARS = 1024
-"""The part of a warning that is kept: Kubernetes' own components write no more, and any tenant may write an Event."""
+"""The limit for a warning's text, since any tenant may write an Event; Kubernetes' own texts are shorter."""
 
 MAX_UID_CHARS = 64
 
@@ -29,12 +29,12 @@ POD_WARNINGS = replace(
         max_bytes={"involvedObject": 16 * 1024},
     ),
 )
-"""Events as far as `read_warning` looks at them."""
+"""Events with the fields that `read_warning` needs."""
 
 
 @dataclass(frozen=True)
-class Warned:
-    """One warning about a pod of `namespace`, in Kubernetes' own words."""
+class PodWarning:
+    """A warning about a pod of `namespace`, with Kubernetes' text."""
 
     pod_uid: str
     reason: str
@@ -42,29 +42,29 @@ class Warned:
     namespace: str = ""
 
 
-def read_warning(source: Object) -> Warned | None:
-    """The warning that an Event is; None for one that tells nothing that the pod itself doesn't.
+def read_warning(source: Object) -> PodWarning | None:
+    """Parse a warning Event about a pod; None for one that adds nothing to the pod's status.
 
-    It has to be of its pod's namespace: a user who may write Events there may not describe another namespace's pods.
+    Event and pod must have the same namespace, because users may write Events only in their own.
     """
-    about = mapping(source.get("involvedObject"))
-    warned = Warned(
-        string(about.get("uid"))[:MAX_UID_CHARS],
+    pod = mapping(source.get("involvedObject"))
+    warned = PodWarning(
+        string(pod.get("uid"))[:MAX_UID_CHARS],
         string(source.get("reason")),
         string(source.get("message"))[:MAX_MESSAGE_CHARS],
         string(mapping(source.get("metadata")).get("namespace")),
     )
-    if source.get("type") != "Warning" or about.get("kind") != "Pod" or not warned.pod_uid:
+    if source.get("type") != "Warning" or pod.get("kind") != "Pod" or not warned.pod_uid:
         return None
-    if not warned.namespace or about.get("namespace") != warned.namespace:
+    if not warned.namespace or pod.get("namespace") != warned.namespace:
         return None
-    # The kubelet's summary of mounts that it has told of one by one.
+    # This is the kubelet's summary of mount failures that have Events of their own.
     is_summary = warned.message.startswith("Unable to attach or mount volumes")
-    # A busy kubelet hasn't read a Secret or ConfigMap yet, which says nothing of whether it is there.
-    is_too_early = _NOT_READ_YET.search(warned.message) is not None
+    # The kubelet has not read the Secret or ConfigMap yet, so it may exist.
+    is_too_early = _CACHE_NOT_SYNCED.search(warned.message) is not None
     return warned if warned.reason in TELLING and not is_summary and not is_too_early else None
 
 
-def latest(warnings: tuple[Warned, ...], reasons: tuple[str, ...]) -> str:
-    """The message of the newest warning of one of these reasons; "" for none."""
-    return next((one.message for one in reversed(warnings) if one.reason in reasons), "")
+def latest(warnings: tuple[PodWarning, ...], reasons: tuple[str, ...]) -> str:
+    """The message of the latest warning with one of these reasons; "" for none."""
+    return next((warning.message for warning in reversed(warnings) if warning.reason in reasons), "")

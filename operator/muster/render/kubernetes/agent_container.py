@@ -1,4 +1,4 @@
-"""The agent in the ranks' container: its command, and the folders that it reads and writes."""
+"""Add the agent to the ranks' container: its command and its folders."""
 
 from muster.api.document import JSON
 from muster.api.spec.job import Job
@@ -6,33 +6,33 @@ from muster.core.world import uploads_to_s3
 from muster.objects.kubernetes.names import ARCHIVE_KEY, PLAN_KEY, children_name
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.opt_ml import ROOT
-from muster.render.kubernetes.own_python import is_brought, mounted, program
+from muster.render.kubernetes.own_python import mounted, program, uses_own_python
 from muster.render.kubernetes.pod_patch import MUSTER, PodPatch, in_spec, in_trainer, spec_of, trainer_of
 from muster.render.kubernetes.storage import SYNC_SOCKET
 from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 FILES = "/muster"
-"""What the agent is started with: itself, its plan, its token."""
+"""The folder with the agent, its plan and its token."""
 
 RUN = "/muster-run"
-"""The agent's sockets, and what it shares with the ranks."""
+"""The folder for the agent's sockets and for files shared with the ranks."""
 
 DEFAULT_GRACE_SECONDS = 30
-"""What Kubernetes gives a pod from SIGTERM to SIGKILL by default."""
+"""Kubernetes' default terminationGracePeriodSeconds."""
 
-LAST_WORD_SECONDS = 5
-"""How long before its own SIGKILL an agent kills its ranks: it still has to say how they ended."""
+LAST_REPORT_SECONDS = 5
+"""How long before its own SIGKILL an agent kills its ranks, so that it can still report how they ended."""
 
 _TERMINATION_LOG = "/dev/termination-log"
 _TOKEN_SECONDS = 3600
 
 
 def agent(job: Job, node: int, replacement: int, user: Fields) -> tuple[PodPatch, ...]:
-    """What makes the agent of a node run in the pod that its owner wrote as `user`."""
+    """Return the patches that run a node's agent in the pod with the owner's fields `user`."""
     command: list[JSON] = list(agent_command(program(job), node, replacement, user))
     if uploads_to_s3(job):
         command += ["--sync", SYNC_SOCKET]
-    needs = "has a Python of its own" if is_brought(job) else "needs any Python 3.8 or newer"
+    needs = "has a Python of its own" if uses_own_python(job) else "needs any Python 3.8 or newer"
     return (
         PodPatch(
             in_trainer({"command": command}),
@@ -48,7 +48,7 @@ def agent(job: Job, node: int, replacement: int, user: Fields) -> tuple[PodPatch
 def agent_command(python: str, node: int, replacement: int, user: Fields) -> tuple[str, ...]:
     """The command line of a node's agent."""
     return (
-        # -I: nothing of the image's environment or working folder changes what the agent is
+        # -I isolates the agent from the image's environment variables and working directory.
         *(python, "-I", f"{FILES}/{ARCHIVE_KEY}", "node"),
         *("--plan", f"{FILES}/{PLAN_KEY}"),
         *("--node", str(node)),
@@ -74,8 +74,8 @@ def _grace_seconds(user: Fields) -> int:
 
 
 def rank_grace_seconds(pod_seconds: int) -> int:
-    """What ranks get from SIGTERM to SIGKILL of the time that their pod gets."""
-    return max(0, pod_seconds - LAST_WORD_SECONDS)
+    """The ranks' time between SIGTERM and SIGKILL, in a pod with the given grace period."""
+    return max(0, pod_seconds - LAST_REPORT_SECONDS)
 
 
 def _files(job: Job) -> tuple[PodPatch, ...]:

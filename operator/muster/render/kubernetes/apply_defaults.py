@@ -1,8 +1,8 @@
-"""A job with all that its spec leaves to the operator: what its node pool is, and how many ranks a node runs. Pure."""
+"""Apply the operator's defaults to a job: its node pool, and the number of ranks on each node. Pure."""
 
 from collections.abc import Sequence
 
-from muster.api.config.pools import with_pool
+from muster.api.config.pools import resolve_pool
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job
 from muster.api.spec.node_pool import NamedPool
@@ -11,12 +11,12 @@ from muster.render.kubernetes.devices import with_procs
 
 
 def apply_defaults(job: Job, status: Status, pools: Sequence[NamedPool]) -> Job:
-    """The job as the plan takes it. Raises `InvalidResource` for a pool that isn't among `pools`, and as `with_procs`.
+    """Return the complete job. Raises `InvalidResource` for an unknown pool, and like `with_procs`.
 
-    A gang that was started keeps its world, whatever an operator that takes over believes of pools and machines.
+    A started gang keeps its world size, even if a new operator has other pools.
     """
     if not status.was_started:
-        return with_procs(with_pool(job, pools))
+        return with_procs(resolve_pool(job, pools))
     return with_procs(_with_pool_if_known(_with_world(job, status), pools))
 
 
@@ -29,7 +29,7 @@ def _with_world(job: Job, status: Status) -> Job:
 
 def _with_pool_if_known(job: Job, pools: Sequence[NamedPool]) -> Job:
     try:
-        return with_pool(job, pools)
+        return resolve_pool(job, pools)
     except InvalidResource:
-        # Its pods have their machines already.
+        # The pods are already scheduled.
         return job

@@ -1,11 +1,11 @@
-"""How many ranks a node runs when the job leaves it to its devices."""
+"""Derive the number of ranks on each node from the node's devices."""
 
 from dataclasses import replace
 
-from muster.api.amounts import amount
-from muster.api.document import quoted
+from muster.api.document import quote
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.json_fields import mapping
+from muster.api.plurals import pluralize
 from muster.api.spec.job import Job
 from muster.objects.kubernetes.names import TRAINER
 from muster.render.agent_plan import resolve_procs
@@ -13,19 +13,19 @@ from muster.render.kubernetes.hardware import GPU, NEURON, NEURON_CORE, devices
 from muster.render.kubernetes.machine_type import machine_type
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.owner_patches import kinds, owner_patches
-from muster.render.kubernetes.pod_patch import PodPatch, entries, in_spec, spec_of, stacked, trainer_of
+from muster.render.kubernetes.pod_patch import PodPatch, entries, in_spec, merge_patches, spec_of, trainer_of
 
 DEVICES = (GPU, "amd.com/gpu", NEURON_CORE)
-"""Extended resources of which each rank gets one."""
+"""Extended resources with one rank per device."""
 
-_MOST_DIGITS = 9
-"""Of a number of devices: Python refuses to read the longest texts of digits at all."""
+_MAX_DIGITS = 9
+"""The longest number of devices, because Python refuses to parse very long ones."""
 
 
 def with_procs(job: Job) -> Job:
-    """The job with `procsPerNode: Auto` turned into the devices that each node's container asks for, else 1.
+    """Replace `procsPerNode: Auto` by the number of devices in each node's container, or 1 without devices.
 
-    Raises `InvalidResource` when nodes differ in them: the plan has one number for all.
+    Raises `InvalidResource` if nodes have different numbers, because the plan has one for all nodes.
     """
     if job.spec.procs_per_node != "Auto":
         return job
@@ -33,38 +33,39 @@ def with_procs(job: Job) -> Job:
     (first, procs), *others = counts.items()
     for node, count in others:
         if count != procs:
-            raise _unclear(
-                f"found Auto, and node {first} has devices for {amount(procs, 'rank')}, node {node} for {count}; set it"
+            raise _invalid_procs(
+                f"found Auto, and node {first} has devices for {pluralize(procs, 'rank')}, node {node} for {count};"
+                " set it"
             )
     return job.model_copy(update={"spec": job.spec.model_copy(update={"procs_per_node": procs})})
 
 
 def gpus(job: Job, node: int) -> str:
-    """How many NVIDIA GPUs the node's container asks for, as it stands there: "8"; "0" for none."""
+    """The number of NVIDIA GPUs in the limits of a node's container, as text: "8"; "0" for none."""
     owners = owner_patches(job, node)
-    return str(_limits(job, owners, stacked(owners)).get(GPU, "0"))
+    return str(_limits(job, owners, merge_patches(owners)).get(GPU, "0"))
 
 
 def _limits(job: Job, owners: tuple[PodPatch, ...], user: Fields) -> Fields:
-    trainer = trainer_of(stacked((*devices(job, user), *owners)))
+    trainer = trainer_of(merge_patches((*devices(job, user), *owners)))
     return mapping(mapping(trainer.get("resources")).get("limits"))
 
 
-def _about_machines(patch: PodPatch) -> PodPatch:
-    """What the patch says of machines and their devices: the rest of a pod need not be merged to count them."""
+def _device_fields(patch: PodPatch) -> PodPatch:
+    """The parts of a patch that affect devices; merging only those is faster."""
     spec = spec_of(patch.fields)
-    kept: Fields = {name: spec[name] for name in ("nodeSelector", "affinity") if name in spec}
-    kept["containers"] = [
+    device_fields: Fields = {name: spec[name] for name in ("nodeSelector", "affinity") if name in spec}
+    device_fields["containers"] = [
         {name: container[name] for name in ("name", "resources") if name in container}
         for container in entries(spec, "containers")
         if container.get("name") == TRAINER
     ]
-    return replace(patch, fields=in_spec(kept))
+    return replace(patch, fields=in_spec(device_fields))
 
 
 def _devices(job: Job, node: int) -> int:
-    owners = tuple(_about_machines(patch) for patch in owner_patches(job, node))
-    user = stacked(owners)
+    owners = tuple(_device_fields(patch) for patch in owner_patches(job, node))
+    user = merge_patches(owners)
     limits = _limits(job, owners, user)
     for name in DEVICES:
         count = _count(limits, name)
@@ -76,9 +77,9 @@ def _devices(job: Job, node: int) -> int:
 
 def _count(limits: Fields, name: str) -> int:
     count = str(limits.get(name, "0"))
-    if not count.isascii() or not count.isdigit() or len(count) > _MOST_DIGITS:
-        words = f"found Auto, and {quoted(count)} as limit of {name}"
-        raise _unclear(f"{words}; devices are whole numbers, for example 8")
+    if not count.isascii() or not count.isdigit() or len(count) > _MAX_DIGITS:
+        message = f"found Auto, and {quote(count)} as limit of {name}"
+        raise _invalid_procs(f"{message}; devices are whole numbers, for example 8")
     return int(count)
 
 
@@ -86,9 +87,9 @@ def _cores_per_chip(job: Job, user: Fields) -> int:
     machine = machine_type(job, user)
     facts = None if machine is None else machine.facts
     if facts is None or not facts.neuron_chips:
-        raise _unclear(f"found Auto, and {NEURON} of a type of which muster doesn't know the cores; set it")
+        raise _invalid_procs(f"found Auto, and {NEURON} of a type of which muster doesn't know the cores; set it")
     return facts.neuron_cores // facts.neuron_chips
 
 
-def _unclear(message: str) -> InvalidResource:
+def _invalid_procs(message: str) -> InvalidResource:
     return InvalidResource((FieldProblem("spec.procsPerNode", message),))

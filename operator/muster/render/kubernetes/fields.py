@@ -1,4 +1,4 @@
-"""Where in a job's resource stands what the API server finds wrong in a pod. Pure."""
+"""Find the job's field for a field of a pod that the API server rejects. Pure."""
 
 import re
 
@@ -16,35 +16,35 @@ _LIKE_TRAINER = tuple(f"spec.initContainers[{name}]" for name in (own_python.CON
 
 
 def in_job(field: str, pod: Object, job: Job) -> str:
-    """The job's field that became the pod's `field`, list items by their names: `spec.env[LR].valueFrom`."""
-    # what brings the agent's Python, or files, asks for what the ranks' container asks for
+    """Map the pod's `field` to the job's, with names for list items: `spec.env[LR].valueFrom`."""
+    # The init containers get the resources of the ranks' container.
     named = _with_names(field, pod)
     for container in _LIKE_TRAINER:
         named = named.replace(f"{container}.resources", f"{_TRAINER}.resources")
-    # What the job has no field of its own for comes from its template.
-    own = {
+    # All other fields come from the job's template.
+    job_fields = {
         f"{_TRAINER}.image": "spec.image" if job.spec.image else "",
         f"{_TRAINER}.resources": "spec.resources" if job.spec.resources.model_fields_set else "",
         **{f"{_TRAINER}.env[{variable.name}]": f"spec.env[{variable.name}]" for variable in job.spec.env},
-        **_of_the_pool(job),
+        **_pool_fields(job),
     }
-    for prefix, instead in own.items():
+    for prefix, job_field in job_fields.items():
         rest = named.removeprefix(prefix)
-        if instead and rest != named and rest[:1] in ("", ".", "["):
-            return instead + rest
+        if job_field and rest != named and rest[:1] in ("", ".", "["):
+            return job_field + rest
     return f"spec.template.{named}" if named.startswith(("spec", "metadata")) else named
 
 
-def _of_the_pool(job: Job) -> dict[str, str]:
-    """What the node pool brought, by its places in the pod: its tolerations are the first there."""
+def _pool_fields(job: Job) -> dict[str, str]:
+    """The pod's fields that come from the node pool, whose tolerations are the first in the pod."""
     pool, template = job.spec.node_pool, mapping(job.spec.template.get("spec"))
     if pool is None:
         return {}
     source = "spec.nodePool" if pool.name is None else f"the operator's node pool {pool.name}"
-    places = {f"spec.tolerations[{index}]": f"{source}.tolerations[{index}]" for index in range(len(pool.tolerations))}
+    fields = {f"spec.tolerations[{index}]": f"{source}.tolerations[{index}]" for index in range(len(pool.tolerations))}
     if pool.node_selector and not template.get("nodeSelector"):
-        places["spec.nodeSelector"] = f"{source}.nodeSelector"
-    return places
+        fields["spec.nodeSelector"] = f"{source}.nodeSelector"
+    return fields
 
 
 def _with_names(field: str, pod: Object) -> str:

@@ -1,4 +1,4 @@
-"""What a pod of a job is besides its container: whose it is, what it is called, how it is treated."""
+"""The parts of a job's pod besides its container: owner, name, labels and defaults."""
 
 from muster.api.document import JSON
 from muster.api.names import API_VERSION, KIND
@@ -23,7 +23,7 @@ _EVICTIONS = {"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kuberne
 
 
 def owner_reference(job: Job) -> Fields:
-    """Who a child belongs to: with the job, the cluster deletes it, also while no operator runs."""
+    """The job as the owner of a child object: the cluster's garbage collection deletes both together."""
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -35,12 +35,12 @@ def owner_reference(job: Job) -> Fields:
 
 
 def job_labels(job: Job) -> Fields:
-    """What all children of a job are found by."""
+    """The labels of all children of a job."""
     return {JOB_LABEL: job.metadata.name, JOB_UID_LABEL: job.metadata.uid}
 
 
 def defaults(user: Fields) -> tuple[PodPatch, ...]:
-    """What a pod is given unless its owner, who wrote `user`, says otherwise."""
+    """Defaults for a pod, which the owner's fields `user` override."""
     return (
         PodPatch(
             in_spec({"containers": [{"name": TRAINER}]}), MUSTER, "the ranks' container; first, so that tools show it"
@@ -75,7 +75,7 @@ def _host_network(user: Fields) -> list[PodPatch]:
 
 
 def identity(job: Job, node: int, replacement: int, setting: Setting) -> tuple[PodPatch, ...]:
-    """What the operator knows the pod by, and its peers."""
+    """The fields that identify the pod to the operator and to its peers."""
     name = job.metadata.name
     labels: Fields = {**job_labels(job), NODE_LABEL: str(node), REPLACEMENT_LABEL: str(replacement)}
     owners: list[JSON] = [owner_reference(job)]

@@ -1,4 +1,4 @@
-"""A job as one group of pods for the queue that admits it as a whole. Pure.
+"""Make a job's pods a group that its queue admits as a whole. Pure.
 
 Kueue: its labels and annotations of pods (Kueue documentation, "Run plain pods", groups of pods; 0.12). Volcano:
 PodGroup scheduling.volcano.sh/v1beta1 and the annotation scheduling.k8s.io/group-name (Volcano 1.12). Coscheduling:
@@ -22,14 +22,14 @@ _UID_CHARS = 8
 
 @dataclass(frozen=True)
 class PodGroup:
-    """The object that tells a scheduler of the gang."""
+    """The object that describes the gang to a scheduler."""
 
     kind: Kind
     body: Object
 
 
 def membership(job: Job) -> tuple[PodPatch, ...]:
-    """What makes a pod one of the group."""
+    """The patches that add a pod to its group."""
     queue = job.spec.queue
     if queue is None:
         return ()
@@ -54,21 +54,23 @@ def membership(job: Job) -> tuple[PodPatch, ...]:
 
 
 def pod_group(job: Job) -> PodGroup | None:
-    """The job's PodGroup, where its queue needs one."""
+    """The job's PodGroup; None if its queue needs none."""
     queue = job.spec.queue
     if queue is None:
         return None
     if queue.volcano is not None:
         spec: Fields = {"minMember": job.spec.nodes, "queue": queue.volcano}
-        return PodGroup(VOLCANO_POD_GROUPS, _body(job, VOLCANO_POD_GROUPS, spec))
+        return PodGroup(VOLCANO_POD_GROUPS, _pod_group_body(job, VOLCANO_POD_GROUPS, spec))
     if queue.coscheduling is not None:
-        return PodGroup(COSCHEDULING_POD_GROUPS, _body(job, COSCHEDULING_POD_GROUPS, {"minMember": job.spec.nodes}))
+        return PodGroup(
+            COSCHEDULING_POD_GROUPS, _pod_group_body(job, COSCHEDULING_POD_GROUPS, {"minMember": job.spec.nodes})
+        )
     return None
 
 
 def _kueue(job: Job, queue: str) -> tuple[PodPatch, ...]:
     source = "spec.queue.kueue"
-    # Another job of this name, before or after it, is another group.
+    # The uid distinguishes the groups of jobs with the same name.
     group = f"{job.metadata.name}-{job.metadata.uid[:_UID_CHARS]}"
     gates: list[JSON] = [{"name": KUEUE_GATE}]
     return (
@@ -96,7 +98,7 @@ def _annotation(name: str, value: str, source: str) -> PodPatch:
     return PodPatch({"metadata": {"annotations": {name: value}}}, source, "the pod's group, which starts as a whole")
 
 
-def _body(job: Job, kind: Kind, spec: Fields) -> Object:
+def _pod_group_body(job: Job, kind: Kind, spec: Fields) -> Object:
     return {
         "apiVersion": kind.api_version,
         "kind": kind.name,

@@ -1,6 +1,6 @@
-"""What a pod gets because of its machine's instance type: devices, EFA, huge pages, tolerations, variables. Pure.
+"""Patches for the machine's instance type: devices, EFA, huge pages, tolerations and variables. Pure.
 
-Nothing of it stands beside a word of the owner's about the same thing.
+The owner's own settings take precedence over all of them.
 """
 
 from muster.api.document import JSON
@@ -11,7 +11,7 @@ from muster.core.instances import Instance
 from muster.render.kubernetes.machine_type import MachineType, machine_type, sagemaker_name
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
-from muster.render.kubernetes.pod_patch import MUSTER, PodPatch, in_spec, in_trainer, stacked, trainer_of
+from muster.render.kubernetes.pod_patch import MUSTER, PodPatch, in_spec, in_trainer, merge_patches, trainer_of
 
 GPU = "nvidia.com/gpu"
 NEURON = "aws.amazon.com/neuron"
@@ -20,25 +20,25 @@ EFA = "vpc.amazonaws.com/efa"
 HUGE_PAGES = "hugepages-2Mi"
 
 HUGE_PAGES_MEMORY = "8000Mi"
-"""Beside the huge pages, as a worker of the Amazon EKS User Guide's EFA example asks for."""
+"""The memory request besides the huge pages, from the EFA example of the Amazon EKS User Guide."""
 
 EFA_UNKNOWN = "EFAUnknown"
 EFA_CONTRADICTED = "EFAContradicted"
 
 TYPE_VARIABLE = "SM_CURRENT_INSTANCE_TYPE"
-"""Where SageMaker's containers have the type of their machine; the agent takes it over into what it tells ranks."""
+"""SageMaker's variable for the instance type; the agent passes it on to the ranks."""
 
 _NVIDIA = "nvidia.com/"
 
 
 def devices(job: Job, user: Fields) -> tuple[PodPatch, ...]:
-    """The machine's GPUs or Neuron chips, for a pod that its owner wrote as `user` without any."""
+    """The machine's GPUs or Neuron chips, if the owner's fields `user` request no devices."""
     machine = machine_type(job, user)
     if machine is None or machine.facts is None:
         return ()
     amounts = asked(user)
     claims = mapping(trainer_of(user).get("resources")).get("claims")
-    # Who names one device of a machine, a part of one, or a claim for some, has thought of all of them.
+    # An owner who requests any device, partial device or claim decides about all devices.
     if claims or any(name.startswith((_NVIDIA, NEURON)) for name in amounts):
         return ()
     counts = {GPU: machine.facts.gpus, NEURON: machine.facts.neuron_chips}
@@ -48,7 +48,7 @@ def devices(job: Job, user: Fields) -> tuple[PodPatch, ...]:
 
 
 def type_variable(job: Job, user: Fields) -> tuple[PodPatch, ...]:
-    """The machine's type, for scripts; of one that the job doesn't name the agent says `local`."""
+    """A variable with the instance type; without a type in the job, the agent sets `local`."""
     machine = machine_type(job, user)
     if machine is None:
         return ()
@@ -59,14 +59,16 @@ def type_variable(job: Job, user: Fields) -> tuple[PodPatch, ...]:
 
 
 def fabric(job: Job, user: Fields) -> tuple[PodPatch, ...]:
-    """EFA and what it needs. Raises `NotRenderable` when `network.efa` asks for what can't be."""
-    machine, theirs = machine_type(job, user), asked(user).get(EFA)
+    """Patches for EFA. Raises `NotRenderable` if `network.efa` can't be satisfied."""
+    machine, owner_count = machine_type(job, user), asked(user).get(EFA)
     if job.spec.network.efa == "None":
-        if theirs is not None:
-            raise _refused(EFA_CONTRADICTED, f"spec.network.efa is None, and resources name {EFA}; remove one of them")
+        if owner_count is not None:
+            raise _not_renderable(
+                EFA_CONTRADICTED, f"spec.network.efa is None, and resources name {EFA}; remove one of them"
+            )
         return ()
-    if theirs is not None:
-        return _beside(user, machine, str(theirs))
+    if owner_count is not None:
+        return _with_owner_devices(user, machine, str(owner_count))
     count = _count(job, user, machine)
     if not count or machine is None or machine.facts is None:
         return ()
@@ -76,52 +78,52 @@ def fabric(job: Job, user: Fields) -> tuple[PodPatch, ...]:
     return (*patches, *_huge_pages(user, machine, machine.facts, machine.facts.efa))
 
 
-def _beside(user: Fields, machine: MachineType | None, theirs: str) -> tuple[PodPatch, ...]:
-    """What goes with a number of EFA devices that is the owner's."""
-    if theirs == "0":
+def _with_owner_devices(user: Fields, machine: MachineType | None, owner_count: str) -> tuple[PodPatch, ...]:
+    """Patches for EFA devices that the owner requests."""
+    if owner_count == "0":
         return ()
     variables = _variables(f"resources name {EFA}")
-    # Of another type than is known, or of a number that isn't whole, no share can be told.
-    if machine is None or machine.facts is None or not machine.facts.efa or not theirs.isdecimal():
+    # Huge pages can only be computed for a known type and a whole number.
+    if machine is None or machine.facts is None or not machine.facts.efa or not owner_count.isdecimal():
         return (variables,)
-    count = min(int(theirs), machine.facts.efa)
+    count = min(int(owner_count), machine.facts.efa)
     return (variables, *_huge_pages(user, machine, machine.facts, count))
 
 
 def _count(job: Job, user: Fields, machine: MachineType | None) -> int:
-    """How many EFA devices muster asks for."""
+    """The number of EFA devices that muster requests."""
     facts = None if machine is None else machine.facts
     if job.spec.network.efa == "All":
-        return _all(machine, facts)
-    # One node alone needs no network, and a part of a machine leaves it to the others there.
-    if facts is None or job.spec.nodes == 1 or not _is_whole(job, user, facts):
+        return _all_efa_devices(machine, facts)
+    # A single node needs no EFA, and a part of a machine leaves the devices to its other pods.
+    if facts is None or job.spec.nodes == 1 or not _has_all_devices(job, user, facts):
         return 0
     return facts.efa
 
 
-def _all(machine: MachineType | None, facts: Instance | None) -> int:
+def _all_efa_devices(machine: MachineType | None, facts: Instance | None) -> int:
     if machine is None:
-        words = "the job names no instance type: set spec.nodePool.instanceType"
-        raise _refused(EFA_UNKNOWN, f"spec.network.efa is All, and {words}, or {EFA} in spec.resources")
+        message = "the job names no instance type: set spec.nodePool.instanceType"
+        raise _not_renderable(EFA_UNKNOWN, f"spec.network.efa is All, and {message}, or {EFA} in spec.resources")
     if facts is None:
-        words = f"muster doesn't know how many EFA devices a {machine.name} has: set {EFA} in spec.resources.limits"
-        raise _refused(EFA_UNKNOWN, f"spec.network.efa is All, and {words}")
+        message = f"muster doesn't know how many EFA devices a {machine.name} has: set {EFA} in spec.resources.limits"
+        raise _not_renderable(EFA_UNKNOWN, f"spec.network.efa is All, and {message}")
     if not facts.efa:
-        words = f"a {machine.name} has no EFA devices: choose another type, or leave it at Auto"
-        raise _refused(EFA_CONTRADICTED, f"spec.network.efa is All, and {words}")
+        message = f"a {machine.name} has no EFA devices: choose another type, or leave it at Auto"
+        raise _not_renderable(EFA_CONTRADICTED, f"spec.network.efa is All, and {message}")
     return facts.efa
 
 
-def _is_whole(job: Job, user: Fields, facts: Instance) -> bool:
-    amounts = asked(stacked((*devices(job, user), PodPatch(user, "", ""))))
-    physical = facts.neuron_cores * facts.cores_in_one
+def _has_all_devices(job: Job, user: Fields, facts: Instance) -> bool:
+    amounts = asked(merge_patches((*devices(job, user), PodPatch(user, "", ""))))
+    physical = facts.neuron_cores * facts.physical_cores_per_core
     cores = ((NEURON_CORE, facts.neuron_cores), (NEURON_CORE, physical))
     whole = ((GPU, facts.gpus), (NEURON, facts.neuron_chips), *cores)
     return any(count and str(amounts.get(name)) == str(count) for name, count in whole)
 
 
 def asked(pod: Fields) -> dict[str, JSON]:
-    """What the ranks' container asks for, by resource: its limits, and requests where there is no limit."""
+    """The resources of the ranks' container: limits, and requests for resources without a limit."""
     resources = mapping(trainer_of(pod).get("resources"))
     return {**mapping(resources.get("requests")), **mapping(resources.get("limits"))}
 
@@ -131,18 +133,18 @@ def _limit(name: str, count: int, source: str, why: str) -> PodPatch:
 
 
 def _variables(why: str) -> PodPatch:
-    # The only one worth setting with libfabric from 1.18 and aws-ofi-nccl from 1.7 on: others harm or do nothing
-    # (AWS' awsome-distributed-training, EFA cheatsheet).
+    # With libfabric 1.18 and aws-ofi-nccl 1.7 or later, only this variable is useful (AWS' awsome-distributed-training,
+    # EFA cheatsheet).
     variables: list[JSON] = [{"name": "FI_EFA_USE_HUGE_PAGE", "value": "0"}]
-    words = f"{why}; with huge pages a fork, as of a data loader's workers, can fail for want of memory"
-    return PodPatch(in_trainer({"env": variables}), "muster", words)
+    message = f"{why}; with huge pages a fork, as of a data loader's workers, can fail for want of memory"
+    return PodPatch(in_trainer({"env": variables}), "muster", message)
 
 
 def _huge_pages(user: Fields, machine: MachineType, facts: Instance, count: int) -> list[PodPatch]:
     amounts = asked(user)
     if not facts.huge_pages_mib or any(name.startswith("hugepages-") for name in amounts):
         return []
-    # Who leaves devices to other pods leaves them their part of the pages as well.
+    # A pod with a part of the devices gets the same part of the huge pages.
     share = f"{facts.huge_pages_mib * count // facts.efa}Mi"
     part = "" if count == facts.efa else f", the part of {count} in {facts.efa} devices"
     why = f"what AWS sets aside for EFA on a {machine.name}, for programs that ask for them{part}"
@@ -154,16 +156,16 @@ def _huge_pages(user: Fields, machine: MachineType, facts: Instance, count: int)
 
 
 def tolerations(pod: Fields) -> tuple[PodPatch, ...]:
-    """What lets a pod onto machines that are kept for their devices, by those that it asks for."""
+    """Tolerations for the taints of machines with the requested devices."""
     names = asked(pod)
-    usual = ((_NVIDIA, GPU), (NEURON, NEURON))
+    taints = ((_NVIDIA, GPU), (NEURON, NEURON))
     return tuple(
         PodPatch(
             in_spec({"tolerations": [{"key": taint, "operator": "Exists", "effect": "NoSchedule"}]}),
             MUSTER,
             f"machines with such devices are usually kept for who asks for them, by a taint {taint}",
         )
-        for prefix, taint in usual
+        for prefix, taint in taints
         if any(name.startswith(prefix) for name in names)
     )
 
@@ -173,5 +175,5 @@ def uses_efa(pod: Fields) -> bool:
     return str(asked(pod).get(EFA, "0")) != "0"
 
 
-def _refused(reason: str, message: str) -> NotRenderable:
+def _not_renderable(reason: str, message: str) -> NotRenderable:
     return NotRenderable(Problem(reason, message))

@@ -1,11 +1,11 @@
-"""Which instance type a node's machine is of, as far as the job says. Pure."""
+"""Find the instance type of a node's machine in the job. Pure."""
 
 from dataclasses import dataclass
 
 from muster.api.json_fields import mapping
 from muster.api.spec.job import Job
 from muster.api.spec.node_pool import TYPE_LABEL
-from muster.core.instances import Instance, instance_of
+from muster.core.instances import Instance, find_instance
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import entries, spec_of
 
@@ -14,7 +14,7 @@ _ML = "ml."
 
 @dataclass(frozen=True)
 class MachineType:
-    """The type's name, the field of the resource that names it, and what is known of it (None: nothing)."""
+    """An instance type: its name, the job's field with it, and its data (None: unknown type)."""
 
     name: str
     source: str
@@ -22,25 +22,25 @@ class MachineType:
 
 
 def machine_type(job: Job, user: Fields) -> MachineType | None:
-    """The type for a pod that its owner wrote as `user`; None when the job names none, or several."""
-    # What stands in a template is merged over the pool, so that it counts here, too.
-    for found, source in (
+    """The instance type of a pod with the owner's fields `user`; None if the job has none, or several."""
+    # The template overrides the pool, as in the pod.
+    for name, source in (
         (mapping(spec_of(user).get("nodeSelector")).get(TYPE_LABEL), "spec.template"),
         (_by_affinity(user), "spec.template"),
         (_by_pool(job), pool_source(job)),
     ):
-        if isinstance(found, str) and found:
-            return MachineType(found, source, instance_of(found))
+        if isinstance(name, str) and name:
+            return MachineType(name, source, find_instance(name))
     return None
 
 
 def sagemaker_name(machine: MachineType) -> str:
-    """What SageMaker calls such a machine, and its scripts compare with: ml.p4d.24xlarge."""
+    """SageMaker's name of the instance type, such as ml.p4d.24xlarge."""
     return machine.name if machine.name.startswith(_ML) else f"{_ML}{machine.name}"
 
 
 def pool_source(job: Job) -> str:
-    """What `muster explain` calls the origin of what a pool says."""
+    """The source of a pool's settings in the output of `muster explain`."""
     name = None if job.spec.node_pool is None else job.spec.node_pool.name
     return "spec.nodePool" if name is None else f"node pool {name}"
 
@@ -53,9 +53,9 @@ def _by_pool(job: Job) -> str | None:
 def _by_affinity(user: Fields) -> str | None:
     affinity = mapping(mapping(spec_of(user).get("affinity")).get("nodeAffinity"))
     terms = entries(mapping(affinity.get("requiredDuringSchedulingIgnoredDuringExecution")), "nodeSelectorTerms")
-    # Any of the terms is enough for the scheduler: each has to name the type, and all the same one.
-    named = {_by_term(term) for term in terms}
-    return named.pop() if len(named) == 1 else None
+    # The scheduler accepts any of the terms, so all of them must require the same type.
+    types = {_by_term(term) for term in terms}
+    return types.pop() if len(types) == 1 else None
 
 
 def _by_term(term: Fields) -> str | None:

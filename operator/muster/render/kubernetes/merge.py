@@ -1,8 +1,8 @@
-"""Partial pods, one over the other: what two of them say both holds, and where they contradict, the later one wins.
+"""Merge partial pods; on conflicts the later one wins.
 
-As in Kubernetes' own strategic merge, the field that a list belongs to says how its entries meet. Two differences:
-lists without a name for their entries grow instead of being replaced, so that no tolerations are lost; and null
-takes a single value away, but no list and no object: who leaves `resources:` empty does not mean to lose them.
+As in Kubernetes' strategic merge, a list's field decides how to merge its entries. There are two differences.
+Entries without a name are appended, so that tolerations are not lost. A null removes a single
+value but no list or object, so that an empty `resources:` does not remove them.
 """
 
 import posixpath
@@ -13,7 +13,7 @@ from functools import reduce
 from muster.api.document import JSON
 
 Fields = dict[str, JSON]
-"""An object of JSON with its fields."""
+"""A JSON object."""
 
 KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",),
@@ -33,29 +33,29 @@ KEYS: dict[str, tuple[str, ...]] = {
     "readinessGates": ("conditionType",),
     "resizePolicy": ("resourceName",),
 }
-"""Lists whose entries are known by these fields: equal ones are one entry."""
+"""Key fields of lists: entries with equal keys are merged."""
 
-_WHOLE = frozenset({"command", "args"})
-"""A command line is one thing: half of one and half of another start nothing."""
+_REPLACED_LISTS = frozenset({"command", "args"})
+"""Lists that are replaced as a whole, because parts of two command lines make no sense."""
 
 _DEFAULTS: dict[str, JSON] = {"protocol": "TCP"}
-"""What an entry means that leaves the field out."""
+"""Defaults of key fields."""
 
 _PATHS = frozenset({"mountPath", "devicePath"})
 
 
 def merge(below: Fields, above: Fields) -> Fields:
-    """`below` with all that `above` says; neither is changed."""
+    """Return `below` with the fields of `above`; neither is changed."""
     return _Merge().fields(below, above)
 
 
 def merge_all(parts: Iterable[Fields]) -> Fields:
-    """One out of several, each over those before it."""
+    """Merge several partial pods in order."""
     return reduce(_Merge().fields, parts, {})
 
 
 def entry_key(name: str, entry: JSON) -> str | None:
-    """What the entry of list `name` is known by; None when nothing tells it from others."""
+    """The key of an entry of list `name`; None if it has none."""
     fields = KEYS.get(name)
     if fields is None or not isinstance(entry, dict) or entry.get(fields[0]) is None:
         return None
@@ -65,19 +65,18 @@ def entry_key(name: str, entry: JSON) -> str | None:
 def _key_part(entry: Fields, field: str) -> JSON:
     value = entry.get(field)
     if field in _PATHS and isinstance(value, str):
-        return posixpath.normpath(value)  # /data and /data/ are one place
+        return posixpath.normpath(value)  # /data and /data/ are the same path
     return _DEFAULTS.get(field, "") if value is None else value
 
 
 class _Merge:
-    """Merging of parts, one after the other.
+    """Merges a series of partial pods.
 
-    What an entry of a list is known by is found once: a pod has fifty parts, and its owner's lists may have thousands
-    of entries.
+    Caches the keys of list entries, because a pod has fifty parts and its owner's lists may have thousands of entries.
     """
 
     def __init__(self) -> None:
-        # with the entries themselves: nothing else may get the place in memory that tells them apart
+        # The cache is keyed by id(), so it keeps the entries alive to prevent reused ids.
         self._keys: dict[tuple[str, int], tuple[JSON, str | None]] = {}
         self._exact: dict[int, tuple[JSON, Hashable]] = {}
 
@@ -100,44 +99,44 @@ class _Merge:
         return above
 
     def _list(self, name: str, below: list[JSON], above: list[JSON]) -> list[JSON]:
-        if name in _WHOLE:
+        if name in _REPLACED_LISTS:
             return list(above)
         result = list(below)
-        places = self._places(name, below)
-        allowed: set[Hashable] | None = None
+        positions = self._places(name, below)
+        existing: set[Hashable] | None = None
         for entry in above:
             added = self._value("", None, entry)
             key = entry_key(name, added)
-            if key is not None and places.get(key):
-                # what stands twice in one list stays twice: the API server knows what it makes of that
-                place = places[key].popleft()
-                result[place] = self._entry(name, result[place], entry)
+            if key is not None and positions.get(key):
+                # Duplicates within one list stay, so that the API server can reject them.
+                position = positions[key].popleft()
+                result[position] = self._entry(name, result[position], entry)
             elif key is not None:
                 result.append(added)
             else:
-                allowed = {self._exactly(entry) for entry in below} if allowed is None else allowed
-                if self._exactly(added) not in allowed:
+                existing = {self._exact_value(entry) for entry in below} if existing is None else existing
+                if self._exact_value(added) not in existing:
                     result.append(added)
         return result
 
     def _entry(self, name: str, below: JSON, above: JSON) -> JSON:
         if name == "env":
-            # a variable is its name and one value: half of `value` and half of `valueFrom` is none
+            # A variable has one value: never mix `value` and `valueFrom`.
             return self._value("", None, above)
         if name == "volumes":
-            # a volume has exactly one source: the same one may be said in more detail, another one takes its place
+            # A volume has exactly one source: merge details of the same source, but replace it by another one.
             same = isinstance(below, dict) and isinstance(above, dict) and not above.keys() - below.keys()
             return self._value("", below if same else None, above)
         return self._value("", below, above)
 
     def _places(self, name: str, entries: list[JSON]) -> dict[str, deque[int]]:
-        places: dict[str, deque[int]] = {}
+        positions: dict[str, deque[int]] = {}
         if name in KEYS:
-            for place, entry in enumerate(entries):
+            for position, entry in enumerate(entries):
                 key = self._key(name, entry)
                 if key is not None:
-                    places.setdefault(key, deque()).append(place)
-        return places
+                    positions.setdefault(key, deque()).append(position)
+        return positions
 
     def _key(self, name: str, entry: JSON) -> str | None:
         current = self._keys.get((name, id(entry)))
@@ -145,7 +144,7 @@ class _Merge:
             current = self._keys[name, id(entry)] = (entry, entry_key(name, entry))
         return current[1]
 
-    def _exactly(self, entry: JSON) -> Hashable:
+    def _exact_value(self, entry: JSON) -> Hashable:
         current = self._exact.get(id(entry))
         if current is None:
             current = self._exact[id(entry)] = (entry, _exact_form(entry))
@@ -153,7 +152,7 @@ class _Merge:
 
 
 def _exact_form(value: JSON) -> Hashable:
-    """Equal for values that are equal as JSON: to Python, 1 and true are, too."""
+    """A hashable form of a JSON value that, unlike in Python, distinguishes 1 from true."""
     if isinstance(value, dict):
         return frozenset((name, _exact_form(item)) for name, item in value.items())
     if isinstance(value, list):

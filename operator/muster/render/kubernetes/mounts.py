@@ -1,4 +1,4 @@
-"""The folders that a pod of a job has: those that scripts expect, and those that the job names."""
+"""Volumes and mounts of a job's pod: SageMaker's folders, and those in the job."""
 
 import posixpath
 
@@ -14,25 +14,25 @@ from muster.render.kubernetes.opt_ml import CHECKPOINTS, RESULTS, ROOT, channel_
 from muster.render.kubernetes.pod_patch import MUSTER, PodPatch, entries, in_trainer, trainer_of
 
 _SCRATCH = ("input", *RESULTS, "checkpoints")
-"""The folders that a SageMaker script writes to. Never all of /opt/ml: images keep their code there."""
+"""Folders that a SageMaker script writes to. /opt/ml itself is never mounted, because images keep code there."""
 
-_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a pod's own, not this machine's
-_TEMPORARY = "/tmp"  # noqa: S108 - as above
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a path inside the pod
+_TEMPORARY = "/tmp"  # noqa: S108 - a path inside the pod
 
 
 def folders(job: Job, user: Fields) -> tuple[PodPatch, ...]:
-    """The volumes and mounts of a pod that its owner wrote as `user`. Raises `NotRenderable`."""
-    asked = (*_asked_for(job), *storage.folders(job))
-    own = _mount_paths(user)
-    once = frozenset(own)
-    for patch in asked:
-        _refuse_second(patch, once)
-    taken = [*_asked_paths(asked), *own]
-    return (*_scratch(taken), *_shared_memory(taken), *_temporary(user, taken), *asked)
+    """The volumes and mounts of a pod with the owner's fields `user`. Raises `NotRenderable`."""
+    requested = (*_requested_patches(job), *storage.folders(job))
+    owner_paths = _mount_paths(user)
+    once = frozenset(owner_paths)
+    for patch in requested:
+        _refuse_duplicate(patch, once)
+    mounted = [*_requested_paths(requested), *owner_paths]
+    return (*_scratch(mounted), *_shared_memory(mounted), *_temporary(user, mounted), *requested)
 
 
-def _asked_paths(patches: tuple[PodPatch, ...]) -> list[str]:
-    """Where these patches mount something."""
+def _requested_paths(patches: tuple[PodPatch, ...]) -> list[str]:
+    """The mount paths of these patches."""
     return [path for patch in patches for path in _mount_paths(patch.fields)]
 
 
@@ -41,13 +41,13 @@ def _mount_paths(pod: Fields) -> list[str]:
     return [posixpath.normpath(path) for mount in mounts if isinstance(path := mount.get("mountPath"), str)]
 
 
-def _asked_for(job: Job) -> tuple[PodPatch, ...]:
+def _requested_patches(job: Job) -> tuple[PodPatch, ...]:
     spec = job.spec
     patches: list[PodPatch] = []
     for index, channel in enumerate(spec.inputs):
         if channel.volume is None:
             continue
-        # a folder that isn't there would be made by the container's runtime, and read as an empty data set
+        # Require the folder: the container runtime would otherwise create an empty data set.
         volume = _source(channel.volume, missing="Directory")
         mounts: list[Fields] = [{"mountPath": channel_folder(channel.name), "readOnly": True}]
         patches.append(
@@ -73,43 +73,43 @@ def _source(volume: Volume, missing: str) -> Fields:
     return fields
 
 
-def _scratch(taken: list[str]) -> list[PodPatch]:
+def _scratch(mounted: list[str]) -> list[PodPatch]:
     why = "SageMaker's folder; made for the pod, gone with it"
     return [
         _patch("muster-ml", {"emptyDir": {}}, [{"mountPath": f"{ROOT}/{name}", "subPath": name}], MUSTER, why)
         for name in _SCRATCH
-        if not _covered(f"{ROOT}/{name}", taken)
+        if not _is_mounted(f"{ROOT}/{name}", mounted)
     ]
 
 
-def _shared_memory(taken: list[str]) -> list[PodPatch]:
-    if _covered(_SHARED_MEMORY, taken):
+def _shared_memory(mounted: list[str]) -> list[PodPatch]:
+    if _is_mounted(_SHARED_MEMORY, mounted):
         return []
     why = "data loaders and NCCL need more shared memory than a container's 64 MiB"
     return [_patch("muster-shm", {"emptyDir": {"medium": "Memory"}}, [{"mountPath": _SHARED_MEMORY}], MUSTER, why)]
 
 
-def _temporary(user: Fields, taken: list[str]) -> list[PodPatch]:
+def _temporary(user: Fields, mounted: list[str]) -> list[PodPatch]:
     read_only = mapping(trainer_of(user).get("securityContext")).get("readOnlyRootFilesystem") is True
-    if not read_only or _covered(_TEMPORARY, taken):
+    if not read_only or _is_mounted(_TEMPORARY, mounted):
         return []
     why = "the root file system is read-only, and Python's libraries need a place for temporary files"
     return [_patch("muster-tmp", {"emptyDir": {}}, [{"mountPath": _TEMPORARY}], MUSTER, why)]
 
 
-def _covered(path: str, taken: list[str]) -> bool:
-    """Whether something is mounted there or around it: who mounts /opt/ml means all that is in it."""
-    return any(path == other or path.startswith(f"{other}/") or other == "/" for other in taken)
+def _is_mounted(path: str, mounted: list[str]) -> bool:
+    """Whether the path or one of its parents is mounted: a mount of /opt/ml includes all folders in it."""
+    return any(path == other or path.startswith(f"{other}/") or other == "/" for other in mounted)
 
 
-def _refuse_second(patch: PodPatch, own: frozenset[str]) -> None:
-    both = [path for path in _mount_paths(patch.fields) if path in own]
-    if both:
+def _refuse_duplicate(patch: PodPatch, owner_paths: frozenset[str]) -> None:
+    duplicates = [path for path in _mount_paths(patch.fields) if path in owner_paths]
+    if duplicates:
         raise NotRenderable(
             Problem(
                 "MountedTwice",
-                f"{both[0]} is mounted by {patch.source} and by a volumeMount of container trainer in spec.template or "
-                "spec.nodeOverrides; remove one of them",
+                f"{duplicates[0]} is mounted by {patch.source} and by a volumeMount of container trainer in "
+                "spec.template or spec.nodeOverrides; remove one of them",
             )
         )
 

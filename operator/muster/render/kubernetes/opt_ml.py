@@ -1,4 +1,4 @@
-"""Where ranks of a pod find code and data, and leave snapshots and results: SageMaker's folders."""
+"""SageMaker's folders for code, data, checkpoints and results."""
 
 ROOT = "/opt/ml"
 
@@ -6,9 +6,9 @@ CODE = f"{ROOT}/code"
 CHECKPOINTS = f"{ROOT}/checkpoints"
 
 RESULTS = ("model", "output")
-"""Folders of the root, by their names."""
+"""The names of the root's folders for results."""
 
 
 def channel_folder(name: str) -> str:
-    """Where the data of channel `name` lies."""
+    """The folder with the data of channel `name`."""
     return f"{ROOT}/input/data/{name}"

@@ -1,4 +1,4 @@
-"""What muster's own containers in a job's pods have in common: what they may do, and what they ask for."""
+"""The security context and resources of muster's own containers in a job's pods."""
 
 from muster.api.json_fields import mapping
 from muster.render.kubernetes.merge import Fields
@@ -7,11 +7,11 @@ from muster.render.kubernetes.pod_patch import trainer_of
 AS_TRAINER = "as container trainer, which begins when it is gone: the pod asks for no more, and its QoS class stays"
 
 _SHARED = ("cpu", "memory", "ephemeral-storage")
-"""What containers ask for that is no device. Quotas want it of every container, an init container included."""
+"""Resources other than devices. Quotas may require them for every container, including init containers."""
 
 
 def restricted() -> Fields:
-    """A security context as restricted Pod Security wants it, but for who it runs as."""
+    """A security context for the restricted Pod Security level, without a user."""
     return {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
@@ -21,10 +21,10 @@ def restricted() -> Fields:
 
 
 def as_trainer(pod: Fields) -> Fields:
-    """The resources of the ranks' container but for devices, for one that ends before it begins; empty for none.
+    """The resources of the ranks' container without devices, for an init container; empty if there are none.
 
-    The pod asks for no more than without. And its quality of service stays: a pod is Guaranteed only when all its
-    containers, this one included, have limits.
+    An init container with the same resources doesn't raise the pod's total. It also keeps the pod's QoS class:
+    Guaranteed requires limits for every container.
     """
     resources = mapping(trainer_of(pod).get("resources"))
     same: Fields = {}

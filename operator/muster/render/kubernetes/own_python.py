@@ -1,4 +1,4 @@
-"""The Python that an agent brings into an image without one: an init container copies it out of the operator's."""
+"""Copy a Python for the agent from the operator's image, with an init container, for images without Python."""
 
 from muster.api.document import JSON
 from muster.api.json_fields import mapping
@@ -13,7 +13,7 @@ from muster.render.kubernetes.setting import Setting
 _SOURCE = "spec.agent.inject"
 
 PLACE = "/muster-python"
-"""Where it lies in the operator's image and in the pod: the same place, for its loader is found by one path."""
+"""The Python's folder in the operator's image and in the pod: equal, because its loader has an absolute path."""
 
 CONTAINER = "muster-python"
 
@@ -22,30 +22,31 @@ _COPY = "/muster-python-copy"
 
 
 def program(job: Job) -> str:
-    """The Python that runs the agent: the image's, found on its PATH, or the one that is brought along."""
-    return _PROGRAM if is_brought(job) else "python3"
+    """The Python that runs the agent: the image's, found on PATH, or the copied one."""
+    return _PROGRAM if uses_own_python(job) else "python3"
 
 
 def brought(job: Job, pod: Fields, setting: Setting) -> tuple[PodPatch, ...]:
-    """What brings it into `pod`, as it is without that. Raises `NotRenderable` when the image is unknown.
+    """The init container for `pod`. Raises `NotRenderable` if the operator's image is unknown.
 
-    It stands first: should it fail, nobody has waited for the owner's own init containers, and no sidecar of theirs
-    runs beside it yet, whose share of the machine would be added to its own.
+    It comes first: if it fails, no other init container has run, and the owner's sidecars, whose resources would add to
+    its
+    own, don't run yet.
     """
-    if not is_brought(job):
+    if not uses_own_python(job):
         return ()
     if not setting.agent_image:
-        words = (
+        message = (
             "InitContainer takes the agent's Python from the operator's image, and the operator wasn't told its name"
         )
         raise NotRenderable(
-            Problem(AGENT_IMAGE_NOT_SET, f"{_SOURCE} {words}: start it with --agent-image (the chart does)")
+            Problem(AGENT_IMAGE_NOT_SET, f"{_SOURCE} {message}: start it with --agent-image (the chart does)")
         )
     container: Fields = {
         "name": CONTAINER,
         "image": setting.agent_image,
         "command": [_PROGRAM, "-I", f"{PLACE}/copy.py", _COPY],
-        # what it says when it fails becomes the job's message
+        # The last line of output becomes the job's message if the container fails.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     if setting.pull_policy:
@@ -58,8 +59,8 @@ def brought(job: Job, pod: Fields, setting: Setting) -> tuple[PodPatch, ...]:
 
 
 def mounted(job: Job) -> tuple[PodPatch, ...]:
-    """The volume that it is copied into, and where the ranks' container finds it."""
-    if not is_brought(job):
+    """The volume with the copied Python, and its mounts."""
+    if not uses_own_python(job):
         return ()
     copied: list[JSON] = [{"name": CONTAINER, "mountPath": _COPY}]
     result: list[JSON] = [{"name": CONTAINER, "mountPath": PLACE, "readOnly": True}]
@@ -76,8 +77,8 @@ def mounted(job: Job) -> tuple[PodPatch, ...]:
     )
 
 
-def is_brought(job: Job) -> bool:
-    """Whether the agent comes with its own Python."""
+def uses_own_python(job: Job) -> bool:
+    """Whether the agent uses its own Python."""
     return job.spec.agent.inject == "InitContainer"
 
 
@@ -87,12 +88,12 @@ def _init(container: Fields, why: str) -> PodPatch:
 
 def _security(pod: Fields) -> Fields:
     context = restricted()
-    # who it runs as is the pod's affair, else the image's, which names a user that isn't root
+    # Keep the pod's user, or else the image's, which is not root.
     if mapping(spec_of(pod).get("securityContext")).get("runAsUser") != 0:
         context["runAsNonRoot"] = True
     return context
 
 
 def _resources(pod: Fields) -> tuple[PodPatch, ...]:
-    same = as_trainer(pod)
-    return (_init({"name": CONTAINER, "resources": same}, AS_TRAINER),) if same else ()
+    resources = as_trainer(pod)
+    return (_init({"name": CONTAINER, "resources": resources}, AS_TRAINER),) if resources else ()

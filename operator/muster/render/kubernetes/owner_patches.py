@@ -1,18 +1,18 @@
-"""What the job's owner wrote about the pods, in the order in which it counts."""
+"""The owner's settings of a job's pods, in order of precedence."""
 
 from muster.api.document import JSON
 from muster.api.spec.job import EnvVar, Job
-from muster.api.spec.node_ranges import alike
+from muster.api.spec.node_ranges import group_nodes
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import PodPatch, in_trainer
 
 
 def owner_patches(job: Job, node: int) -> tuple[PodPatch, ...]:
-    """The pod patches that the job's owner wrote; later ones win."""
-    return (*_short_fields(job), *_templates(job, node))
+    """The owner's pod patches; later ones win."""
+    return (*_shorthand_patches(job), *_template_patches(job, node))
 
 
-def _short_fields(job: Job) -> list[PodPatch]:
+def _shorthand_patches(job: Job) -> list[PodPatch]:
     spec = job.spec
     patches: list[PodPatch] = []
     if spec.image is not None:
@@ -32,7 +32,7 @@ def _variable(variable: EnvVar) -> Fields:
     return {"name": variable.name, "value": variable.value}
 
 
-def _templates(job: Job, node: int) -> list[PodPatch]:
+def _template_patches(job: Job, node: int) -> list[PodPatch]:
     patches = [PodPatch(dict(job.spec.template), "spec.template", "yours")] if job.spec.template else []
     for index, override in enumerate(job.spec.node_overrides):
         if node in override.ranges:
@@ -41,5 +41,5 @@ def _templates(job: Job, node: int) -> list[PodPatch]:
 
 
 def kinds(job: Job) -> tuple[tuple[int, ...], ...]:
-    """The nodes whose pods differ in nothing but the node: those that the same overrides speak of."""
-    return alike(job.spec.nodes, [override.ranges for override in job.spec.node_overrides])
+    """Groups of nodes with the same overrides, whose pods differ only in the node."""
+    return group_nodes(job.spec.nodes, [override.ranges for override in job.spec.node_overrides])

@@ -1,4 +1,4 @@
-"""On which machines a job's pods go, and how they lie to each other. Pure."""
+"""Select the machines for a job's pods, and their placement relative to each other. Pure."""
 
 from collections.abc import Iterator
 
@@ -13,13 +13,13 @@ from muster.render.kubernetes.pod_patch import PodPatch, in_spec
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
 HOST_LABEL = "kubernetes.io/hostname"
-"""Kubernetes' well-known labels of a machine."""
+"""Kubernetes' well-known labels of a node."""
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def machines(job: Job) -> tuple[PodPatch, ...]:
-    """Which machines, by their labels and taints."""
+    """Select machines by their labels and taints."""
     pool, source = job.spec.node_pool, pool_source(job)
     return () if pool is None else tuple(_machines(pool, source))
 
@@ -34,30 +34,30 @@ def _machines(pool: NodePool, source: str) -> Iterator[PodPatch]:
         yield PodPatch(in_spec({"tolerations": tolerations}), source, "the pool's machines have such a taint")
 
 
-def neighbourhood(job: Job, pod: Fields) -> tuple[PodPatch, ...]:
-    """How the job's nodes, each of them `pod`, lie to each other. One node alone lies anywhere."""
+def relative_placement(job: Job, pod: Fields) -> tuple[PodPatch, ...]:
+    """Place the job's nodes relative to each other; a single node needs no such rule."""
     return () if job.spec.nodes == 1 else tuple(_neighbourhood(job, pod))
 
 
 def _neighbourhood(job: Job, pod: Fields) -> Iterator[PodPatch]:
     pool, source = job.spec.node_pool or NodePool(), pool_source(job)
     if pool.zone == "Same":
-        yield _together(job, ZONE_LABEL, source, "all nodes in one zone")
+        yield _affinity(job, ZONE_LABEL, source, "all nodes in one zone")
     elif pool.zone is None and uses_efa(pod):
-        yield _together(job, ZONE_LABEL, "muster", "EFA's traffic stays within its zone; zone: Any lifts this")
+        yield _affinity(job, ZONE_LABEL, "muster", "EFA's traffic stays within its zone; zone: Any lifts this")
     for label in pool.same_labels:
-        yield _together(job, label, source, "all nodes on machines with the same value of this label")
+        yield _affinity(job, label, source, "all nodes on machines with the same value of this label")
     if job.spec.node_pool is not None and pool.machine != "Any":
         why = "each node has a machine of its own; machine: Any lifts this"
         yield PodPatch(in_spec({"affinity": {"podAntiAffinity": _required(job, HOST_LABEL)}}), source, why)
 
 
-def _together(job: Job, label: str, source: str, why: str) -> PodPatch:
+def _affinity(job: Job, label: str, source: str, why: str) -> PodPatch:
     return PodPatch(in_spec({"affinity": {"podAffinity": _required(job, label)}}), source, why)
 
 
 def _required(job: Job, label: str) -> Fields:
-    # A pod that no other one matches yet, as the first of a gang, counts as its own match.
+    # The scheduler accepts the first pod although no other pod matches yet, because it matches its own selector.
     term: Fields = {"labelSelector": {"matchLabels": {JOB_UID_LABEL: job.metadata.uid}}, "topologyKey": label}
     terms: list[JSON] = [term]
     return {_REQUIRED: terms}

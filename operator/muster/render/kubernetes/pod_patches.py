@@ -1,4 +1,4 @@
-"""The patches of a node's pod: muster's defaults, what the job's owner wrote over them, and what has to be as it is."""
+"""The patches of a node's pod: muster's defaults, then the owner's settings, then fixed settings."""
 
 from dataclasses import dataclass
 
@@ -14,14 +14,14 @@ from muster.render.kubernetes.mounts import folders
 from muster.render.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
 from muster.render.kubernetes.own_python import brought
 from muster.render.kubernetes.owner_patches import owner_patches
-from muster.render.kubernetes.placement import machines, neighbourhood
-from muster.render.kubernetes.pod_patch import PodPatch, stacked, trainer_of
+from muster.render.kubernetes.placement import machines, relative_placement
+from muster.render.kubernetes.pod_patch import PodPatch, merge_patches, trainer_of
 from muster.render.kubernetes.setting import Setting
 
 
 @dataclass(frozen=True)
 class PodPatches:
-    """In the order in which they count: `owners` is merged over `defaults`, `fixed` over both."""
+    """Patches in order of precedence: `owners` overrides `defaults`, and `fixed` overrides both."""
 
     defaults: tuple[PodPatch, ...]
     owners: tuple[PodPatch, ...]
@@ -33,9 +33,9 @@ class PodPatches:
 
 
 def pod_patches(job: Job, node: int, replacement: int, setting: Setting) -> PodPatches:
-    """Raises `NotRenderable` for a job that can't become pods, and as `with_procs` does where that was not asked."""
+    """Return the patches. Raises `NotRenderable` if the job can't become pods, and like `with_procs`."""
     owners = owner_patches(job, node)
-    user = stacked(owners)
+    user = merge_patches(owners)
     if not trainer_of(user).get("image"):
         raise NotRenderable(
             Problem(
@@ -44,28 +44,31 @@ def pod_patches(job: Job, node: int, replacement: int, setting: Setting) -> PodP
                 "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime",
             )
         )
-    usual = (*defaults(user), *folders(job, user), *_placed(job, owners, user))
+    without_containers = (*defaults(user), *folders(job, user), *_machine_patches(job, owners, user))
     return PodPatches(
-        defaults=(*usual, *_brought(job, node, stacked((*usual, *owners)), setting)),
+        defaults=(
+            *without_containers,
+            *_init_containers(job, node, merge_patches((*without_containers, *owners)), setting),
+        ),
         owners=owners,
         fixed=(*identity(job, node, replacement, setting), *agent(job, node, replacement, user), *storage.fixed(job)),
     )
 
 
-def _brought(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[PodPatch, ...]:
-    """The init containers that muster puts before the owner's."""
-    return (*brought(job, pod, setting), *storage.carriers(job, node, pod, setting))
+def _init_containers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[PodPatch, ...]:
+    """muster's init containers, which come before the owner's."""
+    return (*brought(job, pod, setting), *storage.transfer_containers(job, node, pod, setting))
 
 
-def _placed(job: Job, owners: tuple[PodPatch, ...], user: Fields) -> tuple[PodPatch, ...]:
-    """What machine the pod gets, and what of it."""
+def _machine_patches(job: Job, owners: tuple[PodPatch, ...], user: Fields) -> tuple[PodPatch, ...]:
+    """The patches for machine and devices."""
     hardware = (*devices(job, user), *fabric(job, user))
-    pod = stacked((*hardware, *owners))
+    pod = merge_patches((*hardware, *owners))
     return (
         *machines(job),
         *type_variable(job, user),
         *hardware,
         *tolerations(pod),
-        *neighbourhood(job, pod),
+        *relative_placement(job, pod),
         *membership(job),
     )

@@ -1,4 +1,4 @@
-"""A job's children as objects for the API server. Pure: the same job gives the same objects."""
+"""Render a job's child objects for the API server. Pure and deterministic."""
 
 import base64
 
@@ -8,7 +8,7 @@ from muster.objects.kubernetes.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, O
 from muster.objects.kubernetes.names import ARCHIVE_KEY, JOB_UID_LABEL, PLAN_KEY, STORAGE_KEY, children_name
 from muster.render.kubernetes.frame import job_labels, owner_reference
 from muster.render.kubernetes.merge import Fields
-from muster.render.kubernetes.pod_patch import stacked
+from muster.render.kubernetes.pod_patch import merge_patches
 from muster.render.kubernetes.pod_patches import pod_patches
 from muster.render.kubernetes.setting import Setting
 from muster.render.storage.storage_plan import storage_plan, to_json
@@ -18,15 +18,15 @@ from muster_worker.contract.schema import Plan
 
 def pod(job: Job, node: int, replacement: int, setting: Setting) -> Object:
     """A node's pod. Raises `NotRenderable` for a job that can't become pods."""
-    fields = stacked(pod_patches(job, node, replacement, setting).all)
+    fields = merge_patches(pod_patches(job, node, replacement, setting).all)
     metadata = mapping(fields["metadata"])
-    # in the order in which people read objects
+    # Use the conventional order of metadata.
     head = {name: metadata[name] for name in ("name", "namespace", "labels", "annotations", "ownerReferences")}
     return {**_type(PODS), "metadata": head, "spec": fields["spec"]}
 
 
 def service(job: Job) -> Object:
-    """The headless Service that gives the nodes their names, also before they are ready."""
+    """The headless Service for the nodes' DNS names, which also work before the nodes are ready."""
     spec: Fields = {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,
@@ -36,7 +36,7 @@ def service(job: Job) -> Object:
 
 
 def config_map(job: Job, plan: Plan, archive: bytes) -> Object:
-    """The ConfigMap with the plan and the agent, which every pod of the job mounts."""
+    """The ConfigMap with the plan and the agent, which all pods of the job mount."""
     data: Fields = {PLAN_KEY: wire.encode(plan).decode("utf-8")}
     files = storage_plan(job)
     if files is not None:

@@ -1,15 +1,15 @@
-"""What of a cluster and its operator shows in the pods of every job."""
+"""Settings of the cluster and the operator that affect the pods of every job."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Setting:
-    """`cluster_domain` is what the names of Services end in; agents report to `collector_url`.
+    """`cluster_domain` is the DNS suffix of Services. Agents report to `collector_url`.
 
-    `agent_image` has the Python that agents bring along, `storage_image` what brings files to S3 and back, "" where
-    nobody knows it; `pull_policy` is how both are fetched, "" for Kubernetes' own choice. `s3_endpoint` is the
-    URL of an S3 that isn't Amazon's, "" where it is.
+    `agent_image` contains the agent's Python, `storage_image` the tools for S3 transfers; "" if unknown.
+    `pull_policy` applies to both; "" for Kubernetes' default. `s3_endpoint` is the URL of an S3-compatible service, ""
+    for Amazon S3.
     """
 
     cluster_domain: str

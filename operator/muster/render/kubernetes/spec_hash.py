@@ -1,27 +1,28 @@
-"""One word for what of a job's spec its pods and its plan are made of."""
+"""Hash the parts of a job's spec that affect its pods and its plan."""
 
 import hashlib
 import json
 
 from pydantic.alias_generators import to_snake
 
-from muster.api.changes import CHANGEABLE
+from muster.api.changes import MUTABLE_FIELDS
 from muster.api.spec.job import Job
 from muster.render.kubernetes.devices import with_procs
 
-_AFTERTHOUGHTS = {to_snake(name) for name in CHANGEABLE}
-"""What may change while pods run: it says when they go, not what they are."""
+_CHANGEABLE_FIELDS = {to_snake(name) for name in MUTABLE_FIELDS}
+"""Fields that may change while pods run, because they don't affect the pods."""
 
 _DIGITS = 16
 
 
 def spec_hash(job: Job) -> str:
-    """Equal for two jobs exactly when all that shapes their pods is equal; 16 hexadecimal digits.
+    """Return 16 hexadecimal digits that are equal for jobs with equal pods.
 
-    A field at its default counts as unset: a release of muster that brings a new field leaves the hashes of running
-    pods as they are. `procsPerNode: Auto` counts as the number that it stands for; raises `InvalidResource` where it
-    stands for none.
+    A field with its default value counts as unset, so that new fields in a release of muster don't change the hashes of
+    running pods. `procsPerNode: Auto` counts as its resolved number; raises `InvalidResource` if it can't be resolved.
     """
-    fields = with_procs(job).spec.model_dump(mode="json", by_alias=True, exclude=_AFTERTHOUGHTS, exclude_defaults=True)
+    fields = with_procs(job).spec.model_dump(
+        mode="json", by_alias=True, exclude=_CHANGEABLE_FIELDS, exclude_defaults=True
+    )
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:_DIGITS]

@@ -1,7 +1,7 @@
-"""What brings a job's code, data and snapshots into a pod before its ranks start, and keeps what they leave. Pure.
+"""Add the containers that download a job's files to a pod and upload its results. Pure.
 
-Both are containers of the operator's image. They ask S3 as the pod's service account: EKS gives its role to every
-container of the pod (IRSA, Pod Identity), and nothing of it stands in the pod's spec.
+Both use the operator's image. They access S3 as the pod's service account: EKS provides its role to every
+container (IRSA, Pod Identity), so the pod's spec contains no credentials.
 """
 
 from dataclasses import dataclass
@@ -35,76 +35,79 @@ _SYNC = "sync"
 _SYNC_FOLDER = "/muster-sync"
 
 SYNC_SOCKET = f"{_SYNC_FOLDER}/socket"
-"""Where the agent asks for what is to be kept."""
+"""The socket where the agent requests uploads."""
 
-_KEEP_REQUESTS: Fields = {"cpu": "100m", "memory": "512Mi"}
-_KEEP_LIMITS: Fields = {"cpu": "1", "memory": "1Gi"}
-"""Beside the ranks, all the time: uploads of some parts of 16 MiB at once."""
+_UPLOAD_REQUESTS: Fields = {"cpu": "100m", "memory": "512Mi"}
+_UPLOAD_LIMITS: Fields = {"cpu": "1", "memory": "1Gi"}
+"""Resources of the upload container, which runs next to the ranks and uploads several parts of 16 MiB at once."""
 
 
 def folders(job: Job) -> tuple[PodPatch, ...]:
-    """The folders that the ranks find filled, and the working folder of the command."""
+    """The ranks' folders with downloaded files, and the command's working directory."""
     plan = storage_plan(job)
     if plan is None:
         return ()
     data: Fields = {"volumes": [{"name": _DATA, "emptyDir": {}}]}
     patches = [PodPatch(in_spec(data), _source(plan), "holds what is brought to this pod, and what its ranks leave")]
     for channel in plan.channels:
-        mount = _mounted(channel_folder(channel.name), f"input/{channel.name}", read_only=True)
+        mount = _mount(channel_folder(channel.name), f"input/{channel.name}", read_only=True)
         patches.append(PodPatch(mount, f"spec.inputs[{channel.index}].s3", "the ranks read it here"))
     if plan.checkpoint is not None:
-        mount = _mounted(CHECKPOINTS, "checkpoints")
+        mount = _mount(CHECKPOINTS, "checkpoints")
         patches.append(PodPatch(mount, "spec.checkpoint.s3", "snapshots are fetched from S3 and kept there"))
     if plan.output is not None:
         for name in RESULTS:
-            mount = _mounted(f"{ROOT}/{name}", name)
+            mount = _mount(f"{ROOT}/{name}", name)
             patches.append(PodPatch(mount, "spec.output.s3", "brought to S3 when the ranks have ended"))
     if plan.code is not None:
-        patches.append(PodPatch(_mounted(CODE, "code"), "spec.source", "the code, writable as on SageMaker"))
+        patches.append(PodPatch(_mount(CODE, "code"), "spec.source", "the code, writable as on SageMaker"))
         patches.append(PodPatch(in_trainer({"workingDir": CODE}), "spec.source", "the command runs where the code is"))
     return tuple(patches)
 
 
-def _mounted(path: str, folder: str, *, read_only: bool = False) -> Fields:
+def _mount(path: str, folder: str, *, read_only: bool = False) -> Fields:
     mount: Fields = {"name": _DATA, "mountPath": path, "subPath": folder}
     return in_trainer({"volumeMounts": [{**mount, "readOnly": True} if read_only else mount]})
 
 
-def carriers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[PodPatch, ...]:
-    """The containers that download and upload, for `pod` as it is without them.
+def transfer_containers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[PodPatch, ...]:
+    """The download and upload containers for `pod`.
 
-    They stand before the owner's own init containers, as those may want to look at the data. Raises `NotRenderable`
-    when nobody knows the operator's image.
+    They come before the owner's init containers, which may need the data. Raises `NotRenderable` if the operator's
+    image
+    is unknown.
     """
     plan = storage_plan(job)
     if plan is None:
         return ()
     if not setting.storage_image:
-        words = (
+        message = (
             f"{_source(plan)} is brought by a container of the operator's image, and the operator wasn't told its name"
         )
-        raise NotRenderable(Problem(STORAGE_IMAGE_NOT_SET, f"{words}: start it with --storage-image (the chart does)"))
-    around = _Around(plan, pod, setting)
+        raise NotRenderable(
+            Problem(STORAGE_IMAGE_NOT_SET, f"{message}: start it with --storage-image (the chart does)")
+        )
+    around = _Context(plan, pod, setting)
     download = _command("download", "--node", str(node))
     if plan.code is not None and plan.code.config_map is not None:
         download += ["--config-map", _CONFIG_MAP_FOLDER]
     patches = _container(DOWNLOAD, download, around, "fetches code, data and snapshots before the ranks start")
     patches += _git_token(job)
-    same = as_trainer(pod)
-    if same:
-        patches.append(around.init(DOWNLOAD, {"resources": same}, AS_TRAINER))
+    resources = as_trainer(pod)
+    if resources:
+        patches.append(around.init(DOWNLOAD, {"resources": resources}, AS_TRAINER))
     if plan.uploads:
         upload = _command("upload", "--socket", f"{_DATA_FOLDER}/{_SYNC}/socket")
         patches += _container(
             UPLOAD, upload, around, "keeps snapshots in S3 while the ranks run, and results after them"
         )
         patches.append(around.init(UPLOAD, {"restartPolicy": "Always"}, "runs beside the ranks, and ends after them"))
-        patches.append(around.init(UPLOAD, {"resources": _beside_trainer(pod)}, "for some uploads at once"))
+        patches.append(around.init(UPLOAD, {"resources": _upload_resources(pod)}, "for some uploads at once"))
     return tuple(patches)
 
 
 def fixed(job: Job) -> tuple[PodPatch, ...]:
-    """The arguments of these containers, and where the agent finds the one that uploads."""
+    """The volumes with the containers' arguments, and the agent's mount of the upload socket."""
     plan = storage_plan(job)
     if plan is None:
         return ()
@@ -115,7 +118,7 @@ def fixed(job: Job) -> tuple[PodPatch, ...]:
     patches = [PodPatch(in_spec({"volumes": volumes}), _source(plan), "says what is brought and kept")]
     if plan.uploads:
         why = "where the agent asks for what is to be kept"
-        patches.append(PodPatch(_mounted(_SYNC_FOLDER, _SYNC), _kept(plan), why))
+        patches.append(PodPatch(_mount(_SYNC_FOLDER, _SYNC), _upload_source(plan), why))
     return tuple(patches)
 
 
@@ -124,25 +127,25 @@ def _command(verb: str, *more: str) -> list[JSON]:
 
 
 @dataclass(frozen=True)
-class _Around:
-    """What these containers are made for: the job's plan, and the pod as it is without them."""
+class _Context:
+    """The context of these containers: the job's plan, and the pod without them."""
 
     plan: StoragePlan
     pod: Fields
     setting: Setting
 
     def init(self, name: str, fields: Fields, why: str) -> PodPatch:
-        """A piece of one of them."""
-        source = _kept(self.plan) if name == UPLOAD else _source(self.plan)
+        """A patch of one of the containers."""
+        source = _upload_source(self.plan) if name == UPLOAD else _source(self.plan)
         return PodPatch(in_spec({"initContainers": [{"name": name, **fields}]}), source, why)
 
 
-def _container(name: str, command: list[JSON], around: _Around, why: str) -> list[PodPatch]:
+def _container(name: str, command: list[JSON], around: _Context, why: str) -> list[PodPatch]:
     container: Fields = {
         "image": around.setting.storage_image,
         "command": command,
         "volumeMounts": _mounts(name, around.plan),
-        # what it says last when it fails becomes the job's message
+        # The last line of output becomes the job's message if the container fails.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     if around.setting.pull_policy:
@@ -152,13 +155,13 @@ def _container(name: str, command: list[JSON], around: _Around, why: str) -> lis
         around.init(name, container, why),
         around.init(name, security, "may read what the ranks write, and is as restricted as they are"),
     ]
-    own = [variable for variable in entries(trainer_of(around.pod), "env") if _is_of_aws(variable)]
+    aws_variables = [variable for variable in entries(trainer_of(around.pod), "env") if _is_of_aws(variable)]
     # The job's own endpoint replaces the operator's.
-    if around.setting.s3_endpoint and all(variable.get("name") != _ENDPOINT for variable in own):
+    if around.setting.s3_endpoint and all(variable.get("name") != _ENDPOINT for variable in aws_variables):
         endpoint: list[JSON] = [{"name": _ENDPOINT, "value": around.setting.s3_endpoint}]
         patches.append(around.init(name, {"env": endpoint}, "which S3 is meant, by the operator's configuration"))
-    if own:
-        variables: list[JSON] = [*own]
+    if aws_variables:
+        variables: list[JSON] = [*aws_variables]
         patches.append(around.init(name, {"env": variables}, "how S3 is asked, as container trainer has it"))
     return patches
 
@@ -168,7 +171,7 @@ def _is_of_aws(variable: Fields) -> bool:
 
 
 def _git_token(job: Job) -> list[PodPatch]:
-    """The token for the one container that fetches the code: no other gets it, and no object holds it."""
+    """Give the token only to the container that fetches the code; it is stored in no other object."""
     git = None if job.spec.source is None else job.spec.source.git
     if git is None or git.secret_key_ref is None:
         return []
@@ -194,36 +197,36 @@ def _mounts(name: str, plan: StoragePlan) -> list[JSON]:
 
 
 def _security(pod: Fields) -> Fields:
-    """As restricted Pod Security wants it where the ranks' container is so, else able to read any user's files."""
+    """A restricted context if the ranks' container is restricted, else one that can read any user's files."""
     context = restricted()
     around, trainer = mapping(spec_of(pod).get("securityContext")), mapping(trainer_of(pod).get("securityContext"))
-    whole = {**around, **trainer}
-    if "runAsUser" in whole:
-        # the ranks' user: what one of them writes the other may read
-        context.update({name: whole[name] for name in ("runAsUser", "runAsGroup") if name in whole})
-    elif whole.get("runAsNonRoot") is True:
+    security = {**around, **trainer}
+    if "runAsUser" in security:
+        # Use the ranks' user, so that both can read each other's files.
+        context.update({name: security[name] for name in ("runAsUser", "runAsGroup") if name in security})
+    elif security.get("runAsNonRoot") is True:
         context["runAsNonRoot"] = True
     else:
-        # the image's user is not known, and libraries write snapshots that only their own user may read
+        # The image's user is unknown, and libraries write checkpoints that only their own user can read.
         context.update({"runAsUser": 0, "capabilities": {"drop": ["ALL"], "add": ["DAC_OVERRIDE"]}})
     return context
 
 
-def _beside_trainer(pod: Fields) -> Fields:
-    """A pod whose containers all have limits stays one that is Guaranteed."""
+def _upload_resources(pod: Fields) -> Fields:
+    """The upload container's resources, which keep a Guaranteed pod's QoS class."""
     limits = mapping(mapping(trainer_of(pod).get("resources")).get("limits"))
-    same: Fields = {name: value for name, value in _KEEP_LIMITS.items() if name in limits}
-    requests: Fields = {**_KEEP_REQUESTS, **same}
-    return {"requests": requests, **({"limits": same} if same else {})}
+    resources: Fields = {name: value for name, value in _UPLOAD_LIMITS.items() if name in limits}
+    requests: Fields = {**_UPLOAD_REQUESTS, **resources}
+    return {"requests": requests, **({"limits": resources} if resources else {})}
 
 
 def _source(plan: StoragePlan) -> str:
-    """The first field that makes them needed."""
+    """The first field that requires these containers."""
     if plan.channels:
         return f"spec.inputs[{plan.channels[0].index}].s3"
-    return _kept(plan) if plan.uploads else "spec.source"
+    return _upload_source(plan) if plan.uploads else "spec.source"
 
 
-def _kept(plan: StoragePlan) -> str:
-    """The field for which something is kept."""
+def _upload_source(plan: StoragePlan) -> str:
+    """The field that requires uploads."""
     return "spec.checkpoint.s3" if plan.checkpoint is not None else "spec.output.s3"

@@ -1,4 +1,4 @@
-"""What is known of the images that AWS has for training, as the types of image_facts.json. Pure."""
+"""Types of image_facts.json: AWS' images for training. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from pydantic import TypeAdapter
 
 @dataclass(frozen=True)
 class Build:
-    """Images of one version of a framework, for some versions of Python ("py310").
+    """Images of one framework version, for some versions of Python ("py310").
 
-    `registries` names one of `ImageFacts.registries`; `system` ends the tag ("cu118-ubuntu20.04"), and is "" where
-    nothing does.
+    `registries` is a key of `ImageFacts.registries`. `system` is the end of the tag ("cu118-ubuntu20.04"), "" if
+    there is none.
     """
 
     pythons: tuple[str, ...]
@@ -22,7 +22,7 @@ class Build:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """A framework's images: its versions, the shorter names that some of them have, and what they run on."""
+    """A framework's images: supported processors, aliases of versions, and builds by version."""
 
     processors: tuple[str, ...]
     aliases: Mapping[str, str]
@@ -39,11 +39,12 @@ class Evaluator:
 
 @dataclass(frozen=True)
 class ImageFacts:
-    """All that is known.
+    """All facts about images.
 
-    `source` says whose word it is. `domains` has the regions of each DNS domain of AWS; `registries` has, for each of
-    their names, the accounts that keep the images and the regions of each. `hugging_face` has, for each version of
-    transformers, the versions of PyTorch and TensorFlow beneath ("pytorch2.0.0").
+    `source` is where the facts come from. `domains` are the regions of each DNS domain of AWS. `registries` are, by
+    name,
+    the accounts with the images, and the regions of each account. `hugging_face` has the images for each version of
+    transformers, whose own versions are those of PyTorch or TensorFlow ("pytorch2.0.0").
     """
 
     source: str
@@ -60,7 +61,7 @@ class ImageFacts:
 
 
 def read_facts(text: str) -> ImageFacts:
-    """Facts from their JSON. Raises pydantic's `ValidationError` for what isn't a document of them."""
+    """Parse the facts from JSON. Raises pydantic's `ValidationError`."""
     return _ADAPTER.validate_json(text)
 
 

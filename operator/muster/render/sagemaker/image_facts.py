@@ -1,4 +1,4 @@
-"""The facts about training images that come with muster; `make image-facts` brings them up to date."""
+"""The facts about training images in this release of muster; `make image-facts` updates them."""
 
 from functools import lru_cache
 from importlib.resources import files
@@ -8,5 +8,5 @@ from muster.render.sagemaker.image_catalogue import ImageFacts, read_facts
 
 @lru_cache(maxsize=1)
 def image_facts() -> ImageFacts:
-    """The facts, read once."""
+    """The facts, parsed once."""
     return read_facts(files("muster.render.sagemaker").joinpath("image_facts.json").read_text(encoding="utf-8"))

@@ -1,9 +1,9 @@
-"""How a training job's ranks come to report: the agent travels in the source archive and stands around the program.
+"""Make a training job's ranks report: the source archive contains the agent, which wraps the program.
 
-SageMaker's toolkit (sagemaker-training 5.1.4, `process.py`, `mpi.py`, `torch_distributed.py`) starts the file that the
-hyperparameter `sagemaker_program` names, once a rank. With reports that is `muster_entry.py`, or `.sh` where the user's
-program is none of Python: the toolkit installs `requirements.txt` for the one and not for the other. Nothing else of
-the request changes, and without reports nothing at all. Pure.
+SageMaker's toolkit (sagemaker-training 5.1.4, `process.py`, `mpi.py`, `torch_distributed.py`) starts the program in the
+hyperparameter `sagemaker_program` once per rank. With reports, that is `muster_entry.py`, or `.sh` if the user's
+program is not Python, because the toolkit installs `requirements.txt` only for Python programs. Nothing else in
+the request changes. Pure.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from typing import Literal
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
 from muster.api.spec.sagemaker.block import block_of
-from muster.api.spec.sagemaker.launch import START_SCRIPT, distribution_of, is_on_some_instances, launch
+from muster.api.spec.sagemaker.launch import START_SCRIPT, decide_launch, distribution_of, uses_some_instance_groups
 from muster.render.agent_archive import agent_archive
 from muster.render.sagemaker.request.distribution import groups_are_apart
 from muster.render.sagemaker.request.start_script import starts_ranks
@@ -31,7 +31,7 @@ _PYTHON = ".py"
 
 
 def report_files(program: str) -> dict[str, bytes]:
-    """What goes into the root of the source archive, by name, so that the ranks of the user's `program` report."""
+    """The files for the root of the source archive, by name, that make the ranks of `program` report."""
     suffix = _suffix(program)
     return {
         f"{_ENTRY}{suffix}": files("muster_worker.sagemaker.log_rank").joinpath(f"entry{suffix}").read_bytes(),
@@ -41,25 +41,25 @@ def report_files(program: str) -> dict[str, bytes]:
 
 
 def with_rank_reports(request: TrainingRequest, wanted: Literal["Auto", "On", "Off"]) -> TrainingRequest:
-    """The request with the program that reports in the user's place, where `spec.sagemaker.rankReports` wants it.
+    """Replace the user's program by the reporting one, as `spec.sagemaker.rankReports` requires.
 
-    Raises `InvalidResource` when it wants what can't be.
+    Raises `InvalidResource` if it requires reports that are impossible.
     """
     if wanted == "Off" or (wanted == "Auto" and not _by_default(request.hyperparameters)):
         return request
-    why_not = _why_not(request)
-    if why_not is None and request.archive is not None:
-        # the start script is muster's own, and sets the agent around the command that it runs
-        by_script = _program(request.hyperparameters) == START_SCRIPT
-        return with_agent(request, wanted) if by_script else _reporting(request, request.archive)
+    why_impossible = _why_impossible(request)
+    if why_impossible is None and request.archive is not None:
+        # The start script is muster's own, and wraps its command in the agent.
+        uses_start_script = _program(request.hyperparameters) == START_SCRIPT
+        return with_agent(request, wanted) if uses_start_script else _with_entry(request, request.archive)
     if wanted == "Auto":
         return request
-    message = f"the ranks can't report: {why_not}; set Auto, and they do where they can"
+    message = f"the ranks can't report: {why_impossible}; set Auto, and they do where they can"
     raise InvalidResource((FieldProblem("spec.sagemaker.rankReports", message),))
 
 
 def with_agent(request: TrainingRequest, wanted: Literal["Auto", "On", "Off"]) -> TrainingRequest:
-    """The request with the agent beside muster's start script, which sets it around each rank that it starts itself."""
+    """Add the agent to the archive for muster's start script, which wraps each rank that it starts."""
     if wanted == "Off" or request.archive is None:
         return request
     files = {**request.archive.files, f"{_ENTRY}.pyz": agent_archive()}
@@ -67,12 +67,12 @@ def with_agent(request: TrainingRequest, wanted: Literal["Auto", "On", "Off"]) -
 
 
 def may_report(job: Job) -> bool:
-    """Whether the job's ranks may report, by its spec alone: then it is worth while to read their log as it grows."""
+    """Whether the job's ranks may report, according to its spec. If so, muster reads the log while it grows."""
     block = block_of(job.spec)
     distribution = distribution_of(job.spec)
-    if is_on_some_instances(block):
+    if uses_some_instance_groups(block):
         return False
-    if block.rank_reports == "Auto" and starts_ranks(job.spec, launch(job.spec)):
+    if block.rank_reports == "Auto" and starts_ranks(job.spec, decide_launch(job.spec)):
         return True
     if block.rank_reports != "Auto" or distribution is None:
         return block.rank_reports == "On"
@@ -81,22 +81,22 @@ def may_report(job: Job) -> bool:
 
 
 def launchers_tell(job: Job) -> bool:
-    """Whether what launchers say of a rank is of the job's: ranks of other worlds have the same numbers."""
+    """Whether the launchers' output identifies ranks: separate worlds would repeat the same numbers."""
     return not groups_are_apart(job.spec)
 
 
 def _by_default(hyperparameters: Mapping[str, str]) -> bool:
     """Whether torchrun or mpirun starts the ranks.
 
-    Not with Amazon's model parallel library, whose launcher runs in Amazon's images only.
+    False for Amazon's model parallel library, whose launcher runs only in Amazon's images.
     """
     if MODEL_PARALLEL in hyperparameters:
         return False
     return any(hyperparameters.get(name) == "true" for name in (TORCH_DISTRIBUTED, MPI))
 
 
-def _why_not(request: TrainingRequest) -> str | None:
-    """Why the ranks can't report, as a clause; None when they can."""
+def _why_impossible(request: TrainingRequest) -> str | None:
+    """Why the ranks can't report, as a clause; None if they can."""
     if PROGRAM not in request.hyperparameters:
         return "SageMaker's toolkit does not start them"
     if request.archive is None:
@@ -104,11 +104,11 @@ def _why_not(request: TrainingRequest) -> str | None:
     return None
 
 
-def _reporting(request: TrainingRequest, archive: Archive) -> TrainingRequest:
-    value = request.hyperparameters
-    program = _program(value)
+def _with_entry(request: TrainingRequest, archive: Archive) -> TrainingRequest:
+    hyperparameters = request.hyperparameters
+    program = _program(hyperparameters)
     entry = {PROGRAM: dumps(f"{_ENTRY}{_suffix(program)}")}
-    body: Fields = {**request.body, "HyperParameters": {**value, **entry}}
+    body: Fields = {**request.body, "HyperParameters": {**hyperparameters, **entry}}
     return TrainingRequest(body, replace(archive, files={**archive.files, **report_files(program)}))
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 class StorageError(Exception):
-    """`reason` is one CamelCase word, `message` a sentence for the job's owner without a full stop.
+    """`reason` is one CamelCase word, `message` a sentence for the user without a full stop.
 
-    `may_pass`: a later attempt may succeed although nothing was changed.
+    `may_pass` is set if a later attempt may succeed without a change.
     """
 
     def __init__(self, reason: str, message: str, *, may_pass: bool = False) -> None:

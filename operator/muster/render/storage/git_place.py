@@ -1,4 +1,4 @@
-"""Which commit to fetch. Imports nothing: the process that fetches it stays small."""
+"""The commit to fetch. This module has no imports, so that the process that fetches it stays small."""
 
 from __future__ import annotations
 

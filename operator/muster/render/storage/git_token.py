@@ -17,6 +17,6 @@ def checked_token(text: bytes, origin: str) -> str:
     except UnicodeDecodeError:
         token = ""
     if not token or len(token) > MAX_CHARS or not token.isprintable() or " " in token:
-        words = "the value is not a token: one line of letters, digits and symbols is expected"
-        raise StorageError(GIT_TOKEN_MISSING, f"{origin}: {words}")
+        message = "the value is not a token: one line of letters, digits and symbols is expected"
+        raise StorageError(GIT_TOKEN_MISSING, f"{origin}: {message}")
     return token

@@ -68,12 +68,12 @@ def members_of(files: SourceFiles) -> list[Member]:
 def pack(members: Iterable[Member], into: BinaryIO) -> SourceArchive:
     """Write the archive of `members`, whose paths have been checked, to `into`. Reads them in chunks."""
     outer = _Hashed(into)
-    # no mtime and no name in gzip's header
+    # Without mtime and name in gzip's header.
     with gzip.GzipFile(
         filename="", mode="wb", compresslevel=_LEVEL, fileobj=cast("BinaryIO", outer), mtime=0
     ) as compressed:
         inner = _Hashed(compressed)
-        # PAX only where USTAR can't represent a value: no time, no user, nothing about this machine
+        # PAX headers only for values that USTAR can't represent. No times and no users.
         with tarfile.open(fileobj=cast("BinaryIO", inner), mode="w|", format=tarfile.PAX_FORMAT) as archive:
             for member in sorted(members, key=lambda member: member.path.encode("utf-8")):
                 archive.addfile(_described(member), cast("BinaryIO", member.content()))

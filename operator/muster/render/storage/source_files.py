@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from muster.api import file_paths
-from muster.api.document import quoted
+from muster.api.document import quote
 from muster.render.storage.errors import SOURCE_REFUSED, StorageError
 
 MAX_FILES = 10_000
@@ -45,12 +45,12 @@ def check_paths(paths: Collection[str], origin: str) -> None:
     if len(paths) > MAX_FILES:
         raise refused(origin, f"it has more than {MAX_FILES} files")
     for path in paths:
-        objection = file_paths.objection(path)
+        objection = file_paths.find_path_problem(path)
         if objection is not None:
-            raise refused(origin, f"{quoted(path)}: {objection}")
-    both = file_paths.file_and_folder(paths)
+            raise refused(origin, f"{quote(path)}: {objection}")
+    both = file_paths.find_file_and_folder(paths)
     if both is not None:
-        raise refused(origin, f"{quoted(both)} is both a file and the folder of other files")
+        raise refused(origin, f"{quote(both)} is both a file and the folder of other files")
 
 
 def check_bytes(size: int, origin: str) -> None:

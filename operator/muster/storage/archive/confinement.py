@@ -1,4 +1,4 @@
-"""Restrict a process before it parses untrusted data: limits, and access to files."""
+"""Restrict the resources and the file access of a process before it parses untrusted data."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from muster.storage.archive.landlock import read_only
+from muster.storage.archive.landlock import restrict_to_reading
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 
 _OPEN_FILES = 64
 _NICENESS = 10
 
-_READ = (
+_READABLE_PATHS = (
     *("/usr", "/lib", "/lib64", "/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/etc/crypto-policies"),
     *("/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services"),
     *("/etc/ld.so.cache", "/etc/localtime", "/dev/null", "/dev/urandom"),
 )
-"""What Python, OpenSSL and the resolver read.
+"""The paths that Python, OpenSSL and the resolver read.
 
-The operator's configuration in /etc/muster, its tokens, and /proc with the environment of other processes are missing.
+They don't include the operator's configuration in /etc/muster, its tokens, and /proc with other processes' environment.
 """
 
 
@@ -43,8 +43,8 @@ class Limits:
     seconds: float
 
 
-def leave_with_parent(parent: int) -> None:
-    """Die with process `parent`. Raises `SystemExit` if it has already ended."""
+def exit_with_parent(parent: int) -> None:
+    """Let the kernel kill this process when `parent` ends. Raises `SystemExit` if it has already ended."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -56,10 +56,10 @@ def leave_with_parent(parent: int) -> None:
 
 
 def confine(limits: Limits) -> bool:
-    """Set `limits`, and give up access to files; return whether the kernel supports the latter. Raises `OSError`."""
+    """Set `limits` and restrict file access; return whether the kernel supports the restriction. Raises `OSError`."""
     os.nice(_NICENESS)
-    # the signal at the soft limit says which limit was exceeded
-    for kind, most, more in (
+    # the signal at the soft limit identifies the exceeded limit
+    for resource_kind, limit, margin in (
         (resource.RLIMIT_DATA, limits.memory_bytes, 0),
         (resource.RLIMIT_AS, limits.address_bytes, 0),
         (resource.RLIMIT_CPU, limits.cpu_seconds, 1),
@@ -67,15 +67,21 @@ def confine(limits: Limits) -> bool:
         (resource.RLIMIT_NOFILE, _OPEN_FILES, 0),
         (resource.RLIMIT_CORE, 0, 0),
     ):
-        _, hard = resource.getrlimit(kind)
-        above = most + more if hard == resource.RLIM_INFINITY else min(most + more, hard)
-        resource.setrlimit(kind, (min(most, above), above))
-    return read_only(_places())
+        _, hard = resource.getrlimit(resource_kind)
+        hard_limit = limit + margin if hard == resource.RLIM_INFINITY else min(limit + margin, hard)
+        resource.setrlimit(resource_kind, (min(limit, hard_limit), hard_limit))
+    return restrict_to_reading(_readable_paths())
 
 
-def _places() -> list[Path]:
-    own = (os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"), sys.prefix, sys.base_prefix, *sys.path)
-    return [Path(place) for place in (*_READ, *own) if place]
+def _readable_paths() -> list[Path]:
+    python_paths = (
+        os.environ.get("SSL_CERT_FILE"),
+        os.environ.get("SSL_CERT_DIR"),
+        sys.prefix,
+        sys.base_prefix,
+        *sys.path,
+    )
+    return [Path(path) for path in (*_READABLE_PATHS, *python_paths) if path]
 
 
 def _prctl(option: int, value: int) -> None:

@@ -1,4 +1,4 @@
-"""Archive a commit in a separate process: the operator itself never parses a user's repository."""
+"""Archive a commit in a separate process, because the operator must not parse a user's repository."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ from muster.render.storage.errors import GIT_TOO_SLOW, StorageError
 from muster.render.storage.git_place import ORIGIN
 from muster.render.storage.source_archive import SourceArchive
 from muster.render.storage.source_files import refused
-from muster.storage.archive.order import ArchiveAnswer, ArchiveOrder, answer_from_json, order_to_json
+from muster.storage.archive.messages import ArchiveRequest, ArchiveResponse, request_to_json, response_from_json
 
 _MODULE = "muster.storage.archive.process"
 
-_MAX_ANSWER_BYTES = 2**16
+_MAX_RESPONSE_BYTES = 2**16
 
-_KEPT_VARIABLES = (
+_INHERITED_VARIABLES = (
     *("https_proxy", "HTTPS_PROXY", "http_proxy", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ"),
 )
-"""Proxies and certificates. No variable with credentials for AWS or Kubernetes."""
+"""The variables that the process inherits: proxies and certificates, but no credentials."""
 
 _log = logging.getLogger(__name__)
 _logged: set[str] = set()
 
 
-async def make_archive(order: ArchiveOrder, into: BinaryIO) -> SourceArchive:
+async def make_archive(order: ArchiveRequest, into: BinaryIO) -> SourceArchive:
     """Write the archive of a commit to the file `into`. Raises `StorageError`.
 
-    Cancelling this kills the process and its children.
+    Cancellation kills the process and its children.
     """
     with TemporaryFile() as sent, TemporaryFile() as objects:
-        process = await _start(sent, objects, into)
+        process = await _start_process(sent, objects, into)
         try:
             async with asyncio.timeout(order.limits.seconds):
-                text = await _answered(process, order_to_json(order))
+                text = await _read_response(process, request_to_json(order))
                 status = await process.wait()
         except TimeoutError:
-            raise _late(order) from None
+            raise _timeout_error(order) from None
         finally:
-            await _end(process)
-    return _archive(order, text, status)
+            await _kill(process)
+    return _parse_response(order, text, status)
 
 
-async def _start(*files: BinaryIO) -> asyncio.subprocess.Process:
-    # unnamed files: the kernel removes them when the last process closes them, however it ends
+async def _start_process(*files: BinaryIO) -> asyncio.subprocess.Process:
+    # unnamed files, which the kernel removes when the last process has closed them
     descriptors = tuple(file.fileno() for file in files)
     return await asyncio.create_subprocess_exec(
         sys.executable,
@@ -67,12 +67,12 @@ async def _start(*files: BinaryIO) -> asyncio.subprocess.Process:
     )
 
 
-def _environment(own: Mapping[str, str]) -> dict[str, str]:
+def _environment(variables: Mapping[str, str]) -> dict[str, str]:
     # one glibc arena: each takes 64 MiB of address space
-    return {**{name: own[name] for name in _KEPT_VARIABLES if name in own}, "MALLOC_ARENA_MAX": "1"}
+    return {**{name: variables[name] for name in _INHERITED_VARIABLES if name in variables}, "MALLOC_ARENA_MAX": "1"}
 
 
-async def _answered(process: asyncio.subprocess.Process, order: bytes) -> bytes:
+async def _read_response(process: asyncio.subprocess.Process, order: bytes) -> bytes:
     if process.stdin is None or process.stdout is None:
         raise TypeError("the process has no pipes")
     with suppress(ConnectionError):
@@ -80,32 +80,32 @@ async def _answered(process: asyncio.subprocess.Process, order: bytes) -> bytes:
         await process.stdin.drain()
     process.stdin.close()
     text = b""
-    # a compromised process may send anything, without an end
-    while len(text) <= _MAX_ANSWER_BYTES and (piece := await process.stdout.read(_MAX_ANSWER_BYTES)):
+    # a compromised process may send unlimited data
+    while len(text) <= _MAX_RESPONSE_BYTES and (piece := await process.stdout.read(_MAX_RESPONSE_BYTES)):
         text += piece
     return text
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _kill(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
 
 
-def _archive(order: ArchiveOrder, text: bytes, status: int) -> SourceArchive:
+def _parse_response(order: ArchiveRequest, text: bytes, status: int) -> SourceArchive:
     try:
-        answer = answer_from_json(text)
+        answer = response_from_json(text)
     except ValueError:
-        raise _killed(order, status) from None
-    _log_findings(answer)
+        raise _killed_error(order, status) from None
+    _log_problems_once(answer)
     if answer.archive is not None and status == 0:
         return answer.archive
-    raise answer.problem or _killed(order, status)
+    raise answer.problem or _killed_error(order, status)
 
 
-def _log_findings(answer: ArchiveAnswer) -> None:
-    """Log what the administrator needs to know, each only once."""
+def _log_problems_once(answer: ArchiveResponse) -> None:
+    """Log problems for the administrator, each only once."""
     if answer.bug is not None:
         _log.error("muster failed unexpectedly while it read a commit: %s", answer.bug)
     if not answer.confined and "landlock" not in _logged:
@@ -116,13 +116,13 @@ def _log_findings(answer: ArchiveAnswer) -> None:
         )
 
 
-def _late(order: ArchiveOrder) -> StorageError:
+def _timeout_error(order: ArchiveRequest) -> StorageError:
     minutes = f"{order.limits.seconds / 60:.3g} minutes"
     return StorageError(GIT_TOO_SLOW, f"{ORIGIN}: fetching and archiving the commit took more than {minutes}")
 
 
-def _killed(order: ArchiveOrder, status: int) -> StorageError:
+def _killed_error(order: ArchiveRequest, status: int) -> StorageError:
     if status == -signal.SIGXCPU:
         return refused(ORIGIN, f"reading it takes more than {order.limits.cpu_seconds} s of processor time")
-    how = signal.Signals(-status).name if -status in set(signal.Signals) else f"exit code {status}"
-    return refused(ORIGIN, f"the process that read it ended with {how}")
+    cause = signal.Signals(-status).name if -status in set(signal.Signals) else f"exit code {status}"
+    return refused(ORIGIN, f"the process that read it ended with {cause}")

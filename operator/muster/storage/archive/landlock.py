@@ -1,4 +1,4 @@
-"""Linux's Landlock: a process gives up access to files, without needing any privilege.
+"""Restrict the file access of a process with Linux's Landlock, which requires no privileges.
 
 Documentation: the kernel's "Landlock: unprivileged access control"; numbers from include/uapi/linux/landlock.h.
 """
@@ -14,12 +14,12 @@ from pathlib import Path
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 """System calls; the numbers are the same on all architectures but alpha."""
 
-_ASK_VERSION = 1
+_GET_VERSION = 1
 _PATH_BENEATH = 1
 
 _READ_FILE, _READ_DIR = 1 << 2, 1 << 3
 _FILES_BY_VERSION = ((1, 1 << 13), (2, 1 << 14), (3, 1 << 15), (5, 1 << 16))
-"""The number of file rights since each version, as the bit above the last one."""
+"""Versions that added file rights, each with the bit after its last right."""
 
 _BIND_TCP = 1
 _NETWORK_VERSION = 4
@@ -40,44 +40,44 @@ class _PathBeneath(ctypes.Structure):
     _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
 
 
-def read_only(places: Iterable[Path]) -> bool:
-    """Allow this thread, and its children, to open files only for reading, and only `places` and files below them.
+def restrict_to_reading(paths: Iterable[Path]) -> bool:
+    """Allow this thread and its children to open files only for reading, and only `paths` and files below them.
 
-    Also forbid listening, signals to processes outside, and starting programs. Open files stay open. False: this kernel
-    has no Landlock, and nothing changed. Raises `OSError`.
+    Also forbid listening, signals to other processes, and starting programs. Open files remain open. Return False if
+    the kernel has no Landlock. Raises `OSError`.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    version = libc.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION) if sys.platform == "linux" else -1
+    version = libc.syscall(_CREATE_RULESET, None, 0, _GET_VERSION) if sys.platform == "linux" else -1
     if version < 1:
         return False
-    handled = max(above for since, above in _FILES_BY_VERSION if since <= version) - 1
+    handled = max(end for since, end in _FILES_BY_VERSION if since <= version) - 1
     network = _BIND_TCP if version >= _NETWORK_VERSION else 0
     scoped = _ABSTRACT_SOCKETS_AND_SIGNALS if version >= _SCOPE_VERSION else 0
     size = 8 * (1 + (version >= _NETWORK_VERSION) + (version >= _SCOPE_VERSION))
-    rules = _checked(libc.syscall(_CREATE_RULESET, ctypes.byref(_Ruleset(handled, network, scoped)), size, 0))
+    rules = _check_result(libc.syscall(_CREATE_RULESET, ctypes.byref(_Ruleset(handled, network, scoped)), size, 0))
     try:
-        for place in places:
-            _allow(libc, rules, place)
-        _checked(libc.syscall(_RESTRICT_SELF, rules, 0))
+        for path in paths:
+            _allow(libc, rules, path)
+        _check_result(libc.syscall(_RESTRICT_SELF, rules, 0))
     finally:
         os.close(rules)
     return True
 
 
-def _allow(libc: ctypes.CDLL, rules: int, place: Path) -> None:
+def _allow(libc: ctypes.CDLL, rules: int, path: Path) -> None:
     try:
-        opened = os.open(place, os.O_PATH | os.O_CLOEXEC)
+        opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return
     try:
-        rights = _READ_FILE | _READ_DIR if place.is_dir() else _READ_FILE
+        rights = _READ_FILE | _READ_DIR if path.is_dir() else _READ_FILE
         rule = _PathBeneath(rights, opened)
-        _checked(libc.syscall(_ADD_RULE, rules, _PATH_BENEATH, ctypes.byref(rule), 0))
+        _check_result(libc.syscall(_ADD_RULE, rules, _PATH_BENEATH, ctypes.byref(rule), 0))
     finally:
         os.close(opened)
 
 
-def _checked(result: int) -> int:
+def _check_result(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

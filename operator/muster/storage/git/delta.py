@@ -1,7 +1,7 @@
 """Resolve objects that a git pack stores as deltas of other objects.
 
-Format: git's documentation, "gitformat-pack", "Deltified representation". dulwich would hold the object, its base and
-the delta in memory, and trust the result size that a delta claims.
+Format: git's documentation, "gitformat-pack", "Deltified representation". dulwich would load the object, its base and
+the delta into memory, and trust the result size in the delta.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from muster.storage.git.objects import PIECE, GitObjects, ObjectPlace
+from muster.storage.git.objects import CHUNK_BYTES, GitObjects, ObjectPlace
 
 _COPY = 0x80
 _MORE = 0x80
@@ -18,7 +18,7 @@ _WHOLE_COPY = 0x10000
 
 
 class BadDelta(ValueError):
-    """The data is not a delta, or not one of this object."""
+    """The data is not a delta of this object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,38 +30,38 @@ class Delta:
 
 
 def result_size(objects: GitObjects, delta: Delta, base: ObjectPlace) -> int:
-    """Return the size that the delta claims for its result, in bytes. Raises `BadDelta`."""
-    return _sizes(_Bytes(objects, delta), base)
+    """Return the size of the result according to the delta, in bytes. Raises `BadDelta`."""
+    return _read_sizes(_DeltaReader(objects, delta), base)
 
 
-def applied(objects: GitObjects, delta: Delta, base: ObjectPlace) -> Iterator[bytes]:
+def apply_delta(objects: GitObjects, delta: Delta, base: ObjectPlace) -> Iterator[bytes]:
     """Apply the delta to `base`, in chunks. Raises `BadDelta`."""
-    bytes_ = _Bytes(objects, delta)
-    left = _sizes(bytes_, base)
-    gathered = bytearray()
+    bytes_ = _DeltaReader(objects, delta)
+    remaining = _read_sizes(bytes_, base)
+    chunk = bytearray()
     while not bytes_.is_over:
         command = bytes_.next()
         if command & _COPY:
-            offset, size = _copied(bytes_, command)
-            if offset + size > base.size or size > left:
+            offset, size = _read_copy(bytes_, command)
+            if offset + size > base.size or size > remaining:
                 raise BadDelta("a delta copies more than its base has")
-            left -= size
-            for piece in objects.pieces(base.offset + offset, size):
-                gathered += piece
-                if len(gathered) >= PIECE:
-                    yield bytes(gathered)
-                    gathered.clear()
+            remaining -= size
+            for piece in objects.chunks(base.offset + offset, size):
+                chunk += piece
+                if len(chunk) >= CHUNK_BYTES:
+                    yield bytes(chunk)
+                    chunk.clear()
         elif command:
-            gathered += bytes_.take(command)
-            left -= command
-            if left < 0:
+            chunk += bytes_.take(command)
+            remaining -= command
+            if remaining < 0:
                 raise BadDelta("a delta's result is larger than it claims")
         else:
             raise BadDelta("a delta has an unknown command")
-    yield bytes(gathered)
+    yield bytes(chunk)
 
 
-def _copied(bytes_: _Bytes, command: int) -> tuple[int, int]:
+def _read_copy(bytes_: _DeltaReader, command: int) -> tuple[int, int]:
     offset = size = 0
     for bit in range(_OFFSET_BITS):
         if command & 1 << bit:
@@ -72,17 +72,17 @@ def _copied(bytes_: _Bytes, command: int) -> tuple[int, int]:
     return offset, size or _WHOLE_COPY
 
 
-def _sizes(bytes_: _Bytes, base: ObjectPlace) -> int:
+def _read_sizes(bytes_: _DeltaReader, base: ObjectPlace) -> int:
     if bytes_.varint() != base.size:
         raise BadDelta("a delta belongs to another object")
     return bytes_.varint()
 
 
-class _Bytes:
+class _DeltaReader:
     """Reads a delta byte by byte."""
 
     def __init__(self, objects: GitObjects, delta: Delta) -> None:
-        self._pieces = objects.pieces(delta.offset, delta.size)
+        self._pieces = objects.chunks(delta.offset, delta.size)
         self._left = delta.size
         self._piece = b""
         self._at = 0

@@ -1,4 +1,4 @@
-"""Keep the objects of a commit in a file, so that memory stays small however large they are."""
+"""Store the objects of a commit in a file, so that large objects need little memory."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dulwich.objects import Commit, ObjectID, Tree
 from muster.render.storage.git_place import ORIGIN
 from muster.render.storage.source_files import refused
 
-PIECE = 2**18
-"""Bytes in memory at a time."""
+CHUNK_BYTES = 2**18
+"""The size of a chunk in memory."""
 
 MAX_PARSED_BYTES = 8 * 2**20
-"""Limit of a parsed tree or commit: ten thousand entries with long names have 3 MiB."""
+"""Maximum size of a parsed tree or commit: ten thousand entries with long names have 3 MiB."""
 
 COMMIT, TREE, BLOB, TAG = 1, 2, 3, 4
 _NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob", TAG: b"tag"}
@@ -34,7 +34,7 @@ class ObjectPlace:
 
 
 class GitObjects:
-    """Objects by name, which is the hash of their content."""
+    """Stores objects by name, the hash of their content."""
 
     def __init__(self, file: BinaryIO) -> None:
         """Write to `file`, a real file, from its beginning."""
@@ -45,7 +45,7 @@ class GitObjects:
 
     @classmethod
     def in_temporary_file(cls) -> Self:
-        """Objects in a temporary file, which `close` removes."""
+        """Create a store in a temporary file, which `close` removes."""
         return cls(TemporaryFile())
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ class GitObjects:
         self._places[name] = ObjectPlace(kind, offset, size)
         return name
 
-    def keep(self, content: Iterable[bytes]) -> tuple[int, int]:
+    def store(self, content: Iterable[bytes]) -> tuple[int, int]:
         """Store data that is not an object; return offset and size."""
         offset = self._end
         for piece in content:
@@ -75,33 +75,33 @@ class GitObjects:
         return offset, self._end - offset
 
     def find(self, name: ObjectID) -> ObjectPlace | None:
-        """The position of the object of this name; None if it is missing."""
+        """Return the position of the object; None if it is missing."""
         return self._places.get(name)
 
-    def pieces(self, offset: int, size: int) -> Iterator[bytes]:
+    def chunks(self, offset: int, size: int) -> Iterator[bytes]:
         """Read `size` bytes at `offset`, in chunks."""
         while size > 0:
-            piece = os.pread(self._fd, min(size, PIECE), offset)
+            piece = os.pread(self._fd, min(size, CHUNK_BYTES), offset)
             if not piece:
                 raise EOFError("the objects end too early")
             yield piece
             offset, size = offset + len(piece), size - len(piece)
 
-    def opened(self, place: ObjectPlace) -> ObjectContent:
+    def open(self, place: ObjectPlace) -> ObjectContent:
         """Open an object's content for reading in chunks."""
         return ObjectContent(self._fd, place)
 
     def content(self, place: ObjectPlace) -> bytes:
         """Read an object's content into memory."""
-        return b"".join(self.pieces(place.offset, place.size))
+        return b"".join(self.chunks(place.offset, place.size))
 
     def commit(self, name: ObjectID) -> Commit | None:
-        """The commit of this name; None if it is missing. Raises `StorageError`, and the errors of dulwich's parser."""
+        """Return the commit; None if it is missing. Raises `StorageError`, and the errors of dulwich's parser."""
         content = self._parsed(name, COMMIT)
         return None if content is None else Commit.from_string(content)
 
     def tree(self, name: ObjectID) -> Tree | None:
-        """The tree of this name; None if it is missing. Raises `StorageError`, and the errors of dulwich's parser."""
+        """Return the tree; None if it is missing. Raises `StorageError`, and the errors of dulwich's parser."""
         content = self._parsed(name, TREE)
         return None if content is None else Tree.from_string(content)
 
@@ -130,7 +130,7 @@ class ObjectContent:
         self._end = place.offset + place.size
 
     def read(self, size: int, /) -> bytes:
-        """Read at most `size` bytes; none at the end."""
+        """Read at most `size` bytes; b"" at the end."""
         piece = os.pread(self._fd, min(size, self._end - self._at), self._at)
         self._at += len(piece)
         return piece

@@ -1,4 +1,4 @@
-"""Unpack a git pack into a file, and limit its unpacked size: a kilobyte may expand to a terabyte.
+"""Unpack a git pack into a file, with a limit for its unpacked size: a kilobyte may expand to a terabyte.
 
 Format: git's documentation, "gitformat-pack".
 """
@@ -13,17 +13,17 @@ from typing import BinaryIO, TypeAlias
 
 from dulwich.objects import ObjectID
 
-from muster.storage.git.delta import Delta, applied, result_size
-from muster.storage.git.objects import PIECE, GitObjects
+from muster.storage.git.delta import Delta, apply_delta, result_size
+from muster.storage.git.objects import CHUNK_BYTES, GitObjects
 
-_PIECE = 2**14
-"""Bytes for each read: after each object, the reader copies the rest."""
+_CHUNK_BYTES = 2**14
+"""Bytes for each read: after each object, the reader copies the remaining bytes."""
 
 _HEAD_BYTES = 12
 _NAME_BYTES = 20
 _MORE = 0x80
 _OFS_DELTA, _REF_DELTA = 6, 7
-_WHOLE = (1, 2, 3, 4)
+_WHOLE_KINDS = (1, 2, 3, 4)
 
 _Base: TypeAlias = int | ObjectID
 """The base of a delta: the position of an entry in the pack, or an object's name."""
@@ -42,61 +42,63 @@ def unpack(pack: BinaryIO, objects: GitObjects, most_bytes: int, most_objects: i
     count = int.from_bytes(head[8:], "big")
     if count > most_objects:
         raise TooLarge
-    unpacking = _Unpacking(_Reader(pack), objects, most_bytes)
+    unpacking = _Unpacker(_Reader(pack), objects, most_bytes)
     for _ in range(count):
         unpacking.read_entry()
     unpacking.resolve()
 
 
-class _Unpacking:
+class _Unpacker:
     def __init__(self, reader: _Reader, objects: GitObjects, most_bytes: int) -> None:
         self._reader = reader
         self._objects = objects
         self._left = most_bytes
         self._names: dict[int, ObjectID] = {}
-        self._waiting: defaultdict[_Base, list[_Waiting]] = defaultdict(list)
+        self._waiting: defaultdict[_Base, list[_PendingDelta]] = defaultdict(list)
 
     def read_entry(self) -> None:
-        """Store the next entry: a whole object, or a delta until its base is known."""
+        """Store the next entry, either a whole object or a delta that `resolve` applies."""
         reader = self._reader
-        at = reader.at
-        kind, size = _kind_and_size(reader)
-        if kind in _WHOLE:
-            self._names[at] = self._objects.add(kind, size, self._inflated(size))
+        entry_offset = reader.at
+        kind, size = _read_kind_and_size(reader)
+        if kind in _WHOLE_KINDS:
+            self._names[entry_offset] = self._objects.add(kind, size, self._inflated(size))
             return
         base: _Base
         if kind == _OFS_DELTA:
-            base = at - _backwards(reader)
+            base = entry_offset - _read_base_distance(reader)
         elif kind == _REF_DELTA:
             base = ObjectID(reader.take(_NAME_BYTES).hex().encode("ascii"))
         else:
             raise ValueError("the pack has an entry of an unknown kind")
-        delta = Delta(*self._objects.keep(self._inflated(size)))
-        self._waiting[base].append(_Waiting(at, delta))
+        delta = Delta(*self._objects.store(self._inflated(size)))
+        self._waiting[base].append(_PendingDelta(entry_offset, delta))
 
     def resolve(self) -> None:
         """Resolve all deltas."""
         ready = list(self._names.items())
         while ready:
-            at, name = ready.pop()
+            offset, name = ready.pop()
             base = self._objects.find(name)
             if base is None:
                 raise KeyError(name)
-            for one in (*self._waiting.pop(at, ()), *self._waiting.pop(name, ())):
-                size = result_size(self._objects, one.delta, base)
+            for delta in (*self._waiting.pop(offset, ()), *self._waiting.pop(name, ())):
+                size = result_size(self._objects, delta.delta, base)
                 self._take(size)
-                ready.append((one.at, self._objects.add(base.kind, size, applied(self._objects, one.delta, base))))
+                ready.append(
+                    (delta.at, self._objects.add(base.kind, size, apply_delta(self._objects, delta.delta, base)))
+                )
         if self._waiting:
             raise ValueError("the pack has a delta without its base")
 
     def _inflated(self, size: int) -> Iterator[bytes]:
-        """Decompress the next stream; `size` is the size that the pack claims."""
+        """Decompress the next stream; `size` is its unpacked size according to the pack."""
         self._take(size)
         stream, data = zlib.decompressobj(), b""
         while not stream.eof:
             data = data or self._reader.piece()
             try:
-                out = stream.decompress(data, PIECE)
+                out = stream.decompress(data, CHUNK_BYTES)
             except zlib.error as error:
                 raise ValueError(f"the pack can't be unpacked: {error}") from None
             data = stream.unconsumed_tail
@@ -113,14 +115,14 @@ class _Unpacking:
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class _PendingDelta:
     """A delta whose base is unknown, and the position of its entry in the pack."""
 
     at: int
     delta: Delta
 
 
-def _kind_and_size(reader: _Reader) -> tuple[int, int]:
+def _read_kind_and_size(reader: _Reader) -> tuple[int, int]:
     byte = reader.byte()
     kind, size, shift = byte >> 4 & 7, byte & 15, 4
     while byte & _MORE:
@@ -130,8 +132,8 @@ def _kind_and_size(reader: _Reader) -> tuple[int, int]:
     return kind, size
 
 
-def _backwards(reader: _Reader) -> int:
-    """The distance to the entry of a delta's base."""
+def _read_base_distance(reader: _Reader) -> int:
+    """Read the distance to the entry of a delta's base."""
     byte = reader.byte()
     number = byte & ~_MORE
     while byte & _MORE:
@@ -171,7 +173,7 @@ class _Reader:
         self._piece, self._used = data, 0
 
     def _read(self) -> bytes:
-        piece = self._file.read(_PIECE)
+        piece = self._file.read(_CHUNK_BYTES)
         if not piece:
             raise ValueError("the pack ends in the middle of an object")
         return piece

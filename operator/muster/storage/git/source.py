@@ -1,7 +1,7 @@
 """Fetch one commit of a git repository as files.
 
-This uses dulwich instead of git: no program, shell, configuration, hooks, filters or submodules, and no checkout of
-more than the files that are read here.
+This module uses dulwich instead of git, and so needs no program, shell, configuration, hooks, filters or submodules.
+It reads the files without a checkout.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dulwich.objects import ObjectID
 from dulwich.refs import Ref
 
 from muster.api import file_paths
-from muster.api.document import quoted
+from muster.api.document import quote
 from muster.render.storage.errors import (
     GIT_ACCESS_DENIED,
     GIT_COMMIT_NOT_FOUND,
@@ -32,27 +32,27 @@ from muster.render.storage.errors import (
 )
 from muster.render.storage.git_place import ORIGIN, GitPlace
 from muster.render.storage.source_files import MAX_BYTES, MAX_FILES, SourceFile, check_bytes, check_paths, refused
-from muster.storage.git.line import Line
+from muster.storage.git.address_policy import AddressPolicy, AddressRefused
+from muster.storage.git.connections import TimedConnections
+from muster.storage.git.host_pool import RedirectRefused, open_pool
 from muster.storage.git.objects import GitObjects
-from muster.storage.git.one_host import RedirectRefused, pool_for
 from muster.storage.git.pack import TooLarge, unpack
-from muster.storage.git.reach import AddressRefused, Reach
-from muster.storage.git.tree import TreeFile, files_of, tree_below
+from muster.storage.git.tree import TreeFile, find_tree, list_files
 
 if TYPE_CHECKING:
     from dulwich.client import HTTPResponse
 
 MAX_PACK_BYTES = MAX_BYTES
-"""Limit of the commit's data as the server sends it."""
+"""Maximum size of the commit's pack."""
 
-MAX_TALK_BYTES = 32 * 2**20
-"""Limit of everything else in the responses. Branches and tags have about 60 bytes each, and more in memory."""
+MAX_OVERHEAD_BYTES = 32 * 2**20
+"""Maximum size of all other data in the responses. A branch or tag has about 60 bytes, and more in memory."""
 
 MAX_UNPACKED_BYTES = 2 * MAX_BYTES
-"""Limit of the unpacked data: the files, and the bases of their deltas."""
+"""Maximum size of the unpacked data: the files, and the bases of their deltas."""
 
 MAX_OBJECTS = 4 * MAX_FILES
-"""Files and folders of one commit."""
+"""Maximum number of files and folders of one commit."""
 
 TIMEOUT_SECONDS = 60.0
 """The time limit for the next bytes of each response."""
@@ -63,80 +63,80 @@ FETCH_SECONDS = 600.0
 _FETCH_ERRORS = (
     *(NotGitRepository, GitProtocolError, HTTPUnauthorized, HTTPProxyUnauthorized),
     *(ChecksumMismatch, RedirectRefused, urllib3.exceptions.HTTPError, TooLarge),
-    # errors of dulwich's parsers for responses that aren't git's
+    # errors of dulwich's parsers for invalid responses
     *(FileFormatException, OSError, ValueError, AssertionError, KeyError, EOFError),
 )
 
 
 @dataclass(frozen=True)
-class Asking:
-    """How to fetch a commit: over `line`, from addresses that `reach` allows, with an optional token."""
+class FetchOptions:
+    """The options of a fetch: `connections`, addresses that `policy` allows, and an optional token."""
 
-    line: Line
-    reach: Reach = Reach.ANY
+    connections: TimedConnections
+    policy: AddressPolicy = AddressPolicy.ANY
     token: str | None = field(default=None, repr=False)
 
 
 def fetch_commit(place: GitPlace, token: str | None = None) -> dict[str, SourceFile]:
     """Return the commit's files below `place.path`, in memory. Raises `StorageError`. Blocks."""
     with TemporaryFile() as pack, closing(GitObjects.in_temporary_file()) as objects:
-        download(place, Asking(Line(FETCH_SECONDS), token=token), pack)
+        download(place, FetchOptions(TimedConnections(FETCH_SECONDS), token=token), pack)
         files = commit_files(place, pack, objects)
         return {path: SourceFile(objects.content(file.place), file.executable) for path, file in files.items()}
 
 
-def download(place: GitPlace, asking: Asking, pack: BinaryIO) -> None:
+def download(place: GitPlace, options: FetchOptions, pack: BinaryIO) -> None:
     """Fetch the commit, without its ancestors, and write it to `pack`. Raises `StorageError`. Blocks."""
-    if asking.token is not None and urlsplit(place.url).scheme != "https":
+    if options.token is not None and urlsplit(place.url).scheme != "https":
         raise refused(f"{ORIGIN}.url", "muster sends a token only over https")
-    line = asking.line
-    with _explained(place, asking), line:
-        _talk(place, asking, pack)
+    connections = options.connections
+    with _translate_errors(place, options), connections:
+        _fetch(place, options, pack)
         # a truncated pack may look complete
-        line.check()
+        connections.check()
 
 
 def commit_files(place: GitPlace, pack: BinaryIO, objects: GitObjects) -> dict[str, TreeFile]:
     """Return the files below the place's path of a downloaded commit. Raises `StorageError`. Blocks."""
-    with _explained(place):
-        # a host sends an empty pack if it doesn't have the commit
+    with _translate_errors(place):
+        # a host without the commit sends an empty pack
         if pack.tell():
             unpack(pack, objects, MAX_UNPACKED_BYTES, MAX_OBJECTS)
-        commit = objects.commit(_name(place))
+        commit = objects.commit(_object_id(place))
         if commit is None:
-            raise _no_commit(place)
-        return _files(objects, tree_below(objects, commit.tree, place.path, ORIGIN))
+            raise _missing_commit_error(place)
+        return _list_files(objects, find_tree(objects, commit.tree, place.path, ORIGIN))
 
 
 @contextmanager
-def _explained(place: GitPlace, asking: Asking | None = None) -> Iterator[None]:
+def _translate_errors(place: GitPlace, options: FetchOptions | None = None) -> Iterator[None]:
     try:
         yield
     except _FETCH_ERRORS as error:
-        if asking is not None and asking.line.is_cut:
-            raise too_slow(place, asking.line.seconds) from None
-        raise _without_token(_problem(place, error), place, asking) from None
+        if options is not None and options.connections.is_cut:
+            raise timeout_error(place, options.connections.seconds) from None
+        raise _without_token(_describe_problem(place, error), place, options) from None
 
 
-def _problem(place: GitPlace, error: Exception) -> StorageError:
+def _describe_problem(place: GitPlace, error: Exception) -> StorageError:
     address = _address_refused(error)
     if address is not None:
         return refused(f"{ORIGIN}.url", str(address))
     if isinstance(error, HTTPUnauthorized) or "unexpected http resp 403" in str(error):
-        return _denied(place)
+        return _access_denied_error(place)
     if isinstance(error, NotGitRepository):
         by_whom = "without a token" if place.username is None else "with this token"
-        return _unreachable(place, f"there is no repository that can be read {by_whom}")
+        return _unreachable_error(place, f"there is no repository that can be read {by_whom}")
     if isinstance(error, TooLarge):
         return refused(ORIGIN, f"the commit has more than {MAX_BYTES // 2**20} MiB or {MAX_FILES} files")
     if "not our ref" in str(error):
-        return _no_commit(place)
-    return _unreachable(place, _said(error))
+        return _missing_commit_error(place)
+    return _unreachable_error(place, _innermost_message(error))
 
 
-def _without_token(problem: StorageError, place: GitPlace, asking: Asking | None) -> StorageError:
+def _without_token(problem: StorageError, place: GitPlace, options: FetchOptions | None) -> StorageError:
     """Remove the token from a message that repeats the request."""
-    token = None if asking is None else asking.token
+    token = None if options is None else options.token
     if not token:
         return problem
     message = problem.message
@@ -149,18 +149,18 @@ def _address_refused(error: BaseException) -> AddressRefused | None:
     """Find an `AddressRefused` inside the errors that dulwich and urllib3 wrapped around it."""
     visited: list[BaseException] = [error]
     while visited:
-        one = visited.pop()
-        if isinstance(one, AddressRefused):
-            return one
-        inner = (one.__cause__, *(each for each in one.args if isinstance(each, BaseException)))
-        visited += [each for each in inner if each is not None]
-        reason = getattr(one, "reason", None)
+        current = visited.pop()
+        if isinstance(current, AddressRefused):
+            return current
+        inner = (current.__cause__, *(argument for argument in current.args if isinstance(argument, BaseException)))
+        visited += [argument for argument in inner if argument is not None]
+        reason = getattr(current, "reason", None)
         visited += [reason] if isinstance(reason, BaseException) else []
     return None
 
 
-def _said(error: BaseException) -> str:
-    # urllib3's own message is about the request and its retries
+def _innermost_message(error: BaseException) -> str:
+    # urllib3's message describes only the request and its retries
     while isinstance(error.__cause__, urllib3.exceptions.HTTPError):
         error = error.__cause__
     inner = error.args[-1] if error.args else error
@@ -168,25 +168,25 @@ def _said(error: BaseException) -> str:
     return str(value) or type(value).__name__
 
 
-def _talk(place: GitPlace, asking: Asking, pack: BinaryIO) -> None:
+def _fetch(place: GitPlace, options: FetchOptions, pack: BinaryIO) -> None:
     """Fetch the commit and write it to `pack`."""
     address = urlsplit(place.url)
-    with pool_for(place.url, asking.line, asking.reach) as pool:
-        client = _Client(place, pool, pack, asking.token)
+    with open_pool(place.url, options.connections, options.policy) as pool:
+        client = _Client(place, pool, pack, options.token)
 
         def wants(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:  # noqa: ARG001 - dulwich's
             # a "dumb" server may send clients to other URLs for the files
             if client.dumb:
                 raise GitProtocolError("it is a folder of files, not a git server")
-            return [_name(place)]
+            return [_object_id(place)]
 
         walker = ObjectStoreGraphWalker([], lambda _: [], shallow=set())
         # protocol version 2 lets a server send clients to other URLs
-        client.fetch_pack(address.path, wants, walker, _limited(pack), depth=1, protocol_version=0)
+        client.fetch_pack(address.path, wants, walker, _limit_size(pack), depth=1, protocol_version=0)
 
 
 class _Client(Urllib3HttpGitClient):
-    """Limits the size of responses; `pack` counts the commit's part of them."""
+    """Limits the size of responses, except the commit's data in `pack`."""
 
     def __init__(self, place: GitPlace, pool: urllib3.PoolManager, pack: BinaryIO, token: str | None) -> None:
         address = urlsplit(place.url)
@@ -196,7 +196,7 @@ class _Client(Urllib3HttpGitClient):
             thin_packs=False,
             quiet=True,
             timeout=TIMEOUT_SECONDS,
-            # sent only to this origin, because pool_for allows no other
+            # the token reaches only this origin, because open_pool allows no other
             username=None if token is None else place.username or "",
             password=token,
         )
@@ -209,16 +209,16 @@ class _Client(Urllib3HttpGitClient):
         def counted(size: int) -> bytes:
             data = read(size)
             self._heard += len(data)
-            if self._heard - self._pack.tell() > MAX_TALK_BYTES:
+            if self._heard - self._pack.tell() > MAX_OVERHEAD_BYTES:
                 raise refused(
-                    ORIGIN, f"the host sends more than {MAX_TALK_BYTES // 2**20} MiB besides the commit itself"
+                    ORIGIN, f"the host sends more than {MAX_OVERHEAD_BYTES // 2**20} MiB besides the commit itself"
                 )
             return data
 
         return answer, counted
 
 
-def _limited(pack: BinaryIO) -> Callable[[bytes], int]:
+def _limit_size(pack: BinaryIO) -> Callable[[bytes], int]:
     def write(data: bytes) -> int:
         if pack.tell() + len(data) > MAX_PACK_BYTES:
             raise refused(ORIGIN, f"the commit has more than {MAX_PACK_BYTES // 2**20} MiB")
@@ -227,45 +227,45 @@ def _limited(pack: BinaryIO) -> Callable[[bytes], int]:
     return write
 
 
-def _files(objects: GitObjects, tree: ObjectID) -> dict[str, TreeFile]:
+def _list_files(objects: GitObjects, tree: ObjectID) -> dict[str, TreeFile]:
     files: dict[str, TreeFile] = {}
     size = 0
-    for path, file in files_of(objects, tree, ORIGIN):
+    for path, file in list_files(objects, tree, ORIGIN):
         size += file.place.size
         check_bytes(size, ORIGIN)
         if len(files) == MAX_FILES:
             raise refused(ORIGIN, f"it has more than {MAX_FILES} files")
-        objection = file_paths.objection(path)
+        objection = file_paths.find_path_problem(path)
         if objection is not None:
-            raise refused(ORIGIN, f"{quoted(path)}: {objection}")
+            raise refused(ORIGIN, f"{quote(path)}: {objection}")
         files[path] = file
     check_paths(files, ORIGIN)
     return files
 
 
-def _name(place: GitPlace) -> ObjectID:
+def _object_id(place: GitPlace) -> ObjectID:
     return ObjectID(place.commit.encode("ascii"))
 
 
-def _no_commit(place: GitPlace) -> StorageError:
-    words = f"{place.url} has no commit {place.commit}; push it, or correct the hash"
-    return StorageError(GIT_COMMIT_NOT_FOUND, f"{ORIGIN}.commit: {words}")
+def _missing_commit_error(place: GitPlace) -> StorageError:
+    message = f"{place.url} has no commit {place.commit}; push it, or correct the hash"
+    return StorageError(GIT_COMMIT_NOT_FOUND, f"{ORIGIN}.commit: {message}")
 
 
-def too_slow(place: GitPlace, seconds: float) -> StorageError:
-    """The problem with a host that has not sent the commit after `seconds`."""
-    host = quoted(urlsplit(place.url).netloc)
-    words = f"{host} took more than {seconds / 60:.3g} minutes to send the commit"
-    return StorageError(GIT_TOO_SLOW, f"{ORIGIN}: {words}; use a faster host, or put the code into spec.source.s3")
+def timeout_error(place: GitPlace, seconds: float) -> StorageError:
+    """Return the error for a host that has not sent the commit after `seconds`."""
+    host = quote(urlsplit(place.url).netloc)
+    message = f"{host} took more than {seconds / 60:.3g} minutes to send the commit"
+    return StorageError(GIT_TOO_SLOW, f"{ORIGIN}: {message}; use a faster host, or put the code into spec.source.s3")
 
 
-def _denied(place: GitPlace) -> StorageError:
+def _access_denied_error(place: GitPlace) -> StorageError:
     if place.username is None:
-        words = "the host requires a token: put one into a Secret and name it in secretKeyRef"
+        message = "the host requires a token: put one into a Secret and name it in secretKeyRef"
     else:
-        words = f"the host refuses the token of secretKeyRef for user {quoted(place.username)}"
-    return StorageError(GIT_ACCESS_DENIED, f"{ORIGIN}: {place.url} can't be fetched: {words}")
+        message = f"the host refuses the token of secretKeyRef for user {quote(place.username)}"
+    return StorageError(GIT_ACCESS_DENIED, f"{ORIGIN}: {place.url} can't be fetched: {message}")
 
 
-def _unreachable(place: GitPlace, why: str) -> StorageError:
-    return StorageError(GIT_UNREACHABLE, f"{ORIGIN}: {place.url} can't be fetched: {quoted(why)}")
+def _unreachable_error(place: GitPlace, why: str) -> StorageError:
+    return StorageError(GIT_UNREACHABLE, f"{ORIGIN}: {place.url} can't be fetched: {quote(why)}")

@@ -1,4 +1,4 @@
-"""The files of a git tree; reject entries that need a checkout."""
+"""List the files of a git tree, and reject entries that need a checkout."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from dulwich.objects import ObjectID, Tree, TreeEntry
 
-from muster.api.document import quoted
+from muster.api.document import quote
 from muster.render.storage.source_files import MAX_FILES, refused
 from muster.storage.git.objects import BLOB, GitObjects, ObjectPlace
 
 _MAX_DEPTH = 64
 
 _MAX_FOLDERS = 3 * MAX_FILES
-"""Folders of one tree, counted as often as they occur: with the files, all objects that `source.py` accepts."""
+"""Maximum number of folders in a tree, counted at each occurrence; `source.py` limits objects accordingly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +26,18 @@ class TreeFile:
     executable: bool
 
 
-def tree_below(objects: GitObjects, tree: ObjectID, path: str, origin: str) -> ObjectID:
+def find_tree(objects: GitObjects, tree: ObjectID, path: str, origin: str) -> ObjectID:
     """Return the tree of folder `path` in `tree`. Raises `StorageError` if there is none."""
     for part in path.split("/") if path else ():
-        entries = {entry.path: entry for entry in _tree(objects, tree, origin).iteritems()}
+        entries = {entry.path: entry for entry in _read_tree(objects, tree, origin).iteritems()}
         entry = entries.get(part.encode("utf-8"))
         if entry is None or not stat.S_ISDIR(entry.mode):
-            raise refused(f"{origin}.path", f"the commit has no folder {quoted(path)}")
+            raise refused(f"{origin}.path", f"the commit has no folder {quote(path)}")
         tree = entry.sha
     return tree
 
 
-def files_of(objects: GitObjects, tree: ObjectID, origin: str) -> Iterator[tuple[str, TreeFile]]:
+def list_files(objects: GitObjects, tree: ObjectID, origin: str) -> Iterator[tuple[str, TreeFile]]:
     """Yield every file of `tree` with its path. Raises `StorageError` for entries other than files and folders."""
     return _Walk(objects, origin).below(tree, "", _MAX_DEPTH)
 
@@ -54,12 +54,12 @@ class _Walk:
         origin = self.origin
         if depth == 0:
             raise refused(origin, f"it has more than {_MAX_DEPTH} folders within one another")
-        # a folder may occur many times in another, and that one in the next: sixty levels would never end
+        # a folder may contain another one many times, at every level: visiting sixty levels would take forever
         self.folders += 1
         if self.folders > _MAX_FOLDERS:
             raise refused(origin, f"it has more than {_MAX_FOLDERS} folders")
-        for entry in _tree(self.objects, tree, origin).iteritems(name_order=True):
-            path = folder + _text(entry.path, origin)
+        for entry in _read_tree(self.objects, tree, origin).iteritems(name_order=True):
+            path = folder + _decode_name(entry.path, origin)
             if stat.S_ISDIR(entry.mode):
                 yield from self.below(entry.sha, f"{path}/", depth - 1)
             else:
@@ -67,25 +67,25 @@ class _Walk:
 
     def _file(self, entry: TreeEntry, path: str) -> TreeFile:
         if stat.S_ISLNK(entry.mode):
-            # it could lead out of the folder, and archives for SageMaker's containers need none
-            raise refused(self.origin, f"{quoted(path)} is a symbolic link; put the file itself there")
+            # a link could lead out of the folder, and archives for SageMaker's containers need no links
+            raise refused(self.origin, f"{quote(path)} is a symbolic link; put the file itself there")
         if not stat.S_ISREG(entry.mode):
-            raise refused(self.origin, f"{quoted(path)} is a submodule, and the commit does not contain its files")
+            raise refused(self.origin, f"{quote(path)} is a submodule, and the commit does not contain its files")
         place = self.objects.find(entry.sha)
         if place is None or place.kind != BLOB:
-            raise refused(self.origin, f"{quoted(path)} is missing in the server's response")
+            raise refused(self.origin, f"{quote(path)} is missing in the server's response")
         return TreeFile(place, executable=bool(entry.mode & stat.S_IXUSR))
 
 
-def _tree(objects: GitObjects, name: ObjectID, origin: str) -> Tree:
+def _read_tree(objects: GitObjects, name: ObjectID, origin: str) -> Tree:
     tree = objects.tree(name)
     if tree is None:
         raise refused(origin, "a folder of the commit is missing in the server's response")
     return tree
 
 
-def _text(name: bytes, origin: str) -> str:
+def _decode_name(name: bytes, origin: str) -> str:
     try:
         return name.decode("utf-8")
     except UnicodeDecodeError:
-        raise refused(origin, f"{quoted(repr(name))} is not valid UTF-8") from None
+        raise refused(origin, f"{quote(repr(name))} is not valid UTF-8") from None

@@ -1,4 +1,4 @@
-"""Requests to one bucket of S3: each returns a value or raises a `StorageError`. Blocks."""
+"""Requests to one S3 bucket, whose errors become `StorageError`. Blocks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from muster.render.storage.objects import StoredObject
-from muster.storage.s3.errors import explained
+from muster.storage.s3.errors import translate_error
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -28,7 +28,7 @@ _ATTEMPTS = 8
 
 _TRANSFER = TransferConfig(max_concurrency=8, multipart_chunksize=16 * 2**20, multipart_threshold=64 * 2**20)
 
-_PIECE_BYTES = 2**20
+_CHUNK_BYTES = 2**20
 
 
 def s3_client() -> S3Client:
@@ -56,14 +56,14 @@ class Bucket:
     def objects(self, prefix: str) -> Iterator[StoredObject]:
         """List every object whose key has this prefix."""
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
-        with self._asking("s3:ListBucket", prefix):
+        with self._translate_errors("s3:ListBucket", prefix):
             for page in pages:
                 for entry in page.get("Contents", ()):
                     yield StoredObject(entry["Key"], entry["Size"], entry["ETag"])
 
     def read(self, stored: StoredObject, start: int, end: int, sink: Callable[[bytes], object]) -> None:
         """Pass the bytes from `start` to `end` of an object to `sink`; fail if it has changed since it was listed."""
-        with self._asking("s3:GetObject", stored.key):
+        with self._translate_errors("s3:GetObject", stored.key):
             # with a range, S3 sends no checksum
             if (start, end) == (0, stored.size):
                 answer = self.client.get_object(Bucket=self.name, Key=stored.key, IfMatch=stored.etag)
@@ -72,34 +72,34 @@ class Bucket:
                     Bucket=self.name, Key=stored.key, IfMatch=stored.etag, Range=f"bytes={start}-{end - 1}"
                 )
             with closing(answer["Body"]) as body:
-                for piece in body.iter_chunks(_PIECE_BYTES):
+                for piece in body.iter_chunks(_CHUNK_BYTES):
                     sink(piece)
 
     def upload(self, key: str, file: Path) -> None:
         """Upload a file, in parts if it is large."""
-        with self._asking("s3:PutObject", key):
+        with self._translate_errors("s3:PutObject", key):
             self.client.upload_file(str(file), self.name, key, Config=_TRANSFER)
 
     def head(self, key: str) -> StoredObject:
         """Describe the object with this key."""
-        with self._asking("s3:GetObject", key):
+        with self._translate_errors("s3:GetObject", key):
             head = self.client.head_object(Bucket=self.name, Key=key)
             return StoredObject(key, head["ContentLength"], head["ETag"])
 
     def try_write(self, key: str) -> None:
-        """Check the permission to write objects, without leaving one: begin an upload and abort it."""
-        with self._asking("s3:PutObject", key):
+        """Check the permission to write objects: begin an upload and abort it."""
+        with self._translate_errors("s3:PutObject", key):
             begun = self.client.create_multipart_upload(Bucket=self.name, Key=key)
-        with self._asking("s3:AbortMultipartUpload", key):
+        with self._translate_errors("s3:AbortMultipartUpload", key):
             self.client.abort_multipart_upload(Bucket=self.name, Key=key, UploadId=begun["UploadId"])
 
     @contextmanager
-    def _asking(self, action: str, key: str) -> Iterator[None]:
+    def _translate_errors(self, action: str, key: str) -> Iterator[None]:
         try:
             yield
         except (BotoCoreError, ClientError) as error:
-            raise explained(error, self.field, action, f"s3://{self.name}/{key}") from None
+            raise translate_error(error, self.field, action, f"s3://{self.name}/{key}") from None
         except S3UploadFailedError as error:
-            # its message only repeats the cause
+            # the error's message only repeats its cause
             cause = error.__context__ if isinstance(error.__context__, ClientError) else error
-            raise explained(cause, self.field, action, f"s3://{self.name}/{key}") from None
+            raise translate_error(cause, self.field, action, f"s3://{self.name}/{key}") from None

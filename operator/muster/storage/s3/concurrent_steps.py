@@ -9,7 +9,7 @@ from muster.storage.s3.bucket import CONNECTIONS
 
 
 def run_concurrently(steps: Iterable[Callable[[], None]]) -> None:
-    """Run all steps. After an exception, start no more, wait for those that run, and raise it."""
+    """Run all steps. After an exception, start no more steps, wait for running ones, and raise it."""
     with ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="s3") as pool:
         under_way: set[Future[None]] = set()
         try:
@@ -17,16 +17,16 @@ def run_concurrently(steps: Iterable[Callable[[], None]]) -> None:
                 under_way.add(pool.submit(step))
                 # submit step by step: there may be millions
                 if len(under_way) >= 2 * CONNECTIONS:
-                    under_way = _settled(under_way)
+                    under_way = _wait_for_some(under_way)
             while under_way:
-                under_way = _settled(under_way)
+                under_way = _wait_for_some(under_way)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-def _settled(under_way: set[Future[None]]) -> set[Future[None]]:
-    done, rest = wait(under_way, return_when=FIRST_COMPLETED)
-    for future in done:
+def _wait_for_some(under_way: set[Future[None]]) -> set[Future[None]]:
+    finished, running = wait(under_way, return_when=FIRST_COMPLETED)
+    for future in finished:
         future.result()
-    return rest
+    return running

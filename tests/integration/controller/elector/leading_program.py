@@ -1,6 +1,6 @@
-"""A main process that leads, and does what its standard input says: `burn 5`, `hold 5`, `act`.
+"""A main process that leads, and executes the commands on its standard input: `burn 5`, `hold 5`, `act`.
 
-It says what it does, a line each: `leads`, `stopped`, `burnt`, `done`, `refused`.
+It prints a line for each event: `leads`, `stopped`, `burnt`, `done`, `refused`.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ def burn(seconds: float) -> None:
 
 
 def hold(seconds: float) -> None:
-    """Compute in C, with the interpreter's lock held for long at a time."""
+    """Compute in C, and hold the interpreter's lock for a long time."""
     pattern, length, end = re.compile("(a+)+$"), 20, time.monotonic() + seconds
     while time.monotonic() < end:
         began = time.monotonic()
@@ -40,7 +40,7 @@ def hold(seconds: float) -> None:
 
 
 async def act(client: Client) -> None:
-    """Do what others would notice."""
+    """An action with an external effect."""
     try:
         await client.create(PODS, "default", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}})
     except ApiError as error:
@@ -75,8 +75,8 @@ async def obey(client: Client) -> None:
 async def main(election: LeaderElection) -> None:
     connected = await Client.connect()
     election.start((Check("it is told to be ill", lambda: True),), ())
-    pulse = asyncio.create_task(election.pulse())
-    obeying = asyncio.create_task(obey(connected.changing_while(election.holds_lease)))
+    pulse = asyncio.create_task(election.send_heartbeats())
+    obeying = asyncio.create_task(obey(connected.restricted_by(election.holds_lease)))
     try:
         await election.run(lead)
     finally:

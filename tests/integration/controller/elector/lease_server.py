@@ -1,4 +1,4 @@
-"""An API server of one Lease, which knows when it was renewed and what else was asked of it."""
+"""An API server with one Lease, which records renewals and other requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAME = "muster"
 
 @dataclass
 class LeaseServer:
-    """`renewals` are the times (monotonic) at which the Lease was written by a process; `changes` what else was."""
+    """`renewals` are the times (monotonic) at which a process wrote the Lease; `changes` are the other requests."""
 
     lease: dict[str, Any] | None = None
     renewals: list[float] = field(default_factory=list)
@@ -21,18 +21,18 @@ class LeaseServer:
 
     @property
     def app(self) -> web.Application:
-        """What serves it."""
+        """The web application."""
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._handle)
         return app
 
     @property
     def holder(self) -> str:
-        """Who has it."""
+        """The Lease's holder."""
         return "" if self.lease is None else str(self.lease["spec"]["holderIdentity"])
 
     def take(self, holder: str) -> None:
-        """Another process takes the Lease."""
+        """Let another process take the Lease."""
         assert self.lease is not None
         spec = self.lease["spec"]
         self._store({**self.lease, "spec": {**spec, "holderIdentity": holder, "leaseTransitions": _next(spec)}})

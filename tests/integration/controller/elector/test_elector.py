@@ -1,4 +1,4 @@
-"""The Lease and the health endpoints while the main process is busy, stopped or dead."""
+"""The Lease and the health endpoints while the main process is busy, paused or dead."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from muster.clients.kubernetes.election import GIVE_UP_SECONDS, RENEW_SECONDS
 PROGRAM = Path(__file__).with_name("leading_program.py")
 BUSY_SECONDS = GIVE_UP_SECONDS + 2.0
 SLACK_SECONDS = 2.0
-"""For a machine that has other things to do."""
+"""For a machine that is busy with other work."""
 
 
 @dataclass
@@ -47,25 +47,25 @@ class Program:
         raise AssertionError(f"it ended before it said {pattern}")
 
     def tell(self, line: str) -> None:
-        """Have it do something."""
+        """Send it a command."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{line}\n".encode())
 
     async def ask(self) -> tuple[float, str]:
-        """How long /healthz takes to answer, and what it says."""
+        """The time that /healthz takes to answer, and its answer."""
         began = time.monotonic()
         async with aiohttp.ClientSession() as asker, asker.get(f"http://127.0.0.1:{self.port}/healthz") as answer:
             return time.monotonic() - began, await answer.text()
 
     async def watch_health(self) -> None:
-        """Ask again and again."""
+        """Request it repeatedly."""
         while True:
             self.answers.append(await self.ask())
             await asyncio.sleep(0.2)
 
 
 def child_of(pid: int) -> int:
-    """Its only one."""
+    """Its only child process."""
     return int(Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii"))
 
 
@@ -95,7 +95,8 @@ async def program(folder: Path) -> AsyncIterator[Program]:
             await process.wait()
 
 
-@pytest.mark.parametrize("work", ["burn", "hold"])
+# A processor is busy for 12 seconds. Python code lets other threads run, C code that holds the lock does not.
+@pytest.mark.parametrize("work", [pytest.param("burn", marks=pytest.mark.long), "hold"])
 async def test_a_busy_main_process_delays_neither_the_lease_nor_the_kubelet(tmp_path: Path, work: str) -> None:
     async with program(tmp_path) as ours:
         await ours.says(r"leads \d+")
@@ -123,7 +124,7 @@ async def test_a_stopped_process_does_nothing_before_it_has_heard_of_the_lease(t
         await ours.says("done")
         stop = os.killpg if whole else os.kill
         stop(ours.process.pid, signal.SIGSTOP)
-        # A renewal that was under way may still come.
+        # A renewal in progress may still arrive.
         await asyncio.sleep(1.0)
         renewals = len(ours.server.renewals)
         await asyncio.sleep(GIVE_UP_SECONDS)
@@ -148,7 +149,7 @@ async def test_a_lease_taken_away_ends_what_leads_and_it_leads_again_later(tmp_p
         first = int((await ours.says(r"leads \d+")).split()[1])
         ours.server.take("another")
         await ours.says(f"stopped {first}")
-        # The other one lets it run out.
+        # The other process lets the Lease expire.
         second = int((await ours.says(r"leads \d+")).split()[1])
         assert second > first + 1
 

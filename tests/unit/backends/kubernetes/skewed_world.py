@@ -1,9 +1,9 @@
-"""A simulated world whose machines have clocks of their own: what the cluster tells of a pod bears their stamps."""
+"""A simulated world whose machines have different clocks: the cluster's reports about a pod have their timestamps."""
 
 from dataclasses import dataclass, field, replace
 
 from muster.core.facts import NodeFacts, ProcessState
-from muster.diagnose.kubernetes.node_facts import as_heard
+from muster.diagnose.kubernetes.node_facts import with_agent_report
 from muster.diagnose.kubernetes.pod_facts import process_facts
 from muster.objects.kubernetes.containers import Container, Running, Terminated, Waiting
 from muster.objects.kubernetes.observations import Observations, look
@@ -14,7 +14,7 @@ from unit.core.simulated import SimulatedNode, World
 
 @dataclass
 class SkewedNode(SimulatedNode):
-    """`skew` is how far its machine's clock is ahead (seconds), `delay` how long its kubelet takes to tell."""
+    """`skew` is how far its machine's clock is ahead (seconds), `delay` how late its kubelet reports."""
 
     skew: float = 0.0
     delay: float = 0.0
@@ -37,12 +37,12 @@ class SkewedNode(SimulatedNode):
             return current
         value = process_facts(self.pod, (), self.observations)
         ended = self.observations.ended
-        process = as_heard(value, self.known, None if ended is None else ended.at)
-        # The agents here meet on a loopback, which pods can't.
+        process = with_agent_report(value, self.known, None if ended is None else ended.at)
+        # The agents here use a loopback address, which pods can't.
         return replace(current, process=replace(process, lost_at=self.lost_at, name=None))
 
     def as_pod(self) -> PodView:
-        """The pod as its kubelet has it."""
+        """The pod as its kubelet reports it."""
         process = self.process
         placed = Condition("PodScheduled", is_true=True, at=T0 + self.skew)
         return PodView(
@@ -74,7 +74,7 @@ class SkewedNode(SimulatedNode):
 
 
 def skewed_world(skews: tuple[float, ...], delays: tuple[float, ...]) -> World:
-    """A node for each."""
+    """A node for each skew."""
     nodes: list[SimulatedNode] = [
         SkewedNode(number, 2, skew=skew, delay=delay)
         for number, (skew, delay) in enumerate(zip(skews, delays, strict=True))

@@ -1,4 +1,4 @@
-"""Names, labels, owners: what makes an object a job's child, and what else it has besides pods."""
+"""Names, labels, owners: the properties that make an object belong to a job, and a job's objects other than pods."""
 
 import base64
 import re
@@ -129,7 +129,7 @@ def test_the_spec_s_hash_is_the_same_on_every_machine() -> None:
         {"cleanPodPolicy": "All"},
         {"env": []},
         {"procsPerNode": "Auto"},
-        {"procsPerNode": 1},  # what Auto stands for here
+        {"procsPerNode": 1},  # the value of Auto here
     ],
 )
 def test_what_does_not_shape_pods_leaves_the_hash(change: dict[str, JSON]) -> None:

@@ -1,4 +1,4 @@
-"""Clocks of nodes, controllers and API server that are up to a minute apart: who failed first is named all the same."""
+"""Clocks of nodes, controllers and API server that differ by up to a minute: muster still finds the first failure."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from muster.core.facts import ProcessFacts
 from muster.core.failure.problems import UNREACHABLE_SECONDS, unreachable_at
-from muster.diagnose.kubernetes.node_facts import as_heard
+from muster.diagnose.kubernetes.node_facts import with_agent_report
 from muster.diagnose.kubernetes.pod_facts import process_facts
 from muster.objects.kubernetes.containers import Running, Terminated
 from muster.objects.kubernetes.observations import Observation, Observations, look
@@ -27,7 +27,7 @@ def running(skew: float = 0.0, at: float = START) -> PodView:
     pod = view("running")
     placed = Condition("PodScheduled", is_true=True, at=at - 1 + skew)
     return replace(
-        pod, trainer=replace(pod.trainer, state=Running(at + skew)), conditions=(placed,), asked_to_go_at=None
+        pod, trainer=replace(pod.trainer, state=Running(at + skew)), conditions=(placed,), deletion_requested_at=None
     )
 
 
@@ -37,7 +37,7 @@ def ended(pod: PodView, at: float, exit_code: int = 137) -> PodView:
 
 
 def facts_after(*looks: tuple[float, PodView]) -> tuple[ProcessFacts, Observations]:
-    """What follows from these looks at a pod."""
+    """The facts after these observations of a pod."""
     seen = None
     for at, pod in looks:
         seen = look(pod, seen, at)
@@ -48,17 +48,17 @@ def facts_after(*looks: tuple[float, PodView]) -> tuple[ProcessFacts, Observatio
 @pytest.mark.parametrize("skew", SKEWS)
 def test_an_end_is_neither_before_the_agents_word_nor_after_it_was_seen(skew: float) -> None:
     process, seen = facts_after((START + 1, running(skew)), (START + 101.5, ended(running(skew), START + 100 + skew)))
-    heard = replace(agent(0, AgentPhase.RUNNING), heard_at=START + 99.5)
+    heard = replace(agent(0, AgentPhase.RUNNING), last_report_at=START + 99.5)
     heard = replace(heard, report=replace(heard.report, replacement=process.replacement))
     assert seen.ended == Observation(START + 101.5, START + 1)
-    ended_at = as_heard(process, heard, seen.ended.at).ended_at
+    ended_at = with_agent_report(process, heard, seen.ended.at).ended_at
     assert ended_at is not None
     assert START + 99.5 <= ended_at <= START + 101.5
 
 
 @pytest.mark.parametrize("skew", SKEWS)
 def test_who_is_deleted_while_it_runs_was_deleted(skew: float) -> None:
-    leaving = replace(running(), asked_to_go_at=START + 50, leaving_seconds=30)
+    leaving = replace(running(), deletion_requested_at=START + 50, deletion_grace_seconds=30)
     process, _ = facts_after(
         (START + 1, running()), (START + 50.1, leaving), (START + 52, ended(leaving, START + 51 + skew))
     )
@@ -69,7 +69,7 @@ def test_who_is_deleted_while_it_runs_was_deleted(skew: float) -> None:
 @pytest.mark.parametrize("skew", SKEWS)
 def test_who_had_ended_before_was_not_deleted(skew: float) -> None:
     over = ended(running(), START + 48 + skew, exit_code=1)
-    leaving = replace(over, asked_to_go_at=START + 50, leaving_seconds=0)
+    leaving = replace(over, deletion_requested_at=START + 50, deletion_grace_seconds=0)
     process, _ = facts_after((START + 1, running()), (START + 49, over), (START + 50.1, leaving))
     assert process.problem is None
 
@@ -77,14 +77,14 @@ def test_who_had_ended_before_was_not_deleted(skew: float) -> None:
 @pytest.mark.parametrize("skew", SKEWS)
 def test_the_api_servers_clock_does_not_make_a_deletion_earlier(skew: float) -> None:
     over = ended(running(), START + 48, exit_code=1)
-    leaving = replace(over, asked_to_go_at=START + 50 + skew, leaving_seconds=0)
+    leaving = replace(over, deletion_requested_at=START + 50 + skew, deletion_grace_seconds=0)
     process, _ = facts_after((START + 1, running()), (START + 49, over), (START + 50.1, leaving))
     assert process.problem is None
 
 
 @pytest.mark.parametrize("skew", SKEWS)
 def test_an_agent_gets_its_time_to_speak_whatever_its_machines_clock_says(skew: float) -> None:
-    unplaced = replace(view("unschedulable-selector"), asked_to_go_at=None)
+    unplaced = replace(view("unschedulable-selector"), deletion_requested_at=None)
     process, _ = facts_after((START - 2, unplaced), (START + 1, running(skew)))
     at = unreachable_at(node(0, process=process), facts(node(0, process=process)))
     assert at is not None
@@ -113,19 +113,22 @@ def test_a_machine_that_was_cut_off_tells_late_of_what_was_long_ago() -> None:
 
 
 def test_a_grace_that_is_cut_short_is() -> None:
-    patient = replace(running(), asked_to_go_at=START + 10, leaving_seconds=3600)
-    hurried = replace(patient, leaving_seconds=1)
-    assert facts_after((START + 10, patient))[0].gone_by == START + 3610
-    assert facts_after((START + 10, patient), (START + 20, hurried))[0].gone_by == START + 21
-    # what changes afterwards gives it no more time
-    assert facts_after((START + 10, patient), (START + 20, hurried), (START + 30, hurried))[0].gone_by == START + 21
+    patient = replace(running(), deletion_requested_at=START + 10, deletion_grace_seconds=3600)
+    hurried = replace(patient, deletion_grace_seconds=1)
+    assert facts_after((START + 10, patient))[0].deletion_deadline == START + 3610
+    assert facts_after((START + 10, patient), (START + 20, hurried))[0].deletion_deadline == START + 21
+    # later changes don't give it more time
+    assert (
+        facts_after((START + 10, patient), (START + 20, hurried), (START + 30, hurried))[0].deletion_deadline
+        == START + 21
+    )
 
 
 UNTIL_RUNNING = 10
 
 
 def victim_of(world: World) -> str:
-    """Whom the status names: the node that failed, or whose rank did."""
+    """The node in the status' message: the one that failed, or whose rank did."""
     condition = world.status.final_condition
     assert condition is not None, world.status
     assert condition.type == "Failed"
@@ -159,7 +162,7 @@ def test_the_first_failure_is_named_whatever_the_clocks_say(
     victim: int,
     kind: str,
     second: tuple[int, int],
-    missed: bool,  # noqa: FBT001 - drawn
+    missed: bool,  # noqa: FBT001 - drawn at random
 ) -> None:
     world = skewed_world(skews, delays)
     for _ in range(UNTIL_RUNNING):
@@ -176,7 +179,7 @@ def test_the_first_failure_is_named_whatever_the_clocks_say(
     for turn in range(60):
         world.now += 0.9
         world.turn()
-        # What is stopped, or looks on, may be lost as well: it was not the first.
+        # A stopped or unaffected node may be lost as well: it was not the first.
         if turn == later + 3:
             world.lose(other)
     assert victim_of(world) == f"digits-{victim}", world.status.message

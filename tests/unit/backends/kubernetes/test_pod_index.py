@@ -1,15 +1,15 @@
-"""Which pods are a job's at any moment, whose a token is, and what is kept about deleted pods."""
+"""A job's pods at any moment, the pod of a token, and the records about deleted pods."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.backends.kubernetes.early_warnings import MAX_PODS, MAX_PODS_IN_ALL
+from muster.backends.kubernetes.pending_warnings import MAX_PODS, MAX_PODS_TOTAL
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.clients.kubernetes.client import Change, ChangeType
-from muster.collector.directory import Member
 from muster.collector.memory_shares import MemoryShares
+from muster.collector.pod_directory import Member
 from muster.core.facts import ProcessState
 from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.pods import PodView, read_pod
@@ -69,9 +69,9 @@ def test_a_pod_without_its_jobs_label_is_missing() -> None:
     assert isinstance(metadata, dict)
     index.tell("MODIFIED", {**pod, "metadata": {**metadata, "ownerReferences": []}})
     assert index.told == [UID]
-    assert (index.newest(UID, 0), index.find("pod-0-0")) == (None, None)
-    assert index.last(UID, 0) is not None
-    # what becomes of it is nobody's business any more
+    assert (index.newest_pod(UID, 0), index.find("pod-0-0")) == (None, None)
+    assert index.last_pod(UID, 0) is not None
+    # its further state is no longer relevant
     index.tell("DELETED", {**pod, "metadata": {**metadata, "ownerReferences": []}})
     assert index.told == [UID]
 
@@ -92,8 +92,8 @@ def test_a_pod_of_another_namespace_belongs_to_no_job() -> None:
     index = Index()
     index.tell("ADDED", _pod(0, namespace="other"))
     assert index.find("pod-0-0") is None
-    assert index.of(UID) == ()
-    assert index.highest(UID, 0) == -1
+    assert index.pods_of(UID) == ()
+    assert index.highest_replacement(UID, 0) == -1
 
 
 def test_pods_may_be_known_before_their_job() -> None:
@@ -115,17 +115,17 @@ def test_the_highest_replacement_outlives_its_pod() -> None:
     index = Index()
     index.tell("ADDED", _pod(0, 3))
     index.tell("DELETED", _pod(0, 3))
-    assert index.newest(UID, 0) is None
-    assert index.highest(UID, 0) == 3
+    assert index.newest_pod(UID, 0) is None
+    assert index.highest_replacement(UID, 0) == 3
 
 
 def test_how_a_pod_ended_is_remembered_though_it_went_unseen() -> None:
     index = Index()
     index.tell("MODIFIED", _pod(0, phase="Failed", reason="Evicted", message="low on memory"))
-    # after a gap the informer has only what identifies the object
+    # after a gap the informer has only the object's identity
     remains = {"metadata": _pod(0)["metadata"]}
     index.tell("DELETED", remains)
-    last = index.last(UID, 0)
+    last = index.last_pod(UID, 0)
     assert last is not None
     assert last.process.problem is not None
     assert last.process.problem.reason == "Evicted"
@@ -133,35 +133,35 @@ def test_how_a_pod_ended_is_remembered_though_it_went_unseen() -> None:
 
 def test_a_created_pod_is_known_before_the_informer_tells() -> None:
     index = Index()
-    index.adopt(_view(0), 100.0)
-    newest = index.newest(UID, 0)
+    index.add_created(_view(0), 100.0)
+    newest = index.newest_pod(UID, 0)
     assert newest is not None
     assert newest.process.state is ProcessState.WAITING
-    assert [known.untold_since for known in index.untold(UID)] == [100.0]
+    assert [known.unconfirmed_since for known in index.unconfirmed(UID)] == [100.0]
     index.tell("ADDED", _pod(0))
-    assert index.untold(UID) == ()
+    assert index.unconfirmed(UID) == ()
 
 
 def test_an_older_response_does_not_replace_the_informers_report() -> None:
     index = Index()
     index.tell("MODIFIED", _pod(0, phase="Failed"))
-    index.adopt(_view(0), 100.0)
-    newest = index.newest(UID, 0)
+    index.add_created(_view(0), 100.0)
+    newest = index.newest_pod(UID, 0)
     assert newest is not None
     assert newest.pod.phase == "Failed"
     index.tell("DELETED", _pod(0))
-    index.adopt(_view(0), 101.0)
-    assert index.newest(UID, 0) is None
+    index.add_created(_view(0), 101.0)
+    assert index.newest_pod(UID, 0) is None
 
 
 def test_only_an_unreported_pod_can_be_lost() -> None:
     index = Index()
-    index.adopt(_view(0), 100.0)
-    index.adopt(_view(1), 100.0)
+    index.add_created(_view(0), 100.0)
+    index.add_created(_view(1), 100.0)
     index.tell("ADDED", _pod(1))
-    index.lost(_view(0))
-    index.lost(_view(1))
-    assert [known.pod.node for known in index.of(UID)] == [1]
+    index.remove_unconfirmed(_view(0))
+    index.remove_unconfirmed(_view(1))
+    assert [known.pod.node for known in index.pods_of(UID)] == [1]
 
 
 def test_another_pod_of_the_same_name_replaces_the_first() -> None:
@@ -174,15 +174,15 @@ def test_another_pod_of_the_same_name_replaces_the_first() -> None:
 
 def test_a_warning_may_come_before_its_pod_and_goes_with_it() -> None:
     index = Index()
-    index.warn(_warning("pod-0-0", 'MountVolume.SetUp failed for volume "d" : no such device'))
+    index.handle_event(_warning("pod-0-0", 'MountVolume.SetUp failed for volume "d" : no such device'))
     index.tell("ADDED", _pod(0))
-    newest = index.newest(UID, 0)
+    newest = index.newest_pod(UID, 0)
     assert newest is not None
     assert newest.process.problem is not None
     assert newest.process.problem.reason == "VolumeNotMounted"
     index.tell("DELETED", _pod(0))
     index.tell("ADDED", _pod(0))
-    newest = index.newest(UID, 0)
+    newest = index.newest_pod(UID, 0)
     assert newest is not None
     assert newest.warnings == ()
 
@@ -191,49 +191,49 @@ def test_only_news_is_reported() -> None:
     index = Index()
     index.tell("ADDED", _pod(0))
     index.told.clear()
-    index.warn(_warning("pod-0-0"))
-    index.warn(_warning("pod-0-0"))
-    index.warn(_warning("pod-0-0", reason="Unhealthy"))
-    index.warn(_warning("of-somebody-else"))
+    index.handle_event(_warning("pod-0-0"))
+    index.handle_event(_warning("pod-0-0"))
+    index.handle_event(_warning("pod-0-0", reason="Unhealthy"))
+    index.handle_event(_warning("of-somebody-else"))
     assert index.told == [UID]
 
 
 def test_warnings_take_a_bounded_memory() -> None:
     index = Index()
     for number in range(MAX_PODS + 10):
-        index.warn(_warning(f"pod-{number}"))
-    assert len(index._early) == MAX_PODS
+        index.handle_event(_warning(f"pod-{number}"))
+    assert len(index._pending_warnings) == MAX_PODS
 
 
 def test_warnings_of_many_namespaces_take_a_bounded_memory_and_leave_others_theirs() -> None:
     index = Index()
-    index.warn(_warning("pod-0-0"))
-    for number in range(MAX_PODS_IN_ALL + 2 * MAX_PODS):
-        index.warn(_warning(f"pod-{number}", namespace=f"evil-{number // MAX_PODS}"))
-    assert len(index._early) == MAX_PODS_IN_ALL
+    index.handle_event(_warning("pod-0-0"))
+    for number in range(MAX_PODS_TOTAL + 2 * MAX_PODS):
+        index.handle_event(_warning(f"pod-{number}", namespace=f"evil-{number // MAX_PODS}"))
+    assert len(index._pending_warnings) == MAX_PODS_TOTAL
     index.tell("ADDED", _pod(0))
-    newest = index.newest(UID, 0)
+    newest = index.newest_pod(UID, 0)
     assert newest is not None
     assert len(newest.warnings) == 1
-    assert len(index._early) == MAX_PODS_IN_ALL - 1
+    assert len(index._pending_warnings) == MAX_PODS_TOTAL - 1
 
 
 def test_a_warning_of_another_namespace_affects_no_job() -> None:
-    """Anybody who may write Events in one namespace can give them any pod's uid."""
+    """Anybody who may write Events in a namespace can put any pod's uid into them."""
     index = Index()
     index.tell("ADDED", _pod(0))
     index.told.clear()
     elsewhere: dict[str, JSON] = {**_warning("pod-0-0").object, "metadata": {"namespace": "evil"}}
-    index.warn(Change("ADDED", elsewhere))
+    index.handle_event(Change("ADDED", elsewhere))
     about: dict[str, JSON] = {"kind": "Pod", "namespace": "evil", "uid": "pod-0-0"}
-    index.warn(Change("ADDED", {**elsewhere, "involvedObject": about}))
-    newest = index.newest(UID, 0)
+    index.handle_event(Change("ADDED", {**elsewhere, "involvedObject": about}))
+    newest = index.newest_pod(UID, 0)
     assert newest is not None
     assert (newest.warnings, index.told) == ((), [])
-    # ... nor one that comes before the pod does.
-    index.warn(Change("ADDED", {**elsewhere, "involvedObject": {**about, "uid": "pod-1-0"}}))
+    # ... nor one that arrives before the pod does.
+    index.handle_event(Change("ADDED", {**elsewhere, "involvedObject": {**about, "uid": "pod-1-0"}}))
     index.tell("ADDED", _pod(1))
-    newest = index.newest(UID, 1)
+    newest = index.newest_pod(UID, 1)
     assert newest is not None
     assert newest.warnings == ()
 
@@ -248,13 +248,13 @@ def test_pods_beyond_the_room_of_their_namespace_are_not_there(caplog: pytest.Lo
     index.shares = MemoryShares(per_namespace=3 * one, total=100 * one, floor=0)
     for node in range(4):
         index.tell("ADDED", _pod(node))
-    assert [known.pod.node for known in index.of(UID)] == [0, 1, 2]
+    assert [known.pod.node for known in index.pods_of(UID)] == [0, 1, 2]
     assert [line for line in caplog.messages if "muster skips Pod team/vit-3-0" in line]
     index.tell("ADDED", _pod(0, namespace="other"))
     assert index.shares.used("other") == one
-    # What grows beyond it goes, too, as what is deleted does; how it was is remembered only where there is room.
+    # A pod that grows beyond the limit is removed like a deleted one; its record is kept only if there is room.
     index.tell("MODIFIED", _pod(0, message="x" * 1000))
-    assert index.newest(UID, 0) is None
+    assert index.newest_pod(UID, 0) is None
     for node in range(4):
         index.tell("DELETED", _pod(node))
     index.forget(UID)
@@ -265,7 +265,7 @@ def test_a_pods_share_grows_with_what_is_warned_of_it() -> None:
     index = Index()
     index.tell("ADDED", _pod(0))
     before = index.shares.used("team")
-    index.warn(_warning("pod-0-0", "x" * 5_000))
+    index.handle_event(_warning("pod-0-0", "x" * 5_000))
     assert before < index.shares.used("team") < before + 5_000
     index.tell("DELETED", _pod(0))
     index.forget(UID)
@@ -278,7 +278,7 @@ def test_a_forgotten_job_leaves_nothing() -> None:
     index.tell("ADDED", _pod(1))
     index.forget(UID)
     assert index.find("pod-0-0") is None
-    # pods that the garbage collector deletes afterwards come and go
+    # pods that the garbage collector deletes afterwards
     index.tell("ADDED", _pod(2))
     index.tell("DELETED", _pod(2))
     assert (index._entries, index._places, index._namespaces) == ({}, {}, {})
@@ -299,10 +299,12 @@ def test_the_index_agrees_with_the_api_server(steps: list[tuple[ChangeType, int,
         else:
             there.add((node, replacement))
             visited.add((node, replacement))
-    assert {(known.pod.node, known.pod.replacement) for known in index.of(UID)} == there
+    assert {(known.pod.node, known.pod.replacement) for known in index.pods_of(UID)} == there
     for node in range(3):
         newest = max((replacement for at, replacement in there if at == node), default=None)
         for replacement in range(3):
             expected = Member(UID, node, replacement) if replacement == newest else None
             assert index.find(f"pod-{node}-{replacement}") == expected
-        assert index.highest(UID, node) == max((replacement for at, replacement in visited if at == node), default=-1)
+        assert index.highest_replacement(UID, node) == max(
+            (replacement for at, replacement in visited if at == node), default=-1
+        )

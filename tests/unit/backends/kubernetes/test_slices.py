@@ -1,4 +1,4 @@
-"""A large job's pods are made, and looked at, in pieces between which the event loop serves others."""
+"""A large job's pods are created and processed in slices, between which the event loop serves others."""
 
 import asyncio
 from pathlib import Path
@@ -9,8 +9,8 @@ from aiohttp import web
 from fakes.api_client import api_client
 from muster.api.document import JSON
 from muster.api.spec.job import Job
-from muster.backends.kubernetes.backend import NODES_AT_ONCE, KubernetesBackend
-from muster.backends.kubernetes.creation import AT_ONCE
+from muster.backends.kubernetes.backend import NODES_PER_SLICE, KubernetesBackend
+from muster.backends.kubernetes.pod_creator import MAX_CONCURRENT_CREATES
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.clients.kubernetes.client import Client
 from muster.collector.store import RankStore
@@ -48,7 +48,7 @@ async def test_pods_of_a_job_are_rendered_one_after_the_other(tmp_path: Path) ->
         backend = _backend(client)
         async with measured_rounds() as rounds:
             await backend.apply(job, [CreateNode(node, 0) for node in range(NODES)])
-        assert len(backend.pods.of(job.metadata.uid)) == NODES
+        assert len(backend.pods.pods_of(job.metadata.uid)) == NODES
     assert rounds.longest < rounds.total / 3
 
 
@@ -61,18 +61,18 @@ async def test_pods_that_wait_to_be_made_have_no_task_of_their_own(tmp_path: Pat
 
     app = web.Application()
     app.router.add_route("POST", "/{path:.*}", created)
-    nodes = 5 * AT_ONCE
+    nodes = 5 * MAX_CONCURRENT_CREATES
     job = cluster_job(nodes=nodes, procsPerNode=1)
     async with api_client(app, tmp_path) as client:
         backend = _backend(client)
         await backend.apply(job, [CreateNode(node, 0) for node in range(nodes)])
-        assert len(backend.pods.of(job.metadata.uid)) == nodes
-    # those of the server and its connections are as many as there are requests
-    assert max(tasks) < 4 * AT_ONCE
+        assert len(backend.pods.pods_of(job.metadata.uid)) == nodes
+    # the server and its connections use as many iterations as there are requests
+    assert max(tasks) < 4 * MAX_CONCURRENT_CREATES
 
 
 async def test_a_large_job_is_looked_at_in_pieces(tmp_path: Path) -> None:
-    undated = cluster_job(nodes=10 * NODES_AT_ONCE, procsPerNode=1)
+    undated = cluster_job(nodes=10 * NODES_PER_SLICE, procsPerNode=1)
     dated = undated.metadata.model_copy(update={"creation_timestamp": "2027-01-15T08:00:00Z"})
     job = undated.model_copy(update={"metadata": dated})
     async with api_client(web.Application(), tmp_path) as client:

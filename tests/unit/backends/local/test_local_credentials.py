@@ -1,4 +1,4 @@
-"""A local gang's agents are told what they know each other by, and nobody else is."""
+"""Only the agents of a local gang get the gang's credentials."""
 
 import secrets
 from pathlib import Path

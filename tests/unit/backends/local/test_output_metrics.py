@@ -1,4 +1,4 @@
-"""What SageMaker would read of a trial's output."""
+"""The metrics that SageMaker would extract from the output of a local run."""
 
 from muster.api.spec.job import Metric
 from muster.backends.local.toolkit.metrics import OutputMetrics

@@ -1,12 +1,12 @@
-"""A job that fills its log takes its time from itself, not from the other jobs."""
+"""A job that floods its log uses its own processor time, not the other jobs'."""
 
 from __future__ import annotations
 
 import asyncio
 
 from muster.backends.sagemaker.log_follower import SLICE_LINES, SLICE_SECONDS, LogFollower
-from muster.backends.sagemaker.rank_news import LogSource
-from muster.clients.aws.job_logs import LogEvent, Mark
+from muster.backends.sagemaker.rank_reports import LogSource
+from muster.clients.aws.job_logs import LogEvent, LogPosition
 from muster.objects.aws.place import Place
 from support import virtual_time
 from unit.core.builders import job
@@ -15,16 +15,16 @@ SLICES = 40
 
 
 class Flood:
-    """A log that is full of lines which may be a rank's, and has more whenever it is asked."""
+    """A log full of lines that may be a rank's, with more at each request."""
 
     def __init__(self) -> None:
         self.looks = 0
 
-    async def news(self, _: str, __: str, mark: Mark) -> tuple[list[LogEvent], Mark]:
+    async def new_lines(self, _: str, __: str, mark: LogPosition) -> tuple[list[LogEvent], LogPosition]:
         self.looks += 1
-        return [LogEvent("vit-1/algo-1-1", 1.0, "[muster] {}")] * SLICES * SLICE_LINES, Mark(mark.since, "more")
+        return [LogEvent("vit-1/algo-1-1", 1.0, "[muster] {}")] * SLICES * SLICE_LINES, LogPosition(mark.since, "more")
 
-    async def tails(self, _: str) -> list[LogEvent]:
+    async def last_lines(self, _: str) -> list[LogEvent]:
         return []
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from muster.backends.sagemaker.withdrawal import Withdrawal, Withdrawn
+from muster.backends.sagemaker.withdrawal import Withdrawal, WorkWithdrawn
 
 
 async def test_what_is_under_way_is_given_up() -> None:
@@ -21,7 +21,7 @@ async def test_what_is_under_way_is_given_up() -> None:
     await asyncio.sleep(0)
     withdrawal.withdraw()
     async with asyncio.timeout(20):
-        with pytest.raises(Withdrawn):
+        with pytest.raises(WorkWithdrawn):
             await task
     assert ended.is_set()
 
@@ -29,7 +29,7 @@ async def test_what_is_under_way_is_given_up() -> None:
 async def test_what_has_not_begun_does_not_begin() -> None:
     withdrawal = Withdrawal()
     withdrawal.withdraw()
-    with pytest.raises(Withdrawn):
+    with pytest.raises(WorkWithdrawn):
         async with withdrawal.guard():
             raise AssertionError
 

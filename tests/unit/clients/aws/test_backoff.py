@@ -18,7 +18,7 @@ DENIED = AccessDenied("no", "sagemaker:ListTrainingJobs", "*")
         (8, NO_RESPONSE, MAX_SECONDS),
         (10_000, NO_RESPONSE, MAX_SECONDS),
         (5, DENIED, 8.0),
-        # its gate makes it wait
+        # its gate delays it
         (5, Throttled("slowly"), 0.0),
     ],
 )

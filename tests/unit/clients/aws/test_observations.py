@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.clients.aws.observations import CLOCKS_DIFFER, OVERLAP, Observations, Reach
+from muster.clients.aws.observations import CLOCKS_DIFFER, OVERLAP, ListingRange, Observations
 from muster.objects.aws.listing import Page
 from muster.objects.aws.training_job import Description, Summary, Transition
 
@@ -28,7 +28,7 @@ def watching(*names: str) -> Observations:
     observations = Observations()
     for name in names:
         observations.add(name, START)
-        assert observations.next_wanted() == name
+        assert observations.next_requested() == name
         observations.described(description(name, 0, "Starting"))
     return observations
 
@@ -36,8 +36,8 @@ def watching(*names: str) -> Observations:
 def test_who_begins_to_watch_has_the_job_described() -> None:
     observations = Observations()
     observations.add("a", START)
-    assert observations.next_wanted() == "a"
-    assert observations.next_wanted() is None
+    assert observations.next_requested() == "a"
+    assert observations.next_requested() is None
     assert observations.of("a").latest is None
     observations.described(description("a", 5))
     assert observations.of("a").latest == description("a", 5)
@@ -47,7 +47,7 @@ def test_a_change_is_reported_when_listed_and_described_after_that() -> None:
     observations = watching("a")
     assert observations.listed(summary("a", 7))
     assert observations.of("a").latest == summary("a", 7)
-    assert observations.next_wanted() == "a"
+    assert observations.next_requested() == "a"
     assert observations.described(description("a", 7))
     assert observations.of("a").latest == description("a", 7)
 
@@ -83,19 +83,19 @@ def test_what_is_listed_again_is_no_news_and_not_described_again() -> None:
     observations = watching("a")
     observations.listed(summary("a", 7))
     observations.described(description("a", 7))
-    observations.next_wanted()
+    observations.next_requested()
     assert not observations.listed(summary("a", 7))
-    assert observations.next_wanted() is None
+    assert observations.next_requested() is None
 
 
 def test_a_description_that_lags_behind_the_listing_is_asked_for_again() -> None:
     observations = watching("a")
     observations.listed(summary("a", 7))
-    observations.next_wanted()
+    observations.next_requested()
     observations.described(description("a", 0, "Starting"))
     assert observations.of("a").latest == summary("a", 7)
     observations.listed(summary("a", 7))
-    assert observations.next_wanted() == "a"
+    assert observations.next_requested() == "a"
 
 
 def test_a_listing_that_lags_behind_takes_nothing_back() -> None:
@@ -110,7 +110,7 @@ def test_others_jobs_are_passed_over() -> None:
     assert not observations.listed(summary("theirs", 7))
     assert not observations.described(description("theirs", 7))
     assert not observations.missing("theirs")
-    assert observations.next_wanted() is None
+    assert observations.next_requested() is None
     assert observations.of("theirs").latest is None
 
 
@@ -119,7 +119,7 @@ def test_ends_are_described_before_beginnings_and_those_before_the_rest() -> Non
     observations.listed(summary("changed", 5))
     observations.add("new", START)
     observations.listed(summary("ended", 5, "Failed", "Failed"))
-    assert [observations.next_wanted() for _ in range(4)] == ["ended", "new", "changed", None]
+    assert [observations.next_requested() for _ in range(4)] == ["ended", "new", "changed", None]
 
 
 def test_among_equals_who_has_waited_longest_is_first_although_it_changed_again() -> None:
@@ -127,7 +127,7 @@ def test_among_equals_who_has_waited_longest_is_first_although_it_changed_again(
     observations.listed(summary("a", 5))
     observations.listed(summary("b", 6))
     observations.listed(summary("a", 7, "Uploading"))
-    assert [observations.next_wanted() for _ in range(3)] == ["a", "b", None]
+    assert [observations.next_requested() for _ in range(3)] == ["a", "b", None]
 
 
 def test_a_missing_job_is_reported_once_until_it_exists() -> None:
@@ -143,14 +143,14 @@ def test_a_missing_job_is_reported_once_until_it_exists() -> None:
 def test_a_job_that_no_complete_listing_has_is_described() -> None:
     observations = watching("a", "b")
     observations.absent(frozenset({"a", "theirs"}))
-    assert [observations.next_wanted() for _ in range(2)] == ["b", None]
+    assert [observations.next_requested() for _ in range(2)] == ["b", None]
 
 
 def test_who_looks_away_hears_nothing() -> None:
     observations = watching("a")
     observations.listed(summary("a", 7))
     observations.drop("a")
-    assert observations.next_wanted() is None
+    assert observations.next_requested() is None
     assert not observations.listed(summary("a", 8))
     assert observations.oldest() is None
 
@@ -176,7 +176,7 @@ def test_whatever_comes_in_whatever_order_the_latest_state_is_kept(news: list[tu
             latest = observations.of(each).latest
             assert latest is not None
             assert latest.modified_at == at(time)
-    waiting = {observations.next_wanted() for _ in range(3)}
+    waiting = {observations.next_requested() for _ in range(3)}
     for name, time in newest.items():
         described = observations.of(name).description
         assert described is not None
@@ -188,16 +188,16 @@ def page(seconds: float | None) -> Page:
 
 
 def test_the_first_listing_reaches_back_to_the_oldest_job() -> None:
-    since = Reach().since(START)
+    since = ListingRange().since(START)
     assert (since.modified, since.created) == (None, START - CLOCKS_DIFFER)
-    assert Reach().since(None).created is None
+    assert ListingRange().since(None).created is None
 
 
 def test_the_next_one_overlaps_the_one_before_by_the_services_own_clock() -> None:
-    since = Reach().after(page(100)).since(START)
+    since = ListingRange().after(page(100)).since(START)
     assert since.modified == at(100) - OVERLAP
 
 
 def test_without_the_services_time_everything_is_listed_again() -> None:
-    assert Reach(at(50)).after(page(None)) == Reach(at(50))
-    assert Reach().after(page(None)) == Reach()
+    assert ListingRange(at(50)).after(page(None)) == ListingRange(at(50))
+    assert ListingRange().after(page(None)) == ListingRange()

@@ -8,7 +8,7 @@ from typing import Self
 import pytest
 from kubernetes.aio.config import incluster_config
 
-from muster.clients.kubernetes.access import NoCluster, find
+from muster.clients.kubernetes.access import NoCluster, find_cluster
 from muster.collector.trust.certificate import make_authority
 
 
@@ -36,14 +36,14 @@ async def refusal(text: str, folder: Path) -> NoCluster:
     file = folder / "config"
     file.write_text(text)
     with pytest.raises(NoCluster) as caught:
-        await find(str(file))
+        await find_cluster(str(file))
     return caught.value
 
 
 async def test_a_kubeconfig_names_server_namespace_and_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "config").write_text(kubeconfig())
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'absent'}:{tmp_path / 'config'}")
-    access = await find(None)
+    access = await find_cluster(None)
     assert (access.url, access.namespace) == ("https://lab.example:6443", "team")
     assert await access.configuration.get_api_key_with_prefix("BearerToken") == "Bearer t0ken"
     await access.close()
@@ -53,7 +53,7 @@ async def test_a_plug_in_is_asked_for_the_token(tmp_path: Path) -> None:
     answer = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "fresh"}}
     plug_in = {"apiVersion": answer["apiVersion"], "command": "echo", "args": [json.dumps(answer)]}
     (tmp_path / "config").write_text(kubeconfig(users=[{"name": "me", "user": {"exec": plug_in}}]))
-    access = await find(str(tmp_path / "config"))
+    access = await find_cluster(str(tmp_path / "config"))
     assert await access.configuration.get_api_key_with_prefix("BearerToken") == "Bearer fresh"
     await access.close()
 
@@ -77,7 +77,7 @@ async def test_a_file_that_is_no_kubeconfig(text: str, tmp_path: Path) -> None:
 
 async def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(NoCluster, match="does not exist"):
-        await find(str(tmp_path / "absent"))
+        await find_cluster(str(tmp_path / "absent"))
 
 
 async def test_no_cluster_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,7 @@ async def test_no_cluster_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(NoCluster, match="No Kubernetes cluster is configured"):
-        await find(None)
+        await find_cluster(None)
 
 
 async def test_a_pods_token_is_read_again_for_the_kubelet_changes_it(
@@ -101,7 +101,7 @@ async def test_a_pods_token_is_read_again_for_the_kubelet_changes_it(
     (tmp_path / "ca.crt").write_text(make_authority(time.time(), 60.0).certificate)
     monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
     monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
-    access = await find(None)
+    access = await find_cluster(None)
     (tmp_path / "token").write_text("new")
     assert await access.configuration.get_api_key_with_prefix("BearerToken") == "bearer old"
     monkeypatch.setattr(incluster_config, "datetime", SimpleNamespace(datetime=InAMinute, timedelta=timedelta))
@@ -115,4 +115,4 @@ async def test_a_pod_without_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     with pytest.raises(NoCluster, match="token"):
-        await find(None)
+        await find_cluster(None)

@@ -1,4 +1,4 @@
-"""A namespace has few requests in flight while the API server answers late, and many while it doesn't."""
+"""A namespace has few requests in flight while the API server is slow, and many otherwise."""
 
 import asyncio
 from collections import Counter
@@ -6,17 +6,17 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.clients.kubernetes.adaptive_limit import FIRST, FORGET_SECONDS, LEAST, AdaptiveLimit
+from muster.clients.kubernetes.adaptive_limit import INITIAL_LIMIT, LATENCY_WINDOW_SECONDS, MIN_LIMIT, AdaptiveLimit
 from muster.clients.kubernetes.fair_slots import LATE_SECONDS, FairSlots
 from muster.clients.kubernetes.session import MAX_IN_FLIGHT as MOST
 from support import virtual_time
 
 POD_SECONDS = 0.01
-"""Of the API server's time, for one pod."""
+"""The API server's time for one pod."""
 
 
 class Server:
-    """Works on so many requests at once; the others wait for their turn."""
+    """Processes this many requests at once; the others wait."""
 
     def __init__(self, cores: int) -> None:
         self.limit = AdaptiveLimit(MOST)
@@ -27,7 +27,7 @@ class Server:
         self.done = 0
 
     async def ask(self, namespace: str, seconds: float = POD_SECONDS) -> float:
-        """How long the answer took."""
+        """The time until the answer."""
         clock = asyncio.get_running_loop().time
         async with self.slots.slot(namespace):
             began = clock()
@@ -37,7 +37,7 @@ class Server:
                 await asyncio.sleep(seconds)
             self.in_flight[namespace] -= 1
             self.done += 1
-            self.limit.answered(namespace, "POST pods", clock() - began, clock())
+            self.limit.record_latency(namespace, "POST pods", clock() - began, clock())
             return clock() - began
 
 
@@ -67,40 +67,40 @@ def test_a_server_that_is_not_busy_is_given_all() -> None:
 
 
 def test_what_takes_long_by_itself_is_not_taken_for_a_queue() -> None:
-    """A webhook that looks at each pod."""
+    """A webhook that checks each pod."""
     limit = AdaptiveLimit(MOST)
     for number in range(200):
-        limit.answered("a", "PATCH pods", 0.001, number)
-        limit.answered("a", "POST pods", 0.5, number)
+        limit.record_latency("a", "PATCH pods", 0.001, number)
+        limit.record_latency("a", "POST pods", 0.5, number)
     assert limit.of("a") == MOST
 
 
 def test_a_server_that_has_become_slower_for_good_is_given_all_again() -> None:
     limit = AdaptiveLimit(MOST)
     for at in range(10):
-        limit.answered("a", "POST pods", 0.01, at)
+        limit.record_latency("a", "POST pods", 0.01, at)
     for at in range(100):
-        limit.answered("a", "POST pods", 0.1, at)
-    assert limit.of("a") == LEAST
-    for at in range(100, 100 + 3 * int(FORGET_SECONDS)):
-        limit.answered("a", "POST pods", 0.1, at)
+        limit.record_latency("a", "POST pods", 0.1, at)
+    assert limit.of("a") == MIN_LIMIT
+    for at in range(100, 100 + 3 * int(LATENCY_WINDOW_SECONDS)):
+        limit.record_latency("a", "POST pods", 0.1, at)
     assert limit.of("a") == MOST
 
 
 def test_no_answer_counts_as_a_late_one() -> None:
     limit = AdaptiveLimit(MOST)
     for _ in range(50):
-        limit.unanswered("a")
-    assert limit.of("a") == LEAST
-    assert limit.of("b") == FIRST
+        limit.record_failure("a")
+    assert limit.of("a") == MIN_LIMIT
+    assert limit.of("b") == INITIAL_LIMIT
     limit.forget("a")
-    assert limit.of("a") == FIRST
+    assert limit.of("a") == INITIAL_LIMIT
 
 
 def test_answers_that_never_come_do_not_keep_the_namespaces_other_requests_waiting() -> None:
     async def main() -> float:
         server = Server(cores=64)
-        hanging = [asyncio.create_task(server.ask("a", 20.0)) for _ in range(2 * int(FIRST))]
+        hanging = [asyncio.create_task(server.ask("a", 20.0)) for _ in range(2 * int(INITIAL_LIMIT))]
         await asyncio.sleep(0.5)
         began = asyncio.get_running_loop().time()
         await server.ask("a")
@@ -116,5 +116,5 @@ def test_there_is_always_something(answers: list[tuple[float, float]]) -> None:
     limit, now = AdaptiveLimit(MOST), 0.0
     for seconds, passed in answers:
         now += passed
-        limit.answered("a", "POST pods", seconds, now)
-        assert LEAST <= limit.of("a") <= MOST
+        limit.record_latency("a", "POST pods", seconds, now)
+        assert MIN_LIMIT <= limit.of("a") <= MOST

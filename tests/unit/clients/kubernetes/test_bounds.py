@@ -1,4 +1,4 @@
-"""What is kept of streams, logs and namespaces stays within its limits."""
+"""The stored data of streams, logs and namespaces stays within its limits."""
 
 import logging
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.clients.kubernetes.lines import Lines
+from muster.clients.kubernetes.lines import LineSplitter
 from muster.clients.kubernetes.skipped import MAX_LINES, WINDOW_SECONDS, SkippedLog
 from muster.collector.memory_shares import MemoryShares, Share
 
@@ -15,13 +15,13 @@ from muster.collector.memory_shares import MemoryShares, Share
 def test_lines_are_the_same_however_they_come(lines: list[bytes], size: int) -> None:
     lines = [line.replace(b"\n", b"") for line in lines]
     text = b"".join(line + b"\n" for line in lines) + b"rest"
-    cutter = Lines()
+    cutter = LineSplitter()
     result = [line for at in range(0, len(text), size) for line in cutter.feed(text[at : at + size])]
     assert result == [line for line in lines if line]
 
 
 def test_a_line_that_is_too_long_is_dropped_and_the_next_one_read() -> None:
-    cutter = Lines(most=10)
+    cutter = LineSplitter(most=10)
     chunks = [b"12345", b"678", b"9012345", b"x\nshort\n", b"12345678901\n", b"1234567890\n"]
     assert [line for chunk in chunks for line in cutter.feed(chunk)] == [b"short", b"1234567890"]
     assert cutter.dropped == 2
@@ -32,13 +32,13 @@ def test_an_object_is_logged_once_and_a_flood_is_counted(caplog: pytest.LogCaptu
     log = SkippedLog(lambda: now)
     with caplog.at_level(logging.WARNING):
         for size in range(3):
-            log.tell("Pod ns/a", "u", f"it is bad{size or ''}")
+            log.log("Pod ns/a", "u", f"it is bad{size or ''}")
         assert caplog.messages == ["muster skips Pod ns/a: it is bad"]
         for number in range(500):
-            log.tell(f"Pod ns/{number}", str(number), "it is bad")
+            log.log(f"Pod ns/{number}", str(number), "it is bad")
         assert len(caplog.messages) == MAX_LINES
         now = WINDOW_SECONDS
-        log.tell("Pod ns/b", "v", "it is bad")
+        log.log("Pod ns/b", "v", "it is bad")
         assert caplog.messages[MAX_LINES:] == [
             f"muster skipped {501 - MAX_LINES} more objects that it can't parse",
             "muster skips Pod ns/b: it is bad",
@@ -51,22 +51,22 @@ def shares() -> MemoryShares:
 
 def test_a_namespace_that_is_full_leaves_the_others_their_share() -> None:
     here = shares()
-    assert here.take("a", Share("evil", 90))
-    assert not here.take("b", Share("evil", 11))
-    assert here.take("c", Share("victim", 60))
-    # All of it is taken, and still each has its least.
-    assert not here.take("d", Share("third", 11))
-    assert here.take("d", Share("third", 10))
-    here.give_back("a")
-    assert here.take("b", Share("evil", 11))
+    assert here.reserve("a", Share("evil", 90))
+    assert not here.reserve("b", Share("evil", 11))
+    assert here.reserve("c", Share("victim", 60))
+    # All of it is used, and each still has its minimum.
+    assert not here.reserve("d", Share("third", 11))
+    assert here.reserve("d", Share("third", 10))
+    here.release("a")
+    assert here.reserve("b", Share("evil", 11))
 
 
 def test_an_object_that_grows_and_does_not_fit_any_more_takes_nothing() -> None:
     here = shares()
-    assert here.take("a", Share("evil", 50))
-    assert not here.take("a", Share("evil", 101))
+    assert here.reserve("a", Share("evil", 50))
+    assert not here.reserve("a", Share("evil", 101))
     assert (here.used("evil"), here.keys()) == (0, ())
-    assert here.take("a", Share("evil", 101), times=2)
+    assert here.reserve("a", Share("evil", 101), times=2)
 
 
 Takes = st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("xyz"), st.integers(0, 120), st.booleans()))
@@ -78,8 +78,8 @@ def test_what_is_taken_is_what_is_counted(takes: list[tuple[str, str, int, bool]
     for key, namespace, weight, is_end in takes:
         held.pop(key, None)
         if is_end:
-            here.give_back(key)
-        elif here.take(key, Share(namespace, weight)):
+            here.release(key)
+        elif here.reserve(key, Share(namespace, weight)):
             held[key] = Share(namespace, weight)
         used = {name: sum(one.weight for one in held.values() if one.namespace == name) for name in "xyz"}
         assert {name: here.used(name) for name in "xyz"} == used

@@ -1,4 +1,4 @@
-"""What changes something is sent only while the process may: asked at the last moment."""
+"""A write request is sent only while the process may: checked immediately before."""
 
 import asyncio
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from fakes.api_client import api_client
-from muster.clients.kubernetes.adaptive_limit import FIRST
+from muster.clients.kubernetes.adaptive_limit import INITIAL_LIMIT
 from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import PODS, Object
@@ -27,7 +27,7 @@ class Server:
 
     async def _answer(self, request: web.Request) -> web.Response:
         self.asked.append(request.method)
-        if len(self.asked) == FIRST:
+        if len(self.asked) == INITIAL_LIMIT:
             self.busy.set()
         await self.go.wait()
         return web.json_response(POD)
@@ -44,7 +44,7 @@ async def change(client: Client, method: str) -> None:
         case "DELETE":
             await client.delete(PODS, "team", "one")
         case _:
-            await client.rehearse(PODS, "team", POD)
+            await client.dry_run_create(PODS, "team", POD)
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "PUT", "DELETE", "dry run"])
@@ -52,13 +52,13 @@ async def test_no_change_is_sent_and_all_is_read(tmp_path: Path, method: str) ->
     server = Server()
     server.go.set()
     async with api_client(server.app, tmp_path) as client:
-        bound = client.changing_while(lambda: False)
+        bound = client.restricted_by(lambda: False)
         with pytest.raises(ApiError, match="was not sent") as refused:
             await change(bound, method)
         assert (refused.value.reason, refused.value.is_temporary) == ("NotLeading", True)
         await bound.get(PODS, "team", "one")
         assert server.asked == ["GET"]
-        # The other's changes are its own.
+        # The other one's changes are independent.
         await change(client, method)
         assert len(server.asked) == 2
 
@@ -66,8 +66,8 @@ async def test_no_change_is_sent_and_all_is_read(tmp_path: Path, method: str) ->
 async def test_it_is_asked_after_the_wait_for_a_place(tmp_path: Path) -> None:
     server, leads = Server(), [True]
     async with api_client(server.app, tmp_path) as client:
-        bound = client.changing_while(lambda: leads[0])
-        reading = [asyncio.create_task(bound.get(PODS, "team", "one")) for _ in range(int(FIRST))]
+        bound = client.restricted_by(lambda: leads[0])
+        reading = [asyncio.create_task(bound.get(PODS, "team", "one")) for _ in range(int(INITIAL_LIMIT))]
         changing = asyncio.create_task(change(bound, "POST"))
         await server.busy.wait()
         leads[0] = False

@@ -5,14 +5,14 @@ from hypothesis import strategies as st
 from muster.api.document import JSON
 from muster.clients.kubernetes.election import (
     LEASE_SECONDS,
-    Record,
+    LeaseRecord,
     Step,
+    acquired_lease,
     next_leader_term,
     next_step,
-    record,
-    released,
-    renewed,
-    taken,
+    read_lease,
+    released_lease,
+    renewed_lease,
 )
 from muster.objects.kubernetes.kinds import Object
 
@@ -23,8 +23,8 @@ def lease(**spec: JSON) -> Object:
     return {"metadata": {"name": "muster", "resourceVersion": "7", "labels": {"a": "b"}}, "spec": {**spec}}
 
 
-def held(by: str, seconds: int = 10, transitions: int | None = 4) -> Record:
-    return record(lease(holderIdentity=by, leaseDurationSeconds=seconds, leaseTransitions=transitions))
+def held(by: str, seconds: int = 10, transitions: int | None = 4) -> LeaseRecord:
+    return read_lease(lease(holderIdentity=by, leaseDurationSeconds=seconds, leaseTransitions=transitions))
 
 
 @pytest.mark.parametrize(
@@ -37,13 +37,13 @@ def held(by: str, seconds: int = 10, transitions: int | None = 4) -> Record:
         (held("other", seconds=30), 29, Step.WAIT),
         (held(""), 0, Step.TAKE),
         (held("me"), 0, Step.TAKE),
-        (record(lease()), 0, Step.TAKE),
-        (record({"metadata": {}}), 0, Step.TAKE),
-        (record(lease(holderIdentity="other")), LEASE_SECONDS - 0.1, Step.WAIT),
-        (record(lease(holderIdentity="other")), LEASE_SECONDS, Step.TAKE),
+        (read_lease(lease()), 0, Step.TAKE),
+        (read_lease({"metadata": {}}), 0, Step.TAKE),
+        (read_lease(lease(holderIdentity="other")), LEASE_SECONDS - 0.1, Step.WAIT),
+        (read_lease(lease(holderIdentity="other")), LEASE_SECONDS, Step.TAKE),
     ],
 )
-def test_who_may_take_it(known: Record | None, age: float, step: Step) -> None:
+def test_who_may_take_it(known: LeaseRecord | None, age: float, step: Step) -> None:
     assert next_step(known, 100.0, 100.0 + age, "me") is step
 
 
@@ -65,7 +65,7 @@ def test_a_new_lease_goes_on_above_one_that_was_deleted() -> None:
 
 
 def test_taking_it_keeps_what_else_stands_in_it() -> None:
-    body = taken(held("other"), "muster", "me", 5, NOW)
+    body = acquired_lease(held("other"), "muster", "me", 5, NOW)
     assert body["metadata"] == {"name": "muster", "resourceVersion": "7", "labels": {"a": "b"}}
     assert body["spec"] == {
         "holderIdentity": "me",
@@ -77,14 +77,14 @@ def test_taking_it_keeps_what_else_stands_in_it() -> None:
 
 
 def test_a_renewal_changes_the_time_alone() -> None:
-    mine = record(taken(None, "muster", "me", 5, NOW))
-    after = record(renewed(mine, NOW + 2))
+    mine = read_lease(acquired_lease(None, "muster", "me", 5, NOW))
+    after = read_lease(renewed_lease(mine, NOW + 2))
     assert (after.holder, after.transitions, after.seconds) == ("me", 5, LEASE_SECONDS)
     assert mine.lease != after.lease
 
 
 def test_what_is_given_back_keeps_its_count() -> None:
-    after = record(released(record(taken(None, "muster", "me", 5, NOW)), NOW + 2))
+    after = read_lease(released_lease(read_lease(acquired_lease(None, "muster", "me", 5, NOW)), NOW + 2))
     assert (after.holder, after.transitions, after.seconds) == ("", 5, 1)
     assert next_step(after, 0, 0, "other") is Step.TAKE
     assert next_leader_term(after, 0, NOW) == 6

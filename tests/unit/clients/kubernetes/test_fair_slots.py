@@ -1,4 +1,4 @@
-"""Slots are shared: a key that wants many doesn't delay one that wants one."""
+"""Slots are shared: a key with many requests doesn't delay one with a single request."""
 
 import asyncio
 from collections import Counter
@@ -14,7 +14,7 @@ TOTAL = 64
 
 
 class Users:
-    """Those who hold a slot for a second each, again and again."""
+    """Clients that hold a slot for a second each, again and again."""
 
     def __init__(self, slots: FairSlots) -> None:
         self.slots = slots
@@ -77,14 +77,14 @@ def test_those_who_give_up_waiting_take_no_slot_along() -> None:
         for task in waiting[:2]:
             task.cancel()
         await asyncio.gather(first, *waiting, return_exceptions=True)
-        # Granted and given up in the same step of the loop.
+        # Acquired and cancelled in the same iteration of the loop.
         holder = asyncio.create_task(users.use("a", 0.0))
         late = asyncio.create_task(users.use("b"))
         await holder
         late.cancel()
         with suppress(asyncio.CancelledError):
             await late
-        # Given up, and passed over before it knows: of one key alone, and among others.
+        # Cancelled, and skipped before it is notified: of one key alone, and among others.
         for others in ((), ("b", "a")):
             holder = asyncio.create_task(users.use("a", 1.0))
             await asyncio.sleep(0.5)
@@ -102,7 +102,7 @@ def test_those_who_give_up_waiting_take_no_slot_along() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.integers(0, 4)), max_size=40))
 def test_no_slot_is_lost_when_requests_are_cancelled(users: list[tuple[str, int, int]]) -> None:
-    """Each comes at once, holds its slot for so many seconds, and is cancelled after so many."""
+    """Each starts at once, holds its slot for this many seconds, and is cancelled after that many."""
 
     async def main() -> None:
         slots = FairSlots(2)
@@ -117,7 +117,7 @@ def test_no_slot_is_lost_when_requests_are_cancelled(users: list[tuple[str, int,
 
         async with asyncio.timeout(1000):
             await asyncio.gather(*(one(*user) for user in users))
-            # Both are free again: two find them at once.
+            # Both are free again: two clients acquire them at once.
             async with slots.slot("x"), slots.slot("y"):
                 pass
 

@@ -1,4 +1,4 @@
-"""A stream that is left takes its connection along, whatever the other side does."""
+"""Leaving a stream closes its connection, whatever the other side does."""
 
 import asyncio
 import datetime as dt
@@ -18,11 +18,11 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding:
 LINE = b'{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "7"}}}\n'
 CHUNK = f"{len(LINE):x}\r\n".encode() + LINE + b"\r\n"
 AT_ONCE_SECONDS = 10.0
-"""Well before asyncio would give up waiting for the farewell of TLS."""
+"""Well before asyncio would stop waiting for the TLS shutdown."""
 
 
 def tell_once(listening: socket.socket, context: ssl.SSLContext) -> bool:
-    """A watch that hears no farewell; whether its connection ends all the same."""
+    """A watch whose server sends no TLS shutdown; whether its connection closes nevertheless."""
     accepted, _ = listening.accept()
     with context.wrap_socket(accepted, server_side=True) as connection:
         connection.recv(65536)

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from muster.collector.trust.authorities import (
     AUTHORITY_SECONDS,
+    PROPAGATION_SECONDS,
     SERVING_SECONDS,
-    SPREAD_SECONDS,
-    bundle,
+    ca_bundle,
     from_text,
     rotate,
-    signer,
+    signing_authority,
     to_text,
 )
 from muster.collector.trust.certificate import Authority, make_authority, sign
@@ -57,21 +57,21 @@ def test_a_successor_comes_in_time(known: tuple[float, ...], day: float, expecte
 def test_a_new_one_signs_once_it_is_known(known: tuple[float, ...], day: float, expected: float) -> None:
     (chosen,) = made(expected)
 
-    assert signer(made(*known), T0 + day * DAY) == chosen
+    assert signing_authority(made(*known), T0 + day * DAY) == chosen
 
 
 @given(st.lists(st.floats(0.0, 30.0), min_size=1, max_size=100))
 def test_an_agent_with_a_day_old_bundle_trusts_the_signer_at_any_time(pauses: list[float]) -> None:
-    """Rotated at any moments, at most 30 days apart."""
+    """Rotated at any times, at most 30 days apart."""
     now = T0
     allowed: tuple[Authority, ...] = ()
     heard: list[tuple[float, str]] = []
     for pause in pauses:
         now += pause * DAY
         allowed = rotate(allowed, now, make)
-        heard.append((now, bundle(allowed)))
-        trusted = [text for at, text in heard if at <= now - SPREAD_SECONDS] or [heard[0][1]]
-        chosen = signer(allowed, now)
+        heard.append((now, ca_bundle(allowed)))
+        trusted = [text for at, text in heard if at <= now - PROPAGATION_SECONDS] or [heard[0][1]]
+        chosen = signing_authority(allowed, now)
         assert chosen.certificate in trusted[-1]
         assert chosen.expires_at >= now + SERVING_SECONDS
 
@@ -122,8 +122,8 @@ def test_an_agent_that_trusts_both_goes_on_when_the_new_one_signs() -> None:
     now = time.time()
     old, new = make_authority(now, 3600.0), make_authority(now, 3600.0)
 
-    shake_hands(sign(new, ["localhost"], now, 60.0), bundle((old, new)), "localhost")
-    shake_hands(sign(old, ["localhost"], now, 60.0), bundle((old, new)), "localhost")
+    shake_hands(sign(new, ["localhost"], now, 60.0), ca_bundle((old, new)), "localhost")
+    shake_hands(sign(old, ["localhost"], now, 60.0), ca_bundle((old, new)), "localhost")
 
 
 def test_a_key_is_never_shown() -> None:

@@ -7,7 +7,7 @@ from muster.collector.trust.certificate import ServingCertificate, issue, server
 
 
 def shake_hands(certificate: ServingCertificate, authority: str, host: str) -> None:
-    """A TLS handshake in memory, as strict as Python 3.13 is by default."""
+    """A TLS handshake in memory, as strict as Python 3.13's default."""
     client_context = ssl.create_default_context(cadata=authority)
     client_context.verify_flags |= ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()

@@ -1,4 +1,6 @@
-"""The credentials of a rank group's agents: the same for all of them, forever, and for no other."""
+"""The credentials of a rank group's agents: the same for all of them, permanently, and different from any other
+group's.
+"""
 
 import hashlib
 import itertools
@@ -59,7 +61,7 @@ def test_a_release_of_a_library_changes_no_byte() -> None:
 
 
 def test_a_short_secret_is_refused() -> None:
-    with pytest.raises(ValueError, match="32 bytes are needed"):
+    with pytest.raises(ValueError, match="32 bytes are required"):
         derive(SEED[1:], "3a5c", 1)
 
 
@@ -91,11 +93,11 @@ VERSIONS = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
 def context(
     protocol: ssl._SSLMethod, shown: Credentials | None, folder: Path, version: ssl.TLSVersion
 ) -> ssl.SSLContext:
-    """As agents make theirs: the rank group's own certificate, and no other, is trusted."""
+    """As agents create theirs: it trusts the rank group's own certificate, and no other."""
     made = ssl.SSLContext(protocol)
     made.check_hostname = False
     made.verify_mode = ssl.CERT_REQUIRED
-    # what newer Pythons' default contexts ask for, and some distributions
+    # the default of newer Pythons and of some distributions
     made.verify_flags |= ssl.VERIFY_X509_STRICT
     made.minimum_version = made.maximum_version = version
     made.load_verify_locations(cadata=OWN.certificate)
@@ -107,7 +109,7 @@ def context(
 
 
 def talk(client: ssl.SSLContext, server: ssl.SSLContext) -> bytes:
-    """What the server heard of a client that greets it. Raises `ssl.SSLError` when one doesn't take the other."""
+    """What the server receives from a client. Raises `ssl.SSLError` if one side refuses the other."""
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     caller = client.wrap_bio(back, there)
     called = server.wrap_bio(there, back, server_side=True)
@@ -118,7 +120,7 @@ def talk(client: ssl.SSLContext, server: ssl.SSLContext) -> bytes:
             continue
         if step == called.do_handshake:
             break
-    # with TLS 1.3 a client has shaken hands before it knows that it was refused
+    # with TLS 1.3 a client completes its handshake before it learns that the server has refused it
     caller.do_handshake()
     caller.write(b"hello")
     return called.read()

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from muster.collector.door.refusal import Reason, Refused
+from muster.collector.server.refusal import Reason, RequestRefused
 from muster.collector.trust.keys import read_keys
 from muster.collector.trust.tokens import LEEWAY_SECONDS, LocalIssuer, PodClaim, Verifier
 
@@ -28,7 +28,7 @@ def test_a_token_is_good_for_its_time_only_also_when_it_is_remembered(at: float)
     token = issuer.issue(POD, NOW, 600.0)
     verifier.verify(token, NOW)
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         verifier.verify(token, at)
 
     assert refused.value.reason is Reason.EXPIRED
@@ -38,7 +38,7 @@ def test_a_token_is_good_for_its_time_only_also_when_it_is_remembered(at: float)
 def test_only_good_tokens_are_remembered() -> None:
     _, verifier = make()
     stranger = LocalIssuer(ISSUER, AUDIENCE).issue(POD, NOW, 600.0)
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         verifier.verify(stranger, NOW)
 
     assert not verifier._verified
@@ -57,7 +57,7 @@ def test_a_token_is_not_recalled_once_its_key_is_removed() -> None:
     verifier.replace_keys(read_keys(new.jwks()))
     assert verifier.recall(token, NOW) is None
     assert verifier.recall(younger, NOW) == POD
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         verifier.verify(token, NOW)
     assert refused.value.reason is Reason.BAD_TOKEN
 
@@ -79,11 +79,11 @@ def test_only_a_key_that_is_not_known_is_asked_for() -> None:
     issuer = LocalIssuer(ISSUER, AUDIENCE)
     verifier = Verifier(ISSUER, AUDIENCE, read_keys(issuer.jwks()), lambda: asked.append(None))
     for token in ("words", issuer.issue(POD, NOW - 9000.0, 600.0), issuer.issue(POD, NOW, 600.0)[:-4]):
-        with pytest.raises(Refused):
+        with pytest.raises(RequestRefused):
             verifier.verify(token, NOW)
     assert not asked
 
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         verifier.verify(LocalIssuer(ISSUER, AUDIENCE).issue(POD, NOW, 600.0), NOW)
     assert len(asked) == 1
 

@@ -1,8 +1,8 @@
-"""A waiting job soon gets its turn, and none takes more than its share for long."""
+"""A waiting job soon gets its turn, and none exceeds its share for long."""
 
 import pytest
 
-from muster.controller.jobs.cpu_share import SAVED_SECONDS, SHARE, CpuShare
+from muster.controller.jobs.cpu_share import BURST_SECONDS, CORE_FRACTION, CpuShare
 
 
 def test_the_turns_of_a_start_follow_one_another_at_once() -> None:
@@ -17,12 +17,12 @@ def test_in_the_long_run_a_job_takes_its_share(took: float) -> None:
         now += took
         used += took
         now += share.delay(took, now)
-    assert used <= SAVED_SECONDS + SHARE * now + took
+    assert used <= BURST_SECONDS + CORE_FRACTION * now + took
 
 
 def test_what_is_saved_is_bounded_and_a_clock_set_back_takes_nothing() -> None:
     share = CpuShare()
     share.delay(0.5, 100.0)
-    assert share.delay(SAVED_SECONDS, 1e6) == 0.0
+    assert share.delay(BURST_SECONDS, 1e6) == 0.0
     assert share.delay(0.0, 0.0) == 0.0
-    assert share.delay(0.1, 0.0) == pytest.approx(0.1 / SHARE)
+    assert share.delay(0.1, 0.0) == pytest.approx(0.1 / CORE_FRACTION)

@@ -2,13 +2,13 @@ import asyncio
 
 import pytest
 
-from muster.controller.jobs.cpu_time import Metered
+from muster.controller.jobs.cpu_time import MeteredCoroutine
 from muster.controller.jobs.processor_queue import ProcessorQueue
 from muster.engine.apart import apart
 
 
 class Processor:
-    """A processor clock that the work itself turns."""
+    """A processor clock that the work itself advances."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -31,7 +31,7 @@ async def test_only_the_work_itself_is_counted() -> None:
         clock.now += 40.0
         met.set()
 
-    meter = Metered(work(), ProcessorQueue(clock), "team")
+    meter = MeteredCoroutine(work(), ProcessorQueue(clock), "team")
     others = asyncio.create_task(other())
     assert await meter == "done"
     await others
@@ -47,7 +47,7 @@ async def test_a_failure_is_the_callers_and_is_counted() -> None:
         clock.now += 1.0
         raise LookupError
 
-    meter = Metered(work(), ProcessorQueue(clock), "team")
+    meter = MeteredCoroutine(work(), ProcessorQueue(clock), "team")
     with pytest.raises(LookupError):
         await meter
     assert meter.seconds == 2.0
@@ -65,7 +65,7 @@ async def test_cancellation_reaches_the_work() -> None:
             tidied.set()
 
     async def run() -> None:
-        await Metered(work(), ProcessorQueue(clock), "team")
+        await MeteredCoroutine(work(), ProcessorQueue(clock), "team")
 
     task = asyncio.create_task(run())
     await begun.wait()
@@ -79,6 +79,6 @@ async def test_what_is_computed_apart_is_counted() -> None:
     async def work() -> None:
         await apart("team", lambda: sum(range(1_000_000)))
 
-    meter = Metered(work(), ProcessorQueue(Processor()), "team")
+    meter = MeteredCoroutine(work(), ProcessorQueue(Processor()), "team")
     await meter
     assert meter.seconds > 0.0

@@ -1,4 +1,4 @@
-"""One controller a job: what wakes it, what it survives, and when it ends."""
+"""One controller per job: the events that wake it, the errors that it survives, and its end."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ import pytest
 
 from fakes.api_server import failure
 from muster.clients.kubernetes.client import Change
-from muster.collector.directory import Member
+from muster.collector.pod_directory import Member
 from muster.collector.store import UnknownJob
 from muster.core.facts import ProcessFacts, ProcessState
 from muster.objects.kubernetes.errors import ApiError
@@ -20,7 +20,7 @@ FINAL = {"type": "Complete", "status": "True", "reason": "AllRanksSucceeded", "l
 
 
 async def idle(here: Site) -> int:
-    """Wait until the job's turns have come to rest; how many there were."""
+    """Wait until the job is reconciled no more; return the number of reconciliations."""
     while True:
         turns = here.world.turns.get("vit", 0)
         await asyncio.sleep(0.15)
@@ -79,7 +79,7 @@ async def test_a_big_job_rests_long_but_not_from_what_changes_a_ranks_state(tmp_
         await idle(here)
         here.store.record(Member("u-1", 0, 0), report(1), 1.8e9)
         await idle(here)
-        # by this clock the next turn costs so much that a minute's rest follows
+        # by this clock the next reconciliation takes so much that a minute's wait follows
         here.cpu.seconds = 5.0
         before = here.world.turns["vit"]
         here.store.record(Member("u-1", 0, 0), report(2, sequence=2), 1.8e9)

@@ -1,4 +1,4 @@
-"""Namespaces share the event loop's time: who wants all of it delays another's turns by a bounded time."""
+"""Namespaces share the event loop's time: one that uses all of it delays another one's turns by a limited time."""
 
 import asyncio
 from collections import Counter
@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from muster.controller.jobs.cpu_time import Metered
+from muster.controller.jobs.cpu_time import MeteredCoroutine
 from muster.controller.jobs.processor_queue import ProcessorQueue
 from support import virtual_time
 
@@ -17,7 +17,7 @@ VICTIM = "victim"
 
 
 class Loop:
-    """An event loop in which whatever is computed takes its time, and nothing else does."""
+    """An event loop in which only computations take time."""
 
     def __init__(self) -> None:
         self.loop = cast("virtual_time.VirtualTimeLoop", asyncio.get_running_loop())
@@ -25,26 +25,26 @@ class Loop:
         self.used: Counter[str] = Counter()
 
     async def turn(self, namespace: str, step_seconds: float) -> None:
-        """Computes, and awaits a response, a few times."""
+        """Compute, and await a response, a few times."""
         for _ in range(STEPS):
             self.loop.jump(step_seconds)
             self.used[namespace] += 1
             await asyncio.sleep(0)
 
     async def timed_turn(self, namespace: str, step_seconds: float = STEP_SECONDS) -> float:
-        """How long a turn takes among all others."""
+        """The time of a turn among all others."""
         began = self.loop.time()
-        await Metered(self.turn(namespace, step_seconds), self.queue, namespace)
+        await MeteredCoroutine(self.turn(namespace, step_seconds), self.queue, namespace)
         return self.loop.time() - began
 
     async def busy_job(self, namespace: str, step_seconds: float = STEP_SECONDS) -> None:
-        """One turn after the other, without end."""
+        """One turn after the other, endlessly."""
         while True:
             await self.timed_turn(namespace, step_seconds)
 
 
 async def beside(jobs: dict[str, int], step_seconds: float, what: Callable[[Loop], asyncio.Future[float]]) -> float:
-    """How long something takes while each namespace has so many busy jobs."""
+    """The time of `what` while each namespace has this many busy jobs."""
     loop = Loop()
     busy = [
         asyncio.create_task(loop.busy_job(namespace, step_seconds))
@@ -65,7 +65,7 @@ def test_a_thousand_busy_jobs_of_one_namespace_delay_a_step_of_another_by_one_st
     took = virtual_time.run(
         beside({"evil": 1000}, step_seconds, lambda loop: asyncio.ensure_future(loop.timed_turn(VICTIM)))
     )
-    # A step of it may be under way, and one more is as far as the newcomer.
+    # One of its steps may be running, and one more may be before the new one.
     assert took <= STEPS * (STEP_SECONDS + 2 * step_seconds)
 
 
@@ -131,7 +131,7 @@ def test_a_cancelled_waiter_is_cancelled_and_delays_no_other() -> None:
                 raise
 
         async def job(name: str) -> None:
-            await Metered(work(name), loop.queue, "team")
+            await MeteredCoroutine(work(name), loop.queue, "team")
 
         tasks = [asyncio.create_task(job(name)) for name in ("first", "second", "third")]
         # All of them wait for the same moment; the second one is cancelled before any continues.

@@ -1,4 +1,4 @@
-"""The operator reads one key of one Secret, and says what to do where it can't."""
+"""The operator reads one key of one Secret, and explains what to do if it can't."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events about jobs: created once by any operator, and never delaying a status."""
+"""Events about jobs: created once by any operator, and without delay of a status."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,15 +10,15 @@ import pytest
 
 from fakes.api_server import ApiServer, failure, served
 from muster.api.status.status import Condition, Status
-from muster.api.timestamps import from_text
-from muster.controller.status.events import KEPT_SECONDS, MAX_MESSAGE_CHARS, EventPoster, event
-from muster.core.status.events import Note
+from muster.api.timestamps import parse_timestamp
+from muster.controller.status.events import EVENT_TTL_SECONDS, MAX_MESSAGE_CHARS, EventPoster, make_event
+from muster.core.status.events import JobEvent
 from muster.objects.kubernetes.resource import read_resource
 from unit.controller.cluster_resources import CREATED, resource
 
 VIT = read_resource(resource())
-NOW = from_text(CREATED) + 60.0
-NOTE = Note("Warning", "Failed", "Rank 3 on vit-1 ended with exit code 1", CREATED)
+NOW = parse_timestamp(CREATED) + 60.0
+NOTE = JobEvent("Warning", "Failed", "Rank 3 on vit-1 ended with exit code 1", CREATED)
 
 
 def failed(message: str) -> Status:
@@ -29,7 +29,7 @@ def failed(message: str) -> Status:
 
 
 def test_an_event_says_whose_it_is_and_when() -> None:
-    value = event(VIT, NOTE, "pod-1", NOW)
+    value = make_event(VIT, NOTE, "pod-1", NOW)
     assert value["involvedObject"] == {
         "apiVersion": "muster.dev/v1alpha1",
         "kind": "DistributedTrainingJob",
@@ -45,12 +45,12 @@ def test_an_event_says_whose_it_is_and_when() -> None:
 def test_the_same_event_always_has_the_same_name() -> None:
     again = replace(VIT, version="200", generation=2, status=failed("it went on"))
     names = {
-        str(event(resource, note, who, at)["metadata"])
+        str(make_event(resource, note, who, at)["metadata"])
         for resource, note, who, at in (
             (VIT, NOTE, "pod-1", NOW),
             (again, NOTE, "pod-2", NOW + 60),
-            (VIT, Note("Warning", "Failed", NOTE.message, "2026-11-21T05:05:19Z"), "pod-1", NOW),
-            (VIT, Note("Warning", "Failed", "another", CREATED), "pod-1", NOW),
+            (VIT, JobEvent("Warning", "Failed", NOTE.message, "2026-11-21T05:05:19Z"), "pod-1", NOW),
+            (VIT, JobEvent("Warning", "Failed", "another", CREATED), "pod-1", NOW),
         )
     }
     assert len(names) == 3
@@ -58,18 +58,18 @@ def test_the_same_event_always_has_the_same_name() -> None:
 
 def test_a_problem_that_comes_again_in_other_words_is_one_event() -> None:
     words = ("back-off 10s", "back-off 20s")
-    problems = [Note("Warning", "SidecarFailed", message, CREATED, occasion="") for message in words]
-    assert len({str(event(VIT, note, "pod-1", NOW)["metadata"]) for note in problems}) == 1
+    problems = [JobEvent("Warning", "SidecarFailed", message, CREATED, occasion="") for message in words]
+    assert len({str(make_event(VIT, note, "pod-1", NOW)["metadata"]) for note in problems}) == 1
 
 
 def test_a_message_is_as_long_as_the_api_server_takes() -> None:
-    value = event(VIT, Note("Normal", "Started", "x" * 5000, CREATED), "pod-1", NOW)
+    value = make_event(VIT, JobEvent("Normal", "Started", "x" * 5000, CREATED), "pod-1", NOW)
     assert len(str(value["message"])) == MAX_MESSAGE_CHARS
 
 
 @asynccontextmanager
 async def poster(server: ApiServer, folder: Path, now: float = NOW) -> AsyncIterator[EventPoster]:
-    """One that sends."""
+    """A publisher that sends."""
     async with served(server, folder) as client:
         posting = EventPoster(client, "pod-1", lambda: now, lambda: 0.0)
         work = asyncio.create_task(posting.run())
@@ -86,7 +86,7 @@ async def test_an_existing_or_refused_event_delays_no_other(tmp_path: Path) -> N
     server.mishaps += [lambda _: failure(403, "Forbidden", "no events here")]
     async with poster(server, tmp_path) as posting:
         for message in ("first", "second", "second", "third"):
-            posting.tell(VIT, Status(), failed(message))
+            posting.post(VIT, Status(), failed(message))
         await server.until_created(2)
     assert [one["message"] for one in server.created] == ["second", "third"]
 
@@ -96,7 +96,7 @@ async def test_an_event_that_is_not_taken_is_sent_again(tmp_path: Path, answer: 
     server = ApiServer(None)
     server.mishaps += [lambda _: None if answer is None else failure(*answer, "not now")] * 2
     async with poster(server, tmp_path) as posting:
-        posting.tell(VIT, Status(), failed("first"))
+        posting.post(VIT, Status(), failed("first"))
         await server.until_created(1)
     assert [one["message"] for one in server.created] == ["first"]
 
@@ -105,9 +105,9 @@ async def test_the_next_leader_tells_what_the_one_before_it_did_not_come_to(tmp_
     ended = replace(VIT, status=failed("Rank 0 failed"))
     server = ApiServer(None)
     async with poster(server, tmp_path) as posting:
-        posting.catch_up(ended)
-        posting.tell(VIT, Status(), failed("news come first"))
-        posting.tell(ended, Status(), ended.status)
+        posting.post_missed(ended)
+        posting.post(VIT, Status(), failed("news come first"))
+        posting.post(ended, Status(), ended.status)
         await server.until_created(2)
     assert [one["message"] for one in server.created] == ["news come first", "Rank 0 failed"]
 
@@ -119,8 +119,8 @@ async def test_expired_events_are_not_created_again(tmp_path: Path, since: str) 
         update={"conditions": (status.conditions[0].model_copy(update={"last_transition_time": since}),)}
     )
     server = ApiServer(None)
-    async with poster(server, tmp_path, NOW + KEPT_SECONDS) as posting:
-        posting.catch_up(replace(VIT, status=old))
-        posting.tell(VIT, Status(), failed("now"))
+    async with poster(server, tmp_path, NOW + EVENT_TTL_SECONDS) as posting:
+        posting.post_missed(replace(VIT, status=old))
+        posting.post(VIT, Status(), failed("now"))
         await server.until_created(1)
     assert [one["message"] for one in server.created] == ["now"]

@@ -1,4 +1,4 @@
-"""A patch makes of one document the other, and nothing more is sent than that takes."""
+"""A patch turns one document into the other, and contains nothing unnecessary."""
 
 from collections.abc import Mapping
 

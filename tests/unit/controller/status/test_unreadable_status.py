@@ -1,4 +1,4 @@
-"""A job whose status can't be read is left alone, says so, and goes on once it can."""
+"""The operator takes no action on a job with an unreadable status, reports that, and continues once it can read it."""
 
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ async def test_it_is_left_alone_and_reported_once(
         assert (here.world.turns.get("vit", 0), len(here.world.applied)) == (turns, actions)
         assert (said(here)["status"], said(here)["reason"]) == ("True", "StatusUnreadable")
         assert 'status.startTime: found "yesterday"' in here.server.status["message"]
-        # what was there is there
+        # the existing values are still there
         assert here.server.status["startTime"] == "yesterday"
         assert here.server.status["progress"] == {"step": 7}
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]

@@ -1,4 +1,4 @@
-"""Progress of all jobs together stays under its rate; news never waits, and doesn't starve progress for ever."""
+"""Progress of all jobs stays within its rate; state changes never wait, and don't block progress forever."""
 
 import pytest
 from hypothesis import given
@@ -21,7 +21,7 @@ def test_a_thousand_at_once_are_spread_over_the_seconds_that_they_take() -> None
 
 
 def most_within_a_second(turns: list[float]) -> int:
-    # The last one of a second may be its very end, by the last digits of floats.
+    # The last one of a second may be at its very end, by the last digits of floats.
     return max((sum(turn <= other < turn + 0.999 for other in turns) for turn in turns), default=0)
 
 
@@ -38,7 +38,7 @@ def test_no_second_has_more_than_the_rate(gaps: list[float]) -> None:
 def test_twice_the_rate_is_brought_down_to_the_rate(namespaces: int) -> None:
     budget = WriteBudget()
     turns = [budget.reserve(number / (2 * PER_SECOND), f"team-{number % namespaces}") for number in range(500)]
-    # What comes first finds no other namespace that waits, and its next turn comes as soon as if it were alone.
+    # The first one finds no other waiting namespace, and its next turn comes as soon as if it were alone.
     assert PER_SECOND - 1 <= most_within_a_second(turns) <= PER_SECOND + namespaces - 1
 
 
@@ -58,6 +58,6 @@ def test_namespaces_share_the_rate_whatever_one_of_them_has_reserved() -> None:
         budget.reserve(100.0, "evil")
         budget.spend(100.0, "evil")
     assert [budget.reserve(100.0, "victim") for _ in range(3)] == pytest.approx([100.0, 100.0 + 2 / 50, 100.0 + 4 / 50])
-    # The others' share falls while it writes, and grows again.
+    # The others' share decreases while it writes, and increases again.
     assert budget.reserve(200.0, "evil") == 200.0
     assert budget.reserve(200.0, "evil") == 200.0 + 1 / 50

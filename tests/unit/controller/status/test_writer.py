@@ -1,4 +1,4 @@
-"""The status is written over the version that it was made from, or not at all."""
+"""The status is written only if the resource still has the version that the status was made from."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,12 +13,12 @@ from muster.api.status.status import Progress, Status
 from muster.clients.kubernetes.client import Client
 from muster.controller.status.write_budget import WriteBudget
 from muster.controller.status.writer import (
-    PROGRESS_SECONDS,
-    JobGone,
+    PROGRESS_INTERVAL_SECONDS,
+    JobNotFound,
     NotLeading,
+    ResourceChanged,
     StatusWriter,
     StatusWriterDependencies,
-    Superseded,
 )
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.resource import Resource, read_resource
@@ -88,7 +88,7 @@ async def test_progress_is_written_every_two_seconds_and_is_due_in_between(tmp_p
             assert status_writer.due_at is None or status_writer.due_at > began
         assert len(here.server.patches) == 3
         assert written[-1] == 40
-        assert status_writer.due_at == pytest.approx(began + 3 * PROGRESS_SECONDS)
+        assert status_writer.due_at == pytest.approx(began + 3 * PROGRESS_INTERVAL_SECONDS)
 
 
 async def test_news_takes_the_progress_along_and_does_not_wait(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ async def test_progress_waits_for_its_turn_among_all_jobs(tmp_path: Path) -> Non
         status_writer = here.status_writer()
         status_writer.begin()
         await status_writer.write(running(1))
-        here.now += PROGRESS_SECONDS
+        here.now += PROGRESS_INTERVAL_SECONDS
         for _ in range(1000):
             here.budget.reserve(here.now, "team")
         status_writer.begin()
@@ -126,9 +126,9 @@ async def test_a_job_that_may_not_write_yet_takes_no_turn_from_others(tmp_path: 
         status_writer.begin()
         await status_writer.write(running(1))
         status_writer.begin()
-        here.now += PROGRESS_SECONDS / 2
+        here.now += PROGRESS_INTERVAL_SECONDS / 2
         await status_writer.write(running(2))
-        assert status_writer.due_at == here.now + PROGRESS_SECONDS / 2
+        assert status_writer.due_at == here.now + PROGRESS_INTERVAL_SECONDS / 2
         here.now = status_writer.due_at
         others = here.budget.reserve(here.now, "team")
         await status_writer.write(running(2))
@@ -140,11 +140,11 @@ async def test_a_changed_resource_is_not_overwritten(tmp_path: Path) -> None:
         status_writer = here.status_writer()
         status_writer.begin()
         here.server.change(generation=2)
-        with pytest.raises(Superseded):
+        with pytest.raises(ResourceChanged):
             await status_writer.write(running(1))
         assert here.server.status == {}
         assert status_writer.newest.generation == 2
-        # the next turn is made from what there is now
+        # the next reconciliation uses the current version
         assert status_writer.begin().generation == 2
         await status_writer.write(running(1))
         assert here.server.status["phase"] == "Running"
@@ -155,7 +155,7 @@ async def test_a_newer_version_heard_of_during_the_turn_ends_it_without_a_reques
         status_writer = here.status_writer()
         status_writer.begin()
         assert status_writer.take(resource(version=101, generation=2))
-        with pytest.raises(Superseded):
+        with pytest.raises(ResourceChanged):
             await status_writer.write(running(1))
         assert here.server.patches == []
 
@@ -176,7 +176,7 @@ async def test_an_answer_that_was_lost_after_the_commit_costs_one_turn(tmp_path:
         with pytest.raises(ApiError):
             await status_writer.write(running(1))
         status_writer.begin()
-        with pytest.raises(Superseded):
+        with pytest.raises(ResourceChanged):
             await status_writer.write(running(1))
         status_writer.begin()
         await status_writer.write(running(1))
@@ -219,7 +219,7 @@ async def test_a_resource_of_the_same_name_made_anew_is_another_job(tmp_path: Pa
         status_writer = here.status_writer()
         status_writer.begin()
         here.server.resource = dict(resource(uid="u-2", version=200))
-        with pytest.raises(JobGone):
+        with pytest.raises(JobNotFound):
             await status_writer.write(running(1))
         assert here.server.status == {}
 
@@ -229,7 +229,7 @@ async def test_a_deleted_resource_ends_the_writer(tmp_path: Path) -> None:
         status_writer = here.status_writer()
         status_writer.begin()
         here.server.resource = None
-        with pytest.raises(JobGone):
+        with pytest.raises(JobNotFound):
             await status_writer.write(running(1))
 
 
@@ -265,7 +265,7 @@ async def test_no_turn_may_act_that_does_not_hold_the_lease(tmp_path: Path) -> N
         await status_writer.write(running(1))
         here.holds_lease = False
         status_writer.begin()
-        # Nothing differs, so nothing is sent.
+        # Nothing differs, so no request is sent.
         with pytest.raises(NotLeading):
             await status_writer.write(running(1))
         assert len(here.server.patches) == 1

@@ -1,15 +1,15 @@
-"""The EndpointSlices that lead agents to the leader, as values."""
+"""The EndpointSlices with the leader's addresses, as values."""
 
 from typing import Any
 
 import pytest
 
 from muster.controller.trust.collector_endpoints import (
-    LEADER_TERM,
+    LEADER_TERM_ANNOTATION,
     CollectorEndpoints,
-    is_as_wanted,
+    endpoint_slices,
+    is_current,
     leader_term_of,
-    slices,
 )
 
 
@@ -18,7 +18,7 @@ def endpoints(*addresses: str) -> CollectorEndpoints:
 
 
 def test_each_family_has_a_slice_of_the_service() -> None:
-    first, second = slices(endpoints("10.0.0.7", "fd00::7"), "uid-1", 12)
+    first, second = endpoint_slices(endpoints("10.0.0.7", "fd00::7"), "uid-1", 12)
 
     assert (first["addressType"], second["addressType"]) == ("IPv4", "IPv6")
     assert first["endpoints"] == [{"addresses": ["10.0.0.7"], "conditions": {"ready": True}}]
@@ -31,7 +31,7 @@ def test_each_family_has_a_slice_of_the_service() -> None:
             "kubernetes.io/service-name": "muster-collector",
             "endpointslice.kubernetes.io/managed-by": "muster",
         },
-        "annotations": {LEADER_TERM: "12"},
+        "annotations": {LEADER_TERM_ANNOTATION: "12"},
         "ownerReferences": [{"apiVersion": "v1", "kind": "Service", "name": "muster-collector", "uid": "uid-1"}],
     }
 
@@ -39,12 +39,12 @@ def test_each_family_has_a_slice_of_the_service() -> None:
 @pytest.mark.parametrize(
     ("annotations", "leader_term"),
     [
-        ({LEADER_TERM: "7"}, 7),
+        ({LEADER_TERM_ANNOTATION: "7"}, 7),
         ({}, -1),
         (None, -1),
-        ({LEADER_TERM: "x"}, -1),
-        ({LEADER_TERM: "9" * 5000}, -1),
-        ({LEADER_TERM: 7}, -1),
+        ({LEADER_TERM_ANNOTATION: "x"}, -1),
+        ({LEADER_TERM_ANNOTATION: "9" * 5000}, -1),
+        ({LEADER_TERM_ANNOTATION: 7}, -1),
     ],
 )
 def test_the_leader_term_is_what_a_leader_wrote(annotations: Any, leader_term: int) -> None:
@@ -52,12 +52,12 @@ def test_the_leader_term_is_what_a_leader_wrote(annotations: Any, leader_term: i
 
 
 def test_what_another_changed_is_not_as_wanted() -> None:
-    [wanted] = slices(endpoints("10.0.0.7"), "uid-1", 12)
-    [later] = slices(endpoints("10.0.0.7"), "uid-1", 13)
-    [moved] = slices(endpoints("10.0.0.8"), "uid-1", 12)
+    [wanted] = endpoint_slices(endpoints("10.0.0.7"), "uid-1", 12)
+    [later] = endpoint_slices(endpoints("10.0.0.7"), "uid-1", 13)
+    [moved] = endpoint_slices(endpoints("10.0.0.8"), "uid-1", 12)
     as_stored: Any = {**wanted, "endpoints": [{"addresses": ["10.0.0.7"], "conditions": {"ready": True}, "zone": None}]}
 
-    assert is_as_wanted(as_stored, wanted)
-    assert not is_as_wanted(later, wanted)
-    assert not is_as_wanted(moved, wanted)
-    assert not is_as_wanted({**wanted, "endpoints": None}, wanted)
+    assert is_current(as_stored, wanted)
+    assert not is_current(later, wanted)
+    assert not is_current(moved, wanted)
+    assert not is_current({**wanted, "endpoints": None}, wanted)

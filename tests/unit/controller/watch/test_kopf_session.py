@@ -36,7 +36,7 @@ JOBS = {"good": job(b"good"), "fields": job(b"fields", DEEP), "deep": job(b"deep
 
 
 class Asked:
-    """What is answered to whom, and what was skipped."""
+    """The answers to kopf, and the skipped objects."""
 
     def __init__(self) -> None:
         self.skipped: list[str] = []

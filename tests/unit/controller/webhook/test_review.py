@@ -1,4 +1,4 @@
-"""Reviews as an API server sends them, and as anybody may."""
+"""Reviews from an API server, and from any other client."""
 
 import json
 import time
@@ -14,10 +14,10 @@ from muster.api.status.status import Status
 from muster.controller.webhook.review import (
     MAX_PROBLEMS,
     MAX_REVIEW_BYTES,
-    denial,
-    objections_to,
+    denial_message,
+    denial_status,
+    find_objections,
     read_review,
-    refused_status,
 )
 from muster.objects.kubernetes.json_parts import Malformed
 from unit.api.api_resources import resource, spec
@@ -45,7 +45,7 @@ def nested(levels: int) -> str:
 
 
 def deep(where: str, levels: int) -> bytes:
-    """A review of a job that is nested somewhere as deep as the API server takes it."""
+    """A review of a job with the deepest nesting that the API server accepts."""
     value: dict[str, JSON] = {**resource(), "metadata": {"name": "digits", "managedFields": 1}, where: "DEEP"}
     if where == "managedFields":
         del value[where]
@@ -62,7 +62,7 @@ def said(text: bytes) -> list[str]:
     wanted, stored = fields["object"], fields["oldObject"]
     assert isinstance(wanted, dict)
     assert stored is None or isinstance(stored, dict)
-    return [str(problem) for problem in objections_to(wanted, stored, anything)]
+    return [str(problem) for problem in find_objections(wanted, stored, anything)]
 
 
 def test_the_review_ignores_who_asks() -> None:
@@ -112,11 +112,11 @@ def test_whatever_is_no_review_is_malformed(text: bytes) -> None:
 
 def test_a_refusal_names_every_field_as_the_api_servers_own() -> None:
     problems = [FieldProblem(f"spec.x{number}", "found 0") for number in range(MAX_PROBLEMS + 5)]
-    status = refused_status(read_review(review()), problems)
+    status = denial_status(read_review(review()), problems)
     details = status["details"]
     assert isinstance(details, dict)
     causes = details["causes"]
     assert isinstance(causes, list)
     assert causes[0] == {"reason": "FieldValueInvalid", "field": "spec.x0", "message": "found 0"}
     assert (len(causes), status["reason"], status["code"]) == (MAX_PROBLEMS, "Invalid", 422)
-    assert denial(problems).endswith("; and 5 more")
+    assert denial_message(problems).endswith("; and 5 more")

@@ -1,4 +1,4 @@
-"""A machine that is lost: from when on the job goes on without it, and what becomes of the job then."""
+"""A lost machine: when it counts as lost, and what happens to the job."""
 
 from dataclasses import replace
 
@@ -36,20 +36,27 @@ DUE = NOT_READY + LOST_SECONDS
 
 
 def cut(
-    current: NodeFacts, at: float | None = NOT_READY, *, gone_by: float | None = None, heard: float = 0.0
+    current: NodeFacts, at: float | None = NOT_READY, *, deletion_deadline: float | None = None, heard: float = 0.0
 ) -> NodeFacts:
-    """The node, heard last `heard` seconds after the start, of which the cluster hears nothing since `at`."""
+    """The node with its last report `heard` seconds after the start, from which the cluster gets no signs of life since
+    `at`.
+    """
     name, machine = f"{current.name}-0", f"machine-{current.node}"
     process = replace(
-        current.process, name=name, machine=machine, cut_off_at=at, gone_by=gone_by, is_leaving=gone_by is not None
+        current.process,
+        name=name,
+        machine=machine,
+        unreachable_since=at,
+        deletion_deadline=deletion_deadline,
+        is_terminating=deletion_deadline is not None,
     )
-    agent_facts = None if current.agent is None else replace(current.agent, heard_at=START + heard)
+    agent_facts = None if current.agent is None else replace(current.agent, last_report_at=START + heard)
     return replace(current, process=process, agent=agent_facts)
 
 
 def heard(current: NodeFacts, at: float) -> NodeFacts:
     assert current.agent is not None
-    return replace(current, agent=replace(current.agent, heard_at=START + at))
+    return replace(current, agent=replace(current.agent, last_report_at=START + at))
 
 
 TWO = running(1, rank(2), rank(3))
@@ -58,12 +65,12 @@ TIMES: tuple[tuple[str, NodeFacts, float | None], ...] = (
     ("nobody doubts the machine", cut(TWO, None), None),
     ("NotReady, and silent from before", cut(TWO), DUE),
     ("NotReady, and its agent was heard after that", cut(TWO, heard=70), START + 70 + LOST_SECONDS),
-    ("its deletion is overdue", cut(TWO, None, gone_by=START + 20), START + 20 + LOST_SECONDS),
-    ("what comes first counts", cut(TWO, gone_by=START + 20), START + 20 + LOST_SECONDS),
+    ("its deletion is overdue", cut(TWO, None, deletion_deadline=START + 20), START + 20 + LOST_SECONDS),
+    ("what comes first counts", cut(TWO, deletion_deadline=START + 20), START + 20 + LOST_SECONDS),
     ("its ranks have ended, and told how", cut(done(1, ended(2, 3, 0), ended(3, 3, 0))), None),
     (
         "the same, and the pod stays",
-        cut(done(1, ended(2, 3, 0), ended(3, 3, 0)), gone_by=START + 9),
+        cut(done(1, ended(2, 3, 0), ended(3, 3, 0)), deletion_deadline=START + 9),
         START + 9 + LOST_SECONDS,
     ),
     ("its agent was never heard", cut(node(1)), DUE),
@@ -81,7 +88,7 @@ def test_the_heartbeat_of_many_agents_is_waited_for() -> None:
 
 
 def test_an_operator_that_has_just_begun_gives_agents_the_time_to_speak() -> None:
-    current = replace(facts(cut(TWO)), listening_since=START + 200)
+    current = replace(facts(cut(TWO)), collector_started_at=START + 200)
     assert lost_at(current.nodes[0], current) == START + 200 + LOST_SECONDS
 
 
@@ -104,7 +111,7 @@ def test_the_loss_of_a_machine_ends_the_job_while_its_pod_is_still_there() -> No
         " (at 2025-11-21T04:06:55Z); "
     )
     settled = done(0, stopped(0, 111), stopped(1, 111))
-    over = status_after(facts(settled, cut(TWO, gone_by=DUE + 1)), DUE + 2, previous=after)
+    over = status_after(facts(settled, cut(TWO, deletion_deadline=DUE + 1)), DUE + 2, previous=after)
     final = over.final_condition
     assert final is not None
     assert (final.type, final.reason) == ("Failed", "NodeLost")
@@ -117,7 +124,7 @@ def test_the_loss_of_a_machine_ends_the_job_while_its_pod_is_still_there() -> No
     [
         (ended(0, 5, exit_code=7, lines=("ValueError: bad label",)), "RankFailed"),
         (ended(0, 105, exit_code=7, lines=("ValueError: bad label",)), "RankFailed"),
-        # what it says is what one says whose peer is gone
+        # its output is that of a rank whose peer has ended
         (lost_peer(0, 5), "NodeLost"),
         (lost_peer(0, 105), "NodeLost"),
     ],
@@ -227,7 +234,7 @@ def test_whatever_the_job_was_to_do_it_does_without_the_lost_machine(asked: str)
     }[asked]
     assert world.status.phase == phase
     assert reason in {entry.reason for entry in world.status.conditions if entry.status == "True"}
-    assert world.nodes[1].process.is_leaving
+    assert world.nodes[1].process.is_terminating
     if asked == "suspend":
         resumed = world.job.spec.model_copy(update={"suspend": False})
         world.job = world.job.model_copy(update={"spec": resumed})
@@ -239,7 +246,7 @@ def test_whatever_the_job_was_to_do_it_does_without_the_lost_machine(asked: str)
 def test_a_machine_that_comes_back_too_late_changes_nothing() -> None:
     world = new_world()
     live_for(world, 20)
-    world.nodes[0].hangs = True  # so that the job takes its time to end
+    world.nodes[0].hangs = True  # so that the job needs a while to end
     world.nodes[1].cut(world.now)
     while world.status.phase != "Stopping":
         live_for(world, 1)

@@ -1,11 +1,11 @@
-"""Problems of nodes: those that only the time shows, who is suspected, and whose word wins."""
+"""Problems of nodes: those that appear only with time, the suspected node, and which message is used."""
 
 from dataclasses import replace
 
 import pytest
 
 from muster.api.status.status import Status
-from muster.core.decide import next_wake
+from muster.core.decide import next_requeue_at
 from muster.core.facts import JobFacts, NodeFacts, Problem
 from muster.core.inference import infer
 from muster.core.judge import judge
@@ -51,8 +51,8 @@ def with_problem(current: NodeFacts, reason: str, message: str) -> NodeFacts:
         (facts(node(0), ready(1)), 30.0, ["AgentUnreachable", None]),
         (facts(with_problem(node(0), "SidecarFailed", "x"), missing(1)), 30.0, ["SidecarFailed", None]),
         # An operator that has just started has received no reports yet.
-        (replace(facts(node(0), node(1)), listening_since=T0 + 100), 129.0, [None, None]),
-        (replace(facts(node(0), node(1)), listening_since=T0 + 100), 130.0, ["AgentUnreachable"] * 2),
+        (replace(facts(node(0), node(1)), collector_started_at=T0 + 100), 129.0, [None, None]),
+        (replace(facts(node(0), node(1)), collector_started_at=T0 + 100), 130.0, ["AgentUnreachable"] * 2),
     ],
 )
 def test_an_agent_that_is_not_heard_is_unreachable(known: JobFacts, seconds: float, expected: list[str | None]) -> None:
@@ -62,7 +62,7 @@ def test_an_agent_that_is_not_heard_is_unreachable(known: JobFacts, seconds: flo
 def test_the_time_alone_wakes_for_it() -> None:
     current = facts(node(0), node(1))
 
-    assert next_wake(job(), current, judge(job(), Status(), current, T0), T0) == T0 + 30
+    assert next_requeue_at(job(), current, judge(job(), Status(), current, T0), T0) == T0 + 30
 
 
 def test_an_unreachable_agent_ends_nothing_and_is_reported_with_a_remedy() -> None:
@@ -147,12 +147,12 @@ def test_a_pod_that_vanished_has_the_backends_reason() -> None:
 
 def test_a_restarted_operator_lets_a_running_gang_speak() -> None:
     ongoing = Status(attempt=1, start_time="2025-11-21T04:05:05Z", phase="Running", message="all 4 ranks run")
-    current = replace(facts(node(0), node(1)), listening_since=START + 3600)
+    current = replace(facts(node(0), node(1)), collector_started_at=START + 3600)
 
     early = status_of(job(), ongoing, current, START + 3601)
     late = status_of(job(), early, current, START + 3631)
 
-    # An operator that knows less does not replace the report.
+    # An operator with less information does not replace the report.
     assert early == ongoing.model_copy(update={"observed_generation": 3})
     assert late.phase == "Running"
     assert late.message.startswith("0 of 4 ranks run; 4 unknown: digits-0 and digits-1 have not reported yet; ")
@@ -163,7 +163,7 @@ def test_a_restarted_operator_names_no_root_cause_before_all_have_reported() -> 
     cut_off, failed = running(0, lost_peer(0, 1.1), rank(1)), running(1, ended(2, 1.0, exit_code=7), rank(3))
     ongoing = Status(attempt=1, start_time="2025-11-21T04:05:05Z", phase="Running")
     stopping = status_of(job(), ongoing, facts(cut_off, failed), START + 2)
-    heard_one = replace(facts(cut_off, node(1)), listening_since=START + 3)
+    heard_one = replace(facts(cut_off, node(1)), collector_started_at=START + 3)
 
     after = status_of(job(), stopping, heard_one, START + 4)
 

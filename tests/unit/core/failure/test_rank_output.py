@@ -1,16 +1,16 @@
-"""Which of a process's last lines tells why, and whether it blames a peer."""
+"""The line of a process's last lines that has the cause, and whether it names a lost peer."""
 
 import pytest
 
 from muster.core.failure.rank_output import (
+    blames_peer,
+    blames_rank,
     calls_abort,
     clean,
     collective,
-    likeness,
-    names_a_peer,
-    names_a_rank,
-    telling_line,
-    telling_paragraph,
+    error_line,
+    error_signature,
+    error_text,
 )
 
 GLOO = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.0.0.1]:43121"
@@ -36,7 +36,7 @@ GLOO = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:547] Conne
     ],
 )
 def test_the_line_that_tells_why(lines: tuple[str, ...], line: str) -> None:
-    assert telling_line(lines) == line
+    assert error_line(lines) == line
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_line_that_tells_why(lines: tuple[str, ...], line: str) -> None:
     ],
 )
 def test_a_lost_peer_is_blamed(line: str) -> None:
-    assert names_a_peer(("Traceback (most recent call last):", line))
+    assert blames_peer(("Traceback (most recent call last):", line))
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_a_lost_peer_is_blamed(line: str) -> None:
     ],
 )
 def test_an_error_of_its_own_is_not_a_lost_peer(lines: tuple[str, ...]) -> None:
-    assert not names_a_peer(lines)
+    assert not blames_peer(lines)
 
 
 def test_the_same_way_forgets_numbers_and_prefixes() -> None:
-    one = likeness((f"[rank0]: {GLOO}",))
+    one = error_signature((f"[rank0]: {GLOO}",))
 
-    assert one == likeness((f"[rank7]: {GLOO.replace('43121', '5').replace('10.0.0.1', '10.0.0.22')}",))
-    assert one != likeness(("ValueError: bad",))
+    assert one == error_signature((f"[rank7]: {GLOO.replace('43121', '5').replace('10.0.0.1', '10.0.0.22')}",))
+    assert one != error_signature(("ValueError: bad",))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_lines_are_made_fit_to_be_shown(text: str, line: str) -> None:
     ],
 )
 def test_mpirun_names_a_rank(line: str) -> None:
-    assert names_a_rank(("-" * 74, line, "-" * 74))
+    assert blames_rank(("-" * 74, line, "-" * 74))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_mpirun_names_a_rank(line: str) -> None:
     ],
 )
 def test_mpirun_speaks_of_itself(line: str) -> None:
-    assert not names_a_rank((line,))
+    assert not blames_rank((line,))
 
 
 @pytest.mark.parametrize(
@@ -172,4 +172,4 @@ def test_a_rank_that_called_abort(line: str, called: bool) -> None:  # noqa: FBT
     ],
 )
 def test_what_an_mpirun_says_at_its_end(lines: tuple[str, ...], sentence: str) -> None:
-    assert telling_paragraph(lines) == sentence
+    assert error_text(lines) == sentence

@@ -1,4 +1,4 @@
-"""Reports as agents make them, small, for the tests of this folder."""
+"""Small reports in the agents' format, for the tests of this folder."""
 
 from typing import Any
 

@@ -50,7 +50,7 @@ def reports(draw: st.DrawFn) -> Report:
     )
 
 
-# Lying and doubled agents too: the same number may come with different words, a rank may rise from the dead.
+# False and repeated reports, too: the same number may have different contents, an ended rank may run again.
 arrivals = st.lists(st.tuples(reports(), st.sampled_from([T0, T0 + 1.0, T0 + 2.5])), min_size=1, max_size=7)
 
 
@@ -93,7 +93,7 @@ def test_the_newest_report_is_the_truth_and_heard_at_the_present_pods_latest_tim
     current = facts(come)
 
     present = max(one.replacement for one, _ in come)
-    assert current.heard_at == max(at for one, at in come if one.replacement == present)
+    assert current.last_report_at == max(at for one, at in come if one.replacement == present)
     order = max((one.replacement, one.attempt, one.sequence) for one, _ in come)
     assert (current.report.replacement, current.report.attempt, current.report.sequence) == order
 
@@ -149,7 +149,7 @@ def test_a_new_attempt_begins_with_nothing() -> None:
 
     assert [rank.report.state for rank in current.ranks] == [RankState.RUNNING]
     assert current.launcher is None
-    assert current.heard_at == T0 + 3
+    assert current.last_report_at == T0 + 3
 
 
 def test_merging_never_changes_what_it_was_given() -> None:

@@ -1,4 +1,4 @@
-"""What a report may become is known before it is decoded."""
+"""The memory of a decoded report is limited before it is decoded."""
 
 import json
 import time
@@ -30,7 +30,7 @@ LINES = st.tuples(*[st.text(max_size=MAX_LINE_CHARS)] * MAX_LAST_LINES)
 
 
 def full_report(ranks: int, lines: tuple[str, ...], word: str = "w" * 256) -> Report:
-    """All that an agent can say."""
+    """A report with all fields."""
     return Report(
         "job",
         0,
@@ -107,7 +107,7 @@ def depth(value: object) -> int:
 
 @given(JSON, st.sampled_from(["ascii", "utf-8"]))
 def test_it_counts_what_is_there(document: object, alphabet: str) -> None:
-    """Strings may hold anything: only what is outside of them counts, and all small documents pass."""
+    """Strings may contain anything: only characters outside of them count, and all small documents pass."""
     body = json.dumps(document, ensure_ascii=alphabet == "ascii").encode("utf-8", "surrogatepass")
     if depth(document) <= MAX_DEPTH:
         check_bounds(body, 1)
@@ -119,7 +119,7 @@ def test_it_counts_what_is_there(document: object, alphabet: str) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from([b'"', b"\\", b"[", b"]", b"{", b"}", b",", b":", b"0", b'""', b"[]"]), max_size=30))
 def test_whatever_passes_becomes_little(pieces: list[bytes]) -> None:
-    """Bodies made of one pattern, repeated: a parser that is given one that passes needs a bounded amount of memory."""
+    """Bodies made of one repeated pattern: a parser needs a limited amount of memory for a body that passes."""
     pattern = b"".join(pieces) or b"[]"
     body = (b"[" + pattern * (100_000 // len(pattern)))[:100_000]
     try:

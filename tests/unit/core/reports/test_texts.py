@@ -1,10 +1,12 @@
-"""Texts of agents' reports take a bounded part of the operator's memory; what jobs end by is always kept."""
+"""Texts of agents' reports use a limited amount of the operator's memory; texts that explain a job's end are always
+stored.
+"""
 
 import tracemalloc
 from dataclasses import replace
 
-from muster.collector.directory import Member
 from muster.collector.memory_shares import MemoryShares
+from muster.collector.pod_directory import Member
 from muster.collector.store import RankStore
 from muster.core.reports.check import Shape
 from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
@@ -14,7 +16,7 @@ PROCS = 64
 
 
 def report(job: str, node: int, sequence: int = 1) -> Report:
-    """Of a node whose ranks have all failed, with as many words as they may have."""
+    """A report of a node whose ranks have all failed, with texts of the maximum size."""
     ranks = tuple(
         RankReport(
             rank=node * PROCS + local,
@@ -48,7 +50,7 @@ def test_many_words_of_many_pods_take_bounded_memory() -> None:
                 here.record(Member(f"evil-{number}", node, 0), report(f"evil-{number}", node, sequence), 100.0)
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    # Without the bound it is 60 MiB. What is no text takes 4.
+    # Without the limit it is 60 MiB. Other values take 4.
     assert held < 16 * MIB
     last = here.agent("evil-0", 19)
     assert last is not None

@@ -1,4 +1,4 @@
-"""Whatever happens, in whatever order it is heard: a job ends, says so once, and never more than is true."""
+"""With any events in any order: a job ends, reports it once, and its status never contains anything false."""
 
 import random
 import unicodedata
@@ -113,7 +113,7 @@ def test_many_jobs_end_and_say_only_what_is_true(
 def check_job(
     events: Sequence[tuple[str, int, int, str]], starts: Sequence[int], first: int, *, newest_first: bool
 ) -> None:
-    """Let the events happen to a job: it ends, and each of its statuses is true."""
+    """Apply the events to a job: it ends, and each of its statuses is true."""
     world = World(job(3, 2, startup=60), [SimulatedNode(number, starts[number]) for number in range(3)])
     for _ in range(first):
         live(world)
@@ -122,7 +122,7 @@ def check_job(
         live(world, newest_first=newest_first)
     for _ in range(10):
         live(world)
-    # The rest of the work is done; a user ends an agent that hangs, and a disconnected one stays.
+    # The rest of the work is done; a user ends an agent that hangs, and a disconnected one remains.
     for node in world.nodes:
         for entry in node.ranks:
             entry.end(world.now, 0, None)
@@ -153,7 +153,7 @@ END = st.tuples(
 
 
 def history(node: int, ends: Sequence[tuple[float, int, str, bool]]) -> list[tuple[Report, float]]:
-    """All reports of a node's agent and when each was sent: one at each end, and one when all have ended."""
+    """All reports of a node's agent with their times: one at each end, and one when all have ended."""
     reports = []
     times = [0.5, *sorted(at for at, *_ in ends), 4.0]
     for sequence, now in enumerate(times):
@@ -181,7 +181,7 @@ def history(node: int, ends: Sequence[tuple[float, int, str, bool]]) -> list[tup
 
 
 def status_after(mail: Sequence[tuple[Report, float]], *, each: bool) -> Status:
-    """The status after all of `mail`; with `each` it is made anew after every report."""
+    """The status after all of `mail`; with `each` it is computed again after every report."""
     allowed: list[AgentFacts | None] = [None, None, None]
     process = ProcessFacts(ProcessState.RUNNING, started_at=T0)
     status = Status()

@@ -1,4 +1,4 @@
-"""Each condition, for each way a job can stand."""
+"""Each condition, for each state of a job."""
 
 from dataclasses import replace
 
@@ -7,10 +7,10 @@ import pytest
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
 from muster.api.status.status import Condition, Status
-from muster.api.timestamps import to_seconds
+from muster.api.timestamps import format_seconds
 from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
-from muster.core.status.after_the_end import after_the_end
-from muster.core.status.events import notes
+from muster.core.status.ended_status import ended_status
+from muster.core.status.events import new_events
 from muster.core.status.refused import refused
 from unit.core.builders import (
     START,
@@ -160,7 +160,7 @@ def test_a_refused_pod_makes_accepted_false() -> None:
     assert condition_of(status, "Accepted") == ("False", "InvalidPod")
     assert condition_of(status, "Stalled") == ("True", "InvalidPod")
     assert (status.phase, condition_of(status, "Failed")[0]) == ("Refused", "False")
-    # It says Refused no longer than it is so.
+    # The phase is Refused only as long as the refusal.
     assert status_of(job(), status, facts(missing(0), missing(1)), START + 1).phase == "Pending"
     assert status.message == refusal.message == condition(status, "Accepted").message
 
@@ -197,7 +197,7 @@ def test_a_job_that_runs_is_refused_a_change_and_runs_on() -> None:
 
 
 def test_a_job_that_was_resumed_and_is_refused_was_not_started() -> None:
-    resumed = Condition(type="Suspended", status="False", reason="Resumed", last_transition_time=to_seconds(START))
+    resumed = Condition(type="Suspended", status="False", reason="Resumed", last_transition_time=format_seconds(START))
     before = Status(phase="Pending", attempt=2, conditions=(resumed,))
 
     assert not refused(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10).was_started
@@ -229,16 +229,16 @@ def test_a_job_that_is_over_stays_what_it_was(exit_code: int) -> None:
         )
         others = tuple(entry for entry in over.conditions if entry.type != "Accepted")
         assert status == over.model_copy(update={"observed_generation": 4, "conditions": (accepted, *others)})
-        assert [note.reason for note in notes(over, status)] == ["Refused"]
+        assert [note.reason for note in new_events(over, status)] == ["Refused"]
         # Reported once, also for later changes; and a later operator decides the same.
         again = status_of(at_generation(5, job(1, 1)), status, current, START + 30)
-        assert (notes(status, again), again.observed_generation) == ((), 5)
+        assert (new_events(status, again), again.observed_generation) == ((), 5)
         assert again.final_condition == over.final_condition
 
 
 def test_an_end_that_does_not_name_its_spec_says_nothing_of_a_later_one() -> None:
-    end = Condition(type="Complete", status="True", reason="X", last_transition_time=to_seconds(START))
-    status = after_the_end(Status(phase="Succeeded", conditions=(end,)), 4, START + 20)
+    end = Condition(type="Complete", status="True", reason="X", last_transition_time=format_seconds(START))
+    status = ended_status(Status(phase="Succeeded", conditions=(end,)), 4, START + 20)
     assert status.conditions == (end,)
 
 
@@ -258,10 +258,10 @@ def test_details_name_the_pod_and_its_machine() -> None:
     assert [(entry.pod, entry.node_name) for entry in status.ranks.details] == [("digits-0-0", "worker-1")]
 
 
-@pytest.mark.parametrize(("is_leaving", "stalled"), [(True, "Waiting"), (False, "Evicted")])
-def test_a_pod_being_deleted_is_no_problem_before_it_is_deleted(stalled: str, *, is_leaving: bool) -> None:
+@pytest.mark.parametrize(("is_terminating", "stalled"), [(True, "Waiting"), (False, "Evicted")])
+def test_a_pod_being_deleted_is_no_problem_before_it_is_deleted(stalled: str, *, is_terminating: bool) -> None:
     taken = running(0, rank(0))
     evicted = Problem("Evicted", "a user evicted it")
-    leaving = replace(taken, process=replace(taken.process, problem=evicted, is_leaving=is_leaving))
+    leaving = replace(taken, process=replace(taken.process, problem=evicted, is_terminating=is_terminating))
     status = status_of(job(), Status(), facts(leaving, running(1, rank(2))), START + 5)
     assert condition(status, "Stalled").reason == stalled

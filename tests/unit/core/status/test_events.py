@@ -1,4 +1,4 @@
-"""What is worth an event, and what is news enough to be written at once."""
+"""The changes that cause an Event, and those that are written at once."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,9 +10,9 @@ from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
-from muster.core.status.events import Note, notes, steps_so_far
-from muster.core.status.news import is_news
+from muster.core.status.events import JobEvent, new_events, past_events
 from muster.core.status.refused import refused
+from muster.core.status.significant_change import is_significant_change
 from unit.core.builders import (
     START,
     ctrl_c,
@@ -46,13 +46,13 @@ def waiting(problem: Problem) -> NodeFacts:
 Words = tuple[str, str, str]
 
 
-def words(value: Sequence[Note]) -> list[Words]:
-    """What events say."""
+def words(value: Sequence[JobEvent]) -> list[Words]:
+    """The messages of events."""
     return [(note.type, note.reason, note.message) for note in value]
 
 
 def statuses(*steps: tuple[Job, JobFacts]) -> list[Status]:
-    """The statuses of a job that is seen like this, one look after the other, each twice."""
+    """The statuses of a job with these facts, one reconciliation after the other, each twice."""
     result = [Status()]
     for seconds, (a_job, known) in enumerate(steps):
         for _ in range(2):
@@ -60,9 +60,9 @@ def statuses(*steps: tuple[Job, JobFacts]) -> list[Status]:
     return result
 
 
-def story(*steps: tuple[Job, JobFacts]) -> list[Note]:
+def story(*steps: tuple[Job, JobFacts]) -> list[JobEvent]:
     """Its events."""
-    return [note for before, after in pairwise(statuses(*steps)) for note in notes(before, after)]
+    return [note for before, after in pairwise(statuses(*steps)) for note in new_events(before, after)]
 
 
 STEPS = ("Started", "Suspended", "Resumed", "Completed", "Failed", "Refused")
@@ -117,7 +117,7 @@ def test_each_event_is_created_once(steps: list[tuple[Job, JobFacts]], events: l
 @pytest.mark.parametrize(("steps", "events"), CASES)
 def test_the_last_events_can_be_repeated_unchanged(steps: list[tuple[Job, JobFacts]], events: list[Words]) -> None:
     first = [note for note in story(*steps) if note.reason in STEPS]
-    again = [steps_so_far(status) for status in statuses(*steps)]
+    again = [past_events(status) for status in statuses(*steps)]
 
     # A later status yields the same events for every step, and no others.
     assert {note for notes_again in again for note in notes_again} == set(first)
@@ -128,9 +128,11 @@ def test_a_refused_resource_gets_another_event_only_for_another_problem() -> Non
     first = refused(Status(), InvalidResource((FieldProblem("spec.nodes", "found 0"),)), 1, START)
     second = refused(first, InvalidResource((FieldProblem("spec.nodes", "found -1"),)), 2, START)
 
-    assert words(notes(Status(), first)) == [("Warning", "Refused", "muster refuses the resource: spec.nodes: found 0")]
-    assert notes(first, first) == ()
-    assert [note.reason for note in notes(first, second)] == ["Refused"]
+    assert words(new_events(Status(), first)) == [
+        ("Warning", "Refused", "muster refuses the resource: spec.nodes: found 0")
+    ]
+    assert new_events(first, first) == ()
+    assert [note.reason for note in new_events(first, second)] == ["Refused"]
 
 
 def test_a_long_message_fits_an_event() -> None:
@@ -174,4 +176,4 @@ RUNS = status_at(running(0, rank(0, step=5, stepped_at=START)), running(1, rank(
     ],
 )
 def test_what_is_news(after: Status, *, news: bool) -> None:
-    assert is_news(RUNS, after) is news
+    assert is_significant_change(RUNS, after) is news

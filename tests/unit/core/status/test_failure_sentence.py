@@ -1,4 +1,4 @@
-"""Who failed first, in the words of the status, and what became of each rank."""
+"""The status' sentence about the first failure, and the state of each rank."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -362,7 +362,7 @@ CASES = (
     Case(
         "a user ended a node, and muster the rest of it",
         facts(
-            terminated(halted(0, stopped(0, 1.4), stopped(1, 1.4)), 1.0, told_at=1.2),
+            terminated(halted(0, stopped(0, 1.4), stopped(1, 1.4)), 1.0, final_since=1.2),
             halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1)),
         ),
         "digits-0 was stopped, but not by muster; 2 others were cut off",
@@ -372,7 +372,7 @@ CASES = (
     Case(
         "muster ended a node, and a user killed it",
         facts(
-            terminated(halted(0, stopped(0, 1.4), stopped(1, 1.4)), 1.3, told_at=1.2),
+            terminated(halted(0, stopped(0, 1.4), stopped(1, 1.4)), 1.3, final_since=1.2),
             halted(1, ended(2, 1.1, exit_code=7), stopped(3, 1.4)),
         ),
         "Rank 2 on digits-1 failed with exit code 7; 3 others were stopped",

@@ -1,4 +1,4 @@
-"""Who failed first in an MPI world, in the words of the status: mpirun ends all others, and fails itself."""
+"""The status' sentence about the first failure in an MPI world, where mpirun ends all others and then fails itself."""
 
 import dataclasses
 from dataclasses import replace
@@ -70,7 +70,7 @@ NO_DAEMON = (
 HYDRA_LOST = ("[proxy:0@algo-1] HYD_pmcd_pmip_control_cmd_cb (pmip_cb.c:490): assert (!closed) failed",)
 HYDRA_ABORT = ("Abort(3) on node 1 (rank 1 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 3) - process 1",)
 ONE_NODE = "mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks"
-ODD_RANK = "a process says that it is rank 2; the node has ranks 0 to 1"
+ODD_RANK = "a process reports to be rank 2; the node has ranks 0 to 1"
 OTHER_WORLD = (f"muster: {ONE_NODE}",)
 
 
@@ -95,14 +95,14 @@ def killed(number: int, at: float) -> RankFacts:
 
 
 def unfit(current: NodeFacts, message: str) -> NodeFacts:
-    """The same node, whose agent says that its ranks are of another world."""
+    """The same node, whose agent reports that its ranks have another world."""
     assert current.agent is not None
     report = replace(current.agent.report, problem=AgentProblem("WorldSizeMismatch", message))
     return replace(current, agent=replace(current.agent, report=report))
 
 
 def first(*ranks: RankFacts, launched: LauncherFacts) -> NodeFacts:
-    """Node 0, whose mpirun is over."""
+    """Node 0, whose mpirun has ended."""
     return done(0, *ranks, launched=launched)
 
 
@@ -333,7 +333,7 @@ CASES = (
         "a user stopped a node",
         facts(
             first(terminated_rank(0, 1.3), terminated_rank(1, 1.3), launched=mpirun(1.5, 1, lines=("lost node",))),
-            terminated(halted(1, stopped(2, 1.1), stopped(3, 1.1)), 1.0, told_at=1.6),
+            terminated(halted(1, stopped(2, 1.1), stopped(3, 1.1)), 1.0, final_since=1.6),
         ),
         "digits-1 was stopped, but not by muster; 2 others were stopped",
         "NodeStopped",
@@ -363,7 +363,7 @@ CASES = (
     Case(
         "ranks that aren't numbered node by node",
         facts(unfit(first(rank(0), launched=mpirun(1.1, 1)), ODD_RANK), halted(1)),
-        "The job asked for 4 ranks (2 nodes x 2), but on digits-0 a process says that it is rank 2; the node has ranks "
+        "The job asked for 4 ranks (2 nodes x 2), but on digits-0 a process reports to be rank 2; the node has ranks "
         "0 to 1; 2 others were not started",
         "WorldSizeMismatch",
         {"Unknown": "0", "Pending": "1-3"},
@@ -455,7 +455,7 @@ def test_ranks_that_no_launcher_has_started_are_pending_though_their_agent_has_l
 
 
 def test_no_rank_is_named_before_the_first_one_is_known() -> None:
-    """Hydra kills all ranks, and the node of the one that was killed from outside is heard of last."""
+    """Hydra kills all ranks, and the report of the node whose rank was killed from outside arrives last."""
     rest = running(1, rank(2), rank(3))
     waiting = status_of(mpi_job(), Status(), facts(running(0, killed(0, 1.02), killed(1, 1.02)), rest), START + 1.1)
     current = facts(

@@ -1,4 +1,4 @@
-"""Who is slow, by what all nodes have measured."""
+"""The slow nodes, from the measurements of all nodes."""
 
 from dataclasses import replace
 
@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from muster.api.status.status import NetworkCheck, Status
 from muster.core.facts import NodeFacts
-from muster.core.status.events import notes, steps_so_far
-from muster.core.status.network import network_of
-from muster.core.status.network_check import MAX_SLOW, SLOW_FACTOR, Speed, check_of, slow_ones
+from muster.core.status.events import new_events, past_events
+from muster.core.status.network import network_status
+from muster.core.status.network_check import MAX_SLOW, SLOW_FACTOR, Speed, find_slow_nodes, summarise_check
 from muster_worker.contract.schema import AgentPhase, NetworkFigures
 from unit.core.builders import START, facts, job, missing, rank, running, status_of
 
@@ -25,7 +25,7 @@ def measured(number: int, figures: NetworkFigures | None = FAST, phase: str = Ag
 
 
 def checked(*nodes: NodeFacts) -> NetworkCheck:
-    result = check_of(nodes)
+    result = summarise_check(nodes)
     assert result is not None
     return result
 
@@ -38,7 +38,7 @@ def checked(*nodes: NodeFacts) -> NetworkCheck:
         (NetworkFigures(940.0, 9400.0, 40.0), []),  # not 10 times
         (NetworkFigures(0.0, 0.0, 40.0), [2]),
         (NetworkFigures(9400.0, 9400.0, 1000.0), [2]),
-        (NetworkFigures(9400.0, 9400.0, 900.0), []),  # a busy machine may take so long
+        (NetworkFigures(9400.0, 9400.0, 900.0), []),  # normal on a busy machine
         (NetworkFigures(94000.0, 94000.0, 4.0), []),
         (NetworkFigures(9400.0, None, 40.0), []),
     ],
@@ -73,15 +73,15 @@ def test_of_two_nodes_none_is_the_slow_one() -> None:
 
 
 def test_there_is_no_result_before_all_have_reported() -> None:
-    assert check_of((measured(0), measured(1, None))) is None
-    assert check_of((running(0), running(1))) is None
-    assert check_of((missing(0),)) is None
-    # who was stopped before it was done tells nothing any more
+    assert summarise_check((measured(0), measured(1, None))) is None
+    assert summarise_check((running(0), running(1))) is None
+    assert summarise_check((missing(0),)) is None
+    # a node that was stopped before the end of its check reports nothing any more
     assert checked(measured(0), measured(1, None, AgentPhase.ENDED)).measured == 1
 
 
 def test_a_node_has_its_figures_before_the_others() -> None:
-    result = network_of((measured(0), measured(1, None)))
+    result = network_status((measured(0), measured(1, None)))
     assert result is not None
     value = [(one.bandwidth_mbps, one.round_trip_microseconds) for one in result.nodes]
     assert (value, result.check) == ([(9300.0, 40.0), (None, None)], None)
@@ -89,7 +89,7 @@ def test_a_node_has_its_figures_before_the_others() -> None:
 
 def test_ten_thousand_nodes_are_a_small_status() -> None:
     slow = [measured(number, NetworkFigures(1.0, 1.0, 90_000.0, "p" * 256)) for number in range(4000)]
-    result = network_of((*slow, *(measured(number) for number in range(4000, 10_000))))
+    result = network_status((*slow, *(measured(number) for number in range(4000, 10_000))))
     assert result is not None
     assert result.check is not None
     assert (result.check.slow_count, len(result.check.slow)) == (4000, MAX_SLOW)
@@ -104,19 +104,19 @@ def test_a_slow_node_is_one_event_and_the_job_goes_on() -> None:
     before = status_of(asking, Status(), facts(*(measured(number, None) for number in range(3))), START)
     status = status_of(asking, before, slow, START + 5)
     assert (status.phase, status.message) == ("Running", "3 of 3 ranks run; step 1; slow network: digits-2")
-    is_told = [note for note in notes(before, status) if note.reason == "SlowNetwork"]
+    is_told = [note for note in new_events(before, status) if note.reason == "SlowNetwork"]
     assert [note.type for note in is_told] == ["Warning"]
     assert is_told[0].message.startswith("digits-2 (90 Mbit/s")
     # a repeated report yields the same result
-    assert is_told[0] in steps_so_far(status)
+    assert is_told[0] in past_events(status)
     later = status_of(asking, status, slow, START + 9)
-    assert [note for note in notes(status, later) if note.reason == "SlowNetwork"] == []
+    assert [note for note in new_events(status, later) if note.reason == "SlowNetwork"] == []
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=3, max_size=40))
 def test_fewer_than_half_are_slow(mbps: list[float]) -> None:
     speeds = [Speed(number, f"digits-{number}", value, 40.0) for number, value in enumerate(mbps)]
-    slow = slow_ones(speeds)
+    slow = find_slow_nodes(speeds)
     middle = sorted(mbps)[len(mbps) // 2]
     assert all(one.mbps * SLOW_FACTOR <= middle for one in slow)
     assert len(slow) <= len(mbps) // 2

@@ -1,4 +1,4 @@
-"""A job whose nodes wait to be admitted together is Queued; once one is placed it is not."""
+"""A job whose nodes wait to be admitted together is Queued; once one is scheduled it is not."""
 
 from dataclasses import replace
 

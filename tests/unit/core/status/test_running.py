@@ -1,4 +1,4 @@
-"""What a job that runs, or is about to, says of itself."""
+"""The status of a job that runs or is about to."""
 
 import dataclasses
 
@@ -96,7 +96,7 @@ def test_what_a_living_job_says(known: JobFacts, phase: str, message: str) -> No
 
 
 def test_where_no_rank_has_taken_a_step_none_is_counted() -> None:
-    """Who imports torch has an optimizer's hook, and may never step one."""
+    """A process that imports torch has the optimizer's hook, and may never take a step."""
     idle = facts(running(0, at(9, 0, 0), at(9, 0, 1)), running(1, at(9, 0, 2), at(9, 0, 3)))
     begun = facts(running(0, at(9, 0, 0), at(9, 0, 1)), running(1, at(9, 1, 2), at(9, 1, 3)))
     failed = facts(running(0, ended(0, 9, exit_code=3, step=0), at(9, 0, 1)), running(1, at(9, 0, 2), at(9, 0, 3)))
@@ -182,7 +182,7 @@ def before(step: int, seconds: float, pace: float | None) -> Status:
         (Status(), 100, 20.0, 20.0, None),
         (before(100, 10, None), 134, 20.0, 20.0, 3.4),
         (before(100, 10, 3.4), 100, 10.0, 10.0, 3.4),
-        # The newest ten seconds weigh 1 - 1/e.
+        # The newest ten seconds have the weight 1 - 1/e.
         (before(100, 10, 1.0), 150, 20.0, 20.0, 3.53),
         # No step for 20 s: it can't be faster than one in that time.
         (before(100, 10, 3.4), 100, 10.0, 30.0, 0.05),

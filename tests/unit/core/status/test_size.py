@@ -1,4 +1,4 @@
-"""A status stays small, however many ranks there are and whatever they say."""
+"""A status stays small, for any number of ranks and any of their texts."""
 
 from dataclasses import replace
 
@@ -8,14 +8,14 @@ from muster_worker.contract.schema import AgentPhase, CommandKind, MetricValue, 
 from unit.core.builders import START, agent, command, facts, job, node, status_of
 
 MAX_BYTES = 64 * 1024
-"""The API server takes 1.5 MiB, but every watcher gets the whole status with every change."""
+"""The API server accepts 1.5 MiB, but every watcher gets the whole status with every change."""
 
 PROCS = 100
 LINES = ("é" * 512,) * 8
 
 
 def odd_rank(number: int) -> RankFacts:
-    """Every rank has steps, words and an end of its own."""
+    """Every rank has different steps, texts and ends."""
     over = number % 2 == 1
     return RankFacts(
         RankReport(

@@ -1,4 +1,4 @@
-"""Counts read at different moments are compared at one."""
+"""Counts that were read at different times are compared at one time."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,7 +37,7 @@ def test_without_ranks_no_rank_is_behind() -> None:
     lateness=st.floats(0, 0.25),
 )
 def test_ranks_in_step_are_never_behind(pace: float, moments: list[float], lateness: float) -> None:
-    """Ranks that all take their n-th step at n / pace, read at any moments, a little late."""
+    """Ranks that all take their n-th step at n / pace, read at any time, a little late."""
     counts = []
     for rank, moment in enumerate(moments):
         step = int(moment * pace)

@@ -68,7 +68,7 @@ def test_no_word_of_the_service_model_is_too_much() -> None:
 
 
 def test_a_failure_before_another_attempt_is_reported() -> None:
-    status = turn(job(restarts=2), SEEN, facts(CRASHED, is_held=False), T0 + 60)[2]
+    status = turn(job(restarts=2), SEEN, facts(CRASHED, has_finalizer=False), T0 + 60)[2]
     assert (status.phase, status.message) == (
         "Restarting",
         "AlgorithmError: ExitCode 1; restart 1: another training job follows",
@@ -105,11 +105,11 @@ def test_one_request_that_went_wrong_is_not_worth_a_word() -> None:
 
 
 def test_who_can_not_look_takes_nothing_back() -> None:
-    blind = facts(blind=request_failure(FailureKind.ACCESS))
-    status = turn(job(), SEEN, blind, T0 + 5)[2]
+    observation_failure = facts(observation_failure=request_failure(FailureKind.ACCESS))
+    status = turn(job(), SEEN, observation_failure, T0 + 5)[2]
     assert (status.phase, status.ranks, status.backend) == (SEEN.phase, SEEN.ranks, SEEN.backend)
     assert _condition(status, "Stalled") == ("True", "NoAccess")
-    assert turn(job(), SEEN, facts(blind=request_failure(FailureKind.SERVICE)), T0 + 5)[2] == SEEN
+    assert turn(job(), SEEN, facts(observation_failure=request_failure(FailureKind.SERVICE)), T0 + 5)[2] == SEEN
 
 
 def test_ranks_that_say_nothing_are_unknown_while_it_trains_and_done_with_it() -> None:

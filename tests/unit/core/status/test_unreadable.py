@@ -1,4 +1,4 @@
-"""A status that can't be read gets a word about it, and loses nothing."""
+"""An unreadable status gets a message about it, and loses nothing."""
 
 from muster.api.document import JSON
 from muster.api.field_problems import FieldProblem

@@ -1,4 +1,4 @@
-"""What is decided of a training job: each case is a status, what is known, and what is done."""
+"""The decisions about a training job: each case is a status, the facts, and the actions."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.actions import DeleteResource
 from muster.core.facts import Problem
-from muster.core.training_job.course import CREATION_SECONDS
+from muster.core.training_job.attempt_state import CREATION_SECONDS
 from muster.core.training_job.decide import (
     CreateTrainingJob,
     DeleteTrainingJob,
@@ -50,15 +50,22 @@ HOLD, RELEASE = HoldResource(), ReleaseResource()
 THERE = Location("eu-west-1", "arn:aws:iam::444455556666:role/muster")
 
 CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, ...]]] = [
-    # the beginning
-    ("its resource is held first", job(), FRESH, facts(is_held=False), 0, (HOLD,)),
+    # its start
+    ("its resource is held first", job(), FRESH, facts(has_finalizer=False), 0, (HOLD,)),
     ("then it is made", job(), FRESH, BEGUN, 0, (CREATE,)),
-    ("a suspended job has none", job(suspend=True), FRESH, facts(is_held=False), 0, ()),
+    ("a suspended job has none", job(suspend=True), FRESH, facts(has_finalizer=False), 0, ()),
     ("it was to be created, and no request was sent", job(), MADE, BEGUN, 60, (CREATE,)),
-    ("it is unknown whether it exists", job(), MADE, facts(blind=request_failure(FailureKind.SERVICE)), 1, ()),
+    (
+        "it is unknown whether it exists",
+        job(),
+        MADE,
+        facts(observation_failure=request_failure(FailureKind.SERVICE)),
+        1,
+        (),
+    ),
     ("it is there", job(), MADE, facts(STARTING), 1, ()),
     ("it trains", job(), SEEN, facts(RUNNING), 30, ()),
-    # what keeps it from being made
+    # causes that prevent its creation
     ("a limit is reached", job(), MADE, facts(request_failure=request_failure(FailureKind.CAPACITY, T0)), 5, ()),
     ("for a while", job(), MADE, facts(request_failure=request_failure(FailureKind.CAPACITY, T0)), 60, (CREATE,)),
     ("a right is missing", job(), MADE, facts(request_failure=request_failure(FailureKind.ACCESS, T0)), 2, ()),
@@ -70,7 +77,7 @@ CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, 
         20,
         (CREATE,),
     ),
-    ("its namespace may not have it", job(), FRESH, facts(is_held=False, refusal=NOT_ALLOWED), 0, ()),
+    ("its namespace may not have it", job(), FRESH, facts(has_finalizer=False, refusal=NOT_ALLOWED), 0, ()),
     ("nor the next one", job(restarts=1), SEEN, facts(CRASHED, refusal=NOT_ALLOWED), 40, ()),
     ("its name belongs to another job", job(), MADE, facts(taken=TAKEN), 600, ()),
     # its end
@@ -78,18 +85,18 @@ CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, 
     ("a user stops it", job(), SEEN, facts(STOPPING), 40, ()),
     ("a user stopped it", job(restarts=3), SEEN, facts(STOPPED), 40, (RELEASE,)),
     ("it failed", job(), SEEN, facts(CRASHED), 40, (RELEASE,)),
-    ("its ranks' last words are missing", job(), SEEN, facts(CRASHED, is_heard_out=False), 40, ()),
+    ("its ranks' last words are missing", job(), SEEN, facts(CRASHED, has_all_reports=False), 40, ()),
     ("it failed, and may be restarted", job(restarts=1), SEEN, facts(CRASHED), 40, (CreateTrainingJob(2),)),
     ("it wants what isn't there", job(restarts=1), SEEN, facts(WRONG), 40, (RELEASE,)),
     ("there was no room", job(), MADE, facts(NO_ROOM), 40, ()),
     ("its record is missing", job(), SEEN, facts(), 60, (RELEASE,)),
-    # what its owner wants
+    # its owner's requests
     ("it is suspended", job(suspend=True), SEEN, facts(RUNNING), 40, (STOP,)),
     ("it is being stopped", job(suspend=True), SUSPENDING, facts(STOPPING), 40, ()),
     ("it has stopped", job(suspend=True), SUSPENDING, facts(STOPPED), 60, (RELEASE,)),
-    ("it stays so", job(suspend=True), SUSPENDED, facts(is_held=False), 90, ()),
+    ("it stays so", job(suspend=True), SUSPENDED, facts(has_finalizer=False), 90, ()),
     ("it is resumed too early", job(), SUSPENDING, facts(STOPPING), 60, ()),
-    ("unheard, it is resumed too early", job(), SUSPENDING, facts(STOPPED, is_heard_out=False), 60, ()),
+    ("unheard, it is resumed too early", job(), SUSPENDING, facts(STOPPED, has_all_reports=False), 60, ()),
     ("it was done a moment too early", job(suspend=True), SUSPENDING, facts(DONE), 60, (RELEASE,)),
     ("its time is up", job(deadline=60), SEEN, facts(RUNNING), 61, (STOP,)),
     ("its time isn't up", job(deadline=60), SEEN, facts(RUNNING), 59, ()),
@@ -105,17 +112,24 @@ CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, 
         5,
         (RELEASE,),
     ),
-    # afterwards
-    ("nothing is left to do", job(), OVER, facts(is_held=False), 100, ()),
+    # after its end
+    ("nothing is left to do", job(), OVER, facts(has_finalizer=False), 100, ()),
     ("it is let go", job(), OVER, facts(), 100, (RELEASE,)),
     ("another one may run", job(), OVER, facts(unclear=request_failure(FailureKind.SERVICE, T0 + 99)), 100, ()),
     ("no report says so since", job(), OVER, facts(unclear=request_failure(FailureKind.SERVICE, T0)), 100, (RELEASE,)),
     ("another client wrote its end", job(), OVER, facts(RUNNING), 100, (STOP,)),
     ("stopping is no end for that", job(), OVER, facts(STOPPING), 100, ()),
     ("it runs elsewhere", job(suspend=True), SEEN, facts(RUNNING, seen_at=THERE), 40, (StopTrainingJob(1, THERE),)),
-    ("it is kept", job(after=60), OVER, facts(is_held=False, remains=("vit-1",)), 50, ()),
-    ("long enough", job(after=60), OVER, facts(is_held=False, remains=("vit-1",)), 62, (DeleteTrainingJob("vit-1"),)),
-    ("it is forgotten", job(after=60), OVER, facts(is_held=False), 62, (DeleteResource(),)),
+    ("it is kept", job(after=60), OVER, facts(has_finalizer=False, remains=("vit-1",)), 50, ()),
+    (
+        "long enough",
+        job(after=60),
+        OVER,
+        facts(has_finalizer=False, remains=("vit-1",)),
+        62,
+        (DeleteTrainingJob("vit-1"),),
+    ),
+    ("it is forgotten", job(after=60), OVER, facts(has_finalizer=False), 62, (DeleteResource(),)),
 ]
 
 
@@ -173,7 +187,7 @@ def test_restarts_are_as_many_as_allowed() -> None:
 
 @pytest.mark.parametrize("found", [STOPPED, DONE])
 def test_what_is_being_suspended_stays_so_until_its_ranks_are_heard_out(found: TrainingJob) -> None:
-    status = turn(job(), SUSPENDING, facts(found, is_heard_out=False), T0 + 60)[2]
+    status = turn(job(), SUSPENDING, facts(found, has_all_reports=False), T0 + 60)[2]
     assert status.phase == "Stopping"
     after = turn(job(), status, facts(found), T0 + 70)[2]
     assert after.phase == ("Suspended" if found is STOPPED else "Succeeded")
@@ -187,6 +201,6 @@ def test_deciding_again_once_it_is_done_gives_nothing_new() -> None:
     for asked, previous, known in (
         (job(), MADE, facts(STARTING)),
         (job(suspend=True), SUSPENDING, facts(STOPPING)),
-        (job(), OVER, facts(is_held=False)),
+        (job(), OVER, facts(has_finalizer=False)),
     ):
         assert turn(asked, previous, known, T0 + 10)[1] == ()

@@ -1,4 +1,4 @@
-"""What training jobs are called, and which attempt's a name is."""
+"""The names of training jobs, and the attempt of a name."""
 
 import pytest
 

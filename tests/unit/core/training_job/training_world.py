@@ -1,4 +1,4 @@
-"""Builders for what is known of a job on SageMaker."""
+"""Builders for the facts of a job on SageMaker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from muster.api.status.status import Status
 from muster.core.facts import Problem
 from muster.core.judge import Outcome
 from muster.core.status.training_job.summarise import summarise_training_job
-from muster.core.training_job.decide import TrainingAction, decide_training_job, training_wake
+from muster.core.training_job.decide import TrainingAction, decide_training_job, training_requeue_at
 from muster.core.training_job.facts import FailureKind, Location, RequestFailure, Span, TrainingFacts, TrainingJob
 from muster.core.training_job.judge import judge_training_job
 from muster.core.training_job.state import complete_training
@@ -46,7 +46,7 @@ def job(
 def training(
     *secondary: str, attempt: int = 1, ends: str = "", reason: str | None = None, at: float = 10.0
 ) -> TrainingJob:
-    """A training job that went through these, ten seconds each; `ends`: its final status, else it is in the last."""
+    """A training job with these states, ten seconds each; `ends`: its final status, else it is in the last state."""
     words = (*secondary, ends) if ends else secondary
     history = tuple(
         Span(word, T0 + 10 * index, None if index == len(words) - 1 else T0 + 10 * (index + 1), f"{word} it is")
@@ -80,9 +80,9 @@ def facts(result: TrainingJob | None = None, **changes: Any) -> TrainingFacts:
         created_at=T0,
         location=Location("us-west-2"),
         heartbeat_seconds=60.0,
-        looking_since=T0 - 3600,
+        operator_started_at=T0 - 3600,
         training=result,
-        is_held=True,
+        has_finalizer=True,
     )
     return replace(current, **changes)
 
@@ -94,7 +94,7 @@ def request_failure(kind: FailureKind, at: float = T0, tries: int = 1, refused_s
 def turn(
     asked: Job, previous: Status, current: TrainingFacts, now: float
 ) -> tuple[Outcome, tuple[TrainingAction, ...], Status]:
-    """What is judged, decided and reported."""
+    """The outcome, the actions and the status."""
     state = complete_training(asked, previous, current, now)
     outcome = judge_training_job(asked, previous, state, now)
     actions = decide_training_job(asked, state, outcome, now)
@@ -102,7 +102,7 @@ def turn(
 
 
 def status_after(asked: Job, *current: TrainingFacts, now: float = T0) -> Status:
-    """The status after a turn for each of these, a second apart."""
+    """The status after one reconciliation for each of these, a second apart."""
     status = Status()
     for index, each in enumerate(current):
         status = turn(asked, status, each, now + index)[2]
@@ -110,10 +110,10 @@ def status_after(asked: Job, *current: TrainingFacts, now: float = T0) -> Status
 
 
 def wake(asked: Job, previous: Status, current: TrainingFacts, now: float) -> float | None:
-    """When time alone may change something."""
+    """The time at which a change without an event is possible."""
     state = complete_training(asked, previous, current, now)
-    return training_wake(asked, previous, state, judge_training_job(asked, previous, state, now), now)
+    return training_requeue_at(asked, previous, state, judge_training_job(asked, previous, state, now), now)
 
 
 BEGUN = facts()
-"""Nothing is there, and the training job is to be made."""
+"""No training job exists, and one is to be created."""

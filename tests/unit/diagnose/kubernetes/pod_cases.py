@@ -1,4 +1,4 @@
-"""Pods as a real cluster had them (Kubernetes 1.34), each with the warnings that were there about it."""
+"""Pods as a real cluster reported them (Kubernetes 1.34), each with its warnings."""
 
 import copy
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 from muster.api.document import JSON
 from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.pods import PodView, read_pod
-from muster.objects.kubernetes.warnings import Warned, read_warning
+from muster.objects.kubernetes.warnings import PodWarning, read_warning
 
 _CASES = Path(__file__).parent / "pods"
 
@@ -20,12 +20,12 @@ def names() -> tuple[str, ...]:
 
 
 def source(name: str) -> JSONObject:
-    """The pod's object, to be changed at will."""
+    """The pod's object, which a test may change."""
     return part(_case(name), "pod")
 
 
 def events(name: str) -> list[Object]:
-    """Of the pod's namespace, as the API server insists that they are."""
+    """Events of the pod's namespace, as the API server requires."""
     result = _case(name)["events"]
     assert isinstance(result, list)
     place: JSONObject = {"namespace": part(_case(name), "pod", "metadata")["namespace"]}
@@ -42,7 +42,7 @@ def view(name: str) -> PodView:
     return pod
 
 
-def warned(name: str) -> tuple[Warned, ...]:
+def warned(name: str) -> tuple[PodWarning, ...]:
     result = (read_warning(event) for event in events(name))
     return tuple(one for one in result if one is not None)
 

@@ -1,14 +1,14 @@
-"""A node from what its pod and its agent say, and what is remembered of what was done for a job."""
+"""A node's facts from its pod, its agent, and the record of earlier actions."""
 
 from dataclasses import replace
 
 import pytest
 
 from muster.backends.kubernetes.backend import whole_seconds
-from muster.backends.kubernetes.ledger import MAX_BACKOFF_SECONDS, REMOVAL_SECONDS, Ledger, Removal
+from muster.backends.kubernetes.job_state import DELETION_RETRY_SECONDS, MAX_BACKOFF_SECONDS, JobState, PodDeletion
 from muster.core.facts import Problem, ProcessFacts, ProcessState
 from muster.core.failure.lost_nodes import LOST_SECONDS
-from muster.diagnose.kubernetes.node_facts import as_heard, is_own_doing, missing_process
+from muster.diagnose.kubernetes.node_facts import is_caused_by_muster, missing_process, with_agent_report
 from muster.objects.kubernetes.observations import is_cut_off
 from muster.objects.kubernetes.pods import Condition
 from muster_worker.contract.schema import AgentPhase
@@ -16,43 +16,43 @@ from unit.core.builders import START, agent
 from unit.diagnose.kubernetes.pod_cases import view
 
 WAITING = ProcessFacts(ProcessState.WAITING, name="vit-0-0")
-HEARD = replace(agent(0, AgentPhase.READY), heard_at=START + 0.7)
+HEARD = replace(agent(0, AgentPhase.READY), last_report_at=START + 0.7)
 
 
 def test_who_reports_runs() -> None:
-    assert as_heard(WAITING, HEARD).state is ProcessState.RUNNING
-    assert as_heard(WAITING, None) == WAITING
+    assert with_agent_report(WAITING, HEARD).state is ProcessState.RUNNING
+    assert with_agent_report(WAITING, None) == WAITING
 
 
 def test_who_reports_is_past_what_kept_it_from_beginning() -> None:
     missing = Problem("ConfigMissing", "Secret aws doesn't exist in namespace vision")
-    assert as_heard(replace(WAITING, problem=missing), HEARD).problem is None
-    assert as_heard(replace(WAITING, problem=missing), None).problem == missing
+    assert with_agent_report(replace(WAITING, problem=missing), HEARD).problem is None
+    assert with_agent_report(replace(WAITING, problem=missing), None).problem == missing
     sidecar = Problem("SidecarFailed", "container proxy failed with exit code 1")
-    assert as_heard(replace(WAITING, problem=sidecar), HEARD).problem == sidecar
+    assert with_agent_report(replace(WAITING, problem=sidecar), HEARD).problem == sidecar
 
 
 def test_what_an_earlier_replacement_said_is_the_past() -> None:
     process = replace(WAITING, replacement=1)
-    assert as_heard(process, HEARD) == process
+    assert with_agent_report(process, HEARD) == process
 
 
 @pytest.mark.parametrize(
     ("ended_at", "seen"),
     [
-        (START, START + 0.7),  # in the same second, after its last word
+        (START, START + 0.7),  # in the same second, after its last report
         (START + 2, START + 2),
         (START - 30, START + 0.7),  # its machine's clock is behind
     ],
 )
 def test_a_pod_ends_after_its_agents_termination_message(ended_at: float, seen: float) -> None:
     process = ProcessFacts(ProcessState.EXITED, ended_at=ended_at)
-    assert as_heard(process, HEARD, START + 9).ended_at == pytest.approx(seen)
+    assert with_agent_report(process, HEARD, START + 9).ended_at == pytest.approx(seen)
 
 
 def test_what_is_heard_after_a_pods_end_was_on_its_way() -> None:
     process = ProcessFacts(ProcessState.EXITED, ended_at=START - 1)
-    assert as_heard(process, HEARD, START + 0.2).ended_at == pytest.approx(START + 0.2)
+    assert with_agent_report(process, HEARD, START + 0.2).ended_at == pytest.approx(START + 0.2)
 
 
 def test_a_missing_pod_was_deleted_or_has_ended() -> None:
@@ -66,51 +66,51 @@ def test_a_missing_pod_was_deleted_or_has_ended() -> None:
 
 
 def test_a_refusal_is_of_one_generation_of_the_resource() -> None:
-    ledger, problem = Ledger(), Problem("InvalidPod", "spec.x: unknown field")
-    ledger.refuse(4, problem)
-    assert (ledger.refusal(4), ledger.refusal(5)) == (problem, None)
+    job_state, problem = JobState(), Problem("InvalidPod", "spec.x: unknown field")
+    job_state.record_refusal(4, problem)
+    assert (job_state.refusal(4), job_state.refusal(5)) == (problem, None)
 
 
 def test_the_longer_something_is_refused_the_rarer_it_is_asked_again() -> None:
-    ledger, held = Ledger(), {0: Problem("QuotaExceeded", "quota team is exceeded")}
+    job_state, held = JobState(), {0: Problem("QuotaExceeded", "quota team is exceeded")}
     pauses = []
     for _ in range(8):
-        ledger.hold(held, 100.0)
-        pauses.append(ledger.backoff_until - 100.0)
+        job_state.record_problems(held, 100.0)
+        pauses.append(job_state.backoff_until - 100.0)
     assert pauses == sorted(pauses)
     assert (pauses[0], pauses[-1]) == (1.0, MAX_BACKOFF_SECONDS)
-    ledger.hold({}, 200.0)
-    assert (ledger.held, ledger.backoff_until) == ({}, 0.0)
-    ledger.hold(held, 300.0)
-    assert ledger.backoff_until == 301.0
+    job_state.record_problems({}, 200.0)
+    assert (job_state.pod_problems, job_state.backoff_until) == ({}, 0.0)
+    job_state.record_problems(held, 300.0)
+    assert job_state.backoff_until == 301.0
 
 
 def test_a_deletion_is_asked_for_again_when_it_is_more_urgent_or_takes_long() -> None:
-    ledger, pod = Ledger(), view("running")
-    assert not ledger.is_removed(pod, 10, 100.0)
-    ledger.removed[pod.uid] = Removal(100.0, 10)
-    assert ledger.is_removed(pod, 10, 101.0)
-    assert ledger.is_removed(pod, 30, 101.0)
-    assert not ledger.is_removed(pod, 1, 101.0)
-    assert not ledger.is_removed(pod, 10, 100.0 + REMOVAL_SECONDS)
+    job_state, pod = JobState(), view("running")
+    assert not job_state.is_deletion_pending(pod, 10, 100.0)
+    job_state.deletions[pod.uid] = PodDeletion(100.0, 10)
+    assert job_state.is_deletion_pending(pod, 10, 101.0)
+    assert job_state.is_deletion_pending(pod, 30, 101.0)
+    assert not job_state.is_deletion_pending(pod, 1, 101.0)
+    assert not job_state.is_deletion_pending(pod, 10, 100.0 + DELETION_RETRY_SECONDS)
 
 
 def test_a_name_is_free_when_its_pod_is_only_left_behind() -> None:
-    ledger = Ledger()
-    leaving = replace(view("running"), asked_to_go_at=START, leaving_seconds=30)
-    assert not ledger.is_left_behind(view("running"), START + 1e6)
-    assert not ledger.is_left_behind(leaving, START + 500)
-    assert not ledger.is_left_behind(leaving, START + 500 + 30 + LOST_SECONDS - 1)
-    assert ledger.is_left_behind(leaving, START + 500 + 30 + LOST_SECONDS)
+    job_state = JobState()
+    leaving = replace(view("running"), deletion_requested_at=START, deletion_grace_seconds=30)
+    assert not job_state.is_leftover(view("running"), START + 1e6)
+    assert not job_state.is_leftover(leaving, START + 500)
+    assert not job_state.is_leftover(leaving, START + 500 + 30 + LOST_SECONDS - 1)
+    assert job_state.is_leftover(leaving, START + 500 + 30 + LOST_SECONDS)
 
 
 def test_a_machine_that_the_cluster_gave_up_is_not_waited_for_beyond_the_grace() -> None:
-    ledger = Ledger()
+    job_state = JobState()
     conditions = (Condition("Ready", is_true=False), Condition("ContainersReady", is_true=True))
-    leaving = replace(view("running"), asked_to_go_at=START, leaving_seconds=30, conditions=conditions)
-    assert not ledger.is_left_behind(leaving, START)
-    assert not ledger.is_left_behind(leaving, START + 29)
-    assert ledger.is_left_behind(leaving, START + 30)
+    leaving = replace(view("running"), deletion_requested_at=START, deletion_grace_seconds=30, conditions=conditions)
+    assert not job_state.is_leftover(leaving, START)
+    assert not job_state.is_leftover(leaving, START + 29)
+    assert job_state.is_leftover(leaving, START + 30)
 
 
 READY = Condition("Ready", is_true=False)
@@ -122,7 +122,7 @@ CONTAINERS_READY = Condition("ContainersReady", is_true=True)
     [
         ((READY, CONTAINERS_READY), True),
         ((replace(READY, is_true=True), CONTAINERS_READY), False),
-        # the kubelet's own word
+        # the kubelet's own report
         ((replace(READY, reason="ContainersNotReady"), replace(CONTAINERS_READY, is_true=False)), False),
         ((replace(READY, reason="ReadinessGatesNotReady"), CONTAINERS_READY), False),
         ((READY,), False),
@@ -138,7 +138,7 @@ def test_a_pod_tells_that_its_machine_does_not_answer(conditions: tuple[Conditio
 
 @pytest.mark.parametrize(("grace", "seconds"), [(0.0, 1), (0.2, 1), (2.0, 2), (2.5, 3)])
 def test_no_grace_is_ever_nought(grace: float, seconds: int) -> None:
-    # with 0 the API server forgets the pod while its processes still run
+    # with 0 the API server removes the pod while its processes still run
     assert whole_seconds(grace) == seconds
 
 
@@ -148,10 +148,10 @@ def test_no_grace_is_ever_nought(grace: float, seconds: int) -> None:
         ("PodDeleted", None, True),
         ("OOMKilled", None, False),
         ("OOMKilled", 98.0, False),
-        # killed with SIGKILL because its grace was over; kubelets cut off the fraction of a second
+        # killed with SIGKILL at the end of its grace period; kubelets drop the fraction of a second
         ("OOMKilled", 99.0, True),
         ("OOMKilled", 110.0, True),
     ],
 )
 def test_what_muster_itself_ended_is_no_problem(reason: str, ended_at: float | None, *, is_own: bool) -> None:
-    assert is_own_doing(Problem(reason, "..."), ended_at, removed_at=99.5) is is_own
+    assert is_caused_by_muster(Problem(reason, "..."), ended_at, removed_at=99.5) is is_own

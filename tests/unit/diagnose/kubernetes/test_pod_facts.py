@@ -1,4 +1,4 @@
-"""Where a node stands by its pod, and what the status says of a pod in problem."""
+"""A node's state by its pod, and the status of a pod with a problem."""
 
 import pytest
 
@@ -215,7 +215,7 @@ def test_a_pod_whose_init_container_failed_is_over_before_its_phase_says_so() ->
 
 @pytest.mark.parametrize(("name", "leaves"), [("deleted", True), ("evicted-by-api", True), ("init-failed", False)])
 def test_a_deleted_pod_is_missing_soon(name: str, *, leaves: bool) -> None:
-    assert process_facts(view(name)).is_leaving is leaves
+    assert process_facts(view(name)).is_terminating is leaves
 
 
 def test_every_captured_pod_is_in_the_table() -> None:
@@ -252,9 +252,9 @@ def test_what_never_began_has_no_start() -> None:
 
 
 def test_what_runs_beside_an_agent_that_has_left_is_seen() -> None:
-    assert process_facts(view("done-beside-sidecar")).lingers
-    assert not process_facts(view("done")).lingers
-    assert not process_facts(view("container-failed")).lingers
+    assert process_facts(view("done-beside-sidecar")).has_running_sidecars
+    assert not process_facts(view("done")).has_running_sidecars
+    assert not process_facts(view("container-failed")).has_running_sidecars
 
 
 def test_the_termination_message_is_read_from_the_termination_log() -> None:
@@ -330,7 +330,7 @@ def test_who_deletes_a_pod_that_had_ended_did_not_end_it() -> None:
 
 
 def test_an_out_of_memory_that_harmed_nothing_is_no_problem() -> None:
-    # containerd says so when any process of the container was killed, also when the container ended well
+    # containerd reports this if any process of the container was killed, also if the container succeeded
     def survive(pod: JSONObject) -> None:
         part(pod, "status", "containerStatuses", 0, "state", "terminated").update(exitCode=0)
 

@@ -1,4 +1,6 @@
-"""Messages of registries, schedulers and kubelets that the captured pods don't have, and what must not get through."""
+"""Messages of registries, schedulers and kubelets that the recorded pods don't have, and texts that must not be
+copied.
+"""
 
 import pytest
 from hypothesis import given
@@ -8,8 +10,8 @@ from muster.api.document import JSON
 from muster.core.facts import Problem
 from muster.diagnose.kubernetes.problems import find_problem
 from muster.diagnose.kubernetes.quoting import MAX_CHARS, quote
-from muster.diagnose.kubernetes.scheduling import lacks, verdict
-from muster.objects.kubernetes.warnings import Warned, read_warning
+from muster.diagnose.kubernetes.scheduling import shortage, verdict
+from muster.objects.kubernetes.warnings import PodWarning, read_warning
 from muster_worker.contract.schema import UNUSABLE_PYTHON
 from unit.diagnose.kubernetes.pod_cases import JSONObject, changed, part, view
 
@@ -108,13 +110,13 @@ def test_what_the_scheduler_misses(message: str, words: str) -> None:
     ],
 )
 def test_what_is_missing_has_words_that_pods_share(message: str, words: str) -> None:
-    assert lacks(message) == words
+    assert shortage(message) == words
 
 
 def test_a_key_that_a_volume_lacks() -> None:
     pod = view("hostpath-missing")
     words = 'MountVolume.SetUp failed for volume "d" : references non-existent secret key: token'
-    result = find_problem(pod, (Warned(pod.uid, "FailedMount", words),))
+    result = find_problem(pod, (PodWarning(pod.uid, "FailedMount", words),))
     assert result == Problem("ConfigMissing", "Secret has no key token, and volume d is made of it: create it")
 
 
@@ -177,7 +179,7 @@ def test_a_kubelet_that_has_not_read_a_config_map_yet_warns_of_nothing() -> None
 def test_a_volume_that_another_machine_holds() -> None:
     pod = view("hostpath-missing")
     words = 'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) other-0'
-    result = find_problem(pod, (Warned(pod.uid, "FailedAttachVolume", words),))
+    result = find_problem(pod, (PodWarning(pod.uid, "FailedAttachVolume", words),))
     why = "volume pvc-1 can't be mounted on node-1: Volume is already used by pod(s) other-0"
     assert result == Problem("VolumeNotMounted", why)
 

@@ -1,4 +1,4 @@
-"""What Kubernetes says, fit for a status: without credentials, and in time that doesn't depend on who wrote it."""
+"""Kubernetes' messages in a status: without credentials, and in time that doesn't depend on their author."""
 
 import time
 
@@ -7,7 +7,7 @@ import pytest
 from muster.diagnose.kubernetes.quoting import quote
 
 TEXTS = 200
-"""Of 4 KiB each: a pod's containers may leave one each."""
+"""Of 4 KiB each: each of a pod's containers may have one."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a real API server (1.34) said no to, and what a job's owner reads of it."""
+"""Refusals of a real API server (1.34), and the resulting messages for a job's owner."""
 
 import time
 

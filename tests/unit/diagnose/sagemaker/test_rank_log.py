@@ -1,5 +1,6 @@
-"""A training job's log as its ranks' reports. The logs were written by SageMaker's toolkit and the launchers it starts:
-2 hosts of 2 ranks, of which rank 3 fails. `reporting` have the lines of ranks, `silent` have not."""
+"""A training job's log as its ranks' reports. SageMaker's toolkit and its launchers wrote the logs: 2 hosts of 2 ranks,
+of which rank 3 fails. Logs in `reporting` have `[muster]` lines, logs in `silent` have none.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -31,7 +32,7 @@ def read(*names: str, at: float = BEGAN + 3600) -> RankLog:
 
 
 def facts_of(log: RankLog) -> JobFacts:
-    """The job when all of its containers have ended."""
+    """The facts of the job when all of its containers have ended."""
     agents = {agent.report.node: agent for agent in log.agents()}
     exited = ProcessFacts(ProcessState.EXITED, ended_at=BEGAN + 3700)
     nodes = (NodeFacts(node, f"algo-{node + 1}", exited, over(agents[node])) for node in (0, 1) if node in agents)
@@ -99,7 +100,7 @@ def test_lines_are_what_agents_would_report() -> None:
     assert (agent.report.job_uid, agent.report.attempt, agent.report.phase) == ("3a5c", 2, "Running")
     assert (first.report.state, first.report.step, first.stepped_at) == (RankState.RUNNING, 40, BEGAN + 8)
     assert (second.report.state, second.report.exit_code, second.ended_at) == (RankState.EXITED, 0, BEGAN + 9.5)
-    assert agent.heard_at == BEGAN + 10
+    assert agent.last_report_at == BEGAN + 10
     assert [(metric.value.name, metric.value.value, metric.value.rank) for metric in agent.metrics] == [
         ("loss", 0.5, 0)
     ]
@@ -182,7 +183,7 @@ def test_a_clock_that_is_far_off_counts_as_the_log_s_own(at: float) -> None:
     log = fed(line(0, at, Event.ENDED, exit_code=1, ended_at=BEGAN + at))
     ((rank,),) = (agent.ranks for agent in log.agents())
     assert rank.ended_at == BEGAN + 100
-    assert log.agents()[0].heard_at == BEGAN + 100
+    assert log.agents()[0].last_report_at == BEGAN + 100
 
 
 def test_ranks_of_another_world_are_a_problem() -> None:

@@ -1,4 +1,4 @@
-"""What AWS says, as the plan takes it."""
+"""AWS' descriptions as facts for the plan."""
 
 import math
 from datetime import UTC, datetime, timedelta

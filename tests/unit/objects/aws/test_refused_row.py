@@ -1,4 +1,4 @@
-"""Only time between two refusals in direct succession makes a row longer."""
+"""Only the time between two consecutive refusals makes a row of refusals longer."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A text is cut into its parts as a parser would cut it, however deep it is, and in time that its length bounds."""
+"""A text is split into its parts as a parser would split it, at any depth, and in time that its length limits."""
 
 import json
 import time
@@ -12,7 +12,7 @@ from muster.objects.kubernetes.json_parts import MAX_LEVELS, Malformed, Part, To
 
 MEGABYTE = 1_400_000
 SECONDS = 2.0
-"""For a megabyte and a half, which takes a twentieth of that: a search that goes back takes minutes."""
+"""For a megabyte and a half, which takes a twentieth of that: a search with backtracking takes minutes."""
 
 Values = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(),

@@ -1,4 +1,6 @@
-"""What is kept of an object, and what is left out: one part of one object costs neither it nor the others."""
+"""The parsed and the skipped parts of an object: a skipped part of one object affects neither the object nor the
+others.
+"""
 
 import json
 
@@ -73,7 +75,7 @@ def test_kubectls_copy_of_the_object_is_not_kept() -> None:
 
 def test_of_what_is_of_no_interest_nothing_but_the_identity_is_read() -> None:
     reading = Reading(marker=b'"DistributedTrainingJob"')
-    # Not even its end is looked for.
+    # It doesn't even search for its end.
     result = read(
         b'{"metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"7","managedFields":' + b"[" * 99,
         reading,

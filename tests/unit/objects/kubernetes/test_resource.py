@@ -14,7 +14,7 @@ def test_a_resource_is_read_whole() -> None:
     assert read.job.metadata.creation_timestamp == CREATED
     assert (read.status.phase, read.status.attempt) == ("Running", 2)
     assert read.status_fields == {"phase": "Running", "attempt": 2}
-    assert not read.is_leaving
+    assert not read.is_terminating
 
 
 def test_what_is_wrong_with_a_spec_is_kept() -> None:
@@ -53,4 +53,4 @@ def test_versions_are_numbers(version: int, is_newer: bool) -> None:  # noqa: FB
 
 
 def test_a_resource_that_is_being_deleted_says_so() -> None:
-    assert read_resource(resource(metadata={"deletionTimestamp": CREATED})).is_leaving
+    assert read_resource(resource(metadata={"deletionTimestamp": CREATED})).is_terminating

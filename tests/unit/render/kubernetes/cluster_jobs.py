@@ -1,4 +1,4 @@
-"""Small builders for jobs on a cluster, and ways to look into what they are rendered to."""
+"""Small builders for jobs on a cluster, and readers of the rendered objects."""
 
 import json
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ IMAGE = "pytorch/pytorch:2.8.0"
 
 
 def cluster_job(**spec: JSON) -> Job:
-    """A job of two nodes; `spec` holds fields as they are written in a file."""
+    """A job of two nodes; `spec` has fields as in a file."""
     fields: Fields = {"nodes": 2, "launcher": {"torchrun": {}}, "image": IMAGE, "command": ["python", "train.py"]}
     return Job(
         metadata=Metadata(name="vit", namespace="team", uid=UID),
@@ -33,7 +33,7 @@ def cluster_job(**spec: JSON) -> Job:
 
 
 def with_trainer(**fields: JSON) -> Fields:
-    """A partial template that says this about the ranks' container."""
+    """A partial template with these fields of the ranks' container."""
     container: Fields = {"name": "trainer", **fields}
     return {"spec": {"containers": [container]}}
 

@@ -1,4 +1,4 @@
-"""What a job's spec leaves to the operator, and that a gang that runs keeps what it was started with."""
+"""The operator's defaults for a job's spec, and that a running gang keeps those of its start."""
 
 import pytest
 

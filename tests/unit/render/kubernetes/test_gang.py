@@ -1,4 +1,4 @@
-"""A job as one group of pods, as each queue's own schema wants it."""
+"""A job as one group of pods, as each queue's own schema requires."""
 
 import asyncio
 import re
@@ -16,8 +16,8 @@ from muster.api.document import JSON
 from muster.api.json_fields import mapping
 from muster.api.spec.job import Job
 from muster.backends.kubernetes.children import QUEUE_NOT_INSTALLED, Children
-from muster.backends.kubernetes.creation import Creation
-from muster.backends.kubernetes.ledger import Ledger
+from muster.backends.kubernetes.job_state import JobState
+from muster.backends.kubernetes.pod_creator import PodCreator
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.clients.kubernetes.client import Client
 from muster.collector.store import RankStore
@@ -95,7 +95,7 @@ def test_pods_belong_to_the_coscheduling_group() -> None:
 
 
 def test_pods_are_a_group_that_kueue_s_webhook_takes() -> None:
-    """What Kueue 0.12 asks of a pod of a group (pkg/controller/jobs/pod/pod_webhook.go, validateCommon)."""
+    """Kueue 0.12's requirements for a pod of a group (pkg/controller/jobs/pod/pod_webhook.go, validateCommon)."""
     job = cluster_job(queue={"kueue": "team-a"}, nodes=4)
     labels, annotations = metadata(job, "labels"), metadata(job, "annotations")
     assert labels["kueue.x-k8s.io/queue-name"] == "team-a"
@@ -133,7 +133,7 @@ def test_a_pod_that_kueue_holds_says_so() -> None:
 
 @dataclass
 class Objects(ApiServer):
-    """Keeps objects by their paths; knows only the groups that are `installed`."""
+    """Stores objects by their paths; has only the API groups that are `installed`."""
 
     installed: tuple[str, ...] = ("", "scheduling.volcano.sh")
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -185,12 +185,12 @@ async def test_the_group_is_made_and_kept_current(tmp_path: Path) -> None:
 
 
 async def test_the_group_is_there_before_a_pod_is_even_rehearsed(tmp_path: Path) -> None:
-    """Volcano's webhook refuses pods of a group that it can't find, in a dry run, too."""
+    """Volcano's webhook refuses pods of a missing group, also in a dry run."""
     server = Objects(None)
     async with asyncio.timeout(10), served(server, tmp_path) as client:
         store, made = RankStore(), children(client)
-        creation = Creation(client, PodIndex(lambda _: None, lambda: 1.8e9), store, SETTING, made, lambda: 1.8e9)
-        await creation.create(cluster_job(queue=VOLCANO, procsPerNode=1), Ledger(), [CreateNode(0, 0)])
+        creation = PodCreator(client, PodIndex(lambda _: None, lambda: 1.8e9), store, SETTING, made, lambda: 1.8e9)
+        await creation.create(cluster_job(queue=VOLCANO, procsPerNode=1), JobState(), [CreateNode(0, 0)])
     first, *later = server.made
     assert first == GROUP_PATH
     assert all("podgroups" not in path for path in later)

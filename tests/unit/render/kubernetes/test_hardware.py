@@ -1,4 +1,4 @@
-"""What a pod gets because of its machine's instance type, and how that gives way to the owner's words."""
+"""A pod's fields from its machine's instance type, and the priority of the owner's settings."""
 
 import re
 
@@ -7,7 +7,7 @@ import pytest
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.api.json_fields import mapping
-from muster.core.instances import INSTANCES, instance_of, sentence
+from muster.core.instances import INSTANCES, find_instance, sentence
 from muster.render.kubernetes.devices import with_procs
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
@@ -59,7 +59,7 @@ def variables(**spec: JSON) -> dict[JSON, JSON]:
     ],
 )
 def test_gpus_and_efa_devices(name: str, gpus: int, efa: int) -> None:
-    instance = instance_of(name)
+    instance = find_instance(name)
     assert instance is not None
     assert (instance.gpus, instance.efa, instance.neuron_chips) == (gpus, efa, 0)
 
@@ -69,7 +69,7 @@ def test_gpus_and_efa_devices(name: str, gpus: int, efa: int) -> None:
     [("trn1.32xlarge", 16, 32, 8), ("trn1n.32xlarge", 16, 32, 16), ("trn2.48xlarge", 16, 64, 16)],
 )
 def test_chips_and_cores(name: str, chips: int, cores: int, efa: int) -> None:
-    instance = instance_of(name)
+    instance = find_instance(name)
     assert instance is not None
     assert (instance.gpus, instance.neuron_chips, instance.neuron_cores, instance.efa) == (0, chips, cores, efa)
 
@@ -101,7 +101,7 @@ def test_chips_are_asked_for_whole() -> None:
 @pytest.mark.parametrize("name", sorted(INSTANCES))
 @pytest.mark.parametrize("efa", ["Auto", "None"])
 def test_none_of_the_outdated_variables_is_set(name: str, efa: str) -> None:
-    """They are for software of years ago; with today's they do nothing, or make EFA slow or break a fork."""
+    """They are for old software; with today's they have no effect, make EFA slow or break a fork."""
     result = variables(nodePool={"instanceType": name}, network={"efa": efa})
     outdated = {"FI_PROVIDER", "NCCL_PROTO", "FI_EFA_USE_DEVICE_RDMA", "RDMAV_FORK_SAFE", "FI_EFA_FORK_SAFE"}
     assert not outdated & result.keys()

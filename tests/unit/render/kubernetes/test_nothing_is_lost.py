@@ -1,4 +1,4 @@
-"""Whatever a job's owner writes into a template stands in the pod, at its place and unchanged."""
+"""Everything that a job's owner writes into a template is in the pod, at its place and unchanged."""
 # ruff: noqa: S108 - a pod's folders, not this machine's
 
 import json
@@ -29,7 +29,7 @@ def fields(**parts: st.SearchStrategy[JSON]) -> st.SearchStrategy[Fields]:
 
 
 def some(entry: st.SearchStrategy[Fields], *, by: str) -> st.SearchStrategy[JSON]:
-    """A list of such entries, of which no two are the same one."""
+    """A list of such entries, all different."""
     return st.lists(entry, max_size=3, unique_by=lambda item: str(item[by]).rstrip("/")).map(list)
 
 
@@ -102,7 +102,7 @@ AGENTS: st.SearchStrategy[JSON] = st.sampled_from([{"inject": "ConfigMap"}, {"in
 
 
 def job_of(spec: Fields) -> Job:
-    """The job as it comes from the API server; what the rules refuse is no example."""
+    """The job as the API server returns it; jobs that the rules refuse are no examples."""
     whole: Fields = {
         "nodes": 2,
         "procsPerNode": 1,
@@ -117,7 +117,7 @@ def job_of(spec: Fields) -> Job:
 
 
 def holds(result: JSON, wanted: JSON) -> bool:
-    """Whether all of `wanted` stands in `result`; in lists, each entry in its own."""
+    """Whether `result` contains all of `wanted`; in lists, each entry in a separate one."""
     if isinstance(wanted, dict):
         return isinstance(result, dict) and all(name in result and holds(result[name], wanted[name]) for name in wanted)
     if isinstance(wanted, list):
@@ -137,7 +137,7 @@ def test_the_pod_holds_all_of_the_template(template: Fields, agent: JSON) -> Non
 
 @given(TEMPLATES, AGENTS)
 def test_nothing_of_the_template_is_changed(template: Fields, agent: JSON) -> None:
-    """What stands beside the owner's words in the owner's own entries is exactly what the owner wrote."""
+    """The owner's own entries contain exactly the owner's fields, unchanged."""
     pod = mapping(rendered(job_of({"template": template, "agent": agent}))["spec"])
     ours = ("muster", "trainer")
     for name in ("containers", "initContainers", "volumes"):

@@ -1,4 +1,4 @@
-"""Whatever machine a job gets: what its owner says of devices, variables, volumes and taints stands as it was said."""
+"""On any machine, the owner's devices, variables, volumes and tolerations are in the pod as written."""
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -59,7 +59,7 @@ SPECS: st.SearchStrategy[Fields] = fields(
 
 
 def pod_of(spec: Fields) -> Fields:
-    """The pod; a job that contradicts itself has none."""
+    """The pod, or None for a job that contradicts itself."""
     try:
         return rendered(job_of(spec))
     except NotRenderable:
@@ -72,7 +72,7 @@ def pod_of(spec: Fields) -> Fields:
 def test_the_template_stands_in_the_pod_of_any_machine(spec: Fields, template: Fields, places: Fields) -> None:
     pod_spec = {**mapping(template["spec"]), **places}
     result = pod_of({**spec, "template": {**template, "spec": pod_spec}})
-    # Their order has no meaning, and one that the pool has, too, stands where the pool's does.
+    # Their order has no meaning, and one that the pool has, too, is at the pool's position.
     tolerated = entries(pod_spec, "tolerations")
     pod_spec.pop("tolerations", None)
     assert holds(result, {**template, "spec": pod_spec})
@@ -89,7 +89,7 @@ def test_devices_and_variables_are_the_owner_s(spec: Fields, limits: JSON, varia
         theirs = {**mapping(asked.get(part)), **later}
         amounts = mapping(resources.get(part))
         assert {name: amounts.get(name) for name in theirs} == theirs
-        # What stands beside it is of another kind than all that the owner names.
+        # Fields beside it are of other kinds than all fields of the owner.
         assert amounts.keys() - theirs.keys() <= {*OURS} - {name for name in theirs if name in OURS}
     variables = {str(each["name"]): each["value"] for each in entries(result, "env")}
     wanted = {str(each["name"]): each["value"] for each in [*entries(spec, "env"), *entries(trainer, "env")]}

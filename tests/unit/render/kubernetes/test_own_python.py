@@ -1,11 +1,11 @@
-"""The Python that an agent brings along: what of it stands in the pod, and how that gives way to the owner's words."""
+"""The agent's own Python: its parts of the pod, and the priority of the owner's settings."""
 
 import pytest
 
 from muster.api.document import JSON
 from muster.api.json_fields import mapping
-from muster.cli.explain.explanations import explanations
-from muster.cli.explain.launch_preview import preview
+from muster.cli.explain.explanations import explain_node
+from muster.cli.explain.launch_preview import preview_launch
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes import own_python
 from muster.render.kubernetes.merge import Fields
@@ -129,11 +129,11 @@ def test_an_operator_that_does_not_know_its_image_says_so() -> None:
 
 def test_explain_says_who_asks_for_it_and_render_which_python_starts_the_ranks() -> None:
     job = cluster_job(agent=BROUGHT, procsPerNode=2)
-    result = {each.setting: each for each in explanations(job, 0)}
+    result = {each.setting: each for each in explain_node(job, 0)}
     image = result["spec.initContainers[muster-python].image"]
     assert (image.value, image.source) == ("OPERATOR_IMAGE", "spec.agent.inject")
     assert result["MUSTER_PYTHON"].value == PYTHON
-    seen = preview(job, render_plan(job, "https://collector", "authority"), 0)
+    seen = preview_launch(job, render_plan(job, "https://collector", "authority"), 0)
     assert seen.command[seen.command.index("--no_python") + 1] == PYTHON
 
 

@@ -1,8 +1,8 @@
-"""On which machines a job's pods go, and how they lie to each other."""
+"""The machines of a job's pods, and their affinity to each other."""
 
 import pytest
 
-from muster.api.config.pools import with_pool
+from muster.api.config.pools import resolve_pool
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.api.json_fields import mapping
@@ -19,7 +19,7 @@ LAYER = "topology.k8s.aws/network-node-layer-3"
 
 
 def keys(kind: str, **spec: JSON) -> list[JSON]:
-    """The labels by which the job's pods are kept together, or apart."""
+    """The labels by which the job's pods are placed together, or apart."""
     affinity = mapping(mapping(pod_spec(cluster_job(**spec)).get("affinity")).get(kind))
     terms = entries(affinity, "requiredDuringSchedulingIgnoredDuringExecution")
     assert all(term["labelSelector"] == {"matchLabels": {"muster.dev/job-uid": UID}} for term in terms)
@@ -81,17 +81,17 @@ POOLS = (
 
 
 def test_a_named_pool_is_as_good_as_its_words() -> None:
-    named = with_pool(cluster_job(nodePool={"name": "p5"}), POOLS)
+    named = resolve_pool(cluster_job(nodePool={"name": "p5"}), POOLS)
     words = cluster_job(nodePool={"instanceType": "p5.48xlarge", "zone": "Same", "sameLabels": [LAYER]})
     assert pod_spec(named) == pod_spec(words)
-    assert with_pool(cluster_job(), POOLS) == cluster_job()
-    assert with_pool(words, POOLS) == words
+    assert resolve_pool(cluster_job(), POOLS) == cluster_job()
+    assert resolve_pool(words, POOLS) == words
 
 
 def test_pods_made_from_another_configuration_are_outdated() -> None:
     job = cluster_job(nodePool={"name": "cpu"})
     other = (NamedPool(name="cpu", node_selector={"pool": "cpus"}, machine="Any"),)
-    assert spec_hash(with_pool(job, POOLS)) != spec_hash(with_pool(job, other))
+    assert spec_hash(resolve_pool(job, POOLS)) != spec_hash(resolve_pool(job, other))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_pods_made_from_another_configuration_are_outdated() -> None:
 )
 def test_the_message_about_an_unknown_pool_lists_the_pools(pools: tuple[NamedPool, ...], words: str) -> None:
     with pytest.raises(InvalidResource, match=words):
-        with_pool(cluster_job(nodePool={"name": "p6"}), pools)
+        resolve_pool(cluster_job(nodePool={"name": "p6"}), pools)
 
 
 @pytest.mark.parametrize(
@@ -123,5 +123,5 @@ def test_what_the_api_server_finds_wrong_is_found_in_the_pool(pool: Fields, fiel
 
 def test_a_named_pool_s_mistake_is_the_operator_s() -> None:
     pools = (NamedPool(name="bad", tolerations=({"key": "a b"},)),)
-    job = with_pool(cluster_job(nodePool={"name": "bad"}), pools)
+    job = resolve_pool(cluster_job(nodePool={"name": "bad"}), pools)
     assert in_job("spec.tolerations[0].key", rendered(job), job) == "the operator's node pool bad.tolerations[0].key"

@@ -1,4 +1,4 @@
-"""Which pods are a job's, and that no pod of whatever shape disturbs the operator."""
+"""The pods of a job, and that unusual pods don't disturb the operator."""
 
 import copy
 
@@ -30,8 +30,8 @@ def test_a_pod_is_read() -> None:
 def test_when_a_deletion_was_asked_for() -> None:
     pod = read_pod(source("deleted"))
     assert pod is not None
-    # deletionTimestamp 13:47:44 is when its 600 s are over
-    assert pod.asked_to_go_at == 1795268264.0
+    # deletionTimestamp 13:47:44 is the end of its 600 s
+    assert pod.deletion_requested_at == 1795268264.0
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def _set(of: JSON, path: tuple[str | int, ...], value: JSON) -> None:
 
 
 def test_a_pod_of_thousands_of_everything_is_cut_down() -> None:
-    """A tenant's pod may have 1.5 MiB, and its owner be a job."""
+    """A tenant's pod may have 1.5 MiB, and a job as its owner."""
     pod = source("running")
     spec, status = part(pod, "spec"), part(pod, "status")
     trainer = part(spec, "containers", 0)

@@ -1,4 +1,4 @@
-"""A node's pod: what muster adds, and how it gives way to what the job's owner wrote."""
+"""A node's pod: muster's fields, and the priority of the owner's settings."""
 # ruff: noqa: S108 - a pod's folders, not this machine's
 
 import pytest

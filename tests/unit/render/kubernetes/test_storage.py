@@ -1,4 +1,4 @@
-"""What brings and keeps a job's files in its pods, and how that gives way to the owner's words."""
+"""The containers that download and upload a job's files in its pods, and the priority of the owner's settings."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.json_fields import mapping
-from muster.cli.explain.explanations import explanations
+from muster.cli.explain.explanations import explain_node
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes import fields
 from muster.render.kubernetes.merge import Fields
@@ -74,7 +74,7 @@ def test_one_container_brings_and_ends_and_one_keeps_beside_the_ranks() -> None:
     assert result["muster-upload"]["restartPolicy"] == "Always"
     for one in result.values():
         assert (one["image"], one["imagePullPolicy"]) == ("registry.example/muster:1", "Always")
-        # the agent's token is none of theirs
+        # they don't get the agent's token
         assert "muster" not in {mount["name"] for mount in entries(one, "volumeMounts")}
 
 
@@ -171,7 +171,7 @@ def test_without_the_operators_image_downloads_are_refused() -> None:
 
 
 def test_every_setting_is_explained() -> None:
-    result = explanations(cluster_job(**ALL, procsPerNode=1), 0)
+    result = explain_node(cluster_job(**ALL, procsPerNode=1), 0)
     sources = {(one.setting.split(".")[1], one.source) for one in result if "initContainers" in one.setting}
     assert sources == {
         ("initContainers[muster-download]", "spec.inputs[0].s3"),

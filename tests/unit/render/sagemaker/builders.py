@@ -1,4 +1,4 @@
-"""Builders that the tests of SageMaker's requests share."""
+"""Builders for the tests of SageMaker's requests."""
 
 from collections.abc import Mapping
 
@@ -27,7 +27,7 @@ def sagemaker_spec(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> di
 
 
 def sagemaker_job(changes: Mapping[str, JSON] | None = None, block: Mapping[str, JSON] | None = None) -> Job:
-    """Such a job."""
+    """A job with such a spec."""
     return job_of("vit", sagemaker_spec(changes or {}, block or {}))
 
 

@@ -12,7 +12,7 @@ _TABLE = Path(__file__).with_suffix(".yaml")
 
 @dataclass(frozen=True)
 class RefusedJob:
-    """A job's spec, the path that must be named, and a part of what must be said."""
+    """A job's spec, the path in the message, and a part of the message."""
 
     at: str
     says: str

@@ -1,4 +1,4 @@
-"""What a SageMaker job's spec leaves to the operator."""
+"""The operator's defaults for a SageMaker job's spec."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Each request that the SageMaker SDK sent, from the DistributedTrainingJob that says the same."""
+"""Each recorded request of the SageMaker SDK equals the request of the corresponding DistributedTrainingJob."""
 
 import json
 from pathlib import Path

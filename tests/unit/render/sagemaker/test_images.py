@@ -1,4 +1,4 @@
-"""Images by framework, version, region and instance type; the SDK's own answers are in tests/integration/sagemaker."""
+"""Images by framework, version, region and instance type; tests/integration/sagemaker compares them with the SDK."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ BEIJING = "727897471807.dkr.ecr.cn-north-1.amazonaws.com.cn"
         (replace(PYTORCH, region="cn-north-1"), f"{BEIJING}/pytorch-training:2.0.1-gpu-py310"),
         # A short version stays short: there is such a tag.
         (replace(PYTORCH, version="2.0", instance_type="ml.c5.large"), f"{OREGON}/pytorch-training:2.0-cpu-py310"),
-        # Whatever version is asked for on Trainium: AWS has moved on, the SDK knows this one.
+        # For any version on Trainium: AWS has newer images, the SDK only this one.
         (TRAINIUM, f"{OREGON}/pytorch-training-neuron:1.11.0-neuron-py38-sdk2.4.0-ubuntu20.04"),
         (TENSORFLOW, f"{OREGON}/tensorflow-training:2.3.0-cpu-py37"),
         (

@@ -117,7 +117,7 @@ def test_the_start_script_has_the_agent_beside_it_for_ranks_that_it_starts(
     job = sagemaker_job(changes, {**block, "rankReports": wanted})
     archive = made(job).archive
     assert archive is not None
-    # the agent alone: what stands around a program of the toolkit's isn't needed
+    # only the agent: the wrapper for the toolkit's programs isn't needed
     assert [name for name in archive.files if name.startswith("muster_entry")] == agents
     assert may_report(job) == bool(agents)
 

@@ -1,4 +1,4 @@
-"""What changes in a request, and in the job's code, so that its ranks report."""
+"""The changes in a request, and in the job's code, with which its ranks report."""
 
 import io
 import zipfile
@@ -8,7 +8,7 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
-from muster.cli.render.training_request import made_request
+from muster.cli.render.training_request import build_request
 from muster.render.sagemaker.rank_reports import launchers_tell, may_report, report_files, with_rank_reports
 from muster.render.sagemaker.request.training_request import Archive, TrainingRequest
 from unit.render.sagemaker.builders import sagemaker_job
@@ -98,7 +98,7 @@ def test_ranks_of_one_group_are_not_reported_as_all_ranks() -> None:
     ]
     distribution: JSON = {"torchDistributed": {}, "instanceGroup": "train"}
     job = sagemaker_job({}, {"instanceType": None, "instanceGroups": groups, "distribution": distribution})
-    assert made_request(job, "us-west-2").hyperparameters["sagemaker_program"] == '"train.py"'
+    assert build_request(job, "us-west-2").hyperparameters["sagemaker_program"] == '"train.py"'
     assert not may_report(job)
     # each group has a torchrun, and a rank 0
     assert not launchers_tell(job)

@@ -1,4 +1,4 @@
-"""What muster refuses of a job for SageMaker, each thing with its place and what is allowed."""
+"""Specs for SageMaker that muster refuses, each with its path and the allowed values."""
 
 import pytest
 

@@ -1,8 +1,8 @@
 """A job that went through an API server becomes the same request.
 
-Kubernetes keeps an object of unknown fields, such as the model parallel library's parameters, as a map: its keys come
-back in their order, and a whole float without its point (k8s.io/apimachinery, runtime.RawExtension and unstructured
-JSON). The library reads JSON, to which both mean the same.
+Kubernetes stores an object of unknown fields, such as the model parallel library's parameters, as a map: its keys are
+sorted, and a whole float has no decimal point (k8s.io/apimachinery, runtime.RawExtension and unstructured JSON). The
+library parses JSON, in which both mean the same.
 """
 
 import json
@@ -13,14 +13,14 @@ import pytest
 from muster.api.document import JSON, Document
 from muster.api.validation.validate import validate
 from muster.api.yaml.load import load
-from muster.cli.render.training_request import made_request
+from muster.cli.render.training_request import build_request
 from muster.render.sagemaker.request.training_request import Fields
 
 JOBS = sorted((Path(__file__).parent / "jobs").glob("*.yaml"))
 
 
 def served(value: JSON) -> JSON:
-    """As the API server gives it back."""
+    """As the API server returns it."""
     if isinstance(value, dict):
         return {name: served(value[name]) for name in sorted(value)}
     if isinstance(value, list):
@@ -29,7 +29,7 @@ def served(value: JSON) -> JSON:
 
 
 def meaning(body: Fields) -> Fields:
-    """With the texts that are JSON read."""
+    """With JSON texts parsed."""
     value = body.get("HyperParameters")
     assert isinstance(value, dict)
     return {**body, "HyperParameters": {name: read(str(text)) for name, text in value.items()}}
@@ -47,8 +47,8 @@ def read(text: str) -> JSON:
 @pytest.mark.parametrize("path", JOBS, ids=[path.stem for path in JOBS])
 def test_the_request_means_the_same(path: Path) -> None:
     (document,) = load(path.read_text(), path.name)
-    applied = made_request(validate(document), "us-west-2")
-    held = made_request(validate(Document(served(document.value))), "us-west-2")
+    applied = build_request(validate(document), "us-west-2")
+    held = build_request(validate(Document(served(document.value))), "us-west-2")
     assert meaning(held.body) == meaning(applied.body)
     assert held.archive == applied.archive
 

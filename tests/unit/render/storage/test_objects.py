@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api.s3_uri import NotS3, S3Uri, is_s3, parse
+from muster.api.s3_uri import InvalidS3Uri, S3Uri, is_s3_uri, parse
 from muster.render.storage.errors import StorageError
 from muster.render.storage.objects import FileObject, StoredObject, check_case, placed, share
 
@@ -50,7 +50,7 @@ def test_markers_of_empty_folders_become_nothing() -> None:
         (["t//etc/passwd"], "not the path of a file below"),
         (["t/a//b"], "empty part"),
         (["t/a/"], "empty part"),
-        (["t/a\nb"], "doesn't show"),
+        (["t/a\nb"], "invisible character"),
         (["t/a\\b"], "a \\"),
         (["t/" + "a" * 256], "255 bytes"),
         (["t/a", "t/a/b"], "is an object, and other keys begin"),
@@ -94,8 +94,8 @@ def test_shares_are_disjoint_complete_and_even(keys: set[str], nodes: int, chanc
      "s3://user:pw@bucket/a", "s3://bucket:80/a", "s3://bücket/a", "s3://bucket/..", "s3://bucket/a/.", "s3://a..b/c"],
 )  # fmt: skip
 def test_what_others_might_read_otherwise_is_no_uri(text: str) -> None:
-    assert not is_s3(text)
-    with pytest.raises(NotS3):
+    assert not is_s3_uri(text)
+    with pytest.raises(InvalidS3Uri):
         parse(text)
 
 

@@ -23,9 +23,13 @@ from muster.storage import source_folder
 from muster.storage.source_folder import read_archive, write_files
 
 _NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
-_PATHS = st.lists(_NAMES, min_size=1, max_size=3).map("/".join).filter(lambda path: file_paths.objection(path) is None)
+_PATHS = (
+    st.lists(_NAMES, min_size=1, max_size=3)
+    .map("/".join)
+    .filter(lambda path: file_paths.find_path_problem(path) is None)
+)
 _FILES = st.dictionaries(_PATHS, st.builds(SourceFile, st.binary(max_size=64), st.booleans()), min_size=1).filter(
-    lambda files: file_paths.file_and_folder(files) is None
+    lambda files: file_paths.find_file_and_folder(files) is None
 )
 
 
@@ -91,7 +95,7 @@ def test_its_place_tells_its_content() -> None:
         ({"/etc/a": ""}, "not the path of a file below"),
         ({"a//b": ""}, "empty part"),
         ({"a\\..\\b": ""}, "a \\"),
-        ({"a\nb": ""}, "doesn't show"),
+        ({"a\nb": ""}, "invisible character"),
         ({"a" * 256: ""}, "255 bytes"),
         ({"/".join(["a" * 200] * 6): ""}, "1024"),
         ({"a": "", "a/b": ""}, "the folder of other files"),
@@ -157,7 +161,7 @@ def test_an_archive_with_a_name_of_zeros_is_refused_while_it_is_read(
     kind: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source_files, "MAX_BYTES", 1000)
-    monkeypatch.setattr(source_folder, "_MAX_HEADS_BYTES", 4096)
+    monkeypatch.setattr(source_folder, "_MAX_HEADER_BYTES", 4096)
     name = tarfile.TarInfo("a")
     name.type, name.size = kind, 2**32
     endless = _Endless(gzip.compress(name.tobuf(tarfile.USTAR_FORMAT) + bytes(2**20)))

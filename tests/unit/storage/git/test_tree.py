@@ -1,4 +1,4 @@
-"""Trees that git would not write: a repository's server may send any."""
+"""Trees that git would not write, but a repository's server may send."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from dulwich.objects import Blob, ObjectID, ShaFile, Tree
 
 from muster.render.storage.errors import StorageError
 from muster.storage.git.objects import GitObjects
-from muster.storage.git.tree import files_of
+from muster.storage.git.tree import list_files
 
 FOLDER = 0o040000
 FILE = 0o100644
@@ -26,7 +26,7 @@ def store(objects: GitObjects, one: ShaFile) -> None:
 
 
 def within_one_another(objects: GitObjects, tree: Tree, folders: int, times: int) -> ObjectID:
-    """The outermost of so many folders, each of which has the next so many times."""
+    """The outermost of this many folders, each of which contains the next one this many times."""
     store(objects, tree)
     for _ in range(folders):
         outer = Tree()
@@ -40,7 +40,7 @@ def within_one_another(objects: GitObjects, tree: Tree, folders: int, times: int
 def test_more_folders_than_anybody_counts_are_refused(objects: GitObjects) -> None:
     outermost = within_one_another(objects, Tree(), folders=60, times=10)
     with pytest.raises(StorageError) as caught:
-        list(files_of(objects, outermost, "spec.source.git"))
+        list(list_files(objects, outermost, "spec.source.git"))
     assert caught.value.message == "spec.source.git can't be used: it has more than 30000 folders"
 
 
@@ -49,5 +49,5 @@ def test_a_folder_that_stands_in_two_places_has_its_files_in_both(objects: GitOb
     store(objects, blob)
     inner.add(b"data.py", FILE, blob.id)
     outermost = within_one_another(objects, inner, folders=2, times=2)
-    paths = [path for path, _ in files_of(objects, outermost, "spec.source.git")]
+    paths = [path for path, _ in list_files(objects, outermost, "spec.source.git")]
     assert paths == ["0/0/data.py", "0/1/data.py", "1/0/data.py", "1/1/data.py"]

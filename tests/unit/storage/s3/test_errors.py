@@ -5,7 +5,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError, NoCredenti
 
 from muster.render.storage.errors import StorageError
 from muster.storage.retry import BACKOFF_SECONDS, retry
-from muster.storage.s3.errors import explained
+from muster.storage.s3.errors import translate_error
 
 PLACE = "s3://data/train/1.png"
 
@@ -44,7 +44,7 @@ def _error(code: str, message: str = "said") -> ClientError:
     ],
 )
 def test_what_s3_says_becomes_a_reason_and_a_sentence(error: Exception, reason: str, says: str, passes: int) -> None:
-    problem = explained(error, "spec.inputs[0].s3.uri", "s3:GetObject", PLACE)
+    problem = translate_error(error, "spec.inputs[0].s3.uri", "s3:GetObject", PLACE)
     assert (problem.reason, problem.may_pass) == (reason, bool(passes))
     assert says in problem.message
     assert problem.message.startswith("spec.inputs[0].s3.uri: ")

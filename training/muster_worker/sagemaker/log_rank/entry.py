@@ -1,8 +1,8 @@
-"""What SageMaker's toolkit starts where the user's program would be, when ranks report: it runs that program, watched.
+"""The entry point that SageMaker's toolkit starts instead of the user's program. It runs that program in a wrapper.
 
-It is `muster_entry.py` in the source archive, beside the agent (`muster_entry.pyz`) and the name of the user's program
-(`muster_entry.program`). Written for any Python that an image may have: without functions and annotations. It imports
-only what every Python has loaded by now, as the folder that it lies in is the user's and may have a `json.py`.
+In the source archive its name is `muster_entry.py`, beside the agent (`muster_entry.pyz`) and the name of the user's
+program (`muster_entry.program`). It has to load in any Python: no functions and no annotations. It imports only modules
+that every Python has loaded already, because the user's folder may contain a `json.py`.
 """
 
 import os
@@ -25,7 +25,7 @@ if __name__ == "__main__":
             break
 
     _agent = os.path.join(_folder, _name + ".pyz")
-    # An agent that can't run here must not keep the training from running.
+    # The training must run even if the agent can't.
     if sys.version_info >= (3, 8) and os.path.exists(_agent):
-        _command = [sys.executable, "-I", "-S", _agent, "log-rank", "--"] + _command  # noqa: RUF005 - as old as can be
+        _command = [sys.executable, "-I", "-S", _agent, "log-rank", "--"] + _command  # noqa: RUF005 - for any Python
     os.execv(_command[0], _command)

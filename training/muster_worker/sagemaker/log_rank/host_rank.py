@@ -1,4 +1,4 @@
-"""Which rank of a training job on SageMaker this process is, and on which host."""
+"""Determines the rank and host of a process in a SageMaker training job."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from muster_worker.mpi import world_variables
 
 
 @dataclass(frozen=True)
-class LogPlace:
-    """A rank's place; `world` and `local_world` are what its launcher says, 1 where it says nothing."""
+class RankPlace:
+    """A rank's place; `world` and `local_world` are the launcher's, or 1."""
 
     host: str
     rank: int
@@ -22,25 +22,25 @@ class LogPlace:
     local_world: int
 
 
-def place(environment: Mapping[str, str]) -> LogPlace:
-    """The place that the rank's environment and its host's file tell of. Raises `ValueError`."""
+def place(environment: Mapping[str, str]) -> RankPlace:
+    """The place from the rank's environment and its host's configuration. Raises `ValueError`."""
     config = _resource_config(environment)
-    # mpirun gives its own host's SM_* to all ranks: what another host is called stands only in its file
+    # mpirun sends its own host's SM_* variables to all ranks, so prefer the host's file.
     host = str(config.get("current_host") or environment.get("SM_CURRENT_HOST") or socket.gethostname())
     hosts = config.get("hosts")
     return of_environment(environment, host, [str(name) for name in hosts] if isinstance(hosts, list) else [host])
 
 
-def of_environment(environment: Mapping[str, str], host: str, hosts: Sequence[str]) -> LogPlace:
-    """The place of a process on `host`, one of `hosts`: by torchrun, by MPI, else one process a host. Pure."""
+def of_environment(environment: Mapping[str, str], host: str, hosts: Sequence[str]) -> RankPlace:
+    """The place of a process on `host`, one of `hosts`: from torchrun, from MPI, or one process per host. Pure."""
     if "RANK" in environment and "LOCAL_RANK" in environment:
         world = int(environment.get("WORLD_SIZE", "1"))
         local_world = int(environment.get("LOCAL_WORLD_SIZE", "1"))
-        return LogPlace(host, int(environment["RANK"]), int(environment["LOCAL_RANK"]), world, local_world)
+        return RankPlace(host, int(environment["RANK"]), int(environment["LOCAL_RANK"]), world, local_world)
     position = world_variables.position(environment, 1, 1)
     if position is not None:
-        return LogPlace(host, position.rank, position.local_rank, position.size, position.local_size)
-    return LogPlace(host, hosts.index(host) if host in hosts else 0, 0, len(hosts), 1)
+        return RankPlace(host, position.rank, position.local_rank, position.size, position.local_size)
+    return RankPlace(host, hosts.index(host) if host in hosts else 0, 0, len(hosts), 1)
 
 
 def _resource_config(environment: Mapping[str, str]) -> Mapping[str, object]:

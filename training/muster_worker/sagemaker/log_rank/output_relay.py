@@ -1,4 +1,4 @@
-"""Passes a rank's output on as it comes, keeps its last lines, and puts muster's own lines in between, never inside."""
+"""Relays a rank's output, stores its last lines, and inserts muster's own lines between those of the rank."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from muster_worker.rank_group.tail import Tail
 _CHUNK = 64 * 1024
 
 HOLD_SECONDS = 0.05
-"""So long the beginning of a line waits for its end. An unbuffered Python writes each word by itself, and mpirun and
-SageMaker's toolkit, who read what we write, end a line where a piece of it ends."""
+"""How long to hold an incomplete line. Unbuffered Python writes a line in pieces, and mpirun and SageMaker's toolkit
+would print each piece as a line."""
 
-PATIENCE_SECONDS = 5.0
-"""So long a line of muster's waits for the end of a line of the rank's: some programs never end one."""
+MAX_WAIT_SECONDS = 5.0
+"""How long one of muster's lines waits for the end of the rank's line: some programs never end it."""
 
 
 class _Stream:
-    """One of the rank's outputs: the end that we read, and where it goes."""
+    """One of the rank's outputs: the descriptor to read and the one to write."""
 
     def __init__(self, reader: int, target: int) -> None:
         self.reader = reader
@@ -31,8 +31,8 @@ class _Stream:
         self.held_since = 0.0
         os.set_blocking(reader, False)
 
-    def take(self, data: bytes) -> bytes:
-        """What of it, and of what is held, goes on now: all up to the last line's end."""
+    def add(self, data: bytes) -> bytes:
+        """Add data. Returns what to write now: everything up to the last line's end."""
         if not self.held:
             self.held_since = time.monotonic()
         self.held += data
@@ -44,21 +44,21 @@ class _Stream:
         ready, self.held = self.held[:cut], self.held[cut:]
         return ready
 
-    def give(self) -> bytes:
-        """What is held."""
+    def take_held(self) -> bytes:
+        """Return the incomplete line."""
         ready, self.held = self.held, b""
         return ready
 
 
 class Relay:
-    """The rank's outputs, each a pair of the descriptor to read and that to write to; the last goes for errors.
+    """Relays the rank's outputs, (descriptor to read, descriptor to write) each; the last one is standard error.
 
-    Muster's lines go where the first one goes. Belongs to one thread at a time.
+    muster's lines go to the first one's target. Use it from one thread at a time.
     """
 
     def __init__(self, outputs: Sequence[Tuple[int, int]]) -> None:
         self._streams = [_Stream(reader, target) for reader, target in outputs]
-        self._own = self._streams[0]
+        self._first = self._streams[0]
         self._open: Dict[int, _Stream] = {stream.reader: stream for stream in self._streams}
         self._poll = select.poll()
         for reader in self._open:
@@ -68,81 +68,81 @@ class Relay:
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody may still write to one of the rank's outputs."""
+        """Whether a process can still write to one of the outputs."""
         return bool(self._open)
 
     @property
     def error_text(self) -> str:
-        """What is kept of the rank's errors."""
+        """The last part of the rank's standard error."""
         return self._streams[-1].tail.text
 
     def last_lines(self) -> Tuple[str, ...]:
-        """The last lines of its errors, or of its output when there are none."""
+        """The last lines of standard error, or of standard output without any."""
         return self._streams[-1].tail.last_lines() or self._streams[0].tail.last_lines()
 
     def run(self, stop: int, tick: Callable[[], float]) -> None:
-        """Copy until something is written to `stop`. `tick` is called at once and after the seconds that it returns."""
+        """Relay until `stop` is readable. Calls `tick` at once and then after the seconds that it returned."""
         self._poll.register(stop, select.POLLIN)
         due = time.monotonic() + tick()
         while True:
             now = time.monotonic()
             if now >= due:
                 due = now + tick()
-            ready = self._poll.poll(max(0.0, self._limit(due) - now) * 1000)
+            ready = self._poll.poll(max(0.0, self._next_time(due) - now) * 1000)
             self._copy([reader for reader, _ in ready if reader != stop])
-            self._let_go(HOLD_SECONDS)
-            self._say_waiting()
+            self._write_held(HOLD_SECONDS)
+            self._print_if_possible()
             if any(reader == stop for reader, _ in ready):
                 self._poll.unregister(stop)
                 return
 
     def drain(self, seconds: float) -> None:
-        """Copy what is there, for at most `seconds`; a process that the rank left behind may keep an output open."""
+        """Relay available output for at most `seconds`: a leftover process may keep an output open."""
         deadline = time.monotonic() + seconds
         while self._open:
             ready = self._poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
             if not ready:
                 break
             self._copy([reader for reader, _ in ready])
-        self._let_go(0.0)
-        self._say_waiting()
+        self._write_held(0.0)
+        self._print_if_possible()
 
     def copy_rest(self) -> None:
-        """Copy until nobody can write any more."""
+        """Relay until all writers have closed the outputs."""
         while self._open:
             self._copy([reader for reader, _ in self._poll.poll()])
-            self._let_go(0.0)
+            self._write_held(0.0)
 
-    def say(self, line: str) -> None:
-        """Print a line of muster's own as soon as it doesn't break one of the rank's."""
+    def print_line(self, line: str) -> None:
+        """Print one of muster's lines as soon as the rank's line is complete."""
         if not self._waiting:
             self._waiting_since = time.monotonic()
         self._waiting.append(line)
-        self._say_waiting()
+        self._print_if_possible()
 
-    def say_at_last(self, line: str) -> None:
-        """Print a line of muster's own now: the rank has ended, in the middle of a line or not."""
+    def print_last(self, line: str) -> None:
+        """Print one of muster's lines now, after the rank's end."""
         self._waiting.append(line)
         self._print_waiting()
 
-    def _say_waiting(self) -> None:
-        impatient = time.monotonic() >= self._waiting_since + PATIENCE_SECONDS
-        if self._waiting and (self._own.at_line_start or impatient):
+    def _print_if_possible(self) -> None:
+        is_overdue = time.monotonic() >= self._waiting_since + MAX_WAIT_SECONDS
+        if self._waiting and (self._first.at_line_start or is_overdue):
             self._print_waiting()
 
     def _print_waiting(self) -> None:
-        # whoever forces a line into an unfinished one leaves both readable
-        start = "" if self._own.at_line_start else "\n"
+        # Start a new line, so that both lines are readable.
+        start = "" if self._first.at_line_start else "\n"
         text = start + "".join(f"{line}\n" for line in self._waiting)
         self._waiting = []
-        if _write(self._own.target, text.encode("ascii", "replace")):
-            self._own.at_line_start = True
+        if _write(self._first.target, text.encode("ascii", "replace")):
+            self._first.at_line_start = True
 
-    def _limit(self, due: float) -> float:
-        """When something has to be done if nothing comes before."""
+    def _next_time(self, due: float) -> float:
+        """When to act next if no output arrives."""
         times = [stream.held_since + HOLD_SECONDS for stream in self._open.values() if stream.held]
         if self._waiting:
-            times.append(self._waiting_since + PATIENCE_SECONDS)
+            times.append(self._waiting_since + MAX_WAIT_SECONDS)
         return min([due, *times])
 
     def _copy(self, readers: Sequence[int]) -> None:
@@ -153,25 +153,29 @@ class Relay:
             except BlockingIOError:
                 continue
             stream.tail.feed(data)
-            if not data or not self._pass_on(stream, stream.take(data)):
+            if not data or not self._write_stream(stream, stream.add(data)):
                 self._close(stream)
 
-    def _let_go(self, seconds: float) -> None:
-        """Pass on what has been held for so long."""
+    def _write_held(self, seconds: float) -> None:
+        """Write lines that were held for this time."""
         now = time.monotonic()
         for stream in list(self._open.values()):
-            if stream.held and now >= stream.held_since + seconds and not self._pass_on(stream, stream.give()):
+            if (
+                stream.held
+                and now >= stream.held_since + seconds
+                and not self._write_stream(stream, stream.take_held())
+            ):
                 self._close(stream)
 
-    def _pass_on(self, stream: _Stream, data: bytes) -> bool:
+    def _write_stream(self, stream: _Stream, data: bytes) -> bool:
         if data and not _write(stream.target, data):
             return False
         stream.at_line_start = data.endswith(b"\n") if data else stream.at_line_start
         return True
 
     def _close(self, stream: _Stream) -> None:
-        # a reader of ours that is gone is the rank's to find out, as it would without us
-        self._pass_on(stream, stream.give())
+        # Stop reading if the target is closed: the rank gets SIGPIPE, as it would without the relay.
+        self._write_stream(stream, stream.take_held())
         self._poll.unregister(stream.reader)
         os.close(stream.reader)
         del self._open[stream.reader]
@@ -182,7 +186,7 @@ def _write(target: int, data: bytes) -> bool:
     while view:
         try:
             view = view[os.write(target, view) :]
-        except BlockingIOError:  # somebody made the descriptor so, for all who share it
+        except BlockingIOError:  # another process has made the shared descriptor non-blocking
             select.select([], [target], [])
         except OSError:
             return False
@@ -190,6 +194,6 @@ def _write(target: int, data: bytes) -> bool:
 
 
 def plain(lines: Sequence[str], limit: int) -> Tuple[str, ...]:
-    """Lines without control characters, each of at most `limit` characters."""
+    """Replace control characters and shorten each line to `limit` characters."""
     printable = ("".join(letter if letter.isprintable() else " " for letter in line) for line in lines)
     return tuple(line if len(line) <= limit else line[: limit - 1] + "…" for line in printable)

@@ -1,4 +1,4 @@
-"""What a rank's wrapper tells a log, and when: at the start, at a pace, and at the end."""
+"""Writes a rank's log lines: at its start, in intervals, and at its end."""
 
 from __future__ import annotations
 
@@ -11,31 +11,30 @@ from typing import List, Optional
 from muster_worker.contract import log_line
 from muster_worker.contract.log_line import Event, RankLine
 from muster_worker.contract.schema import MAX_LAST_LINES, EndReason
-from muster_worker.rank_group import activity, memory_limit, progress, stack_dump, stacks
+from muster_worker.rank_group import activity, memory_limit, progress, stack_dump
 from muster_worker.sagemaker.log_rank import output_relay
-from muster_worker.sagemaker.log_rank.host_rank import LogPlace
+from muster_worker.sagemaker.log_rank.host_rank import RankPlace
 
-FIRST_PACE_SECONDS = 5.0
-"""The first progress comes soon, then each after twice the time, up to the pace."""
+FIRST_INTERVAL_SECONDS = 5.0
+"""Time until the first progress line. The interval then doubles up to its maximum."""
 
 STALL_SECONDS = 30.0
-"""A rank that has stepped, and not for so long, is asked where it is: once, until it steps again."""
+"""Time without a step after which the reporter takes one stack dump, until the next step."""
 
 CAPTURE_SECONDS = 0.3
-"""A rank that doesn't answer must not hold up its own output."""
+"""Time limit for a stack dump, which delays the rank's output."""
 
 
-class Teller:
+class LogReporter:
     """Prints the lines of one rank through `relay`.
 
-    `progress_file` is the rank's, None where it has none; `began` is when its process `pid` was started, in Unix
-    seconds.
+    `progress_file` is the rank's, if it has one; `began` is the start of its process `pid` in Unix seconds.
     """
 
     def __init__(
         self,
         relay: output_relay.Relay,
-        place: LogPlace,
+        place: RankPlace,
         progress_file: Optional[str],
         pid: int,
         began: float,
@@ -48,28 +47,28 @@ class Teller:
         self._line = RankLine(
             Event.STARTED, place.host, place.rank, place.local_rank, place.world, at=began, started_at=began, pid=pid
         )
-        self._told = False
-        self._pause = FIRST_PACE_SECONDS
-        self._most = log_line.pace_seconds(place.world)
-        # ranks of one host write in turn, not all at once
-        self._offset = FIRST_PACE_SECONDS * place.local_rank / max(1, place.local_world)
+        self._is_started_printed = False
+        self._interval = FIRST_INTERVAL_SECONDS
+        self._max_interval = log_line.interval_seconds(place.world)
+        # Spread the lines of a host's ranks over time.
+        self._offset = FIRST_INTERVAL_SECONDS * place.local_rank / max(1, place.local_world)
         self._kills = memory_limit.reader()
         self._killed = self._kills() or 0
 
     def tick(self) -> float:
-        """Print what is to be printed now; the seconds until the next time."""
-        if not self._told:
-            self._told = True
-            self._relay.say(log_line.write(self._line))
-            return self._pause + self._offset
+        """Print a line. Returns the seconds until the next one."""
+        if not self._is_started_printed:
+            self._is_started_printed = True
+            self._relay.print_line(log_line.write(self._line))
+            return self._interval + self._offset
         self._killed = self._kills() or 0
         self._line = self._with_activity(replace(self._with_progress(), event=Event.PROGRESS))
-        self._relay.say(log_line.write(self._line))
-        self._pause = min(self._most, 2 * self._pause)
-        return self._pause
+        self._relay.print_line(log_line.write(self._line))
+        self._interval = min(self._max_interval, 2 * self._interval)
+        return self._interval
 
     def end(self, status: int, ended_at: float, peak_bytes: int) -> None:
-        """Print how the rank ended: its wait status, when, in Unix seconds, and the most memory that it had."""
+        """Print how the rank ended: its wait status, the time in Unix seconds, and its maximum memory."""
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         code = None if number is not None else os.WEXITSTATUS(status)
         failed = code != 0
@@ -78,29 +77,29 @@ class Teller:
         )
         if failed:
             lines = output_relay.plain(self._relay.last_lines()[-MAX_LAST_LINES:], log_line.MAX_LINE_CHARS)
-            doing = stack_dump.activity_in(self._relay.error_text)
-            line = replace(line, last_lines=lines, activity=doing or line.activity)
+            current = activity.describe_error_text(self._relay.error_text)
+            line = replace(line, last_lines=lines, activity=current or line.activity)
         if number is not None:
             line = replace(line, rss_bytes=peak_bytes)
         if number == signal.SIGKILL and (self._kills() or 0) > self._killed:
             line = replace(line, reason=EndReason.OOM_KILLED)
-        self._relay.say_at_last(log_line.write(line))
+        self._relay.print_last(log_line.write(line))
 
     def _with_progress(self) -> RankLine:
-        """The line as it is now: how far the rank is, and what the script reported."""
+        """The line with the current progress and the script's metrics."""
         now = time.time()
         if self._progress_file is None:
             return replace(self._line, at=now)
         current = progress.read(self._progress_file)
         stepped_at = current.stepped_at
-        moved = current.step != self._line.step
+        has_stepped = current.step != self._line.step
         return replace(
             self._line,
             at=now,
             step=current.step,
             stepped_at=None if stepped_at is None else round(now - max(0.0, time.monotonic() - stepped_at), 3),
             no_step_reason=progress.no_step_reason(current, _command_line(self._line.pid)),
-            activity=None if moved else self._line.activity,
+            activity=None if has_stepped else self._line.activity,
             metrics=dict(current.metrics),
         )
 
@@ -108,8 +107,8 @@ class Teller:
         stalled = line.stepped_at is not None and line.at - line.stepped_at >= self._stall_seconds
         if not stalled or line.activity is not None or self._progress_file is None:
             return line
-        dump = stacks.capture({line.rank: self._progress_file}, CAPTURE_SECONDS).get(line.rank)
-        return replace(line, activity=None if dump is None else activity.of_dump(dump))
+        dump = stack_dump.capture({line.rank: self._progress_file}, CAPTURE_SECONDS).get(line.rank)
+        return replace(line, activity=None if dump is None else activity.describe_dump(dump))
 
 
 def _command_line(pid: Optional[int]) -> List[str]:

@@ -1,4 +1,4 @@
-"""The user's own program again, where SageMaker's toolkit told a rank of the one that muster put in its place. Pure."""
+"""Restores the user's program in the environment, where SageMaker's toolkit has set muster's entry point. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 _PYTHON = ".py"
 
 
-def restored(environment: Mapping[str, str], entry: str, program: str) -> Dict[str, str]:
-    """`environment` as the toolkit would have made it for `program`; `entry` is what it was made for.
+def restore(environment: Mapping[str, str], entry: str, program: str) -> Dict[str, str]:
+    """`environment` with `program` instead of `entry`.
 
-    Names and form are those of sagemaker-training 5.1.4, `environment.py` (`to_env_vars`, `_parse_module_name`). Both
-    programs are plain paths, by the toolkit's own rule (`process.py`), so that they are themselves in JSON.
+    Names and formats are those of sagemaker-training 5.1.4, `environment.py` (`to_env_vars`, `_parse_module_name`). The
+    toolkit accepts plain paths only (`process.py`), so JSON needs no escapes.
     """
     result = dict(environment)
     if result.get("SM_USER_ENTRY_POINT") != entry:

@@ -1,14 +1,14 @@
-"""The block `spec.sagemaker` of a job."""
+"""Access to the block `spec.sagemaker` of a job."""
 
 from collections.abc import Iterator
 
 from muster.api.spec.job import Spec
 from muster.api.spec.sagemaker.spec import SageMaker
-from muster.api.spec.sagemaker.support import debugger_obstacle
+from muster.api.spec.sagemaker.support import debugger_conflict
 
 
 def block_of(spec: Spec) -> SageMaker:
-    """Return the block, or its defaults if the job leaves it out."""
+    """Return `spec.sagemaker`, or its defaults if the job has none."""
     return spec.sagemaker or SageMaker()
 
 
@@ -18,12 +18,12 @@ def sagemaker_blocks(spec: Spec) -> Iterator[SageMaker]:
         yield spec.sagemaker
 
 
-def obstacle_to_debugger(spec: Spec) -> str | None:
-    """The field of the block with which SageMaker Debugger can't work; None where it can."""
+def find_debugger_conflict(spec: Spec) -> str | None:
+    """Return the field that is incompatible with SageMaker Debugger; None if there is none."""
     block = block_of(spec)
     server = block.distribution.parameter_server if block.distribution is not None else None
     keeps_checkpoints = spec.checkpoint is not None and spec.checkpoint.s3 is not None
-    return debugger_obstacle(
+    return debugger_conflict(
         block.framework.name if block.framework is not None else "",
         has_parameter_server=server is not None and server.enabled,
         has_checkpoint_path=keeps_checkpoints and block.checkpoint_path is not None,

@@ -1,8 +1,8 @@
-"""How SageMaker starts a job's ranks: the toolkit's distribution, the program, and whether muster's start script runs.
+"""Decide how SageMaker starts a job's ranks: with which distribution and program, and whether by muster's start script.
 
-Without `distribution`, the portable launcher decides. If SageMaker's toolkit can do what the launcher asks for, muster
-uses the toolkit. Otherwise muster adds its start script to the source archive, and the toolkit or the container runs
-the script once a node. Pure.
+Without `distribution`, the job's launcher decides. If SageMaker's toolkit supports the launcher, muster uses the
+toolkit. Otherwise muster adds its start script to the source archive, and the toolkit or the container runs the script
+once on each node. Pure.
 """
 
 import posixpath
@@ -45,28 +45,28 @@ _FILE = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._+-]*(/[A-Za-z0-9._+-]+)*")
 class Launch:
     """How the ranks start.
 
-    `distribution` is what muster passes to the toolkit, None for nothing. `program` is the file of the source archive
-    that the toolkit starts, "" if the container starts by itself. `by_script` says that muster's start script, a file
-    of the source archive, runs the command; with Channels it always does, and the script comes in its own channel.
+    muster passes `distribution` to the toolkit, unless it is None. `program` is the file of the source archive that
+    the toolkit starts, "" if the container starts itself. `uses_start_script`: muster's start script in the source
+    archive runs the command. With Channels, the script runs always, from its own channel.
     """
 
     start: Literal["Toolkit", "Container", "Channels"]
     distribution: Distribution | None = None
     program: str = ""
-    by_script: bool = False
+    uses_start_script: bool = False
 
 
-def launch(spec: Spec) -> Launch:
+def decide_launch(spec: Spec) -> Launch:
     """Decide how SageMaker starts the ranks of a job."""
     block = block_of(spec)
     if block.start == "Channels":
         return Launch("Channels")
     if not uses_toolkit(block):
-        return Launch("Container", by_script=_container_needs_script(spec, block))
+        return Launch("Container", uses_start_script=_container_needs_script(spec, block))
     distribution = distribution_of(spec)
-    file = program_file(spec.command, distribution)
-    if file is None or _by_script(spec, block, distribution):
-        return Launch("Toolkit", distribution, START_SCRIPT, by_script=True)
+    file = find_program_file(spec.command, distribution)
+    if file is None or _needs_start_script(spec, block, distribution):
+        return Launch("Toolkit", distribution, START_SCRIPT, uses_start_script=True)
     return Launch("Toolkit", distribution, file)
 
 
@@ -78,21 +78,21 @@ def uses_toolkit(block: SageMaker) -> bool:
 
 
 def distribution_of(spec: Spec) -> Distribution | None:
-    """The distribution for the toolkit: the job's own, else the one that its launcher requires."""
+    """Return the toolkit's distribution: the job's own, else the equivalent of its launcher."""
     block = block_of(spec)
     if block.distribution is not None or block.framework is None:
         return block.distribution
-    by_toolkit = _BY_TOOLKIT.get(type(spec.launcher.chosen))
+    by_toolkit = _TOOLKIT_DISTRIBUTIONS.get(type(spec.launcher.chosen))
     return None if by_toolkit is None else by_toolkit(spec, block)
 
 
-def program_file(command: tuple[str, ...], distribution: Distribution | None = None) -> str | None:
-    """Return the file with which the toolkit does exactly what the command does; None if there is none.
+def find_program_file(command: tuple[str, ...], distribution: Distribution | None = None) -> str | None:
+    """Return the file that the toolkit can start in place of the command; None if there is none.
 
     `python train.py` becomes train.py, and ./train.sh becomes train.sh. With mpirun, `python -m mpi4py train.py`
     becomes train.py too, because the toolkit adds mpi4py itself.
     """
-    if command[1:3] == ("-m", "mpi4py") and by_mpirun(distribution):
+    if command[1:3] == ("-m", "mpi4py") and uses_mpirun(distribution):
         command = (command[0], *command[3:])
     words = len(command)
     if words == len(("python", "train.py")) and _PYTHON.fullmatch(posixpath.basename(command[0])):
@@ -103,16 +103,16 @@ def program_file(command: tuple[str, ...], distribution: Distribution | None = N
     return None
 
 
-def by_mpirun(distribution: Distribution | None) -> bool:
-    """Whether the toolkit starts the ranks by mpirun: its own, or through SageMaker's data parallel library."""
+def uses_mpirun(distribution: Distribution | None) -> bool:
+    """Whether the toolkit starts the ranks with mpirun, for MPI or for SageMaker's data parallel library."""
     if distribution is None:
         return False
-    ways = (distribution.mpi, distribution.data_parallel, distribution.pytorch_ddp)
-    return any(way is not None and way.enabled for way in ways)
+    strategies = (distribution.mpi, distribution.data_parallel, distribution.pytorch_ddp)
+    return any(strategy is not None and strategy.enabled for strategy in strategies)
 
 
-def torch_objection(spec: Spec, block: SageMaker) -> str | None:
-    """Explain why SageMaker's own torchrun can't run the job; None if it can."""
+def find_torchrun_problem(spec: Spec, block: SageMaker) -> str | None:
+    """Return why SageMaker's torchrun can't run the job; None if it can."""
     framework = block.framework
     if framework is None or framework.name == "TensorFlow" or framework.tensorflow_version is not None:
         return "an image that isn't PyTorch's"
@@ -126,33 +126,33 @@ def torch_objection(spec: Spec, block: SageMaker) -> str | None:
     return None if version in supported else f"PyTorch {version} on {instance_type}"
 
 
-def said_procs(spec: Spec) -> int | None:
-    """Return the job's ranks on each node; None for Auto, also after muster has resolved it."""
+def explicit_procs_per_node(spec: Spec) -> int | None:
+    """Return the number of ranks on each node that the user set; None for Auto, even if muster has resolved it."""
     procs = spec.procs_per_node
     return None if isinstance(procs, str) or "procs_per_node" not in spec.model_fields_set else procs
 
 
-def rank_groups(block: SageMaker) -> tuple[InstanceGroup, ...]:
+def rank_instance_groups(block: SageMaker) -> tuple[InstanceGroup, ...]:
     """The instance groups on which the ranks run: the one that the distribution names, or the only one."""
     groups = block.instance_groups
     chosen = block.distribution.instance_group if block.distribution is not None else None
     return groups if len(groups) == 1 else tuple(group for group in groups if group.name == chosen)
 
 
-def is_on_some_instances(block: SageMaker) -> bool:
-    """Whether the ranks run on one of several instance groups only."""
-    return len(block.instance_groups) > 1 and bool(rank_groups(block))
+def uses_some_instance_groups(block: SageMaker) -> bool:
+    """Whether the ranks run on only one of several instance groups."""
+    return len(block.instance_groups) > 1 and bool(rank_instance_groups(block))
 
 
 def rank_instance_type(block: SageMaker) -> str:
-    """The type of the instances on which the ranks run; "" if the job doesn't say."""
+    """Return the type of the ranks' instances; "" if the job has none."""
     if block.instance_type is not None:
         return block.instance_type
-    groups = rank_groups(block) or block.instance_groups
+    groups = rank_instance_groups(block) or block.instance_groups
     return groups[0].instance_type if groups else ""
 
 
-def _by_script(spec: Spec, block: SageMaker, distribution: Distribution | None) -> bool:
+def _needs_start_script(spec: Spec, block: SageMaker, distribution: Distribution | None) -> bool:
     if block.distribution is not None:
         return False
     return distribution is None and not spec.launcher.chosen.command_starts_ranks
@@ -163,7 +163,7 @@ def _container_needs_script(spec: Spec, block: SageMaker) -> bool:
         return False
     if not spec.launcher.chosen.command_starts_ranks:
         return True
-    # A script for SageMaker needs SageMaker's variables, and code in an archive is most likely such a script.
+    # code in an archive is probably a script for SageMaker, which needs SageMaker's variables
     return spec.source is not None and spec.command != SERVICE_COMMAND
 
 
@@ -171,19 +171,19 @@ def _is_file(name: str) -> bool:
     return _FILE.fullmatch(name) is not None and not {".", ".."} & set(name.split("/"))
 
 
-def _mpirun(spec: Spec, _: SageMaker) -> Distribution:
+def _mpi_distribution(spec: Spec, _: SageMaker) -> Distribution:
     return Distribution(mpi=SageMakerMpi(custom_mpi_options=shlex.join(spec.launcher.chosen.arguments())))
 
 
-def _torchrun(spec: Spec, block: SageMaker) -> Distribution | None:
-    if spec.launcher.chosen.arguments() or torch_objection(spec, block) is not None:
+def _torchrun_distribution(spec: Spec, block: SageMaker) -> Distribution | None:
+    if spec.launcher.chosen.arguments() or find_torchrun_problem(spec, block) is not None:
         return None
     # The toolkit would start a separate torchrun, with its own world, in each group.
     return Distribution(torch_distributed=Switch()) if len(block.instance_groups) <= 1 else None
 
 
-_BY_TOOLKIT: Mapping[type[Launcher], Callable[[Spec, SageMaker], Distribution | None]] = {
-    Mpi: _mpirun,
-    Torchrun: _torchrun,
+_TOOLKIT_DISTRIBUTIONS: Mapping[type[Launcher], Callable[[Spec, SageMaker], Distribution | None]] = {
+    Mpi: _mpi_distribution,
+    Torchrun: _torchrun_distribution,
 }
-"""The launchers that SageMaker's toolkit has itself, and how a job tells it."""
+"""The launchers that SageMaker's toolkit supports, and the distribution that selects each."""

@@ -30,11 +30,11 @@ REGION_PATTERN = r"^[a-z]{2,4}(-[a-z]+)+-[0-9]$"
 
 RoleArn = Annotated[str, Field(min_length=20, max_length=2048, pattern=ROLE_PATTERN)]
 KmsKey = Annotated[str, Field(min_length=1, max_length=2048, pattern=r"^[a-zA-Z0-9:/_-]+$")]
-Word = Annotated[str, Field(max_length=256)]
-Switched = Literal["Enabled", "Disabled"]
+Argument = Annotated[str, Field(max_length=256)]
+Toggle = Literal["Enabled", "Disabled"]
 
 MAX_TAGS = 50
-MAX_RAW = 100
+MAX_RAW_HYPERPARAMETERS = 100
 
 
 class SageMaker(Model):
@@ -86,27 +86,27 @@ class SageMaker(Model):
         "Container: the container itself. Channels: the container; it gets the code and muster's start script as "
         "channels, as with ModelTrainer of SDK 3. Auto: Toolkit with framework, else Container.",
     )
-    container_entrypoint: Annotated[tuple[Word, ...], Field(max_length=100)] = Field(
+    container_entrypoint: Annotated[tuple[Argument, ...], Field(max_length=100)] = Field(
         default=(),
         description="The container's entry point, instead of the one that muster derives from command; together with "
         "containerArguments it must equal command.",
     )
-    container_arguments: Annotated[tuple[Word, ...], Field(max_length=100)] = Field(
+    container_arguments: Annotated[tuple[Argument, ...], Field(max_length=100)] = Field(
         default=(), description="The arguments after containerEntrypoint."
     )
     distribution: Distribution | None = Field(
         default=None, description="How SageMaker's toolkit starts the ranks; unset: as launcher says."
     )
-    raw_hyperparameters: Annotated[dict[str, Annotated[str, Field(max_length=2500)]], Field(max_length=MAX_RAW)] = (
-        Field(
-            default_factory=dict,
-            description="Hyperparameters that muster sends unchanged, such as lists and null as JSON. muster encodes "
-            "those of spec.hyperparameters as the SageMaker SDK does.",
-        )
+    raw_hyperparameters: Annotated[
+        dict[str, Annotated[str, Field(max_length=2500)]], Field(max_length=MAX_RAW_HYPERPARAMETERS)
+    ] = Field(
+        default_factory=dict,
+        description="Hyperparameters that muster sends unchanged, such as lists and null as JSON. muster encodes "
+        "those of spec.hyperparameters as the SageMaker SDK does.",
     )
     container_log_level: int = Field(default=20, description="The toolkit's log level, as Python's.", ge=0, le=50)
     input_mode: InputMode = Field(default="File", description="The default input mode of channels.")
-    metrics_time_series: Switched | None = Field(
+    metrics_time_series: Toggle | None = Field(
         default=None, description="Whether SageMaker keeps metrics as time series; unset: as the SageMaker SDK does."
     )
     max_run_seconds: int = Field(default=86400, description="How long the training may take.", ge=1, le=MAX_RUN_SECONDS)
@@ -138,9 +138,9 @@ class SageMaker(Model):
     image_repository: ImageRepository | None = Field(
         default=None, description="Where the image comes from if not from Amazon ECR."
     )
-    remote_debug: Switched | None = Field(default=None, description="Whether users may connect to the containers.")
-    infra_check: Switched | None = Field(default=None, description="Whether SageMaker checks the instances first.")
-    session_tag_chaining: Switched | None = Field(default=None, description="Whether sessions pass their tags on.")
+    remote_debug: Toggle | None = Field(default=None, description="Whether users may connect to the containers.")
+    infra_check: Toggle | None = Field(default=None, description="Whether SageMaker checks the instances first.")
+    session_tag_chaining: Toggle | None = Field(default=None, description="Whether sessions pass their tags on.")
     rank_reports: Literal["Auto", "On", "Off"] = Field(
         default="Auto",
         description="Whether the ranks report to muster, through the job's log. Auto: On for torchrun and MPI if "

@@ -1,4 +1,4 @@
-"""What the SageMaker SDK supports: framework versions and instances for each distribution.
+"""The framework versions and instances that the SageMaker SDK supports for each distribution.
 
 Source: sagemaker 2.257.7, fw_utils.py; a test compares the lists with it.
 """
@@ -34,23 +34,23 @@ FIRST_MIRRORED_TENSORFLOW = (2, 9)
 LAST_TENSORFLOW_WITHOUT_SCRIPTS = (1, 10, 0)
 """tensorflow/estimator.py, _HIGHEST_LEGACY_MODE_ONLY_VERSION."""
 
-NO_PARALLEL_IMAGE = "2.0.1-gpu-py310-cu121"
+IMAGE_WITHOUT_PARALLEL_LIBRARIES = "2.0.1-gpu-py310-cu121"
 """An image without SageMaker's parallel libraries: Framework.UNSUPPORTED_DLC_IMAGE_FOR_SM_PARALLELISM."""
 
 P5 = "p5.48xlarge"
 """Instances on which smdistributed works with torchDistributed alone: estimator.py, _distribution_configuration."""
 
-WITHOUT_DEBUGGER = (
+REGIONS_WITHOUT_DEBUGGER = (
     *("us-iso-east-1", "us-isob-east-1", "ap-southeast-3", "ap-southeast-4", "eu-south-2", "me-central-1"),
     *("ap-south-2", "eu-central-2", "us-gov-east-1"),
 )
 """Regions without SageMaker Debugger and its profiler: DEBUGGER_UNSUPPORTED_REGIONS, PROFILER_UNSUPPORTED_REGIONS."""
 
 
-def debugger_obstacle(
+def debugger_conflict(
     estimator: str, *, has_parameter_server: bool, has_checkpoint_path: bool
 ) -> Literal["parameterServer", "checkpointPath"] | None:
-    """The field with which SageMaker Debugger can't work: estimators' _validate_and_set_debugger_configs."""
+    """Return the field that SageMaker Debugger does not support (estimators' _validate_and_set_debugger_configs)."""
     if estimator == "TensorFlow" and has_parameter_server:
         return "parameterServer"
     return "checkpointPath" if estimator in ("PyTorch", "TensorFlow") and has_checkpoint_path else None
@@ -60,21 +60,21 @@ _FAMILY = re.compile(r"ml[._]([a-z\d-]+)\.?\w*")
 
 
 def has_gpus(instance_type: str) -> bool:
-    """Whether the SDK treats it as an instance with GPUs: _is_gpu_instance."""
-    return family(instance_type)[:1] in ("p", "g")
+    """Whether the SDK treats the instance type as one with GPUs: _is_gpu_instance."""
+    return instance_family(instance_type)[:1] in ("p", "g")
 
 
 def is_trainium(instance_type: str) -> bool:
-    """Whether it has Trainium chips: _is_trainium_instance."""
-    return family(instance_type).startswith("trn")
+    """Whether the instance type has Trainium chips: _is_trainium_instance."""
+    return instance_family(instance_type).startswith("trn")
 
 
-def numbers(version: str) -> tuple[int, ...]:
+def parse_version(version: str) -> tuple[int, ...]:
     """A version as a comparable tuple: (2, 0, 1)."""
     return tuple(int(part) for part in version.split("."))
 
 
-def family(instance_type: str) -> str:
+def instance_family(instance_type: str) -> str:
     """The family of an instance type, such as p4d for ml.p4d.24xlarge; "" if it is not a SageMaker type."""
     match = _FAMILY.fullmatch(instance_type)
     return "" if match is None else match.group(1)

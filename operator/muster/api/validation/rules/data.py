@@ -1,42 +1,42 @@
-"""Rules about what the ranks read and write: input channels, checkpoints, output and metrics."""
+"""Rules about input channels, checkpoints, output and metrics."""
 
 import re
 from collections.abc import Iterator
 
 from muster.api import s3_uri
-from muster.api.document import Path, quoted
+from muster.api.document import FieldPath, quote
 from muster.api.spec.data import Input, Volume
 from muster.api.spec.job import Spec
-from muster.api.validation.rule import Breach, Rule
+from muster.api.validation.rule import Rule, Violation
 from muster.api.validation.rules import regexes
 
 _SOURCES = ("hostPath", "persistentVolumeClaim", "nfs", "configMap", "secret")
 
 
-def _channel_variables(spec: Spec) -> Iterator[Breach]:
+def _check_channel_variables(spec: Spec) -> Iterator[Violation]:
     visited: dict[str, str] = {}
     for index, channel in enumerate(spec.inputs):
         variable = "SM_CHANNEL_" + re.sub(r"[.-]", "_", channel.name).upper()
-        other = visited.setdefault(variable, channel.name)
-        if other != channel.name:
-            yield Breach(("inputs", index, "name"), f"{variable} for {channel.name} and {other}")
+        first_name = visited.setdefault(variable, channel.name)
+        if first_name != channel.name:
+            yield Violation(("inputs", index, "name"), f"{variable} for {channel.name} and {first_name}")
 
 
-def _metric_regexes(spec: Spec) -> Iterator[Breach]:
+def _check_metric_regexes(spec: Spec) -> Iterator[Violation]:
     for index, metric in enumerate(spec.metrics):
-        objection = regexes.objection(metric.regex)
+        objection = regexes.find_regex_problem(metric.regex)
         if objection is not None:
-            yield Breach(("metrics", index, "regex"), f"{quoted(metric.regex)}, and {objection}")
+            yield Violation(("metrics", index, "regex"), f"{quote(metric.regex)}, and {objection}")
 
 
-def _volumes(spec: Spec) -> Iterator[tuple[Path, Volume]]:
+def _volumes(spec: Spec) -> Iterator[tuple[FieldPath, Volume]]:
     for index, channel in enumerate(spec.inputs):
         if channel.volume is not None:
             yield ("inputs", index, "volume"), channel.volume
     yield from _written_volumes(spec)
 
 
-def _written_volumes(spec: Spec) -> Iterator[tuple[Path, Volume]]:
+def _written_volumes(spec: Spec) -> Iterator[tuple[FieldPath, Volume]]:
     if spec.checkpoint is not None and spec.checkpoint.volume is not None:
         yield ("checkpoint", "volume"), spec.checkpoint.volume
     if spec.output is not None and spec.output.volume is not None:
@@ -48,62 +48,62 @@ def _sources(volume: Volume) -> list[str]:
     return [name for name, source in zip(_SOURCES, value, strict=True) if source is not None]
 
 
-def _one_source(spec: Spec) -> Iterator[Breach]:
+def _check_one_source(spec: Spec) -> Iterator[Violation]:
     for path, volume in _volumes(spec):
         sources = _sources(volume)
         if len(sources) != 1:
-            yield Breach(path, " and ".join(sources) or "none of them")
+            yield Violation(path, " and ".join(sources) or "none of them")
 
 
-def _read_only_sources(spec: Spec) -> Iterator[Breach]:
+def _check_read_only_sources(spec: Spec) -> Iterator[Violation]:
     for path, volume in _written_volumes(spec):
         for source in _sources(volume):
             if source in ("configMap", "secret"):
-                yield Breach((*path, source), "one")
+                yield Violation((*path, source), "one")
 
 
-def _volume_paths(spec: Spec) -> Iterator[Breach]:
-    for at, volume in _volumes(spec):
+def _check_volume_paths(spec: Spec) -> Iterator[Violation]:
+    for path, volume in _volumes(spec):
         for source, folder in (("hostPath", volume.host_path), ("nfs", volume.nfs)):
             if folder is not None and not _is_plain_absolute(folder.path):
-                yield Breach((*at, source, "path"), quoted(folder.path))
+                yield Violation((*path, source, "path"), quote(folder.path))
 
 
 def _places(channel: Input) -> list[str]:
     file_system = channel.sagemaker.file_system if channel.sagemaker is not None else None
     value = {"volume": channel.volume, "s3": channel.s3, "sagemaker.fileSystem": file_system}
-    return [name for name, place in value.items() if place is not None]
+    return [name for name, source in value.items() if source is not None]
 
 
-def _one_place(spec: Spec) -> Iterator[Breach]:
+def _check_one_place(spec: Spec) -> Iterator[Violation]:
     for index, channel in enumerate(spec.inputs):
-        places = _places(channel)
-        if len(places) != 1:
-            yield Breach(("inputs", index), " and ".join(places) or "none of them")
+        sources = _places(channel)
+        if len(sources) != 1:
+            yield Violation(("inputs", index), " and ".join(sources) or "none of them")
 
 
-def _one_output(spec: Spec) -> Iterator[Breach]:
+def _check_one_output(spec: Spec) -> Iterator[Violation]:
     if spec.output is not None and (spec.output.volume is None) == (spec.output.s3 is None):
-        yield Breach(("output",), "neither of them" if spec.output.s3 is None else "volume and s3")
+        yield Violation(("output",), "neither of them" if spec.output.s3 is None else "volume and s3")
 
 
-def _one_checkpoint(spec: Spec) -> Iterator[Breach]:
-    kept = spec.checkpoint
-    if kept is not None and kept.volume is not None and kept.s3 is not None:
-        yield Breach(("checkpoint",), "volume and s3")
+def _check_one_checkpoint(spec: Spec) -> Iterator[Violation]:
+    checkpoint = spec.checkpoint
+    if checkpoint is not None and checkpoint.volume is not None and checkpoint.s3 is not None:
+        yield Violation(("checkpoint",), "volume and s3")
 
 
-def _s3_uris(spec: Spec) -> Iterator[Breach]:
-    places: list[tuple[Path, str | None]] = [
+def _check_s3_uris(spec: Spec) -> Iterator[Violation]:
+    uris: list[tuple[FieldPath, str | None]] = [
         (("inputs", index, "s3", "uri"), channel.s3.uri)
         for index, channel in enumerate(spec.inputs)
         if channel.s3 is not None
     ]
-    places += [(("checkpoint", "s3"), spec.checkpoint.s3)] if spec.checkpoint is not None else []
-    places += [(("output", "s3"), spec.output.s3)] if spec.output is not None else []
-    for path, uri in places:
-        if uri is not None and not s3_uri.is_s3(uri):
-            yield Breach(path, quoted(uri))
+    uris += [(("checkpoint", "s3"), spec.checkpoint.s3)] if spec.checkpoint is not None else []
+    uris += [(("output", "s3"), spec.output.s3)] if spec.output is not None else []
+    for path, uri in uris:
+        if uri is not None and not s3_uri.is_s3_uri(uri):
+            yield Violation(path, quote(uri))
 
 
 def _is_plain_absolute(path: str) -> bool:
@@ -116,67 +116,67 @@ _ALL = ("spec.inputs[].volume", *_WRITTEN)
 
 DATA_RULES = (
     Rule(
-        places=("spec.inputs",),
+        schema_paths=("spec.inputs",),
         why="Both folders would share one variable, and a rank would read the wrong data.",
-        sentence="channels that differ only in case or in . _ - share one SM_CHANNEL_ variable; rename one",
-        breaches=_channel_variables,
+        message="channels that differ only in case or in . _ - share one SM_CHANNEL_ variable; rename one",
+        find_violations=_check_channel_variables,
         cel="self.all(a, self.exists_one(b, b.name.replace('-', '_').replace('.', '_').upperAscii()"
         " == a.name.replace('-', '_').replace('.', '_').upperAscii()))",
     ),
     Rule(
-        places=("spec.metrics[].regex",),
+        schema_paths=("spec.metrics[].regex",),
         why="muster matches it against every line that the ranks write.",
-        sentence="a regular expression of Python's re with a group around the number",
-        breaches=_metric_regexes,
+        message="a regular expression of Python's re with a group around the number",
+        find_violations=_check_metric_regexes,
     ),
     Rule(
-        places=("spec.inputs[]",),
+        schema_paths=("spec.inputs[]",),
         why="With two places it would be unclear which one applies.",
-        sentence="exactly one of volume, s3 and sagemaker.fileSystem must be set",
-        breaches=_one_place,
+        message="exactly one of volume, s3 and sagemaker.fileSystem must be set",
+        find_violations=_check_one_place,
         cel="[has(self.volume), has(self.s3), has(self.sagemaker) && has(self.sagemaker.fileSystem)]"
         ".exists_one(chosen, chosen)",
     ),
     Rule(
-        places=("spec.output",),
+        schema_paths=("spec.output",),
         why="With two places it would be unclear which one applies.",
-        sentence="exactly one of volume and s3 must be set",
-        breaches=_one_output,
+        message="exactly one of volume and s3 must be set",
+        find_violations=_check_one_output,
         cel="has(self.volume) != has(self.s3)",
     ),
     Rule(
-        places=("spec.checkpoint",),
+        schema_paths=("spec.checkpoint",),
         why="Two places would hold different checkpoints, and a restart has to resume from one.",
-        sentence="at most one of volume and s3 may be set",
-        breaches=_one_checkpoint,
+        message="at most one of volume and s3 may be set",
+        find_violations=_check_one_checkpoint,
         cel="!has(self.volume) || !has(self.s3)",
     ),
     Rule(
-        places=("spec.inputs[].s3.uri", "spec.checkpoint.s3", "spec.output.s3"),
+        schema_paths=("spec.inputs[].s3.uri", "spec.checkpoint.s3", "spec.output.s3"),
         why="Several programs read it, and all of them must derive the same bucket and key.",
-        sentence=s3_uri.SENTENCE,
-        breaches=_s3_uris,
+        message=s3_uri.MESSAGE,
+        find_violations=_check_s3_uris,
         cel=s3_uri.CEL,
     ),
     Rule(
-        places=_ALL,
+        schema_paths=_ALL,
         why="A channel without data is an empty folder, and scripts would read it as an empty data set.",
-        sentence=f"exactly one of {', '.join(_SOURCES)} must be set, for example hostPath: {{path: /data}}",
-        breaches=_one_source,
+        message=f"exactly one of {', '.join(_SOURCES)} must be set, for example hostPath: {{path: /data}}",
+        find_violations=_check_one_source,
         cel=f"[{', '.join(f'has(self.{name})' for name in _SOURCES)}].exists_one(chosen, chosen)",
     ),
     Rule(
-        places=_WRITTEN,
+        schema_paths=_WRITTEN,
         why="Kubernetes mounts them read-only: the first checkpoint would fail, hours into the job.",
-        sentence="a configMap or secret can't be written to; name a hostPath, persistentVolumeClaim or nfs",
-        breaches=_read_only_sources,
+        message="a configMap or secret can't be written to; name a hostPath, persistentVolumeClaim or nfs",
+        find_violations=_check_read_only_sources,
         cel="!has(self.configMap) && !has(self.secret)",
     ),
     Rule(
-        places=tuple(f"{place}.{path}" for place in _ALL for path in ("hostPath.path", "nfs.path")),
+        schema_paths=tuple(f"{place}.{path}" for place in _ALL for path in ("hostPath.path", "nfs.path")),
         why="A relative path would depend on where muster was started, and .. leads out of the intended folder.",
-        sentence="the path must begin with / and must not contain ..; write it in full",
-        breaches=_volume_paths,
+        message="the path must begin with / and must not contain ..; write it in full",
+        find_violations=_check_volume_paths,
         cel=_ABSOLUTE_CEL,
     ),
 )

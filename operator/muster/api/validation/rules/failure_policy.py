@@ -2,22 +2,22 @@
 
 from collections.abc import Iterator
 
-from muster.api.backends import with_restarts
+from muster.api.backends import restarting_backends
 from muster.api.spec.job import Spec
-from muster.api.validation.rule import Breach, Rule
+from muster.api.validation.rule import Rule, Violation
 
 
-def _elsewhere(spec: Spec) -> Iterator[Breach]:
-    if spec.failure_policy is not None and not spec.traits.has_restarts:
-        yield Breach(("failurePolicy",), f"failurePolicy with backend {spec.backend}")
+def _check_backend(spec: Spec) -> Iterator[Violation]:
+    if spec.failure_policy is not None and not spec.traits.supports_restarts:
+        yield Violation(("failurePolicy",), f"failurePolicy with backend {spec.backend}")
 
 
 FAILURE_POLICY_RULES = (
     Rule(
-        places=("spec",),
+        schema_paths=("spec",),
         why="The user would expect restarts that never happen.",
-        sentence=f"failurePolicy works only with backend: {' or '.join(with_restarts())} so far; remove it",
-        breaches=_elsewhere,
-        cel=" || ".join(("!has(self.failurePolicy)", *(f"self.backend == '{name}'" for name in with_restarts()))),
+        message=f"failurePolicy works only with backend: {' or '.join(restarting_backends())} so far; remove it",
+        find_violations=_check_backend,
+        cel=" || ".join(("!has(self.failurePolicy)", *(f"self.backend == '{name}'" for name in restarting_backends()))),
     ),
 )

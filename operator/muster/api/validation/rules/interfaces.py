@@ -6,15 +6,14 @@ import re
 AUTO = "Auto"
 
 NAME = r"[A-Za-z][A-Za-z0-9_.@-]{0,14}"
-"""An interface's name: Linux allows 15 characters. A name could begin with a digit, but that is mostly a cut address.
-"""
+"""An interface's name, at most 15 characters on Linux. A leading digit usually means a truncated address."""
 
 NAMES = rf"^\^?{NAME}\*?(,{NAME}\*?)*$"
 """Names and prefixes (eth0,eth*) or, after one ^, excluded prefixes (^docker,lo), as in NCCL_SOCKET_IFNAME."""
 
 
-def objection(text: str) -> str | None:
-    """Explain why the text is invalid; None if it is valid.
+def find_interface_problem(text: str) -> str | None:
+    """Return why the text is invalid; None if it is valid.
 
     Valid are Auto, a list of names or prefixes, a list of exclusions, and an address range.
     """
@@ -23,7 +22,7 @@ def objection(text: str) -> str | None:
     if text.lower() == AUTO.lower():
         return f"write it {AUTO}"
     if "/" in text or _is_address(text):
-        return _objection_to_range(text)
+        return _find_range_problem(text)
     if "=" in text:
         return "a name matches exactly, and eth* matches every name that begins with eth: remove the ="
     if "^" in text[1:]:
@@ -31,7 +30,7 @@ def objection(text: str) -> str | None:
     return "it has none of these forms"
 
 
-def _objection_to_range(text: str) -> str:
+def _find_range_problem(text: str) -> str:
     if "," in text:
         return "an address range stands alone"
     if "/" in text:

@@ -4,12 +4,12 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from muster.api.document import quoted
+from muster.api.document import quote
 from muster.api.spec.job import MAX_WORLD, Spec
 from muster.api.spec.launcher import launchers
-from muster.api.validation.rule import Breach, Rule
+from muster.api.validation.rule import Rule, Violation
 from muster.api.validation.rules import interfaces
-from muster.api.validation.rules.mpi.rules import RUNNERS, is_runner
+from muster.api.validation.rules.mpi.rules import MPIRUN_PATTERN, is_mpirun
 
 _TORCHRUN_OPTIONS = (
     "nnodes",
@@ -30,69 +30,69 @@ _TORCHRUN_OPTIONS = (
     "help",  # it would exit with 0 and start no rank
     "print-completion",
 )
-"""Without the leading dashes; torchrun takes _ for - as well."""
+"""torchrun's options that muster sets, without leading dashes; torchrun accepts _ for -."""
 
 _LAUNCHER_COMMANDS = ("torchrun", "accelerate", "deepspeed")
-"""Commands that start a node's ranks themselves; `contract.Mpi` has those that start the ranks of all nodes."""
+"""Commands that start the ranks of their node; `contract.Mpi` lists those that start the ranks of all nodes."""
 
 _LAUNCHER_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
 """The same launchers as modules: python -m torch.distributed.run."""
 
 
 def _is_torchrun_option(argument: str) -> bool:
-    """Whether the argument is one of torchrun's options that muster sets, whole, abbreviated or with `=value`."""
+    """Whether the argument is an option that muster sets, possibly abbreviated or with `=value`."""
     if argument == "--" or argument.startswith(("-m", "-h")):
         return True
     if not argument.startswith("--"):
         return False
     name = argument[2:].partition("=")[0].replace("_", "-")
-    # argparse accepts any unambiguous prefix of an option
+    # argparse accepts every unambiguous prefix of an option
     return any(option.startswith(name) for option in _TORCHRUN_OPTIONS)
 
 
-def _launchers(spec: Spec) -> Iterator[Breach]:
+def _check_launchers(spec: Spec) -> Iterator[Violation]:
     chosen = spec.launcher.fields_set()
     if len(chosen) != 1:
-        yield Breach(("launcher",), " and ".join(chosen) or "none of them")
+        yield Violation(("launcher",), " and ".join(chosen) or "none of them")
 
 
-def _torchrun_options(spec: Spec) -> Iterator[Breach]:
+def _check_torchrun_options(spec: Spec) -> Iterator[Violation]:
     args = spec.launcher.torchrun.args if spec.launcher.torchrun is not None else ()
     for index, argument in enumerate(args):
         if _is_torchrun_option(argument):
-            yield Breach(("launcher", "torchrun", "args", index), quoted(argument))
+            yield Violation(("launcher", "torchrun", "args", index), quote(argument))
 
 
-def _torchrun_words(spec: Spec) -> Iterator[Breach]:
+def _check_torchrun_words(spec: Spec) -> Iterator[Violation]:
     args = spec.launcher.torchrun.args if spec.launcher.torchrun is not None else ()
     for index, argument in enumerate(args):
         follows_option = index > 0 and args[index - 1].startswith("-") and "=" not in args[index - 1]
         if not argument.startswith("-") and not follows_option:
-            yield Breach(("launcher", "torchrun", "args", index), quoted(argument))
+            yield Violation(("launcher", "torchrun", "args", index), quote(argument))
 
 
-def _empty_command(spec: Spec) -> Iterator[Breach]:
+def _check_empty_command(spec: Spec) -> Iterator[Violation]:
     if not spec.command[0].strip():
-        yield Breach(("command", 0), quoted(spec.command[0]))
+        yield Violation(("command", 0), quote(spec.command[0]))
 
 
-def _whole_line(spec: Spec) -> Iterator[Breach]:
+def _check_unsplit_command(spec: Spec) -> Iterator[Violation]:
     # a program may be in a folder whose name contains a space
-    if re.match(rf"([^\s/]+|\S*/({RUNNERS}))\s+\S", spec.command[0]):
-        yield Breach(("command", 0), quoted(spec.command[0]))
+    if re.match(rf"([^\s/]+|\S*/({MPIRUN_PATTERN}))\s+\S", spec.command[0]):
+        yield Violation(("command", 0), quote(spec.command[0]))
 
 
-def _launcher_in_launcher(spec: Spec) -> Iterator[Breach]:
+def _check_launcher_in_launcher(spec: Spec) -> Iterator[Violation]:
     if any(launcher.command_starts_ranks for launcher in spec.launcher.fields_set().values()):
         return
     if posixpath.basename(spec.command[0]) in _LAUNCHER_COMMANDS:
-        yield Breach(("command", 0), quoted(spec.command[0]))
-    index = _module(spec.command)
+        yield Violation(("command", 0), quote(spec.command[0]))
+    index = _find_module(spec.command)
     if index is not None and spec.command[index] in _LAUNCHER_MODULES:
-        yield Breach(("command", index), quoted(spec.command[index]))
+        yield Violation(("command", index), quote(spec.command[index]))
 
 
-def _module(command: Sequence[str]) -> int | None:
+def _find_module(command: Sequence[str]) -> int | None:
     """Return the index of the module that a Python command line runs; None without -m."""
     if not re.fullmatch(r"python[0-9.]*", posixpath.basename(command[0])):
         return None
@@ -104,26 +104,26 @@ def _module(command: Sequence[str]) -> int | None:
     return None
 
 
-def _mpirun_in_launcher(spec: Spec) -> Iterator[Breach]:
-    takes_it = any(launcher.takes_mpirun for launcher in spec.launcher.fields_set().values())
-    if not takes_it and is_runner(spec.command[0]):
-        yield Breach(("command", 0), quoted(spec.command[0]))
+def _check_mpirun_in_launcher(spec: Spec) -> Iterator[Violation]:
+    takes_it = any(launcher.accepts_mpirun for launcher in spec.launcher.fields_set().values())
+    if not takes_it and is_mpirun(spec.command[0]):
+        yield Violation(("command", 0), quote(spec.command[0]))
 
 
-def _image(spec: Spec) -> Iterator[Breach]:
+def _check_image(spec: Spec) -> Iterator[Violation]:
     if spec.image is not None and re.search(r"\s", spec.image):
-        yield Breach(("image",), quoted(spec.image))
+        yield Violation(("image",), quote(spec.image))
 
 
-def _interface(spec: Spec) -> Iterator[Breach]:
-    objection = interfaces.objection(spec.network.interface)
+def _check_interface(spec: Spec) -> Iterator[Violation]:
+    objection = interfaces.find_interface_problem(spec.network.interface)
     if objection is not None:
-        yield Breach(("network", "interface"), f"{quoted(spec.network.interface)}: {objection}")
+        yield Violation(("network", "interface"), f"{quote(spec.network.interface)}: {objection}")
 
 
-def _world(spec: Spec) -> Iterator[Breach]:
+def _check_world(spec: Spec) -> Iterator[Violation]:
     if spec.procs_per_node != "Auto" and spec.nodes * spec.procs_per_node > MAX_WORLD:
-        yield Breach(("nodes",), f"{spec.nodes} nodes of {spec.procs_per_node} ranks")
+        yield Violation(("nodes",), f"{spec.nodes} nodes of {spec.procs_per_node} ranks")
 
 
 _OPTION_PATTERN = "|".join(option.replace("-", "[-_]") for option in _TORCHRUN_OPTIONS)
@@ -133,83 +133,83 @@ _LAUNCHERS = launchers()
 *_FIRST, _LAST = _LAUNCHERS
 
 
-def _has(names: Iterable[str]) -> str:
+def _has_any(names: Iterable[str]) -> str:
     return " || ".join(f"has(self.launcher.{name})" for name in names)
 
 
-_STARTS_RANKS = _has(name for name, kind in _LAUNCHERS.items() if kind.command_starts_ranks)
-_TAKES_MPIRUN = _has(name for name, kind in _LAUNCHERS.items() if kind.takes_mpirun)
+_STARTS_RANKS = _has_any(name for name, kind in _LAUNCHERS.items() if kind.command_starts_ranks)
+_TAKES_MPIRUN = _has_any(name for name, kind in _LAUNCHERS.items() if kind.accepts_mpirun)
 
 LAUNCH_RULES = (
     Rule(
-        places=("spec.launcher",),
+        schema_paths=("spec.launcher",),
         why="Two launchers would start the ranks twice, and without a launcher no rank would start.",
-        sentence=f"exactly one of {', '.join(_FIRST)} and {_LAST} must be set, for example torchrun: {{}}",
-        breaches=_launchers,
+        message=f"exactly one of {', '.join(_FIRST)} and {_LAST} must be set, for example torchrun: {{}}",
+        find_violations=_check_launchers,
         cel=f"[{', '.join(f'has(self.{name})' for name in _LAUNCHERS)}].exists_one(chosen, chosen)",
     ),
     Rule(
-        places=("spec.launcher.torchrun.args[]",),
+        schema_paths=("spec.launcher.torchrun.args[]",),
         why="A second rendezvous or world size would contradict the one in the status.",
-        sentence="muster sets this option of torchrun itself, from nodes, procsPerNode and command; remove it",
-        breaches=_torchrun_options,
+        message="muster sets this option of torchrun itself, from nodes, procsPerNode and command; remove it",
+        find_violations=_check_torchrun_options,
         cel=f"!self.matches('^(-m.*|-h.*|--|--({_OPTION_PATTERN})(=.*)?)$')",
     ),
     Rule(
-        places=("spec.launcher.torchrun.args",),
+        schema_paths=("spec.launcher.torchrun.args",),
         why="torchrun takes the first argument that belongs to no option for the script.",
-        sentence="torchrun's options begin with a dash; the script and its arguments belong in spec.command",
-        breaches=_torchrun_words,
+        message="torchrun's options begin with a dash; the script and its arguments belong in spec.command",
+        find_violations=_check_torchrun_words,
         cel="self.size() == 0 || self[0].startsWith('-')",
     ),
     Rule(
-        places=("spec.command",),
+        schema_paths=("spec.command",),
         why="muster can't start a program without a name.",
-        sentence="the first word names the program to start",
-        breaches=_empty_command,
+        message="the first word names the program to start",
+        find_violations=_check_empty_command,
         cel=r"self.size() == 0 || self[0].matches('[^\\s]')",
     ),
     Rule(
-        places=("spec.command",),
+        schema_paths=("spec.command",),
         why="The system would look for a program with spaces in its name.",
-        sentence="write each word as a separate entry: [python, train.py]; a whole line needs a shell: [sh, -c, ...]",
-        breaches=_whole_line,
+        message="write each word as a separate entry: [python, train.py]; a whole line needs a shell: [sh, -c, ...]",
+        find_violations=_check_unsplit_command,
     ),
     Rule(
-        places=("spec",),
+        schema_paths=("spec",),
         why="Each rank would launch that many ranks again.",
-        sentence="this command starts ranks itself: name the script (python, train.py), or use launcher: {perNode: {}}",
-        breaches=_launcher_in_launcher,
+        message="this command starts ranks itself: name the script (python, train.py), or use launcher: {perNode: {}}",
+        find_violations=_check_launcher_in_launcher,
         cel=f"{_STARTS_RANKS} || self.command.size() == 0"
         f" || !self.command[0].matches('(^|/)({'|'.join(_LAUNCHER_COMMANDS)})$')",
     ),
     Rule(
-        places=("spec",),
+        schema_paths=("spec",),
         why="Each rank would start that many ranks again through mpirun.",
-        sentence="mpirun starts ranks itself: use launcher: {mpi: {}}, with it or with the program alone",
-        breaches=_mpirun_in_launcher,
-        cel=f"{_TAKES_MPIRUN} || self.command.size() == 0 || !self.command[0].matches('(^|/)({RUNNERS})$')",
+        message="mpirun starts ranks itself: use launcher: {mpi: {}}, with it or with the program alone",
+        find_violations=_check_mpirun_in_launcher,
+        cel=f"{_TAKES_MPIRUN} || self.command.size() == 0 || !self.command[0].matches('(^|/)({MPIRUN_PATTERN})$')",
     ),
     Rule(
-        places=("spec.image",),
+        schema_paths=("spec.image",),
         why="With a stray newline, the pull fails as if the image did not exist.",
-        sentence="an image's name has no spaces or line ends in it; remove them",
-        breaches=_image,
+        message="an image's name has no spaces or line ends in it; remove them",
+        find_violations=_check_image,
         cel=r"!self.matches('\\s')",
     ),
     Rule(
-        places=("spec.network.interface",),
+        schema_paths=("spec.network.interface",),
         why="The communication library would ignore an unknown form and choose an interface itself.",
-        sentence="allowed are Auto, names and prefixes (eth0,ib*), exclusions (^docker,lo) and an address range "
+        message="allowed are Auto, names and prefixes (eth0,ib*), exclusions (^docker,lo) and an address range "
         "(10.0.0.0/16)",
-        breaches=_interface,
+        find_violations=_check_interface,
         cel=f"self == 'Auto' || (self.lowerAscii() != 'auto' && self.matches('{_NAMES_CEL}')) || isCIDR(self)",
     ),
     Rule(
-        places=("spec",),
+        schema_paths=("spec",),
         why="The rank store and the status are sized for this number.",
-        sentence=f"a job has at most {MAX_WORLD} ranks (nodes x procsPerNode)",
-        breaches=_world,
+        message=f"a job has at most {MAX_WORLD} ranks (nodes x procsPerNode)",
+        find_violations=_check_world,
         cel=f"type(self.procsPerNode) == string || self.nodes * int(self.procsPerNode) <= {MAX_WORLD}",
     ),
 )

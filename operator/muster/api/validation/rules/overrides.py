@@ -1,34 +1,34 @@
-"""Rules about the nodes of overrides."""
+"""Rules about `spec.nodeOverrides`."""
 
 from collections.abc import Iterator
 
-from muster.api.document import quoted
+from muster.api.document import quote
 from muster.api.spec.job import Spec
-from muster.api.spec.node_ranges import alike
-from muster.api.validation.rule import Breach, Rule
+from muster.api.spec.node_ranges import group_nodes
+from muster.api.validation.rule import Rule, Violation
 
 
-def _override_nodes(spec: Spec) -> Iterator[Breach]:
+def _check_override_nodes(spec: Spec) -> Iterator[Violation]:
     for index, override in enumerate(spec.node_overrides):
         if any(not part or part.stop > spec.nodes for part in override.ranges.intervals):
-            yield Breach(("nodeOverrides", index, "nodes"), f"{quoted(override.nodes)} with {spec.nodes} nodes")
+            yield Violation(("nodeOverrides", index, "nodes"), f"{quote(override.nodes)} with {spec.nodes} nodes")
 
 
-MAX_KINDS = 128
-"""Limit of different pods of a job: the operator validates one of each with a dry run before it creates any."""
+MAX_POD_VARIANTS = 128
+"""Maximum number of different pods of a job: the operator validates one of each with a dry run."""
 
 MAX_LAYERS = 256
-"""Limit of overrides, summed over the different pods: rendering a pod merges each of its overrides."""
+"""Maximum number of overrides in all different pods together: rendering a pod merges its overrides one by one."""
 
 
-def _kinds(spec: Spec) -> Iterator[Breach]:
-    kinds = alike(spec.nodes, [override.ranges for override in spec.node_overrides])
-    if len(kinds) > MAX_KINDS:
-        yield Breach(("nodeOverrides",), f"{len(kinds)} combinations")
+def _check_pod_variants(spec: Spec) -> Iterator[Violation]:
+    kinds = group_nodes(spec.nodes, [override.ranges for override in spec.node_overrides])
+    if len(kinds) > MAX_POD_VARIANTS:
+        yield Violation(("nodeOverrides",), f"{len(kinds)} combinations")
         return
     layers = sum(kind[0] in override.ranges for kind in kinds for override in spec.node_overrides)
     if layers > MAX_LAYERS:
-        yield Breach(("nodeOverrides",), f"{len(kinds)} combinations of {layers} overrides together")
+        yield Violation(("nodeOverrides",), f"{len(kinds)} combinations of {layers} overrides together")
 
 
 _FIRST = "int(part.split('-')[0])"
@@ -36,18 +36,18 @@ _LAST = "int(part.substring(part.indexOf('-') + 1))"
 
 OVERRIDE_RULES = (
     Rule(
-        places=("spec",),
+        schema_paths=("spec",),
         why="An override of a node that doesn't exist would have no effect.",
-        sentence="each range goes from a lower to a higher node, below spec.nodes; the first node is 0",
-        breaches=_override_nodes,
+        message="each range goes from a lower to a higher node, below spec.nodes; the first node is 0",
+        find_violations=_check_override_nodes,
         cel="!has(self.nodeOverrides) || self.nodeOverrides.all(each, each.nodes.split(',').all(part,"
         f" {_FIRST} <= {_LAST} && {_LAST} < self.nodes))",
     ),
     Rule(
-        places=("spec.nodeOverrides",),
+        schema_paths=("spec.nodeOverrides",),
         why="muster renders a pod for each combination and validates it with a dry run before the job starts.",
-        sentence=f"nodes may differ by at most {MAX_KINDS} combinations of overrides, of {MAX_LAYERS} together; merge"
-        " some, or let fewer overlap",
-        breaches=_kinds,
+        message=f"nodes may differ by at most {MAX_POD_VARIANTS} combinations of overrides, of {MAX_LAYERS} together;"
+        " merge some, or let fewer overlap",
+        find_violations=_check_pod_variants,
     ),
 )

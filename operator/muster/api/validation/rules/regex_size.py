@@ -8,13 +8,13 @@ import re
 from dataclasses import dataclass
 
 MAX_DEPTH = 16
-"""Depth of nested groups. About a hundred can overflow the stack of the compiler."""
+"""Maximum depth of nested groups: about a hundred can overflow the compiler's stack."""
 
 MAX_RANGES = 24
-"""In all classes of an expression together; [0-9a-zA-Z] has three. Each takes 20 µs under (?i)."""
+"""Maximum number of ranges in all classes together: [0-9a-zA-Z] has three. Each takes 20 µs under (?i)."""
 
 MAX_WIDE_CLASSES = 4
-"""Classes that contain a non-ASCII character: Python builds a map of 65,536 entries for each."""
+"""Maximum number of classes with a non-ASCII character: Python builds a map of 65,536 entries for each."""
 
 _ASCII_CHARACTERS = 128
 _ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]*\}|[0-7]{1,3}|.)", re.DOTALL)
@@ -28,16 +28,16 @@ class _Size:
     wide_classes: int = 0
 
 
-def size_objection(pattern: str) -> str | None:
-    """Explain why the expression is too large to compile; None if it isn't, valid or not."""
+def find_size_problem(pattern: str) -> str | None:
+    """Return why the expression is too large to compile, else None, even if it is invalid."""
     size, position = _Size(), 0
     while position < len(pattern):
-        # a comment may hide anything from this pass, so refuse comments
+        # this function can't parse comments, so it rejects them
         if _COMMENT.match(pattern, position):
             return "comments and verbose mode are not allowed"
         char = pattern[position]
         if char == "[":
-            position, objection = _pass_class(pattern, position, size)
+            position, objection = _read_class(pattern, position, size)
             if objection is not None:
                 return objection
             continue
@@ -48,16 +48,16 @@ def size_objection(pattern: str) -> str | None:
     return None
 
 
-def _pass_class(pattern: str, start: int, size: _Size) -> tuple[int, str | None]:
-    """Return the position after the class that begins at `start`, and the objection to it."""
+def _read_class(pattern: str, start: int, size: _Size) -> tuple[int, str | None]:
+    """Return the position after the class that begins at `start`, and the problem with it."""
     position = start + 1
     position += pattern.startswith("^", position)
     first, is_wide, ranges = position, False, 0
     while position < len(pattern) and (pattern[position] != "]" or position == first):
-        position, wide = _pass_item(pattern, position)
+        position, wide = _read_class_member(pattern, position)
         is_wide |= wide
         if pattern.startswith("-", position) and not pattern.startswith("-]", position):
-            position, wide = _pass_item(pattern, position + 1)
+            position, wide = _read_class_member(pattern, position + 1)
             is_wide |= wide
             ranges += 1
     if is_wide and ranges:
@@ -74,7 +74,7 @@ def _pass_class(pattern: str, start: int, size: _Size) -> tuple[int, str | None]
     return position + 1, None
 
 
-def _pass_item(pattern: str, position: int) -> tuple[int, bool]:
+def _read_class_member(pattern: str, position: int) -> tuple[int, bool]:
     """Return the position after one member of a class, and whether it is a non-ASCII character."""
     escape = _ESCAPE.match(pattern, position)
     if escape is None:

@@ -1,45 +1,45 @@
-"""Validate regular expressions of metrics: valid in every Python of an image, and without catastrophic backtracking."""
+"""Validate the regular expressions of metrics: for every Python version, and without catastrophic backtracking."""
 
 import math
 import re
 import warnings
 from dataclasses import dataclass
 
-from muster.api.validation.rules.regex_size import size_objection
+from muster.api.validation.rules.regex_size import find_size_problem
 
 _QUANTIFIER = re.compile(r"(?P<sign>[*+?])|\{(?P<low>[0-9]*)(?P<comma>,?)(?P<high>[0-9]*)\}")
-_FEW = 10
-"""So few repetitions are harmless, whatever varies inside."""
+_HARMLESS_REPETITIONS = 10
+"""This many repetitions are harmless, even of a part that varies in length."""
 
 MAX_TIMES = 1000
-"""The product of nested counted repetitions: no line is longer, and Python tries each repetition of an empty match."""
+"""Maximum product of nested counted repetitions: Python tries each repetition, even of an empty match."""
 
 
-def objection(pattern: str) -> str | None:
-    """Explain why a metric's regular expression is refused; None if it is fine.
+def find_regex_problem(pattern: str) -> str | None:
+    """Return why muster rejects a metric's regular expression; None if it is accepted.
 
-    A repetition of something that varies in length takes exponential time on a line that doesn't match, and would block
-    the agent. Adjacent repetitions are at worst polynomial, and lines are bounded.
+    Repeating a part that varies in length can take exponential time on a line that doesn't match, and would block the
+    agent. Adjacent repetitions take at most polynomial time, and lines have a maximum length.
     """
-    objection = size_objection(pattern)
+    objection = find_size_problem(pattern)
     if objection is not None:
         return objection
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # a newer Python in the image may read it differently
+            warnings.simplefilter("error")  # a newer Python in the image may interpret it differently
             groups = re.compile(pattern).groups
     except (re.error, OverflowError, RecursionError, Warning) as error:
         return f"Python's re rejects it ({error})"
     if groups == 0:
         return 'it has no group; put the number in parentheses: "loss=([0-9.]+)"'
-    return _shape_objection(pattern)
+    return _find_shape_problem(pattern)
 
 
 @dataclass
 class _Item:
     """A group, or a part of one.
 
-    `ways` says how often a part of varying length is repeated; 0 if nothing varies. `times` is the largest number of
+    `ways` is how often a part of varying length is repeated, 0 if no part varies. `times` is the largest number of
     counted repetitions.
     """
 
@@ -50,14 +50,14 @@ class _Item:
         self.ways, self.times = max(self.ways, other.ways), max(self.times, other.times)
 
 
-def _shape_objection(pattern: str) -> str | None:
+def _find_shape_problem(pattern: str) -> str | None:
     """Check the groups and quantifiers of a pattern that compiles."""
     groups = [_Item()]
     position = 0
     while position < len(pattern):
         if pattern.startswith("(?>", position):
             return "atomic groups need Python 3.11 in the image; use (?:...)"
-        item, position = _step(pattern, position, groups)
+        item, position = _read_item(pattern, position, groups)
         if item is None:
             continue
         quantifier = _QUANTIFIER.match(pattern, position)
@@ -65,7 +65,7 @@ def _shape_objection(pattern: str) -> str | None:
             position = quantifier.end()
             if pattern.startswith("+", position):
                 return "possessive quantifiers need Python 3.11 in the image; use a plain one"
-            objection = _repeat(item, *_limits(quantifier))
+            objection = _repeat(item, *_quantifier_limits(quantifier))
             if objection is not None:
                 return objection
             position += pattern.startswith("?", position)
@@ -74,8 +74,8 @@ def _shape_objection(pattern: str) -> str | None:
 
 
 def _repeat(item: _Item, low: int, high: float) -> str | None:
-    """Apply a quantifier to the item, `low` to `high` times; return the objection to it."""
-    if item.ways and item.ways * high > _FEW:
+    """Apply a quantifier to the item, `low` to `high` times; return the problem with it."""
+    if item.ways and item.ways * high > _HARMLESS_REPETITIONS:
         return (
             "a repetition of something that varies in length, like (a+)+ or (a|b)*, can run forever on a line that"
             " doesn't match; leave out what is around the number: the expression is searched for anywhere in a line"
@@ -87,7 +87,7 @@ def _repeat(item: _Item, low: int, high: float) -> str | None:
     return None
 
 
-def _limits(quantifier: re.Match[str]) -> tuple[int, float]:
+def _quantifier_limits(quantifier: re.Match[str]) -> tuple[int, float]:
     sign = quantifier["sign"]
     if sign is not None:
         return int(sign == "+"), 1 if sign == "?" else math.inf
@@ -97,8 +97,8 @@ def _limits(quantifier: re.Match[str]) -> tuple[int, float]:
     return low, int(quantifier["high"]) if quantifier["high"] else math.inf
 
 
-def _step(pattern: str, position: int, groups: list[_Item]) -> tuple[_Item | None, int]:
-    """Read one item; return it, or None if it is not complete, and the next position."""
+def _read_item(pattern: str, position: int, groups: list[_Item]) -> tuple[_Item | None, int]:
+    """Read one item; return it (None if it is incomplete) and the next position."""
     char = pattern[position]
     if char == "(":
         groups.append(_Item())

@@ -1,7 +1,7 @@
-"""A training job's hosts as processes of this machine: what is known of them, and doing what the plan decides.
+"""Run a training job's hosts as local processes: observe them, and execute the plan's actions.
 
-SageMaker starts all containers at once and knows of them only whether they run: a host has "started" with its process,
-and what it is told is a signal.
+SageMaker starts all containers at once and observes only whether they run. So a host has started when its process has,
+and commands become signals.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import assert_never
 from muster.api.spec.job import Job
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses, AgentStart
-from muster.backends.local.stop_request import asked_to_stop
+from muster.backends.local.stop_request import merge_stop_request
 from muster.backends.local.toolkit.host import TrainingPlaces, host_command
 from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveStray, SendCommand
 from muster.core.facts import (
@@ -41,19 +41,19 @@ from muster_worker.contract.schema import (
 from muster_worker.sagemaker.container import MAX_FAILURE_CHARS
 
 HEARTBEAT_SECONDS = 60.0
-"""Ranks write a line every half minute. Before the first one the toolkit looks around and loads the framework."""
+"""Ranks write a line every 30 s. The first one comes after the toolkit has loaded the framework."""
 
-FALL_SECONDS = 10.0
-"""A rank failed: its peers find that out and end by themselves, with words of their own; SageMaker lets them, too."""
+PEER_FAILURE_SECONDS = 10.0
+"""After a rank failed, its peers get this long to fail and print their own errors, as on SageMaker."""
 
 _ATTEMPT = 1
 
 
 @dataclass
 class ToolkitBackend:
-    """The hosts of one job. `agents` is what their ranks have said, by node; `clock` gives Unix seconds.
+    """The hosts of one job. `agents` returns their ranks' reports, by node; `clock` returns Unix seconds.
 
-    `has_reports` says that its ranks may write lines of their own. `read_metrics` is what SageMaker would have read of
+    `has_reports`: the ranks can report by log lines. `read_metrics` returns what SageMaker's MetricDefinitions match in
     a node's output.
     """
 
@@ -68,24 +68,24 @@ class ToolkitBackend:
     has_reports: bool
     clock: Callable[[], float]
     _created_at: float = field(init=False)
-    _sent: dict[int, tuple[Command, float]] = field(default_factory=dict)
+    _sent_commands: dict[int, tuple[Command, float]] = field(default_factory=dict)
     _stop: StopRequest | None = None
 
     def __post_init__(self) -> None:
         self._created_at = self.clock()
 
     def request_stop(self, by: str, grace_seconds: float) -> None:
-        """Ask the job to end, or to end sooner."""
-        self._stop = asked_to_stop(self._stop, self.clock(), by, grace_seconds)
+        """Request the end of the job, or an earlier end."""
+        self._stop = merge_stop_request(self._stop, self.clock(), by, grace_seconds)
 
     async def observe(self, job: Job) -> JobFacts:
-        """What is known of the job's hosts now."""
+        """Observe the job's hosts."""
         agents = self.agents()
         nodes = tuple(self._node(job, node, agents.get(node)) for node in range(job.spec.nodes))
         return JobFacts(self._created_at, nodes, HEARTBEAT_SECONDS, self._stop)
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:  # noqa: ARG002 - a local run has one job
-        """Do what was decided. Raises `OSError` when a host's process can't be started."""
+        """Execute the actions. Raises `OSError` if a host's process can't be started."""
         for action in actions:
             match action:
                 case CreateNode():
@@ -95,42 +95,42 @@ class ToolkitBackend:
                 case KillNode():
                     self.processes.kill(action.node)
                 case RemoveNode() | RemoveStray() | DeleteResource():
-                    raise AssertionError("a local run is over before there is anything to remove")
+                    raise AssertionError("a local run has nothing to remove")
                 case _:
                     assert_never(action)
 
     def _node(self, job: Job, node: int, agent: AgentFacts | None) -> NodeFacts:
         process = self.processes.facts(node)
-        command, at = self._sent.get(node, (None, None))
+        command, at = self._sent_commands.get(node, (None, None))
         if process.state is ProcessState.MISSING:
             return NodeFacts(node, self.hosts[node], process)
         if process.state is ProcessState.EXITED:
             process = replace(process, problem=self._problem(process))
-        current = agent or self._silent(job, process, node)
+        current = agent or self._without_reports(job, process, node)
         current = replace(current, metrics=(*current.metrics, *self.read_metrics(node)))
         return NodeFacts(node, self.hosts[node], process, current, command, at)
 
-    def _silent(self, job: Job, process: ProcessFacts, node: int) -> AgentFacts:
-        """A host whose ranks have said nothing."""
-        # If some ranks reported, all must: a silent rank may never have run.
+    def _without_reports(self, job: Job, process: ProcessFacts, node: int) -> AgentFacts:
+        """Derive the facts of a host whose ranks have not reported."""
+        # If some ranks reported, all must: a rank without a report may never have run.
         is_good = process.exit_code == 0 and not self.agents()
-        # The state of a rank that never reports follows from its host's process.
-        ranks = _with_their_host(job, process, node) if is_good or not self.has_reports else ()
-        heard_at = process.started_at if self.has_reports else self.clock()
+        # Without reports, a rank has the state of its host's process.
+        ranks = _ranks_from_host(job, process, node) if is_good or not self.has_reports else ()
+        reported_at = process.started_at if self.has_reports else self.clock()
         phase = AgentPhase.ENDED if is_good else AgentPhase.RUNNING
         reports = tuple(facts.report for facts in ranks)
         report = Report(job.metadata.uid, node, process.replacement, _ATTEMPT, 0, phase, ranks=reports)
-        return AgentFacts(report, heard_at or 0.0, ranks)
+        return AgentFacts(report, reported_at or 0.0, ranks)
 
     def _problem(self, process: ProcessFacts) -> Problem | None:
         if process.exit_code == 0:
             return None
-        how = f"exit code {process.exit_code}" if process.signal is None else f"signal {process.signal}"
+        result = f"exit code {process.exit_code}" if process.signal is None else f"signal {process.signal}"
         why = rank_output.clean(self._failure(), limit=MAX_FAILURE_CHARS)
-        return Problem("LauncherFailed", f"SageMaker's toolkit ended with {how}{f': {why}' if why else ''}")
+        return Problem("LauncherFailed", f"SageMaker's toolkit ended with {result}{f': {why}' if why else ''}")
 
     def _failure(self) -> str:
-        """What would be the beginning of the training job's FailureReason: the first host's word that failed."""
+        """Return the start of the training job's FailureReason: the failure file of the first host that failed."""
         try:
             with (self.layout.output / "failure").open(encoding="utf-8", errors="replace") as file:
                 return file.read(MAX_FAILURE_CHARS)
@@ -150,16 +150,16 @@ class ToolkitBackend:
 
     def _send(self, action: SendCommand) -> None:
         for node in action.nodes:
-            self._sent[node] = (action.command, self.clock())
+            self._sent_commands[node] = (action.command, self.clock())
             if action.command.kind == CommandKind.KILL:
                 self.processes.kill(node)
             elif action.command.kind in (CommandKind.STOP, CommandKind.EXIT):
-                delay = FALL_SECONDS if self._stop is None else 0.0
+                delay = PEER_FAILURE_SECONDS if self._stop is None else 0.0
                 asyncio.get_running_loop().call_later(delay, self.processes.terminate, node)
 
 
-def _with_their_host(job: Job, process: ProcessFacts, node: int) -> tuple[RankFacts, ...]:
-    """Ranks that do not report run as long as their host, and end well when it does: so SageMaker completes a job."""
+def _ranks_from_host(job: Job, process: ProcessFacts, node: int) -> tuple[RankFacts, ...]:
+    """Derive ranks' states from their host: they run and succeed together, as in SageMaker's view."""
     procs = procs_per_node(job)
     is_good = process.exit_code == 0
     state, code, ended_at = (RankState.EXITED, 0, process.ended_at) if is_good else (RankState.RUNNING, None, None)

@@ -1,4 +1,4 @@
-"""A training job's host on this machine: its /opt/ml, and how its toolkit is started."""
+"""A training job's host on this machine: its /opt/ml, and the command that starts its toolkit."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from importlib.resources import files
 from pathlib import Path
 
 from muster.backends.local.layout import RunLayout
-from muster.backends.local.toolkit.main import KNOCK
+from muster.backends.local.toolkit.main import SSH
 from muster.render.agent_archive import agent_archive
 
 INTERFACE = "lo"
-"""All hosts of this machine meet there."""
+"""All hosts of this machine use the loopback interface."""
 
 _PROGRAM = "toolkit_main.py"
 
@@ -30,10 +30,10 @@ class CodeFile:
 
 @dataclass(frozen=True)
 class Training:
-    """What a training job's containers get, as its request says.
+    """The inputs of a training job's containers, from its request.
 
-    `channels` are the entries of inputdataconfig.json, `module` is the framework's part of the toolkit, "" for none.
-    All hosts are of one instance group.
+    `channels` are the entries of inputdataconfig.json; `module` is the framework's part of the toolkit, "" for none.
+    All hosts belong to one instance group.
     """
 
     hosts: tuple[str, ...]
@@ -48,18 +48,18 @@ class Training:
 
 @dataclass(frozen=True)
 class TrainingPlaces:
-    """Where the hosts of a run have what they share."""
+    """The paths that the hosts of a run share."""
 
     private: Path
 
     @property
     def base(self) -> Path:
-        """What all hosts see as /opt/ml: each its own."""
+        """The path that every host mounts its own /opt/ml at."""
         return self.private / "ml"
 
     @property
-    def doors(self) -> Path:
-        return self.private / "doors"
+    def sockets(self) -> Path:
+        return self.private / "ssh"
 
     @property
     def programs(self) -> Path:
@@ -74,18 +74,18 @@ class TrainingPlaces:
 
 
 def make_hosts(training: Training, layout: RunLayout, hosts_file: str, python: str) -> None:
-    """Make all that the hosts of a run need, below folders that are there. Raises `OSError`.
+    """Create all files of the hosts, below existing folders. Raises `OSError`.
 
-    `python` is the one that has the toolkit.
+    `python` is the interpreter that has the toolkit installed.
     """
-    places = TrainingPlaces(layout.private)
-    for folder in (places.base, places.doors, places.programs):
+    paths = TrainingPlaces(layout.private)
+    for folder in (paths.base, paths.sockets, paths.programs):
         folder.mkdir()
     layout.archive.write_bytes(agent_archive())
     layout.hosts.write_text(hosts_file, encoding="utf-8", errors="surrogateescape")
-    places.toolkit.write_bytes(files("muster.backends.local.toolkit").joinpath("main.py").read_bytes())
-    words = (python, "-I", "-S", str(places.toolkit), KNOCK, str(places.doors))
-    _executable(places.programs / "ssh", f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    paths.toolkit.write_bytes(files("muster.backends.local.toolkit").joinpath("main.py").read_bytes())
+    command = (python, "-I", "-S", str(paths.toolkit), SSH, str(paths.sockets))
+    _executable(paths.programs / "ssh", f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
     for node, name in enumerate(training.hosts):
         root = layout.node(node).root
         _write_config(training, name, root / "input" / "config")
@@ -94,25 +94,25 @@ def make_hosts(training: Training, layout: RunLayout, hosts_file: str, python: s
             "name": name,
             "hosts_file": str(layout.hosts),
             "tree": str(root.resolve()),
-            "base": str(places.base),
-            "doors": str(places.doors),
+            "base": str(paths.base),
+            "sockets": str(paths.sockets),
             "module": training.module,
             "archive": str(layout.archive),
             "parent": os.getpid(),
         }
-        places.host(node).write_text(json.dumps(host), encoding="utf-8")
+        paths.host(node).write_text(json.dumps(host), encoding="utf-8")
 
 
-def host_command(places: TrainingPlaces, python: str, node: int) -> tuple[str, ...]:
-    """What starts a host's toolkit."""
-    return (python, str(places.toolkit), str(places.host(node)))
+def host_command(paths: TrainingPlaces, python: str, node: int) -> tuple[str, ...]:
+    """Return the command that starts a host's toolkit."""
+    return (python, str(paths.toolkit), str(paths.host(node)))
 
 
-def host_environment(training: Training, places: TrainingPlaces, inherited: Mapping[str, str]) -> dict[str, str]:
-    """What a host's toolkit is started with: the user's environment, the job's above it, and our `ssh` found first."""
+def host_environment(training: Training, paths: TrainingPlaces, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return a host's environment: the user's, overridden by the job's, with the `ssh` stand-in first on PATH."""
     environment = {**inherited, **training.environment}
     path = environment.get("PATH", os.defpath)
-    return {**environment, "PATH": f"{places.programs}:{path}", "MUSTER_RUN_DIR": f"{places.private}/"}
+    return {**environment, "PATH": f"{paths.programs}:{path}", "MUSTER_RUN_DIR": f"{paths.private}/"}
 
 
 def _write_config(training: Training, name: str, folder: Path) -> None:

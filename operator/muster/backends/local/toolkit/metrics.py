@@ -1,4 +1,4 @@
-"""What SageMaker would read of a training job's output by its MetricDefinitions: each metric's last value."""
+"""Read metrics from a training job's output by its MetricDefinitions, like SageMaker: each metric's last value."""
 
 from muster.api.spec.job import Job
 from muster.core.facts import MetricFacts
@@ -8,21 +8,21 @@ from muster_worker.rank_group.metrics import MetricReader
 
 
 class OutputMetrics:
-    """Reads the lines of a job's hosts. A host's values are its first rank's: the output doesn't say whose they are."""
+    """Reads the lines of a job's hosts. It assigns a host's values to its first rank: lines don't name their rank."""
 
     def __init__(self, job: Job) -> None:
         self._reader = MetricReader([Metric(metric.name, metric.regex) for metric in job.spec.metrics])
         self._procs = procs_per_node(job)
-        self._found: dict[int, dict[str, MetricFacts]] = {}
+        self._by_node: dict[int, dict[str, MetricFacts]] = {}
 
     def feed(self, node: int, at: float, line: str) -> bool:
-        """Read a line that came at `at` (Unix seconds); whether it told a value."""
+        """Read a line from `at` (Unix seconds); return whether it contains a value."""
         values = self._reader.read(line.encode())
         rank = node * self._procs
-        entry = self._found.setdefault(node, {})
+        entry = self._by_node.setdefault(node, {})
         entry.update({name: MetricFacts(MetricValue(name, value, rank, 0.0), at) for name, value in values.items()})
         return bool(values)
 
     def of(self, node: int) -> tuple[MetricFacts, ...]:
-        """The node's values, by their names."""
-        return tuple(metric for _, metric in sorted(self._found.get(node, {}).items()))
+        """Return the node's metrics, sorted by name."""
+        return tuple(metric for _, metric in sorted(self._by_node.get(node, {}).items()))

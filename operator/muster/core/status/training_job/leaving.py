@@ -6,35 +6,35 @@ from muster.api.spec.job import Metadata
 from muster.api.spec.sagemaker.spec import REGION_PATTERN
 from muster.api.status.sagemaker import SageMakerStatus
 from muster.api.status.status import Condition, Status
-from muster.api.timestamps import to_seconds
+from muster.api.timestamps import format_seconds
 from muster.core.status.conditions import since
 from muster.core.status.sentences import fit
-from muster.core.training_job.course import sagemaker_status_of
+from muster.core.training_job.attempt_state import sagemaker_status_of
 from muster.core.training_job.facts import Location, TrainingFacts
-from muster.core.training_job.leaving import Leave, LetGo, Wait
+from muster.core.training_job.leaving import DeletionStep, RemoveFinalizer, Wait
 from muster.core.training_job.name import name_stem, training_job_name
 
 LEFT_RUNNING = "TrainingJobLeftRunning"
 
 
 def leaving(  # noqa: PLR0917 - the results of one reconcile
-    metadata: Metadata, previous: Status, facts: TrainingFacts, todo: Leave, generation: int, now: float
+    metadata: Metadata, previous: Status, facts: TrainingFacts, plan: DeletionStep, generation: int, now: float
 ) -> Status:
-    """Add to `previous` what muster does about the training job at `now` (Unix seconds)."""
+    """Add to `previous` how far muster has stopped the training job at `now` (Unix seconds)."""
     kept = previous.model_copy(update={"observed_generation": generation})
     record = sagemaker_status_of(previous)
-    if isinstance(todo, LetGo):
-        if todo.left_behind is None:
+    if isinstance(plan, RemoveFinalizer):
+        if plan.left_behind is None:
             return kept
-        return _left(kept, left_running(metadata, previous, facts, todo.left_behind.problem.message), now)
+        return _with_message(kept, left_running(metadata, previous, facts, plan.left_behind.problem.message), now)
     if record is None or previous.final_condition is not None:
         return kept
-    # Computed again: others may edit the status, and users follow its commands.
+    # Don't trust the name in the status: somebody may have edited it, and users copy the command.
     name = training_job_name(metadata, record.attempt)
-    failure = facts.blind or facts.stale or facts.unclear or facts.request_failure
+    failure = facts.observation_failure or facts.stale or facts.unclear or facts.request_failure
     why = f"; {failure.problem.message}" if failure is not None and failure.tries > 1 else ""
-    what = "is being stopped" if isinstance(todo, Wait) else "is stopped"
-    message = fit(f"The resource was deleted: training job {name} {what}{why}")
+    subject = "is being stopped" if isinstance(plan, Wait) else "is stopped"
+    message = fit(f"The resource was deleted: training job {name} {subject}{why}")
     return kept.model_copy(update={"phase": "Stopping", "message": message})
 
 
@@ -42,23 +42,23 @@ def left_running(metadata: Metadata, previous: Status, facts: TrainingFacts, why
     """The message about a training job that muster could not stop, with the command that stops it."""
     record = sagemaker_status_of(previous)
     if record is None and facts.training is None:
-        what, remedy = "A training job of this job", "Look for it"
+        subject, remedy = "A training job of this job", "Look for it"
         place, name = facts.location, name_stem(metadata)
         command = f"list-training-jobs --status-equals InProgress --name-contains {name}"
     else:
-        # Computed again: others may edit the status, and users follow its commands.
+        # Don't trust the name in the status: somebody may have edited it, and users copy the command.
         name = facts.training.name if facts.training is not None else training_job_name(metadata, _attempt(record))
         place = facts.seen_at or (facts.location if record is None else Location(record.region, record.assume_role_arn))
-        what, remedy, command = f"Training job {name}", "Stop it", f"stop-training-job --training-job-name {name}"
+        subject, remedy, command = f"Training job {name}", "Stop it", f"stop-training-job --training-job-name {name}"
     role = f" (as {place.assume_role_arn})" if place.assume_role_arn else ""
     return fit(
-        f"{what} may still run, and cost money: muster can't stop it, and releases the resource. {remedy}{role}: "
-        f"`aws sagemaker {command} --region {_in_a_command(place.region)}`. {why}"
+        f"{subject} may still run, and cost money: muster can't stop it, and releases the resource. {remedy}{role}: "
+        f"`aws sagemaker {command} --region {_safe_region(place.region)}`. {why}"
     )
 
 
-def _in_a_command(region: str) -> str:
-    """A region that is safe to paste into a shell: others may edit the status."""
+def _safe_region(region: str) -> str:
+    """Return a region that is safe in a shell command, because anybody may edit the status."""
     return region if re.fullmatch(REGION_PATTERN, region) else "REGION"
 
 
@@ -66,13 +66,13 @@ def _attempt(record: SageMakerStatus | None) -> int:
     return 0 if record is None else record.attempt
 
 
-def _left(kept: Status, message: str, now: float) -> Status:
+def _with_message(kept: Status, message: str, now: float) -> Status:
     stalled = Condition(
         type="Stalled",
         status="True",
         reason=LEFT_RUNNING,
         message=message,
-        last_transition_time=since(kept, "Stalled", "True") or to_seconds(now),
+        last_transition_time=since(kept, "Stalled", "True") or format_seconds(now),
         observed_generation=kept.observed_generation,
     )
     others = tuple(entry for entry in kept.conditions if entry.type != "Stalled")

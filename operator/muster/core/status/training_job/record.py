@@ -9,11 +9,11 @@ from muster.api.status.sagemaker import (
     SageMakerStatus,
     SecondaryStatus,
 )
-from muster.api.timestamps import to_seconds
+from muster.api.timestamps import format_seconds
 from muster.core.failure.rank_output import clean
 from muster.core.status.sentences import fit
-from muster.core.status.views import Picture
-from muster.core.training_job.course import Waiting, sagemaker_status_of
+from muster.core.status.views import StatusInput
+from muster.core.training_job.attempt_state import Waiting, sagemaker_status_of
 from muster.core.training_job.ends import bad_end
 from muster.core.training_job.facts import COMPLETED, Location, TrainingJob
 from muster.core.training_job.name import training_job_name
@@ -28,52 +28,62 @@ _CONSOLES = {"cn": "console.amazonaws.cn", "us-gov": "console.amazonaws-us-gov.c
 
 def console_url(region: str, name: str) -> str:
     """The training job's page in the AWS console."""
-    own = next((host for prefix, host in _CONSOLES.items() if region.startswith(f"{prefix}-")), None)
-    host = f"{region}.console.aws.amazon.com" if own is None else f"{region}.{own}" if region[:2] != "cn" else own
+    host_suffix = next((host for prefix, host in _CONSOLES.items() if region.startswith(f"{prefix}-")), None)
+    host = (
+        f"{region}.console.aws.amazon.com"
+        if host_suffix is None
+        else f"{region}.{host_suffix}"
+        if region[:2] != "cn"
+        else host_suffix
+    )
     return f"https://{host}/sagemaker/home?region={region}#/jobs/{name}"
 
 
-def training_record(picture: Picture, state: TrainingState, tried_at: float | None) -> BackendStatus | None:
+def training_record(status_input: StatusInput, state: TrainingState, tried_at: float | None) -> BackendStatus | None:
     """The record of the current training job and its predecessors.
 
     `tried_at` is set when muster is about to request one (Unix seconds).
     """
-    record = sagemaker_status_of(picture.previous)
+    record = sagemaker_status_of(status_input.previous)
     if tried_at is not None:
-        return BackendStatus(sagemaker=_asked_for(picture, state, tried_at))
-    if state.observed.training is None or not picture.previous.was_started:
-        record = None if record is None else record.model_copy(update={"retry": _retry(state.course.waiting)})
+        return BackendStatus(sagemaker=_next_record(status_input, state, tried_at))
+    if state.observed.training is None or not status_input.previous.was_started:
+        record = None if record is None else record.model_copy(update={"retry": _retry(state.attempt_state.waiting)})
         return None if record is None else BackendStatus(sagemaker=record)
     if record is None:
-        record = _begun(picture, state, state.observed.training.created_at)
-    # The region and role with which it was observed take precedence over the status.
-    where = state.observed.seen_at or Location(record.region, record.assume_role_arn)
-    here = {"region": where.region, "assume_role_arn": where.assume_role_arn, "retry": _retry(state.course.waiting)}
+        record = _new_record(status_input, state, state.observed.training.created_at)
+    # Prefer the region and role of the observation to those in the status.
+    location = state.observed.seen_at or Location(record.region, record.assume_role_arn)
+    current_fields = {
+        "region": location.region,
+        "assume_role_arn": location.assume_role_arn,
+        "retry": _retry(state.attempt_state.waiting),
+    }
     return BackendStatus(
-        sagemaker=record.model_copy(update={**_described(state.observed.training, where.region), **here})
+        sagemaker=record.model_copy(update={**_describe(state.observed.training, location.region), **current_fields})
     )
 
 
-def _asked_for(picture: Picture, state: TrainingState, tried_at: float) -> SageMakerStatus:
-    previous = sagemaker_status_of(picture.previous)
+def _next_record(status_input: StatusInput, state: TrainingState, tried_at: float) -> SageMakerStatus:
+    previous = sagemaker_status_of(status_input.previous)
     earlier = () if previous is None else previous.earlier
-    if previous is not None and previous.attempt < state.course.attempt:
-        last = state.observed.training if picture.previous.was_started else None
-        current = previous if last is None else previous.model_copy(update=_described(last, previous.region))
+    if previous is not None and previous.attempt < state.attempt_state.attempt:
+        last = state.observed.training if status_input.previous.was_started else None
+        current = previous if last is None else previous.model_copy(update=_describe(last, previous.region))
         earlier = (*earlier, _earlier(current, last))
-    record = _begun(picture, state, tried_at)
-    return record.model_copy(update={"earlier": earlier[-MAX_EARLIER:], "retry": _retry(state.course.waiting)})
+    record = _new_record(status_input, state, tried_at)
+    return record.model_copy(update={"earlier": earlier[-MAX_EARLIER:], "retry": _retry(state.attempt_state.waiting)})
 
 
-def _begun(picture: Picture, state: TrainingState, tried_at: float) -> SageMakerStatus:
-    metadata, attempt = picture.job.metadata, state.course.attempt
+def _new_record(status_input: StatusInput, state: TrainingState, tried_at: float) -> SageMakerStatus:
+    metadata, attempt = status_input.job.metadata, state.attempt_state.attempt
     return SageMakerStatus(
         training_job_name=training_job_name(metadata, attempt),
         attempt=attempt,
-        restarts=state.course.restarts,
+        restarts=state.attempt_state.restarts,
         region=state.observed.location.region,
         assume_role_arn=state.observed.location.assume_role_arn,
-        tried_at=to_seconds(tried_at),
+        tried_at=format_seconds(tried_at),
     )
 
 
@@ -101,11 +111,11 @@ def _retry(waiting: Waiting | None) -> Retry | None:
         reason=waiting.reason,
         message=fit(waiting.message),
         tries=waiting.tries,
-        until=to_seconds(waiting.until),
+        until=format_seconds(waiting.until),
     )
 
 
-def _described(training: TrainingJob, region: str) -> dict[str, object]:
+def _describe(training: TrainingJob, region: str) -> dict[str, object]:
     spans = training.history[-MAX_HISTORY:]
     return {
         "arn": training.arn,
@@ -116,8 +126,8 @@ def _described(training: TrainingJob, region: str) -> dict[str, object]:
         "history": tuple(
             SecondaryStatus(
                 status=span.status,
-                started_at=to_seconds(span.started_at),
-                ended_at=None if span.ended_at is None else to_seconds(span.ended_at),
+                started_at=format_seconds(span.started_at),
+                ended_at=None if span.ended_at is None else format_seconds(span.ended_at),
                 message=clean(span.message, limit=MAX_MESSAGE_CHARS),
             )
             for span in spans

@@ -23,21 +23,21 @@ _ONLY_BY_TOOLKIT = """\
 """
 
 
-def job_value(name: str, spec: Mapping[str, JSON]) -> JSON:
-    """The whole resource of a job with exactly the SDK's request."""
+def build_resource(name: str, spec: Mapping[str, JSON]) -> JSON:
+    """Return the resource of a job whose request equals the SDK's."""
     block = spec.get("sagemaker")
-    only_sagemaker = _in_order({**block, "rankReports": "Off"}, SageMaker) if isinstance(block, dict) else {}
-    fields = _in_order({**spec, "sagemaker": only_sagemaker}, Spec)
+    only_sagemaker = _order_fields({**block, "rankReports": "Off"}, SageMaker) if isinstance(block, dict) else {}
+    fields = _order_fields({**spec, "sagemaker": only_sagemaker}, Spec)
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": fields}
 
 
-def job_text(value: JSON, origin: str) -> str:
-    """The resource as YAML. `origin` is the script's line."""
+def format_resource(value: JSON, origin: str) -> str:
+    """Return the resource as YAML. `origin` is the script's line."""
     text = to_yaml(value)
-    how = _TURNED_ON if "\n    framework:\n" in text else _ONLY_BY_TOOLKIT
-    return f"# Imported from {origin}.\n" + text.replace(_REPORTS, _OFF + how + _REPORTS, 1)
+    comment = _TURNED_ON if "\n    framework:\n" in text else _ONLY_BY_TOOLKIT
+    return f"# Imported from {origin}.\n" + text.replace(_REPORTS, _OFF + comment + _REPORTS, 1)
 
 
-def _in_order(fields: Mapping[str, JSON], model: type[Spec | SageMaker]) -> dict[str, JSON]:
+def _order_fields(fields: Mapping[str, JSON], model: type[Spec | SageMaker]) -> dict[str, JSON]:
     items = [str(field.alias) for field in model.model_fields.values()]
     return {name: fields[name] for name in chain(items, fields.keys() - set(items)) if name in fields}

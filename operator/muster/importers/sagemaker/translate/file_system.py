@@ -1,19 +1,21 @@
-"""Convert a file system, which both SDKs describe alike, to an input's source. Pure."""
+"""Convert a file system of either SDK to an input's source. Pure."""
 
 from __future__ import annotations
 
 from muster.api.document import JSON
-from muster.importers.sagemaker.translate.reading import Arguments, shown
+from muster.importers.sagemaker.translate.arguments import Arguments, describe_value
 
 _ACCESS: dict[str | None, JSON] = {"ro": "ReadOnly", "rw": "ReadWrite"}
 
 
-def file_system(settings: Arguments, default_mode: str | None) -> JSON:
-    """`inputs[].sagemaker.fileSystem`. `default_mode` is the SDK's default; None: the SDK requires a mode."""
+def convert_file_system(settings: Arguments, default_mode: str | None) -> JSON:
+    """Return `inputs[].sagemaker.fileSystem`. `default_mode` is the SDK's default; None: the SDK requires a mode."""
     value = settings.text("file_system_access_mode")
     mode = default_mode if value is None else value
     if mode not in _ACCESS:
-        settings.problems.add(settings.where("file_system_access_mode"), f"found {shown(mode)}; ro or rw is expected")
+        settings.problems.add(
+            settings.where("file_system_access_mode"), f"found {describe_value(mode)}; ro or rw is expected"
+        )
     return {
         "type": settings.text("file_system_type"),
         "id": settings.text("file_system_id"),

@@ -1,4 +1,4 @@
-"""Convert hyperparameters: to plain values if the job encodes them as the SDK does, else to encoded text. Pure."""
+"""Convert hyperparameters: to plain values if muster encodes them as the SDK does, else to encoded text. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from muster.api.document import JSON
-from muster.importers.sagemaker.translate.reading import Problems
+from muster.importers.sagemaker.translate.arguments import Problems
 from muster.importers.sagemaker.translate.recording import Value
 
 Encoding = Literal["Json", "Str", "Bare"]
@@ -19,31 +19,31 @@ _MAX_INTEGER = 2**63 - 1
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """`plain` has values with one meaning on every backend, `raw` has text that muster sends to SageMaker unchanged."""
+    """`plain` has values for every backend, `raw` has text that muster sends to SageMaker unchanged."""
 
     plain: dict[str, JSON]
     raw: dict[str, JSON]
 
 
-def hyperparameters(
+def convert_hyperparameters(
     fields: Mapping[str, Value], sdk: Encoding, muster: Encoding | None, where: str, problems: Problems
 ) -> Hyperparameters:
     """Encode `fields`; `sdk` is the SDK's encoding, `muster` is muster's for a job.
 
-    `muster` None: as hyperparameters of a job they would have another meaning.
+    `muster` None: plain values would have another meaning in the job.
     """
     plain: dict[str, JSON] = {}
     raw: dict[str, JSON] = {}
     for name, value in fields.items():
-        text = _text(value, sdk)
+        text = _encode(value, sdk)
         if text is None:
             problems.add(
                 where, f"{name} is built by a class; text, numbers, truth values, lists and dictionaries are expected"
             )
         elif (
             muster is not None
-            and _survives(value)
-            and text == _text(value, muster)
+            and _is_preserved(value)
+            and text == _encode(value, muster)
             and isinstance(value, (bool, int, float, str))
         ):
             plain[name] = value
@@ -52,8 +52,8 @@ def hyperparameters(
     return Hyperparameters(plain, raw)
 
 
-def _survives(value: Value) -> bool:
-    """Whether YAML and Kubernetes keep the value: 1.0 becomes 1, and larger integers lose digits."""
+def _is_preserved(value: Value) -> bool:
+    """Whether YAML and Kubernetes preserve the value: 1.0 becomes 1, and large integers lose digits."""
     if isinstance(value, (bool, str)):
         return True
     if isinstance(value, int):
@@ -61,7 +61,7 @@ def _survives(value: Value) -> bool:
     return isinstance(value, float) and not value.is_integer()
 
 
-def _text(value: Value, encoding: Encoding) -> str | None:
+def _encode(value: Value, encoding: Encoding) -> str | None:
     if encoding == "Str":
         return str(value)
     if encoding == "Bare" and isinstance(value, str):

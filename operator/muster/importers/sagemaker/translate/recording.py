@@ -1,4 +1,4 @@
-"""The training runs of a launch script, as its process reported them. Pure."""
+"""Parse the reports of a launch script's process about its training runs. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _SHAPE = "$shape"
 
 
 @dataclass(frozen=True)
-class Built:
-    """A value that the script built with one of the SDK's classes: its arguments by name."""
+class SdkObject:
+    """An object of one of the SDK's classes: its arguments by name."""
 
     kind: str
     fields: Mapping[str, Value]
 
 
-Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | Built | None"
+Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | SdkObject | None"
 """An argument's value."""
 
 
@@ -76,7 +76,7 @@ class WrittenFile:
 
 @dataclass(frozen=True)
 class Question:
-    """A question of the script; it waits for the answer."""
+    """A question of the script, which waits for the answer."""
 
     about: Mapping[str, str]
 
@@ -90,16 +90,16 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Done:
+class Finished:
     """The script finished."""
 
 
-Record: TypeAlias = EstimatorFit | TrainerRun | Note | WrittenFile | Question | Failure | Done
+Record: TypeAlias = EstimatorFit | TrainerRun | Note | WrittenFile | Question | Failure | Finished
 
 
 @dataclass(frozen=True)
 class Recording:
-    """Everything that a script reported: its runs in order, notes, files of notebooks, and its failure."""
+    """All reports of a script: its runs in order, notes, files of notebooks, and its failure."""
 
     runs: Sequence[EstimatorFit | TrainerRun] = ()
     notes: Sequence[Note] = ()
@@ -107,29 +107,29 @@ class Recording:
     failure: Failure | None = None
 
 
-def record(line: str) -> Record:
-    """Parse a line from the script's process. Raises `ValueError` for a line that it can't have written."""
+def parse_record(line: str) -> Record:
+    """Parse a line from the script's process. Raises `ValueError` for an invalid line."""
     fields = json.loads(line)
-    place = str(fields["place"])
+    location = str(fields["place"])
     match fields["kind"]:
         case "fit":
-            hyperparameters = _mapping(fields["hyperparameters"])
+            hyperparameters = _read_mapping(fields["hyperparameters"])
             session = SessionFacts(**fields["session"])
-            arguments, call = _mapping(fields["arguments"]), _mapping(fields["call"])
-            return EstimatorFit(place, str(fields["class"]), arguments, hyperparameters, call, session)
+            arguments, call = _read_mapping(fields["arguments"]), _read_mapping(fields["call"])
+            return EstimatorFit(location, str(fields["class"]), arguments, hyperparameters, call, session)
         case "train":
             session = SessionFacts(**fields["session"])
-            return TrainerRun(place, _mapping(fields["arguments"]), _mapping(fields["call"]), session)
+            return TrainerRun(location, _read_mapping(fields["arguments"]), _read_mapping(fields["call"]), session)
         case "question":
             return Question({str(name): str(value) for name, value in fields["about"].items()})
         case kind:
-            return _read_message(str(kind), place, fields)
+            return _read_message(str(kind), location, fields)
 
 
-def _read_message(kind: str, place: str, fields: Mapping[str, object]) -> Note | WrittenFile | Failure | Done:
+def _read_message(kind: str, location: str, fields: Mapping[str, object]) -> Note | WrittenFile | Failure | Finished:
     match kind:
         case "warning":
-            return Note(place, str(fields["message"]))
+            return Note(location, str(fields["message"]))
         case "file":
             return WrittenFile(str(fields["path"]), bool(fields["append"]), str(fields["text"]))
         case "failed":
@@ -137,23 +137,23 @@ def _read_message(kind: str, place: str, fields: Mapping[str, object]) -> Note |
             note = Note(str(fields["at"]), str(fields["message"]))
             return Failure(note, None if missing is None else str(missing))
         case "done":
-            return Done()
+            return Finished()
     raise ValueError(f"a record of kind {kind!r}")
 
 
-def _mapping(value: object) -> dict[str, Value]:
+def _read_mapping(value: object) -> dict[str, Value]:
     if not isinstance(value, dict):
         raise ValueError(f"{value!r} instead of arguments")
-    return {str(name): _value(entry) for name, entry in value.items()}
+    return {str(name): _read_value(entry) for name, entry in value.items()}
 
 
-def _value(value: object) -> Value:
+def _read_value(value: object) -> Value:
     if isinstance(value, dict):
         if _SHAPE in value:
-            return Built(str(value[_SHAPE]), _mapping(value["fields"]))
-        return _mapping(value)
+            return SdkObject(str(value[_SHAPE]), _read_mapping(value["fields"]))
+        return _read_mapping(value)
     if isinstance(value, list):
-        return [_value(entry) for entry in value]
+        return [_read_value(entry) for entry in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise ValueError(f"a {type(value).__name__} instead of a value")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from muster.api.document import JSON
-from muster.importers.sagemaker.translate.reading import Problems
+from muster.importers.sagemaker.translate.arguments import Problems
 
 _SECRET = re.compile(r"(?i)(^|[_-])(token|secret|password|passwd|credentials?|api[_-]?key|access[_-]?key)($|[_-])")
 

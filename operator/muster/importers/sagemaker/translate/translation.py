@@ -1,4 +1,4 @@
-"""The result of converting a script's run, and the account's facts that the conversion needs. Pure."""
+"""The result of converting a script's run, and the user's AWS options. Pure."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muster.api.document import JSON
-from muster.importers.sagemaker.translate.entry import Folder
-from muster.importers.sagemaker.translate.reading import Arguments
+from muster.importers.sagemaker.translate.arguments import Arguments
+from muster.importers.sagemaker.translate.entry_point import LocalCode
 
 
 @dataclass(frozen=True)
-class Translated:
-    """A job's spec, without code that is still on this machine; `name` is the job's name in the script, or ""."""
+class TranslatedJob:
+    """A job's spec, and its code if it is on this machine; `name` is the job's name in the script, or ""."""
 
     name: str
     spec: Mapping[str, JSON]
-    code: Mapping[str, JSON] | Folder | None
+    code: Mapping[str, JSON] | LocalCode | None
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where the job is to run, as far as the options of `muster import` say."""
+class AccountOptions:
+    """The options `--aws-region`, `--aws-account` and `--role` of `muster import`; None if unset."""
 
     region: str | None
     account: str | None
     role: str | None
 
     def role_arn(self, arguments: Arguments) -> str | None:
-        """The ARN of the script's role; a plain name counts as a role without a path."""
+        """Return the ARN of the script's role; a plain name means a role without a path."""
         role = arguments.text("role") or self.role
         if role is None:
             arguments.problems.add(arguments.where("role"), "is missing: set --role ARN")

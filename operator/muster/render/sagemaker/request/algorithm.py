@@ -1,11 +1,11 @@
-"""The part of the request that says which image runs, and how. Pure."""
+"""Render the image and its command. Pure."""
 
 from muster.api.spec.job import Job, Spec
 from muster.api.spec.sagemaker.block import block_of
 from muster.api.spec.sagemaker.framework import Framework
 from muster.api.spec.sagemaker.launch import SERVICE_COMMAND, Launch
 from muster.api.spec.sagemaker.spec import SageMaker
-from muster.api.spec.sagemaker.support import numbers
+from muster.api.spec.sagemaker.support import parse_version
 from muster.render.sagemaker.image_catalogue import ImageFacts
 from muster.render.sagemaker.request.code import Code, bootstrap, script_command
 from muster.render.sagemaker.request.drivers import START_PROGRAM
@@ -15,11 +15,11 @@ from muster.render.sagemaker.request.training_request import Fields
 from muster_worker.sagemaker.arguments import to_arguments
 
 _FIRST_WITH_TIME_SERIES = {"PyTorch": (1, 3), "TensorFlow": (1, 15)}
-"""pytorch/estimator.py and tensorflow/estimator.py, enable_sagemaker_metrics; HuggingFace has them always."""
+"""From enable_sagemaker_metrics in pytorch/estimator.py and tensorflow/estimator.py; HuggingFace always has them."""
 
 
 def algorithm(job: Job, how: Launch, source: Code, setting: Setting, facts: ImageFacts) -> Fields:
-    """AlgorithmSpecification. Raises `InvalidResource` when AWS has no such image."""
+    """AlgorithmSpecification. Raises `InvalidResource` if AWS has no such image."""
     spec, block = job.spec, block_of(job.spec)
     fields: Fields = {"TrainingImage": image(spec, setting.region, facts), "TrainingInputMode": block.input_mode}
     entrypoint, arguments = container_command(spec, how, source)
@@ -38,7 +38,7 @@ def algorithm(job: Job, how: Launch, source: Code, setting: Setting, facts: Imag
 
 
 def container_command(spec: Spec, how: Launch, source: Code) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The container's entry point and its arguments; empty where the image's own counts."""
+    """The container's entry point and arguments; empty for the image's own."""
     block = block_of(spec)
     if block.container_entrypoint or block.container_arguments:
         return block.container_entrypoint, block.container_arguments
@@ -46,7 +46,7 @@ def container_command(spec: Spec, how: Launch, source: Code) -> tuple[tuple[str,
         return ("/bin/bash",), ("-c", f"chmod +x {START_PROGRAM} && {START_PROGRAM}")
     if how.start == "Toolkit" or (spec.command == SERVICE_COMMAND and not source.channel):
         return (), ()
-    own = script_command() if how.by_script else spec.command
+    own = script_command() if how.uses_start_script else spec.command
     words = (*own, *to_arguments(spec.hyperparameters))
     words = bootstrap(words) if source.channel else words
     return words[:1], words[1:]
@@ -63,7 +63,7 @@ def _time_series(block: SageMaker, how: Launch) -> bool | None:
 def _has_time_series(framework: Framework) -> bool:
     if framework.name == "HuggingFace":
         return True
-    return framework.version is not None and numbers(framework.version) >= _FIRST_WITH_TIME_SERIES[framework.name]
+    return framework.version is not None and parse_version(framework.version) >= _FIRST_WITH_TIME_SERIES[framework.name]
 
 
 def _repository(block: SageMaker) -> Fields:

@@ -1,4 +1,4 @@
-"""The job's data: its channels, and its code where that comes as one. Pure."""
+"""Render the job's channels, including one for its code if needed. Pure."""
 
 from muster.api.document import JSON
 from muster.api.spec.data import Input
@@ -28,12 +28,12 @@ def _code_channel(spec: Spec, source: Code) -> Fields:
     fields: Fields = {"ChannelName": CODE_CHANNEL, "DataSource": _s3(source.channel, "FullyReplicated")}
     if block.input_mode == "File" or uses_toolkit(block):
         return fields
-    # What unpacks it in a container without a toolkit reads a file.
+    # Containers without a toolkit unpack the code from a file.
     return {**fields, "InputMode": "File"}
 
 
 def _own_channels(spec: Spec, source: Code) -> list[JSON]:
-    """Code and start script; for all groups where a channel names its own: SageMaker wants it of all or of none."""
+    """The channels for code and start script. SageMaker requires instance groups for all channels or for none."""
     block = block_of(spec)
     named = any(channel.sagemaker is not None and channel.sagemaker.instance_groups for channel in spec.inputs)
     groups = tuple(group.name for group in block.instance_groups) if named else ()
@@ -71,12 +71,12 @@ def _data_source(channel: Input, options: ChannelOptions) -> Fields:
 
 
 def _s3(uri: str, distribution: str, options: ChannelOptions | None = None) -> Fields:
-    chosen = options or ChannelOptions()
-    fields: Fields = {"S3DataType": chosen.data_type, "S3Uri": uri, "S3DataDistributionType": distribution}
-    if chosen.attribute_names:
-        fields["AttributeNames"] = list(chosen.attribute_names)
-    if chosen.instance_groups:
-        fields["InstanceGroupNames"] = list(chosen.instance_groups)
+    selected = options or ChannelOptions()
+    fields: Fields = {"S3DataType": selected.data_type, "S3Uri": uri, "S3DataDistributionType": distribution}
+    if selected.attribute_names:
+        fields["AttributeNames"] = list(selected.attribute_names)
+    if selected.instance_groups:
+        fields["InstanceGroupNames"] = list(selected.instance_groups)
     return {"S3DataSource": fields}
 
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from muster.api.document import JSON
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Spec
-from muster.api.spec.sagemaker.block import block_of, obstacle_to_debugger
+from muster.api.spec.sagemaker.block import block_of, find_debugger_conflict
 from muster.api.spec.sagemaker.debug import Collection, Debugger, DebugRule, Profiler
 from muster.api.spec.sagemaker.spec import SageMaker
-from muster.api.spec.sagemaker.support import WITHOUT_DEBUGGER, is_trainium
+from muster.api.spec.sagemaker.support import REGIONS_WITHOUT_DEBUGGER, is_trainium
 from muster.render.sagemaker.image_catalogue import ImageFacts
 from muster.render.sagemaker.images import NoSuchImage, rule_image
 from muster.render.sagemaker.request.places import output_uri
@@ -21,11 +21,11 @@ from muster.render.sagemaker.request.training_request import Fields
 
 
 def debugging(spec: Spec, setting: Setting, facts: ImageFacts) -> Fields:
-    """All of the request that has to do with it. Raises `InvalidResource` where the region hasn't what is asked for."""
+    """The request's fields for debugging. Raises `InvalidResource` if the region doesn't support them."""
     block = block_of(spec)
-    kept = output_uri(spec, setting)
-    fields: Fields = {**_hook(spec, block, setting.region, kept), **_profiler(block, setting.region, kept)}
-    if block.debugger.rules and obstacle_to_debugger(spec) != "parameterServer":
+    location = output_uri(spec, setting)
+    fields: Fields = {**_hook(spec, block, setting.region, location), **_profiler(block, setting.region, location)}
+    if block.debugger.rules and find_debugger_conflict(spec) != "parameterServer":
         fields["DebugRuleConfigurations"] = _rules("debugger", block.debugger.rules, setting.region, facts)
     if block.profiler.rules:
         fields["ProfilerRuleConfigurations"] = _rules("profiler", block.profiler.rules, setting.region, facts)
@@ -36,17 +36,17 @@ def debugging(spec: Spec, setting: Setting, facts: ImageFacts) -> Fields:
     return fields
 
 
-def _hook(spec: Spec, block: SageMaker, region: str, kept: str) -> Fields:
+def _hook(spec: Spec, block: SageMaker, region: str, location: str) -> Fields:
     debugger = block.debugger
     if debugger.hook == "Disabled":
         return {}
-    if region in WITHOUT_DEBUGGER:
+    if region in REGIONS_WITHOUT_DEBUGGER:
         _refuse_region("spec.sagemaker.debugger", region, asked=debugger != Debugger())
         return {}
-    if debugger.hook == "Auto" and obstacle_to_debugger(spec) is not None:
+    if debugger.hook == "Auto" and find_debugger_conflict(spec) is not None:
         return {}
     fields: Fields = {
-        "S3OutputPath": debugger.s3 or kept,
+        "S3OutputPath": debugger.s3 or location,
         "CollectionConfigurations": [_collection(collection) for collection in debugger.collections],
     }
     if debugger.local_path is not None:
@@ -56,17 +56,17 @@ def _hook(spec: Spec, block: SageMaker, region: str, kept: str) -> Fields:
     return {"DebugHookConfig": fields}
 
 
-def _profiler(block: SageMaker, region: str, kept: str) -> Fields:
+def _profiler(block: SageMaker, region: str, location: str) -> Fields:
     profiler = block.profiler
     if profiler.mode == "Unset":
         return {}
-    cannot = region in WITHOUT_DEBUGGER or is_trainium(block.instance_type or "")
-    if profiler.mode == "Disabled" or cannot:
+    is_unsupported = region in REGIONS_WITHOUT_DEBUGGER or is_trainium(block.instance_type or "")
+    if profiler.mode == "Disabled" or is_unsupported:
         asked = profiler.mode == "Enabled" or profiler != Profiler(mode=profiler.mode)
-        if cannot and asked:
+        if is_unsupported and asked:
             _refuse_profiler(block, region)
         return {"ProfilerConfig": {"DisableProfiler": True}}
-    fields: Fields = {"DisableProfiler": False, "S3OutputPath": profiler.s3 or kept}
+    fields: Fields = {"DisableProfiler": False, "S3OutputPath": profiler.s3 or location}
     if profiler.interval_milliseconds is not None:
         fields["ProfilingIntervalInMilliseconds"] = profiler.interval_milliseconds
     if profiler.parameters:
@@ -76,7 +76,7 @@ def _profiler(block: SageMaker, region: str, kept: str) -> Fields:
 
 def _refuse_profiler(block: SageMaker, region: str) -> None:
     path = "spec.sagemaker.profiler"
-    _refuse_region(path, region, asked=region in WITHOUT_DEBUGGER)
+    _refuse_region(path, region, asked=region in REGIONS_WITHOUT_DEBUGGER)
     message = (
         f"found settings for {block.instance_type}, which SageMaker can't profile; remove them, or set mode: Disabled"
     )

@@ -1,4 +1,4 @@
-"""What SageMaker's toolkit is told about the ranks, as hyperparameters of their own. Pure.
+"""Render the toolkit's hyperparameters for distributed training. Pure.
 
 The rules are the SageMaker SDK's (sagemaker 2.257.7): `_distribution_configuration` of estimator.py,
 `_pytorch_distribution_configuration` of pytorch/estimator.py and `_huggingface_distribution_configuration` of
@@ -10,11 +10,16 @@ from muster.api.spec.job import Spec
 from muster.api.spec.sagemaker.block import block_of
 from muster.api.spec.sagemaker.distribution import DataParallel, Distribution
 from muster.api.spec.sagemaker.framework import Framework
-from muster.api.spec.sagemaker.launch import distribution_of, is_on_some_instances, rank_groups, said_procs
+from muster.api.spec.sagemaker.launch import (
+    distribution_of,
+    explicit_procs_per_node,
+    rank_instance_groups,
+    uses_some_instance_groups,
+)
 from muster.api.spec.sagemaker.spec import SageMaker
 
 PROCESSES = "sagemaker_mpi_num_of_processes_per_host"
-"""The ranks on each instance, with any launcher: sagemaker-training 5.1.4, runner.py."""
+"""The number of ranks on each instance, for all launchers: sagemaker-training 5.1.4, runner.py."""
 
 MPI_ENABLED = "sagemaker_mpi_enabled"
 _MPI_OPTIONS = "sagemaker_mpi_custom_mpi_options"
@@ -32,36 +37,37 @@ _GROUPS = "sagemaker_distribution_instance_groups"
 def distribution_parameters(
     spec: Spec, block: SageMaker, framework: Framework, distribution: Distribution
 ) -> dict[str, JSON]:
-    """The toolkit's hyperparameters by name, not yet encoded."""
+    """The toolkit's hyperparameters by name, before encoding."""
     if framework.name == "TensorFlow":
         value = _general(block, distribution)
     elif framework.name == "PyTorch":
-        value = _pytorch(block, _rewritten(distribution))
+        value = _pytorch(block, _rewrite_ddp(distribution))
     else:
         value = _hugging_face(block, distribution)
     return {**value, **_processes(spec, distribution)}
 
 
 def groups_are_apart(spec: Spec) -> bool:
-    """Whether ranks are started in each of several instance groups, as worlds of their own.
+    """Whether each of several instance groups starts ranks in a world of its own.
 
-    With torchDistributed (of HuggingFace also pytorchDdp) the SDK doesn't say which group was named, and the toolkit
-    then takes each host's own: sagemaker-training 5.1.4, environment.py, get_distribution_instance_groups.
+    With torchDistributed, and for HuggingFace with pytorchDdp, the SDK doesn't pass on the selected group, and the
+    toolkit
+    then uses each host's own: sagemaker-training 5.1.4, environment.py, get_distribution_instance_groups.
     """
     block = block_of(spec)
     distribution, framework = distribution_of(spec), block.framework
-    if distribution is None or framework is None or not is_on_some_instances(block):
+    if distribution is None or framework is None or not uses_some_instance_groups(block):
         return False
     return _GROUPS not in distribution_parameters(spec, block, framework, distribution)
 
 
-def _rewritten(distribution: Distribution) -> Distribution:
-    # The SDK's PyTorch estimator rewrites pytorchddp to smdistributed since 2.221; Hugging Face's never did.
+def _rewrite_ddp(distribution: Distribution) -> Distribution:
+    # Since 2.221, the SDK's PyTorch estimator replaces pytorchddp by smdistributed; Hugging Face's does not.
     ddp = distribution.pytorch_ddp
     if ddp is None:
         return distribution
-    instead = DataParallel(enabled=ddp.enabled, custom_mpi_options=ddp.custom_mpi_options)
-    return distribution.model_copy(update={"pytorch_ddp": None, "data_parallel": instead})
+    data_parallel = DataParallel(enabled=ddp.enabled, custom_mpi_options=ddp.custom_mpi_options)
+    return distribution.model_copy(update={"pytorch_ddp": None, "data_parallel": data_parallel})
 
 
 def _pytorch(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
@@ -82,7 +88,7 @@ def _hugging_face(block: SageMaker, distribution: Distribution) -> dict[str, JSO
 
 def _general(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
     fields: dict[str, JSON] = {}
-    groups = rank_groups(block)
+    groups = rank_instance_groups(block)
     if groups:
         fields[_GROUPS] = [group.name for group in groups]
     if distribution.parameter_server is not None:
@@ -98,9 +104,9 @@ def _general(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
 
 
 def _parallel(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
-    """What the SDK says with smdistributed."""
+    """The SDK's hyperparameters for smdistributed."""
     model, data = distribution.model_parallel, distribution.data_parallel
-    # Of a job of several groups the SDK gives the type as null.
+    # For several instance groups, the SDK sets the type to null.
     fields: dict[str, JSON] = {_DATA_PARALLEL: data is not None and data.enabled, _INSTANCE_TYPE: block.instance_type}
     if data is not None and data.enabled:
         fields[_DATA_PARALLEL_OPTIONS] = data.custom_mpi_options
@@ -110,13 +116,13 @@ def _parallel(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
 
 
 def _processes(spec: Spec, distribution: Distribution) -> dict[str, JSON]:
-    """The ranks on each instance, where the job says it and the toolkit starts them; else it counts for itself."""
+    """The ranks on each instance, if the job sets them and the toolkit starts them; else the toolkit counts."""
     mpi, data, ddp = distribution.mpi, distribution.data_parallel, distribution.pytorch_ddp
-    said = mpi.processes_per_host if mpi is not None else None
-    if said is not None:
-        return {PROCESSES: said}
+    mpi_procs = mpi.processes_per_host if mpi is not None else None
+    if mpi_procs is not None:
+        return {PROCESSES: mpi_procs}
     starts = any(switch is not None and switch.enabled for switch in (mpi, data, ddp, distribution.torch_distributed))
-    procs = said_procs(spec)
+    procs = explicit_procs_per_node(spec)
     return {PROCESSES: procs} if starts and procs is not None else {}
 
 

@@ -1,4 +1,4 @@
-"""The start script as a channel of its own: what a container of SDK 3's kind runs. Pure."""
+"""Provide muster's start script as a channel, as in SDK 3. Pure."""
 
 import shlex
 
@@ -14,7 +14,7 @@ _PROGRAM = "sm_train.sh"
 _FOLDER = f"/opt/ml/input/data/{DRIVERS_CHANNEL}"
 
 START_PROGRAM = f"{_FOLDER}/{_PROGRAM}"
-"""What the container starts, as SDK 3 has it."""
+"""The container's command, as in SDK 3."""
 
 _STEPS = """\
 #!/bin/bash
@@ -27,11 +27,11 @@ done
 if [ -f requirements.txt ]; then python3 -m pip install -r requirements.txt; fi
 exec python3 {script} {arguments}
 """
-"""requirements.txt is installed as SageMaker's toolkit does it."""
+"""Installs requirements.txt like SageMaker's toolkit does."""
 
 
 def driver_files(job: Job, how: Launch) -> dict[str, bytes]:
-    """The channel's files by their names."""
+    """The channel's files by name."""
     arguments = shlex.join(to_arguments(job.spec.hyperparameters))
     program = _STEPS.format(script=f"{_FOLDER}/{START_SCRIPT}", arguments=arguments)
     return {_PROGRAM: program.encode(), **start_files(job, how)}

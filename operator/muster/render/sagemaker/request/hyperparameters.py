@@ -1,9 +1,9 @@
-"""The hyperparameters of the request: the user's, and those that SageMaker's toolkit reads. All are text. Pure."""
+"""Render the hyperparameters of the user and of SageMaker's toolkit, all as text. Pure."""
 
 import json
 from collections.abc import Mapping
 
-from muster.api.document import JSON, quoted
+from muster.api.document import JSON, quote
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job, Spec
 from muster.api.spec.sagemaker.block import block_of
@@ -20,18 +20,18 @@ _MODEL_FOLDER = "/opt/ml/model"
 
 
 def hyperparameters(job: Job, how: Launch, source: Code, setting: Setting) -> Fields:
-    """HyperParameters. Raises `InvalidResource` where the user's would be lost behind the toolkit's."""
+    """HyperParameters. Raises `InvalidResource` if the toolkit's would replace the user's."""
     spec, block = job.spec, block_of(job.spec)
-    own = _encoded(_visible(spec, block, how, source, setting))
+    own = _encoded(_toolkit(spec, block, how, source, setting))
     value = {**_user(spec, how), **block.raw_hyperparameters}
-    _refuse_lost(spec, own)
+    _refuse_conflicts(spec, own)
     return {**value, **own}
 
 
 def _user(spec: Spec, how: Launch) -> dict[str, str]:
-    """The portable hyperparameters as the SDK encodes them: as JSON for the toolkit, else as Python writes them.
+    """The portable hyperparameters in the SDK's encoding: JSON for the toolkit, else Python's str().
 
-    With Channels as SDK 3 does: text as it is, all else as JSON (sagemaker/train/utils.py, safe_serialize).
+    For Channels as in SDK 3: strings stay unchanged, other values are JSON (sagemaker/train/utils.py, safe_serialize).
     """
     if how.start == "Toolkit":
         return {name: json.dumps(value) for name, value in spec.hyperparameters.items()}
@@ -42,7 +42,7 @@ def _user(spec: Spec, how: Launch) -> dict[str, str]:
     return {name: str(value) for name, value in spec.hyperparameters.items()}
 
 
-def _visible(spec: Spec, block: SageMaker, how: Launch, source: Code, setting: Setting) -> dict[str, JSON]:
+def _toolkit(spec: Spec, block: SageMaker, how: Launch, source: Code, setting: Setting) -> dict[str, JSON]:
     if how.start != "Toolkit":
         return {}
     fields: dict[str, JSON] = {
@@ -75,14 +75,14 @@ def _encoded(fields: Mapping[str, JSON]) -> dict[str, str]:
     return {name: json.dumps(value) for name, value in fields.items()}
 
 
-def _refuse_lost(spec: Spec, own: Mapping[str, str]) -> None:
+def _refuse_conflicts(spec: Spec, own: Mapping[str, str]) -> None:
     raw = spec.sagemaker.raw_hyperparameters if spec.sagemaker is not None else {}
     fields = {"spec.hyperparameters": list(spec.hyperparameters), "spec.sagemaker.rawHyperparameters": list(raw)}
-    lost = [
-        FieldProblem(f"{field}[{quoted(name)}]", "muster sets this hyperparameter itself; remove it")
+    conflicts = [
+        FieldProblem(f"{field}[{quote(name)}]", "muster sets this hyperparameter itself; remove it")
         for field, names in fields.items()
         for name in names
         if name in own
     ]
-    if lost:
-        raise InvalidResource(tuple(lost))
+    if conflicts:
+        raise InvalidResource(tuple(conflicts))

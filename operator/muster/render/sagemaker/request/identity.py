@@ -1,4 +1,4 @@
-"""The tags by which muster knows its own training jobs again. Pure."""
+"""The tags that identify muster's training jobs. Pure."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ ATTEMPT_TAG = "muster.dev/attempt"
 
 
 def own_tags(job: Job, attempt: int) -> tuple[tuple[str, str], ...]:
-    """The tags of the job's training job number `attempt`."""
+    """The tags of the job's training job with number `attempt`."""
     return (
         (UID_TAG, job.metadata.uid),
         (NAMESPACE_TAG, job.metadata.namespace),
@@ -21,5 +21,5 @@ def own_tags(job: Job, attempt: int) -> tuple[tuple[str, str], ...]:
 
 
 def is_of(tags: Mapping[str, str], job_uid: str, attempt: int) -> bool:
-    """By the tags that muster gives it: another user may create a training job of the same name."""
+    """Whether the tags are those of this job's attempt: another user may create a training job with its name."""
     return (tags.get(UID_TAG), tags.get(ATTEMPT_TAG)) == (job_uid, str(attempt))

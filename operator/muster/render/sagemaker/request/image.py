@@ -1,4 +1,4 @@
-"""Which image runs the job: the one that it names, or that of its framework. Pure."""
+"""Determine the job's image: its own, or its framework's. Pure."""
 
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Spec
@@ -12,7 +12,7 @@ from muster.render.sagemaker.images import Library, NoSuchImage, Wanted, decidin
 
 
 def image(spec: Spec, region: str, facts: ImageFacts) -> str:
-    """The image's address. Raises `InvalidResource` when AWS has none such."""
+    """The image's URI. Raises `InvalidResource` if AWS has no such image."""
     block = block_of(spec)
     if spec.image is not None or block.framework is None:
         return spec.image or ""
@@ -38,7 +38,7 @@ def _wanted(spec: Spec, block: SageMaker, framework: Framework, region: str) -> 
 
 
 def _library(framework: Framework, distribution: Distribution | None) -> Library:
-    """Which of SageMaker's libraries decides the image (image_uris.py, get_training_image_uri)."""
+    """The library of SageMaker that determines the image (image_uris.py, get_training_image_uri)."""
     if distribution is None:
         return "None"
     parallel = distribution.model_parallel
@@ -51,5 +51,5 @@ def _library(framework: Framework, distribution: Distribution | None) -> Library
 def _path(problem: NoSuchImage, block: SageMaker) -> str:
     if problem.part == "instanceType" and block.instance_type is None:
         return "spec.sagemaker.instanceGroups"
-    whole = problem.part in ("instanceType", "region")
-    return f"spec.sagemaker.{problem.part}" if whole else f"spec.sagemaker.framework.{problem.part}"
+    is_block_field = problem.part in ("instanceType", "region")
+    return f"spec.sagemaker.{problem.part}" if is_block_field else f"spec.sagemaker.framework.{problem.part}"

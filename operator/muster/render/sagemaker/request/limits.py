@@ -1,11 +1,11 @@
-"""What a request can hold at most, as far as it shows only in the request itself. Pure.
+"""Check SageMaker's limits that apply to the rendered request. Pure.
 
 Source: botocore's service model of 2017-07-24, CreateTrainingJob.
 """
 
 from collections.abc import Iterator
 
-from muster.api.document import quoted
+from muster.api.document import quote
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.render.sagemaker.request.training_request import Fields
 
@@ -20,7 +20,7 @@ MAX_IMAGE = 255
 
 
 def refuse_what_is_too_much(body: Fields) -> None:
-    """Raise `InvalidResource` with every field that SageMaker would refuse for its size."""
+    """Raise `InvalidResource` with every field that exceeds a limit of SageMaker."""
     problems = (*_hyperparameters(body), *_channels(body), *_tags(body), *_container(body))
     if problems:
         raise InvalidResource(problems)
@@ -39,12 +39,12 @@ def _hyperparameters(body: Fields) -> Iterator[FieldProblem]:
         chars = len(str(value))
         if chars > MAX_HYPERPARAMETER_VALUE:
             yield FieldProblem(
-                f"spec.hyperparameters[{quoted(name)}]",
+                f"spec.hyperparameters[{quote(name)}]",
                 f"found {chars} characters as SageMaker gets it; it takes {MAX_HYPERPARAMETER_VALUE}: put it in a file",
             )
         if len(name) > MAX_HYPERPARAMETER_NAME:
             yield FieldProblem(
-                f"spec.hyperparameters[{quoted(name)}]",
+                f"spec.hyperparameters[{quote(name)}]",
                 f"found a name of {len(name)} characters; SageMaker takes {MAX_HYPERPARAMETER_NAME}",
             )
 
@@ -60,7 +60,7 @@ def _channels(body: Fields) -> Iterator[FieldProblem]:
         yield FieldProblem("spec.inputs", f"found {len(names)} with the code's own; SageMaker takes {MAX_CHANNELS}")
     for index, name in enumerate(names):
         if name in names[:index]:
-            yield FieldProblem("spec.inputs", f"found {quoted(name)}, which the job's code needs; give it another name")
+            yield FieldProblem("spec.inputs", f"found {quote(name)}, which the job's code needs; give it another name")
 
 
 def _tags(body: Fields) -> Iterator[FieldProblem]:
@@ -83,7 +83,7 @@ def _container(body: Fields) -> Iterator[FieldProblem]:
             if len(word) > MAX_WORD:
                 yield FieldProblem(
                     path,
-                    f"found {quoted(word)} of {len(word)} characters; SageMaker takes {MAX_WORD}: put it in a file",
+                    f"found {quote(word)} of {len(word)} characters; SageMaker takes {MAX_WORD}: put it in a file",
                 )
     image = str(fields.get("TrainingImage"))
     if len(image) > MAX_IMAGE:

@@ -1,9 +1,9 @@
-"""A job as the request that makes it a training job of Amazon SageMaker. Pure."""
+"""Render a job as a CreateTrainingJob request for Amazon SageMaker. Pure."""
 
 from muster.api.document import JSON
 from muster.api.spec.job import Job, Spec
 from muster.api.spec.sagemaker.block import block_of
-from muster.api.spec.sagemaker.launch import Launch, is_on_some_instances, launch
+from muster.api.spec.sagemaker.launch import Launch, decide_launch, uses_some_instance_groups
 from muster.api.spec.sagemaker.resources import Experiment
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.render.sagemaker.image_catalogue import ImageFacts
@@ -22,12 +22,12 @@ from muster.render.sagemaker.request.training_request import Fields, TrainingReq
 
 
 def request(job: Job, setting: Setting, facts: ImageFacts) -> TrainingRequest:
-    """The request for a valid job of backend SageMaker.
+    """Return the request for a valid job of backend SageMaker.
 
-    Raises `InvalidResource` for what only shows here: an image that AWS doesn't have, more than a request can hold.
+    Raises `InvalidResource` for problems that only the rendered request shows: an unknown image, or an exceeded limit.
     """
     spec, block = job.spec, block_of(job.spec)
-    how = launch(spec)
+    how = decide_launch(spec)
     source = code(job, how, setting)
     body: Fields = {
         "TrainingJobName": setting.training_job,
@@ -42,18 +42,18 @@ def request(job: Job, setting: Setting, facts: ImageFacts) -> TrainingRequest:
         "StoppingCondition": stopping(block),
         **networking(block),
         **debugging(spec, setting, facts),
-        **_switches(block),
+        **_options(block),
         **_unless_empty("Tags", _tags(block, setting)),
     }
     refuse_what_is_too_much(body)
-    made = TrainingRequest(body, source.archive)
-    # Programs on the other groups would report as well, and could not be told from the ranks.
-    wanted = "Off" if is_on_some_instances(block) else block.rank_reports
-    return (with_agent if starts_ranks(spec, how) else with_rank_reports)(made, wanted)
+    request_without_reports = TrainingRequest(body, source.archive)
+    # Programs on other instance groups would report, too, and their reports can't be told from the ranks'.
+    wanted = "Off" if uses_some_instance_groups(block) else block.rank_reports
+    return (with_agent if starts_ranks(spec, how) else with_rank_reports)(request_without_reports, wanted)
 
 
 def _hyperparameters(result: Fields, how: Launch) -> Fields:
-    # SDK 3 sends none, too
+    # SDK 3 also sends an empty map.
     return {"HyperParameters": result} if result or how.start == "Channels" else {}
 
 
@@ -66,12 +66,12 @@ def _tags(block: SageMaker, setting: Setting) -> list[JSON]:
 
 
 def _environment(spec: Spec) -> Fields:
-    """Environment: the job's variables, of which none comes from elsewhere (a rule of the api)."""
+    """Environment: the job's variables, all with literal values because validation requires it."""
     return {variable.name: variable.value for variable in spec.env}
 
 
-def _switches(block: SageMaker) -> Fields:
-    """Spot instances, retries, checks, connections, and the experiment; nothing is said of what the job leaves open."""
+def _options(block: SageMaker) -> Fields:
+    """Spot instances, retries, checks, connections and the experiment, if the job sets them."""
     fields: Fields = {}
     if block.spot is not None:
         fields["EnableManagedSpotTraining"] = True

@@ -1,4 +1,4 @@
-"""On what a training job runs, for how long, and in which network. Pure."""
+"""Render instances, time limits and network. Pure."""
 
 from muster.api.document import JSON
 from muster.api.spec.job import Spec
@@ -33,7 +33,7 @@ def stopping(block: SageMaker) -> Fields:
 
 
 def networking(block: SageMaker) -> Fields:
-    """VpcConfig and what is done to the traffic."""
+    """VpcConfig and the traffic options."""
     fields: Fields = {}
     if block.vpc is not None:
         fields["VpcConfig"] = {

@@ -1,4 +1,4 @@
-"""What a request needs to know besides the job: where it is sent, and as which training job."""
+"""The context of a request besides the job: account, region and training job."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,9 @@ from muster.api.config.default_bucket import default_bucket
 
 @dataclass(frozen=True)
 class Setting:
-    """`account` has 12 digits. `bucket` is where code and output lie when the job doesn't say; "": SageMaker's default.
+    """The operator's settings for a request.
 
+    `account` has 12 digits. `bucket` is for code and output without a location in the job, "" for SageMaker's default.
     `training_job` is the training job's name, `tags` are muster's own.
     """
 
@@ -20,5 +21,5 @@ class Setting:
 
     @property
     def default_bucket(self) -> str:
-        """The bucket of jobs that name none."""
+        """The bucket for jobs without their own."""
         return self.bucket or default_bucket(self.region, self.account)

@@ -1,4 +1,4 @@
-"""muster's start script: what runs the command of a job where SageMaker's toolkit can't by itself. Pure."""
+"""muster's start script, which runs a job's command if SageMaker's toolkit can't. Pure."""
 
 import json
 from importlib.resources import files
@@ -6,22 +6,24 @@ from importlib.resources import files
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job, Spec
 from muster.api.spec.launcher import launchers
-from muster.api.spec.sagemaker.launch import START_SCRIPT, Launch, said_procs
+from muster.api.spec.sagemaker.launch import START_SCRIPT, Launch, explicit_procs_per_node
 
 _SETTINGS = "muster_start.json"
 
 
 def start_files(job: Job, how: Launch) -> dict[str, bytes]:
-    """The script and its settings, by their names. Raises `InvalidResource` for a launcher that it doesn't know."""
+    """The script and its settings by name. Raises `InvalidResource` for an unsupported launcher."""
     spec = job.spec
-    if not spec.launcher.chosen.is_for_sagemaker:
-        known = [name for name, kind in launchers().items() if kind.is_for_sagemaker]
-        message = f"found {spec.launcher.name}, which muster can't start on SageMaker; use one of {', '.join(known)}"
+    if not spec.launcher.chosen.supports_sagemaker:
+        supported = [name for name, kind in launchers().items() if kind.supports_sagemaker]
+        message = (
+            f"found {spec.launcher.name}, which muster can't start on SageMaker; use one of {', '.join(supported)}"
+        )
         raise InvalidResource((FieldProblem("spec.launcher", message),))
     settings = {
         "launcher": _launcher(spec, how),
         "args": list(spec.launcher.chosen.arguments()),
-        "procs": said_procs(spec) or "Auto",
+        "procs": explicit_procs_per_node(spec) or "Auto",
         "command": list(spec.command),
     }
     script = files("muster_worker.sagemaker").joinpath("start_script.py").read_bytes()
@@ -29,14 +31,14 @@ def start_files(job: Job, how: Launch) -> dict[str, bytes]:
 
 
 def starts_ranks(spec: Spec, how: Launch) -> bool:
-    """Whether the script starts the ranks, rather than a command that does, or one rank of the toolkit's."""
+    """Whether the script starts the ranks itself, rather than the command or the toolkit."""
     launcher = spec.launcher.chosen
     is_started_here = not launcher.command_starts_ranks and not launcher.runs_on_first_node
-    return how.by_script and how.distribution is None and is_started_here
+    return how.uses_start_script and how.distribution is None and is_started_here
 
 
 def _launcher(spec: Spec, how: Launch) -> str:
     if how.distribution is not None:
-        # Each rank that the toolkit starts runs the script, which has only to run the command.
+        # The toolkit starts the script once per rank, and the script only runs the command.
         return "toolkit"
     return spec.launcher.name

@@ -1,4 +1,4 @@
-"""A CreateTrainingJob request, and the code that has to lie in Amazon S3 before it is sent."""
+"""A CreateTrainingJob request, and the code to upload to Amazon S3 first."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from muster.api.document import JSON
 
 Fields = dict[str, JSON]
-"""A part of the request, as botocore takes it."""
+"""A part of the request in botocore's form."""
 
 
 @dataclass(frozen=True)
 class Archive:
-    """Where the job's code has to lie as sourcedir.tar.gz; `kms_key` "": without a key of its own.
+    """The URI for the job's code as sourcedir.tar.gz; `kms_key` is "" without a key.
 
-    `files` lie in its root beside the job's own code. `objects` have to lie in Amazon S3 too, by their URI.
+    `files` are added to the job's code in its root. `objects` are further objects to upload, by URI.
     """
 
     uri: str
@@ -24,7 +24,7 @@ class Archive:
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """`body` is all of CreateTrainingJob's. `archive` None: the job has no code, or names an archive that is there."""
+    """`body` has the arguments of CreateTrainingJob. `archive` is None without code, or if it is already in S3."""
 
     body: Fields
     archive: Archive | None = None
@@ -36,7 +36,7 @@ class TrainingRequest:
 
     @property
     def hyperparameters(self) -> dict[str, str]:
-        """What the containers are given, as they are given it."""
+        """The hyperparameters as the containers receive them."""
         result = self.body.get("HyperParameters")
         return {name: str(value) for name, value in result.items()} if isinstance(result, dict) else {}
 

@@ -1,4 +1,4 @@
-"""Options of mpirun that a job may not set, grouped by their effect; those of Open MPI, and those of Hydra.
+"""Options of mpirun that a job must not set, by effect, for Open MPI and Hydra.
 
 Open MPI: mpirun(1) of 4.1, prterun(1) of 5. Hydra, of MPICH and Intel MPI: `mpiexec -help` of MPICH 5, Intel's
 Developer Reference, "Global Hydra Options". Each option works with one dash and with two.
@@ -16,25 +16,25 @@ _HYDRA_WORLD = (
     *("f", "host", "hosts", "hostfile", "machine", "machinefile"),
     *("configfile", "nolocal", "skip-launch-node", "order-nodes"),
 )
-_OPEN_MPI_WAY = ("launch-agent", "dvm", "personality")
-_HYDRA_WAY = (
+_OPEN_MPI_REMOTE = ("launch-agent", "dvm", "personality")
+_HYDRA_REMOTE = (
     *("launcher", "launcher-exec", "bootstrap", "bootstrap-exec", "rmk", "localhost"),
-    *("genvnone", "envnone", "genvlist", "envlist"),  # the ranks find their agents through the environment
+    *("genvnone", "envnone", "genvlist", "envlist"),  # the environment has the addresses of the ranks' agents
 )
-_OPEN_MPI_END = ("h", "help", "V", "version", "do-not-launch")
-_HYDRA_END = ("h", "help", "V", "version", "info")
+_OPEN_MPI_EXIT = ("h", "help", "V", "version", "do-not-launch")
+_HYDRA_EXIT = ("h", "help", "V", "version", "info")
 
 PARAMETERS = (
     *("plm", "plm_rsh_agent", "plm_rsh_args", "plm_ssh_agent", "plm_ssh_args", "orte_rsh_agent", "pls_rsh_agent"),
     *("orte_default_hostfile", "prte_default_hostfile", "orte_default_dash_host"),
     *("orte_launch_agent", "prte_launch_agent"),
 )
-"""MCA parameters of Open MPI that name hosts or the remote shell, also under their old names (ompi_info, synonyms).
+"""Open MPI's MCA parameters for hosts and the remote shell, with their old names (ompi_info, synonyms).
 
-Parameter files (--tune, --am) may contain them: muster sets its values in the environment, which takes precedence.
+Parameter files (--tune, --am) may contain them; muster's values in the environment take precedence.
 """
 
-STOPS = ("donotlaunch", "orte_do_not_launch")
+DO_NOT_LAUNCH_SYNONYMS = ("donotlaunch", "orte_do_not_launch")
 """Synonyms of --do-not-launch: --runtime-options donotlaunch, --mca orte_do_not_launch 1."""
 
 VARIABLES = (
@@ -44,31 +44,31 @@ VARIABLES = (
     *("HYDRA_LAUNCHER", "HYDRA_LAUNCHER_EXEC", "HYDRA_HOST_FILE"),
     *("I_MPI_HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP_EXEC", "I_MPI_HYDRA_HOST_FILE"),
 )
-"""Variables that the agent overwrites: images made for ssh set them."""
+"""Variables that the agent overwrites; images for ssh set them."""
 
-TWO_VALUES = ("mca", "gmca", "prtemca", "pmixmca", "genv", "env")
+TWO_VALUE_OPTIONS = ("mca", "gmca", "prtemca", "pmixmca", "genv", "env")
 """Options with two values."""
 
 OPEN_MPI_FAMILY = (Mpi.AUTO, Mpi.OPEN_MPI)
-"""`implementation` may turn out to be Open MPI."""
+"""Values of `implementation` that may mean Open MPI."""
 
 HYDRA_FAMILY = (Mpi.AUTO, Mpi.INTEL_MPI, Mpi.MPICH)
-"""`implementation` may turn out to have Hydra as its mpirun."""
+"""Values of `implementation` that may mean an mpirun of Hydra."""
 
 
 def world_options(implementation: str) -> tuple[str, ...]:
-    """Options that set the number and the hosts of the ranks."""
-    return _of(implementation, _OPEN_MPI_WORLD, _HYDRA_WORLD)
+    """Return the options that set the number and the hosts of the ranks."""
+    return _options_of_family(implementation, _OPEN_MPI_WORLD, _HYDRA_WORLD)
 
 
-def way_options(implementation: str) -> tuple[str, ...]:
-    """Options that set how mpirun reaches other nodes."""
-    return _of(implementation, _OPEN_MPI_WAY, _HYDRA_WAY)
+def remote_options(implementation: str) -> tuple[str, ...]:
+    """Return the options that set how mpirun starts its daemons on other nodes."""
+    return _options_of_family(implementation, _OPEN_MPI_REMOTE, _HYDRA_REMOTE)
 
 
-def end_options(implementation: str) -> tuple[str, ...]:
-    """Options with which mpirun exits with 0 without starting a rank."""
-    return _of(implementation, _OPEN_MPI_END, _HYDRA_END)
+def exit_options(implementation: str) -> tuple[str, ...]:
+    """Return the options with which mpirun exits with 0 without starting a rank."""
+    return _options_of_family(implementation, _OPEN_MPI_EXIT, _HYDRA_EXIT)
 
 
 def is_option(argument: str, names: tuple[str, ...]) -> bool:
@@ -77,7 +77,7 @@ def is_option(argument: str, names: tuple[str, ...]) -> bool:
     return name.startswith("-") and name[1:].removeprefix("-") in names
 
 
-def _of(implementation: str, open_mpi: tuple[str, ...], hydra: tuple[str, ...]) -> tuple[str, ...]:
+def _options_of_family(implementation: str, open_mpi: tuple[str, ...], hydra: tuple[str, ...]) -> tuple[str, ...]:
     from_open_mpi = open_mpi if implementation in OPEN_MPI_FAMILY else ()
-    both = (*from_open_mpi, *(hydra if implementation in HYDRA_FAMILY else ()))
-    return tuple(dict.fromkeys(both))
+    options = (*from_open_mpi, *(hydra if implementation in HYDRA_FAMILY else ()))
+    return tuple(dict.fromkeys(options))

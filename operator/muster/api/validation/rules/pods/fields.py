@@ -1,24 +1,24 @@
-"""Find what is wrong in a partial pod template: unknown fields, and values of the wrong type."""
+"""Find unknown fields and values of the wrong type in a partial pod template."""
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from muster.api.document import JSON, Path
+from muster.api.document import JSON, FieldPath
 from muster.api.validation.rules.pods.schema import POD_SPEC, pod_schema
 
 _LONGEST_NAME = 40
-"""In characters: a longer name is not a misspelt field, and comparing long names takes time."""
+"""Maximum length of a misspelt field, in characters: comparing longer names takes time."""
 
-_CLOSE = 0.6
+_SIMILARITY = 0.6
 
 
 @dataclass(frozen=True)
 class WrongField:
     """`expected` is the expected type; None for an unknown field, whose allowed names are `allowed`."""
 
-    path: Path
+    path: FieldPath
     value: JSON
     expected: str | None
     allowed: Sequence[str] = ()
@@ -30,31 +30,31 @@ class WrongField:
         if len(name) > _LONGEST_NAME:
             return None
         folded = {field.lower(): field for field in self.allowed}
-        close = difflib.get_close_matches(name.lower().replace("_", ""), folded, n=1, cutoff=_CLOSE)
+        close = difflib.get_close_matches(name.lower().replace("_", ""), folded, n=1, cutoff=_SIMILARITY)
         return folded[close[0]] if close else None
 
 
-def wrong_fields(pod: Mapping[str, JSON], path: Path) -> Iterator[WrongField]:
-    """Find everything wrong in the pod at `path`; null counts as absent."""
-    return _of_type(POD_SPEC, dict(pod), path)
+def find_wrong_fields(pod: Mapping[str, JSON], path: FieldPath) -> Iterator[WrongField]:
+    """Yield the wrong fields of the pod at `path`; null counts as missing."""
+    return _check_type(POD_SPEC, dict(pod), path)
 
 
-def _of_type(kind: str, value: JSON, path: Path) -> Iterator[WrongField]:
+def _check_type(kind: str, value: JSON, path: FieldPath) -> Iterator[WrongField]:
     if value is None:
         return
     is_scalar = _SCALARS.get(kind)
     if is_scalar is not None:
         if not is_scalar(value):
-            yield WrongField(path, value, _WORDS[kind])
+            yield WrongField(path, value, _EXPECTATIONS[kind])
     elif kind[0] == "[":
-        yield from _of_list(kind[1:-1], value, path)
+        yield from _check_list(kind[1:-1], value, path)
     elif kind[0] == "{":
-        yield from _of_map(kind[1:-1], value, path)
+        yield from _check_map(kind[1:-1], value, path)
     else:
-        yield from _of_fields(pod_schema().types[kind], value, path)
+        yield from _check_fields(pod_schema().types[kind], value, path)
 
 
-def _of_fields(types: Mapping[str, str], value: JSON, path: Path) -> Iterator[WrongField]:
+def _check_fields(types: Mapping[str, str], value: JSON, path: FieldPath) -> Iterator[WrongField]:
     if not isinstance(value, dict):
         yield WrongField(path, value, "fields are")
         return
@@ -63,26 +63,26 @@ def _of_fields(types: Mapping[str, str], value: JSON, path: Path) -> Iterator[Wr
         if kind is None:
             yield WrongField((*path, name), item, None, tuple(types))
         else:
-            yield from _of_type(kind, item, (*path, name))
+            yield from _check_type(kind, item, (*path, name))
 
 
-def _of_list(kind: str, value: JSON, path: Path) -> Iterator[WrongField]:
+def _check_list(kind: str, value: JSON, path: FieldPath) -> Iterator[WrongField]:
     if not isinstance(value, list):
         yield WrongField(path, value, "a list is")
         return
     is_scalar = _SCALARS.get(kind)
-    # check scalars here, without a call for each: a list may have a hundred thousand
+    # check scalars without a function call for each: a list may have a hundred thousand
     for index, item in enumerate(value):
         if is_scalar is None or not is_scalar(item):
-            yield from _of_type(kind, item, (*path, index))
+            yield from _check_type(kind, item, (*path, index))
 
 
-def _of_map(kind: str, value: JSON, path: Path) -> Iterator[WrongField]:
+def _check_map(kind: str, value: JSON, path: FieldPath) -> Iterator[WrongField]:
     if not isinstance(value, dict):
         yield WrongField(path, value, "fields are")
         return
     for name, item in value.items():
-        yield from _of_type(kind, item, (*path, name))
+        yield from _check_type(kind, item, (*path, name))
 
 
 def _is_integer(value: JSON) -> bool:
@@ -104,7 +104,7 @@ _SCALARS: Mapping[str, Callable[[JSON], bool]] = MappingProxyType(
     }
 )
 
-_WORDS = MappingProxyType(
+_EXPECTATIONS = MappingProxyType(
     {
         "text": "text is",
         "integer": "a whole number is",

@@ -26,6 +26,6 @@ class PodSchema:
 
 @lru_cache(maxsize=1)
 def pod_schema() -> PodSchema:
-    """Read the schema once."""
+    """Return the schema, which is read once."""
     read = json.loads(files("muster.api.validation.rules.pods").joinpath("pod_fields.json").read_text(encoding="utf-8"))
     return PodSchema(read["kubernetes"], read["types"])

@@ -1,15 +1,15 @@
-"""The shape of a partial pod template, as far as muster needs it to merge several of them."""
+"""Read the lists and maps of partial pod templates that muster merges."""
 
 from collections.abc import Iterator
 
-from muster.api.document import JSON, Path
+from muster.api.document import JSON, FieldPath
 from muster.api.json_fields import mapping
 from muster.api.spec.job import Spec
 
 CONTAINERS = ("containers", "initContainers")
 
 NAMED = (*CONTAINERS, "volumes", "env", "volumeMounts")
-"""Lists whose entries have names, by which muster merges templates."""
+"""Lists whose entries muster merges by name."""
 
 _POD_LISTS = (*CONTAINERS, "ephemeralContainers", "volumes", "tolerations", "imagePullSecrets", "hostAliases",
               "topologySpreadConstraints", "readinessGates", "schedulingGates", "resourceClaims")  # fmt: skip
@@ -18,21 +18,21 @@ _CONTAINER_LISTS = ("env", "envFrom", "volumeMounts", "volumeDevices", "ports", 
 _CONTAINER_FIELDS = ("resources", "securityContext", "lifecycle")
 
 
-def templates(spec: Spec) -> Iterator[tuple[Path, dict[str, JSON]]]:
-    """Every partial template of the job, with its path below `spec`."""
+def templates(spec: Spec) -> Iterator[tuple[FieldPath, dict[str, JSON]]]:
+    """Yield every partial template of the job, with its path below `spec`."""
     yield ("template",), dict(spec.template)
     for index, override in enumerate(spec.node_overrides):
         yield ("nodeOverrides", index, "template"), dict(override.template)
 
 
-def pods(spec: Spec) -> Iterator[tuple[Path, dict[str, JSON]]]:
-    """The pod spec of every template."""
+def pods(spec: Spec) -> Iterator[tuple[FieldPath, dict[str, JSON]]]:
+    """Yield the pod spec of every template."""
     for path, template in templates(spec):
         yield (*path, "spec"), mapping(template.get("spec"))
 
 
-def containers(spec: Spec) -> Iterator[tuple[Path, dict[str, JSON]]]:
-    """Every container of every template, init containers included."""
+def containers(spec: Spec) -> Iterator[tuple[FieldPath, dict[str, JSON]]]:
+    """Yield every container of every template, init containers included."""
     for path, pod in pods(spec):
         for field in CONTAINERS:
             for index, container in entries_of(pod.get(field)):
@@ -40,36 +40,40 @@ def containers(spec: Spec) -> Iterator[tuple[Path, dict[str, JSON]]]:
 
 
 def entries_of(value: JSON) -> list[tuple[int, dict[str, JSON]]]:
-    """The list's entries that are fields, each with its position."""
+    """Return the list's entries that are maps, with their positions."""
     return [
         (index, item) for index, item in enumerate(value if isinstance(value, list) else []) if isinstance(item, dict)
     ]
 
 
-def misshapen(spec: Spec) -> Iterator[tuple[Path, JSON]]:
-    """Values that are not a list or not fields where a pod has them; null counts as absent."""
+def find_misshapen(spec: Spec) -> Iterator[tuple[FieldPath, JSON]]:
+    """Yield values that should be a list or a map as in a pod, but aren't; null counts as missing."""
     for path, template in templates(spec):
-        yield from _not_fields(path, template, ("metadata", "spec"))
+        yield from _find_non_fields(path, template, ("metadata", "spec"))
         metadata = mapping(template.get("metadata"))
-        yield from _not_fields((*path, "metadata"), metadata, ("labels", "annotations"))
+        yield from _find_non_fields((*path, "metadata"), metadata, ("labels", "annotations"))
     for path, pod in pods(spec):
-        yield from _not_lists(path, pod, _POD_LISTS)
-        yield from _not_fields(path, pod, _POD_FIELDS)
+        yield from _find_non_lists(path, pod, _POD_LISTS)
+        yield from _find_non_fields(path, pod, _POD_FIELDS)
     for path, container in containers(spec):
-        yield from _not_lists(path, container, _CONTAINER_LISTS)
-        yield from _not_fields(path, container, _CONTAINER_FIELDS)
+        yield from _find_non_lists(path, container, _CONTAINER_LISTS)
+        yield from _find_non_fields(path, container, _CONTAINER_FIELDS)
 
 
-def _not_fields(path: Path, around: dict[str, JSON], names: tuple[str, ...]) -> Iterator[tuple[Path, JSON]]:
+def _find_non_fields(
+    path: FieldPath, parent: dict[str, JSON], names: tuple[str, ...]
+) -> Iterator[tuple[FieldPath, JSON]]:
     for name in names:
-        value = around.get(name)
+        value = parent.get(name)
         if value is not None and not isinstance(value, dict):
             yield (*path, name), value
 
 
-def _not_lists(path: Path, around: dict[str, JSON], names: tuple[str, ...]) -> Iterator[tuple[Path, JSON]]:
+def _find_non_lists(
+    path: FieldPath, parent: dict[str, JSON], names: tuple[str, ...]
+) -> Iterator[tuple[FieldPath, JSON]]:
     for name in names:
-        value = around.get(name)
+        value = parent.get(name)
         if isinstance(value, list):
             yield from (((*path, name, index), item) for index, item in enumerate(value) if not isinstance(item, dict))
         elif value is not None:

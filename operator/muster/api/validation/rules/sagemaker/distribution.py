@@ -1,4 +1,4 @@
-"""Rules about which distributions can be combined, and which of them the SageMaker SDK would ignore.
+"""Rules about combinations of distributions, and distributions that the SageMaker SDK ignores.
 
 Source: sagemaker 2.257.7, fw_utils.py (`validate_distribution`, `validate_smdistributed`) and the estimators in
 pytorch/, tensorflow/ and huggingface/.
@@ -7,180 +7,194 @@ pytorch/, tensorflow/ and huggingface/.
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
-from muster.api.document import quoted
+from muster.api.document import quote
 from muster.api.spec.job import Spec
 from muster.api.spec.sagemaker.distribution import Distribution
-from muster.api.spec.sagemaker.launch import rank_groups
-from muster.api.spec.sagemaker.ways import (
+from muster.api.spec.sagemaker.launch import rank_instance_groups
+from muster.api.spec.sagemaker.strategies import (
     DISTRIBUTION,
     FIELDS,
-    PLACES,
+    SCHEMA_PATHS,
     distributions,
-    effective_ways,
-    is_on,
-    trained_by,
-    ways,
+    effective_strategies,
+    is_enabled,
+    strategy_names,
+    training_framework,
 )
-from muster.api.validation.rule import Breach, Rule
-from muster.api.validation.rules.sagemaker.model_parallel import parameter_breaches
+from muster.api.validation.rule import Rule, Violation
+from muster.api.validation.rules.sagemaker.model_parallel import find_parameter_violations
 
 
-def _nothing(spec: Spec) -> Iterator[Breach]:
+def _check_empty_distribution(spec: Spec) -> Iterator[Violation]:
     for _, distribution in distributions(spec):
-        if not ways(distribution):
-            yield Breach(DISTRIBUTION, "none of them")
+        if not strategy_names(distribution):
+            yield Violation(DISTRIBUTION, "none of them")
 
 
-def _without_framework(spec: Spec) -> Iterator[Breach]:
+def _check_without_framework(spec: Spec) -> Iterator[Violation]:
     for block, _ in distributions(spec):
         if block.framework is None:
-            yield Breach(DISTRIBUTION, "one without sagemaker.framework")
+            yield Violation(DISTRIBUTION, "one without sagemaker.framework")
 
 
-def _ignored(spec: Spec) -> Iterator[Breach]:
+def _check_ignored(spec: Spec) -> Iterator[Violation]:
     for block, distribution in distributions(spec):
-        estimator, trains, _ = trained_by(block)
-        effective = _effective_ways(estimator, distribution)
-        for way in ways(distribution):
-            if way not in effective:
-                yield Breach(
-                    (*DISTRIBUTION, way),
+        estimator, trains, _ = training_framework(block)
+        effective = _effective_strategies(estimator, distribution)
+        for strategy in strategy_names(distribution):
+            if strategy not in effective:
+                yield Violation(
+                    (*DISTRIBUTION, strategy),
                     f"it beside {' and '.join(sorted(effective))}" if effective else f"it with {trains}",
                 )
 
 
-def _effective_ways(estimator: str, distribution: Distribution) -> AbstractSet[str]:
-    """The parts of the distribution that the SDK's estimator passes to the toolkit."""
-    said = set(ways(distribution))
-    return effective_ways(estimator, said, {way for way in said if is_on(distribution, way)})
+def _effective_strategies(estimator: str, distribution: Distribution) -> AbstractSet[str]:
+    """Return the strategies that the SDK's estimator passes to the toolkit."""
+    configured = set(strategy_names(distribution))
+    return effective_strategies(
+        estimator, configured, {strategy for strategy in configured if is_enabled(distribution, strategy)}
+    )
 
 
-def _two_libraries(spec: Spec) -> Iterator[Breach]:
+def _check_two_libraries(spec: Spec) -> Iterator[Violation]:
     for _, distribution in distributions(spec):
-        chosen = [way for way in ("pytorchDdp", "dataParallel", "modelParallel") if way in ways(distribution)]
+        chosen = [
+            strategy
+            for strategy in ("pytorchDdp", "dataParallel", "modelParallel")
+            if strategy in strategy_names(distribution)
+        ]
         if len(chosen) > 1:
-            yield Breach(DISTRIBUTION, " and ".join(chosen))
+            yield Violation(DISTRIBUTION, " and ".join(chosen))
 
 
-def _lost_settings(spec: Spec) -> Iterator[Breach]:
+def _check_lost_settings(spec: Spec) -> Iterator[Violation]:
     for block, distribution in distributions(spec):
         data, ddp, model = distribution.data_parallel, distribution.pytorch_ddp, distribution.model_parallel
         if data is not None and not data.enabled and data.custom_mpi_options:
-            yield Breach((*DISTRIBUTION, "dataParallel", "customMpiOptions"), "some with enabled: false")
+            yield Violation((*DISTRIBUTION, "dataParallel", "customMpiOptions"), "some with enabled: false")
         never = block.framework is not None and block.framework.name == "HuggingFace"
         if ddp is not None and ddp.custom_mpi_options and (never or not ddp.enabled):
-            yield Breach(
+            yield Violation(
                 (*DISTRIBUTION, "pytorchDdp", "customMpiOptions"), "some for HuggingFace" if never else "some when off"
             )
         if model is not None and not model.enabled and model.parameters:
-            yield Breach((*DISTRIBUTION, "modelParallel", "parameters"), "some with enabled: false")
+            yield Violation((*DISTRIBUTION, "modelParallel", "parameters"), "some with enabled: false")
 
 
-def _group(spec: Spec) -> Iterator[Breach]:
+def _check_group(spec: Spec) -> Iterator[Violation]:
     for block, distribution in distributions(spec):
         names = [group.name for group in block.instance_groups]
         chosen = distribution.instance_group
         if chosen is not None and chosen not in names:
-            yield Breach((*DISTRIBUTION, "instanceGroup"), f"{quoted(chosen)}, with {', '.join(names) or 'no groups'}")
+            yield Violation(
+                (*DISTRIBUTION, "instanceGroup"), f"{quote(chosen)}, with {', '.join(names) or 'no groups'}"
+            )
         elif chosen is None and len(names) > 1:
-            yield Breach(DISTRIBUTION, f"no instanceGroup with {', '.join(names)}")
+            yield Violation(DISTRIBUTION, f"no instanceGroup with {', '.join(names)}")
 
 
-def _group_without_ranks(spec: Spec) -> Iterator[Breach]:
+def _check_group_without_ranks(spec: Spec) -> Iterator[Violation]:
     for block, distribution in distributions(spec):
-        estimator = trained_by(block)[0]
-        by_mpi = any(is_on(distribution, way) for way in ("mpi", "dataParallel"))
-        by_mpi = by_mpi or (estimator == "PyTorch" and is_on(distribution, "pytorchDdp"))
-        alone = {"torchDistributed"} if estimator == "PyTorch" else {"torchDistributed", "pytorchDdp"}
-        effective = _effective_ways(estimator, distribution)
-        by_torch = len(effective) == 1 and effective <= alone and all(is_on(distribution, way) for way in effective)
-        if rank_groups(block) and not by_mpi and not by_torch:
-            yield Breach(DISTRIBUTION, f"instance groups with {' and '.join(ways(distribution)) or 'nothing'}")
+        estimator = training_framework(block)[0]
+        by_mpi = any(is_enabled(distribution, strategy) for strategy in ("mpi", "dataParallel"))
+        by_mpi = by_mpi or (estimator == "PyTorch" and is_enabled(distribution, "pytorchDdp"))
+        torchrun_only = {"torchDistributed"} if estimator == "PyTorch" else {"torchDistributed", "pytorchDdp"}
+        effective = _effective_strategies(estimator, distribution)
+        by_torch = (
+            len(effective) == 1
+            and effective <= torchrun_only
+            and all(is_enabled(distribution, strategy) for strategy in effective)
+        )
+        if rank_instance_groups(block) and not by_mpi and not by_torch:
+            yield Violation(
+                DISTRIBUTION, f"instance groups with {' and '.join(strategy_names(distribution)) or 'nothing'}"
+            )
 
 
-def _parameters(spec: Spec) -> Iterator[Breach]:
+def _check_parameters(spec: Spec) -> Iterator[Violation]:
     for _, distribution in distributions(spec):
         if distribution.model_parallel is not None and distribution.model_parallel.enabled:
-            yield from parameter_breaches(
+            yield from find_parameter_violations(
                 (*DISTRIBUTION, "modelParallel", "parameters"), distribution.model_parallel.parameters
             )
 
 
-def _processes(spec: Spec) -> Iterator[Breach]:
+def _check_processes(spec: Spec) -> Iterator[Violation]:
     for _, distribution in distributions(spec):
-        said = distribution.mpi.processes_per_host if distribution.mpi is not None else None
+        processes = distribution.mpi.processes_per_host if distribution.mpi is not None else None
         procs = spec.procs_per_node
-        if said is not None and not isinstance(procs, str) and said != procs:
-            yield Breach((*DISTRIBUTION, "mpi", "processesPerHost"), f"{said} with procsPerNode: {procs}")
+        if processes is not None and not isinstance(procs, str) and processes != procs:
+            yield Violation((*DISTRIBUTION, "mpi", "processesPerHost"), f"{processes} with procsPerNode: {procs}")
 
 
-def _launcher_arguments(spec: Spec) -> Iterator[Breach]:
+def _check_launcher_arguments(spec: Spec) -> Iterator[Violation]:
     for _ in distributions(spec):
         for name, launcher in spec.launcher.fields_set().items():
             if launcher.arguments():
-                yield Breach(("launcher", name, "args"), "some beside sagemaker.distribution")
+                yield Violation(("launcher", name, "args"), "some beside sagemaker.distribution")
 
 
 DISTRIBUTION_RULES = (
     Rule(
-        places=PLACES,
+        schema_paths=SCHEMA_PATHS,
         why="Nothing would be distributed.",
-        sentence=f"one of {', '.join(FIELDS)} is needed, or no distribution",
-        breaches=_nothing,
+        message=f"one of {', '.join(FIELDS)} is needed, or no distribution",
+        find_violations=_check_empty_distribution,
     ),
     Rule(
-        places=PLACES,
+        schema_paths=SCHEMA_PATHS,
         why="Only the SDK's estimators of frameworks have distributions, and only their toolkits read them.",
-        sentence="a framework's toolkit starts the ranks: set sagemaker.framework too, {name: PyTorch} for an image"
+        message="a framework's toolkit starts the ranks: set sagemaker.framework too, {name: PyTorch} for an image"
         " of your own that has it",
-        breaches=_without_framework,
+        find_violations=_check_without_framework,
     ),
     Rule(
-        places=PLACES,
+        schema_paths=SCHEMA_PATHS,
         why="The SageMaker SDK drops it silently.",
-        sentence="SageMaker's toolkit does not get this option; remove it",
-        breaches=_ignored,
+        message="SageMaker's toolkit does not get this option; remove it",
+        find_violations=_check_ignored,
     ),
     Rule(
-        places=PLACES,
+        schema_paths=SCHEMA_PATHS,
         why="The SDK allows one strategy of smdistributed, and converts pytorchddp to one.",
-        sentence="at most one of pytorchDdp, dataParallel and modelParallel may be set",
-        breaches=_two_libraries,
+        message="at most one of pytorchDdp, dataParallel and modelParallel may be set",
+        find_violations=_check_two_libraries,
     ),
     Rule(
-        places=PLACES,
+        schema_paths=SCHEMA_PATHS,
         why="The SageMaker SDK drops them silently.",
-        sentence="they would have no effect; remove them",
-        breaches=_lost_settings,
+        message="they would have no effect; remove them",
+        find_violations=_check_lost_settings,
     ),
     Rule(
-        places=PLACES,
+        schema_paths=SCHEMA_PATHS,
         why="The SDK runs the ranks on one group.",
-        sentence="name one of sagemaker.instanceGroups",
-        breaches=_group,
+        message="name one of sagemaker.instanceGroups",
+        find_violations=_check_group,
     ),
     Rule(
-        places=PLACES,
+        schema_paths=SCHEMA_PATHS,
         why="The SDK rejects a group for ranks if no launcher starts them.",
-        sentence="with instance groups mpi, dataParallel, or torchDistributed alone has to start the ranks",
-        breaches=_group_without_ranks,
+        message="with instance groups mpi, dataParallel, or torchDistributed alone has to start the ranks",
+        find_violations=_check_group_without_ranks,
     ),
     Rule(
-        places=PLACES,
+        schema_paths=SCHEMA_PATHS,
         why="The library would fail with it, after the instances have started.",
-        sentence="the library does not accept this value",
-        breaches=_parameters,
+        message="the library does not accept this value",
+        find_violations=_check_parameters,
     ),
     Rule(
-        places=PLACES,
+        schema_paths=SCHEMA_PATHS,
         why="One of the two would be ignored.",
-        sentence="use the same number, or set only one of them",
-        breaches=_processes,
+        message="use the same number, or set only one of them",
+        find_violations=_check_processes,
     ),
     Rule(
-        places=("spec.launcher",),
+        schema_paths=("spec.launcher",),
         why="distribution replaces launcher, and the launcher's arguments would be ignored.",
-        sentence="with a distribution they would have no effect: write options for mpirun into its customMpiOptions",
-        breaches=_launcher_arguments,
+        message="with a distribution they would have no effect: write options for mpirun into its customMpiOptions",
+        find_violations=_check_launcher_arguments,
     ),
 )

@@ -2,45 +2,45 @@
 
 from collections.abc import Iterator, Mapping
 
-from muster.api.document import JSON, Path
-from muster.api.validation.rule import Breach
+from muster.api.document import JSON, FieldPath
+from muster.api.validation.rule import Violation
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "pipeline": ("simple", "interleaved", "_only_forward"),
     "placement_strategy": ("spread", "cluster"),
     "optimize": ("speed", "memory"),
 }
-_FROM_ONE = ("microbatches", "partitions", "active_microbatches")
-_TRUTHS = ("auto_partition", "contiguous", "load_partition", "horovod", "ddp", "deterministic_server")
+_POSITIVE_INTEGERS = ("microbatches", "partitions", "active_microbatches")
+_BOOLEANS = ("auto_partition", "contiguous", "load_partition", "horovod", "ddp", "deterministic_server")
 _NEED_DDP = ("ddp_port", "ddp_dist_backend")
 
 
-def parameter_breaches(at: Path, parameters: Mapping[str, JSON]) -> Iterator[Breach]:
+def find_parameter_violations(at: FieldPath, parameters: Mapping[str, JSON]) -> Iterator[Violation]:
     """Find the parameters that the SageMaker SDK refuses (`validate_mp_config`)."""
     for name, value in parameters.items():
-        allowed = _allowed(name, value, parameters)
+        allowed = _describe_allowed(name, value, parameters)
         if allowed is not None:
-            yield Breach((*at, name), f"{value!r}; allowed is {allowed}")
+            yield Violation((*at, name), f"{value!r}; allowed is {allowed}")
     if parameters.get("auto_partition") is False and "default_partition" not in parameters:
-        yield Breach((*at, "auto_partition"), "false; allowed is that only with default_partition")
+        yield Violation((*at, "auto_partition"), "false; allowed is that only with default_partition")
     if parameters.get("horovod") and parameters.get("ddp"):
-        yield Breach((*at, "horovod"), "it beside ddp; allowed is one of them")
+        yield Violation((*at, "horovod"), "it beside ddp; allowed is one of them")
 
 
-def _allowed(name: str, value: JSON, parameters: Mapping[str, JSON]) -> str | None:
+def _describe_allowed(name: str, value: JSON, parameters: Mapping[str, JSON]) -> str | None:
     """Describe what is allowed; None if the value is allowed."""
     if name in _CHOICES:
         return None if value in _CHOICES[name] else " or ".join(_CHOICES[name])
-    if name in _FROM_ONE:
+    if name in _POSITIVE_INTEGERS:
         return None if isinstance(value, int) and value >= 1 else "a whole number from 1"
-    if name in _TRUTHS:
+    if name in _BOOLEANS:
         return None if value in (True, False) else "true or false"
     if name in _NEED_DDP and "ddp" not in parameters:
         return "it only beside ddp"
-    return _allowed_number(name, value, parameters)
+    return _describe_allowed_number(name, value, parameters)
 
 
-def _allowed_number(name: str, value: JSON, parameters: Mapping[str, JSON]) -> str | None:
+def _describe_allowed_number(name: str, value: JSON, parameters: Mapping[str, JSON]) -> str | None:
     if name == "partition_file":
         return None if isinstance(value, str) else "a text"
     if name == "ddp_port":

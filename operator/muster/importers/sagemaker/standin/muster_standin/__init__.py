@@ -1,4 +1,4 @@
-"""A stand-in for the SageMaker SDK and boto3 in the process of a launch script: it records, and sends nothing.
+"""A stand-in for the SageMaker SDK and boto3 that records a launch script's training jobs and sends no requests.
 
-It runs in the script's own Python, 3.9 or newer: standard library only, without the rest of muster.
+It runs in the script's Python, 3.9 or newer, with the standard library only and without muster.
 """

@@ -1,12 +1,12 @@
-"""The stand-in for boto3: it knows account, role and region. Everything else is an unknown value without a request."""
+"""The stand-in for boto3. It returns account, role and region; every other result is an unknown value."""
 
 from __future__ import annotations
 
-from .arguments import bound
-from .facts import partition
-from .refused import Refused
+from .account import partition
+from .arguments import bind_arguments
+from .errors import Unsupported
+from .state import current_state
 from .unknown import Unknown
-from .world import world
 
 _SESSION = (
     "aws_access_key_id",
@@ -17,31 +17,31 @@ _SESSION = (
     "profile_name",
     "aws_account_id",
 )
-"""boto3.Session's parameters in their order (boto3 1.43)."""
+"""boto3.Session's parameters in order (boto3 1.43)."""
 
 
 class BotoSession:
     """boto3.Session: its region, and clients that send no request."""
 
     def __init__(self, *positional: object, **named: object) -> None:
-        arguments = bound("boto3.Session", _SESSION, positional, named)
+        arguments = bind_arguments("boto3.Session", _SESSION, positional, named)
         region = arguments.get("region_name")
         self.given_region = str(region) if region is not None else None
 
     @property
     def region_name(self) -> str:
-        return self.given_region or world().facts.need_region("boto3.Session().region_name")
+        return self.given_region or current_state().facts.need_region("boto3.Session().region_name")
 
     def client(self, service_name: str, *_: object, **__: object) -> Sts | Iam | Unknown:
         return client(service_name)
 
     def resource(self, service_name: str, *_: object, **__: object) -> Unknown:
-        return world().unknown(f"boto3.resource({service_name!r})")
+        return current_state().unknown(f"boto3.resource({service_name!r})")
 
     def __getattr__(self, name: str) -> Unknown:
         if name.startswith("__"):
             raise AttributeError(name)
-        return world().unknown(f"boto3.Session().{name}")
+        return current_state().unknown(f"boto3.Session().{name}")
 
 
 class Sts:
@@ -49,15 +49,15 @@ class Sts:
 
     def get_caller_identity(self) -> dict[str, object]:
         asked = "sts.get_caller_identity()"
-        answer: dict[str, object] = {"Account": world().facts.need_account(asked)}
-        answer["Arn"] = world().facts.role or world().unknown(f"{asked}['Arn']")
-        answer["UserId"] = world().unknown(f"{asked}['UserId']")
+        answer: dict[str, object] = {"Account": current_state().facts.need_account(asked)}
+        answer["Arn"] = current_state().facts.role or current_state().unknown(f"{asked}['Arn']")
+        answer["UserId"] = current_state().unknown(f"{asked}['UserId']")
         return answer
 
     def __getattr__(self, name: str) -> Unknown:
         if name.startswith("__"):
             raise AttributeError(name)
-        return world().unknown(f"boto3.client('sts').{name}")
+        return current_state().unknown(f"boto3.client('sts').{name}")
 
 
 class Iam:
@@ -69,7 +69,7 @@ class Iam:
     def __getattr__(self, name: str) -> Unknown:
         if name.startswith("__"):
             raise AttributeError(name)
-        return world().unknown(f"boto3.client('iam').{name}")
+        return current_state().unknown(f"boto3.client('iam').{name}")
 
 
 def client(service_name: str, *_: object, **__: object) -> Sts | Iam | Unknown:
@@ -78,36 +78,36 @@ def client(service_name: str, *_: object, **__: object) -> Sts | Iam | Unknown:
         return Sts()
     if service_name == "iam":
         return Iam()
-    return world().unknown(f"boto3.client({service_name!r})")
+    return current_state().unknown(f"boto3.client({service_name!r})")
 
 
 def resource(service_name: str, *_: object, **__: object) -> Unknown:
     """boto3.resource."""
-    return world().unknown(f"boto3.resource({service_name!r})")
+    return current_state().unknown(f"boto3.resource({service_name!r})")
 
 
 def role_arn(role: str) -> str:
-    """A role's ARN; a plain name counts as a role without a path."""
+    """Return the ARN of a role; a plain name means a role without a path."""
     if "/" in role:
         return role
-    facts = world().facts
+    facts = current_state().facts
     account, region = facts.need_account(f"the role {role}"), facts.need_region(f"the role {role}")
     arn = f"arn:{partition(region)}:iam::{account}:role/{role}"
     if arn != facts.role:
-        world().recorder.warn(f"muster assumes {arn} for the role {role}; if it has a path, write its ARN")
+        current_state().recorder.warn(f"muster assumes {arn} for the role {role}; if it has a path, write its ARN")
     return arn
 
 
 class ClientError(Exception):
-    """Stands for botocore's ClientError, so that `except ClientError` finds a class."""
+    """Replaces botocore's ClientError in `except ClientError`."""
 
 
 class NoCredentialsError(Exception):
-    """Stands for botocore's NoCredentialsError."""
+    """Replaces botocore's NoCredentialsError."""
 
 
 def no_local_mode(*_: object, **__: object) -> object:
-    """Refuse the SDK's local mode: muster can't import it."""
-    raise Refused(
+    """Raise `Unsupported`: muster can't import jobs in local mode."""
+    raise Unsupported(
         "local mode runs containers on this machine: import the job for SageMaker and use `muster run` to run it here"
     )

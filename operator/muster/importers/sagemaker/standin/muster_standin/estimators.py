@@ -1,4 +1,4 @@
-"""The stand-ins for SDK 2's estimators: they keep their arguments and record them when the script calls `fit`."""
+"""The stand-ins for SDK 2's estimators, which record their arguments when the script calls `fit`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import ClassVar
 
-from .arguments import bound
-from .refused import Refused
+from .arguments import bind_arguments
+from .errors import Unsupported
 from .session import Session
-from .training import Training, check_session, session_facts
+from .state import current_state
+from .training import TrainingJob, check_session, session_facts
 from .unknown import Unknown
-from .values import encoded
-from .world import world
+from .values import encode
 
 _BASE = (
     "role", "instance_count", "instance_type", "keep_alive_period_in_seconds", "volume_size", "volume_kms_key",
@@ -64,16 +64,16 @@ _DEFAULTS: Mapping[str, object] = {
     "container_log_level": 20,
     "disable_output_compression": False,
 }
-"""Values of arguments that the script does not set, for scripts that read them."""
+"""Defaults of arguments, for scripts that read them."""
 
 
 class Estimator:
-    """The generic estimator, and what the others share."""
+    """The generic estimator, and the base class of the others."""
 
     kind: ClassVar[str] = "Estimator"
     first: ClassVar[tuple[str, ...]] = _GENERIC_FIRST
-    latest_training_job: Training | None
-    jobs: list[Training]
+    latest_training_job: TrainingJob | None
+    jobs: list[TrainingJob]
     _names: tuple[str, ...]
     _arguments: dict[str, object]
     _hyperparameters: dict[str, object]
@@ -82,12 +82,12 @@ class Estimator:
         names = self.parameters()
         current = {_RENAMED.get(name, name): value for name, value in named.items()}
         for old in named.keys() & _RENAMED.keys():
-            world().recorder.warn(f"{self.kind}({old}=...): SDK 2's name is {_RENAMED[old]}")
-        arguments = bound(self.kind, names, positional, current)
+            current_state().recorder.warn(f"{self.kind}({old}=...): SDK 2's name is {_RENAMED[old]}")
+        arguments = bind_arguments(self.kind, names, positional, current)
         check_session(self.kind, arguments.get("sagemaker_session"))
         hyperparameters = arguments.pop("hyperparameters", None)
         if hyperparameters is not None and not isinstance(hyperparameters, dict):
-            raise Refused(f"{self.kind}(hyperparameters=...): a dictionary is expected")
+            raise Unsupported(f"{self.kind}(hyperparameters=...): a dictionary is expected")
         vars(self).update(
             _names=names,
             _arguments=arguments,
@@ -112,40 +112,40 @@ class Estimator:
             return self._arguments.setdefault(name, Session())
         if name in self._names:
             return self._arguments.get(name, _DEFAULTS.get(name))
-        return world().unknown(f"{self.kind}.{name}")
+        return current_state().unknown(f"{self.kind}.{name}")
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self._names and name != "hyperparameters":
             self._arguments[name] = value
             return
         if name not in vars(self):
-            world().recorder.warn(f"{self.kind}.{name} = ... has no effect: SDK 2 has no such attribute")
+            current_state().recorder.warn(f"{self.kind}.{name} = ... has no effect: SDK 2 has no such attribute")
         vars(self)[name] = value
 
     @classmethod
     def attach(cls, *_: object, **__: object) -> Unknown:
-        """A training job that exists already: nothing to import."""
-        return world().unknown(f"{cls.kind}.attach()")
+        """Return an unknown value: the training job exists already, and muster does not import it."""
+        return current_state().unknown(f"{cls.kind}.attach()")
 
     def set_hyperparameters(self, **hyperparameters: object) -> None:
         """Add hyperparameters."""
         self._hyperparameters.update(hyperparameters)
 
     def hyperparameters(self) -> dict[str, object]:
-        """The hyperparameters, for scripts that look at them."""
+        """Return the hyperparameters, for scripts that read them."""
         return dict(self._hyperparameters)
 
     def enable_network_isolation(self) -> bool:
         return bool(self._arguments.get("enable_network_isolation"))
 
     def training_image_uri(self) -> object:
-        """The training image, for scripts that look at it."""
-        return self._arguments.get("image_uri") or world().unknown(f"{self.kind}.training_image_uri()")
+        """Return the training image, for scripts that read it."""
+        return self._arguments.get("image_uri") or current_state().unknown(f"{self.kind}.training_image_uri()")
 
     def fit(
         self,
         inputs: object = None,
-        wait: object = True,  # noqa: ARG002, FBT002 - the SDK's signature; nothing is waited for
+        wait: object = True,  # noqa: ARG002, FBT002 - the SDK's signature
         logs: object = "All",  # noqa: ARG002 - as above
         job_name: object = None,
         experiment_config: object = None,
@@ -154,24 +154,24 @@ class Estimator:
         arguments = dict(self._arguments)
         session = arguments.pop("sagemaker_session", None)
         call = {"inputs": inputs, "job_name": job_name, "experiment_config": experiment_config}
-        called = {name: encoded(value, f"fit({name}=...)") for name, value in call.items() if value is not None}
+        called = {name: encode(value, f"fit({name}=...)") for name, value in call.items() if value is not None}
         hyperparameters = {f"{name}": value for name, value in self._hyperparameters.items()}
         record = {
             "class": self.kind,
-            "arguments": {name: encoded(value, f"{self.kind}({name}=...)") for name, value in arguments.items()},
-            "hyperparameters": encoded(hyperparameters, f"{self.kind}(hyperparameters=...)"),
+            "arguments": {name: encode(value, f"{self.kind}({name}=...)") for name, value in arguments.items()},
+            "hyperparameters": encode(hyperparameters, f"{self.kind}(hyperparameters=...)"),
             "call": called,
             "session": session_facts(session),
         }
-        world().recorder.say("fit", record)
+        current_state().recorder.send("fit", record)
         name = str(job_name or arguments.get("base_job_name") or "")
-        job = Training(self.kind, name)
+        job = TrainingJob(self.kind, name)
         vars(self)["latest_training_job"] = job
         self.jobs.append(job)
 
 
 class Framework(Estimator):
-    """What the framework estimators share."""
+    """The base class of the framework estimators."""
 
     kind: ClassVar[str] = "Framework"
     first: ClassVar[tuple[str, ...]] = (
@@ -184,11 +184,11 @@ class Framework(Estimator):
         return hyperparameters
 
     def set_hyperparameters(self, **hyperparameters: object) -> None:
-        """Add hyperparameters, as JSON in text: what SDK 2 makes of them (it encodes them once more when it sends)."""
+        """Add hyperparameters, encoded as JSON as in SDK 2 (which encodes them again in the request)."""
         self._hyperparameters.update({name: json.dumps(value) for name, value in hyperparameters.items()})
 
     def hyperparameters(self) -> dict[str, object]:
-        """The hyperparameters as they are sent."""
+        """Return the hyperparameters of the request."""
         return {name: json.dumps(value) for name, value in self._hyperparameters.items()}
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .arguments import bound
+from .arguments import bind_arguments
 from .aws import BotoSession
-from .refused import Refused
-from .shapes import Shape, shape
+from .config_objects import ConfigObject, config_class
+from .errors import Unsupported
+from .state import current_state
 from .unknown import Unknown
-from .world import world
 
 _PROFILED = ("start_step", "num_steps", "start_unix_time", "duration", "profile_default_steps")
 
@@ -53,27 +53,31 @@ _RULE = (
     "collections_to_save", "actions",
 )  # fmt: skip
 
-INPUTS: dict[str, type[Shape]] = {name: shape(name, fields, positional=True) for name, fields in _INPUTS.items()}
-DEBUGGER: dict[str, type[Shape]] = {name: shape(name, fields, positional=True) for name, fields in _DEBUGGER.items()}
-TrainingCompilerConfig = shape("TrainingCompilerConfig", ("enabled", "debug"), positional=True)
+INPUTS: dict[str, type[ConfigObject]] = {
+    name: config_class(name, fields, positional=True) for name, fields in _INPUTS.items()
+}
+DEBUGGER: dict[str, type[ConfigObject]] = {
+    name: config_class(name, fields, positional=True) for name, fields in _DEBUGGER.items()
+}
+TrainingCompilerConfig = config_class("TrainingCompilerConfig", ("enabled", "debug"), positional=True)
 
-CustomRule = shape("Rule", _RULE, positional=True)
-CustomProfilerRule = shape("ProfilerRule", (*_RULE[:8], "rule_parameters"), positional=True)
+CustomRule = config_class("Rule", _RULE, positional=True)
+CustomProfilerRule = config_class("ProfilerRule", (*_RULE[:8], "rule_parameters"), positional=True)
 
 
 class Rule:
-    """sagemaker.debugger.Rule: custom rules. The built-in ones are defined in another package."""
+    """sagemaker.debugger.Rule: custom rules only, because another package defines the built-in rules."""
 
     _custom = CustomRule
     _field = "debugger"
 
     @classmethod
-    def custom(cls, *positional: object, **named: object) -> Shape:
+    def custom(cls, *positional: object, **named: object) -> ConfigObject:
         return cls._custom(*positional, **named)
 
     @classmethod
     def sagemaker(cls, *_: object, **__: object) -> Unknown:
-        raise Refused(
+        raise Unsupported(
             f"{cls.__name__}.sagemaker(...): the package smdebug_rulesconfig defines the built-in rules; "
             f"write it under spec.sagemaker.{cls._field}.rules, with rule_to_invoke among its parameters"
         )
@@ -92,16 +96,16 @@ RETRIEVE = (
     *("tolerate_vulnerable_model", "tolerate_deprecated_model", "sdk_version", "inference_tool"),
     *("serverless_inference_config", "sagemaker_session", "config_name", "model_type"),
 )
-"""image_uris.retrieve's parameters after framework and region, in their order (SDK 2.257.7)."""
+"""image_uris.retrieve's parameters after framework and region, in order (SDK 2.257.7)."""
 
 
 def retrieve(framework: str, region: str | None = None, *positional: object, **named: object) -> str:
-    """sagemaker.image_uris.retrieve, for training images: muster knows their addresses."""
-    arguments = bound("image_uris.retrieve", RETRIEVE, positional, named)
+    """sagemaker.image_uris.retrieve: muster returns the addresses of training images."""
+    arguments = bind_arguments("image_uris.retrieve", RETRIEVE, positional, named)
     scope = arguments.get("image_scope")
     if scope not in {None, "training"}:
-        return str(world().unknown(f"image_uris.retrieve({framework!r}, image_scope={scope!r})"))
-    about = {name: str(value) for name, value in arguments.items() if value is not None}
-    return world().recorder.ask(
-        "image", {"framework": framework, "region": region or BotoSession().region_name, **about}
+        return str(current_state().unknown(f"image_uris.retrieve({framework!r}, image_scope={scope!r})"))
+    selected = {name: str(value) for name, value in arguments.items() if value is not None}
+    return current_state().recorder.ask(
+        "image", {"framework": framework, "region": region or BotoSession().region_name, **selected}
     )

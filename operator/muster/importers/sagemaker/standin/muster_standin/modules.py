@@ -1,4 +1,4 @@
-"""The stand-in's modules of the SDK and boto3, and the finder that serves them before installed ones."""
+"""The stand-in's modules, and the finder that imports them instead of the installed SDK and boto3."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 
 from . import aws, estimators, inputs, session, trainer
-from .refused import Refused
-from .world import world
+from .errors import Unsupported
+from .state import current_state
 
 _OURS = ("boto3", "botocore", "sagemaker", "sagemaker_core")
 
 
 def _base_name(base: str, *_: object, **__: object) -> str:
-    # the SDK adds the time; a job's file should not change every day
+    # without the time, which the SDK adds: a job's file should be the same every day
     return base
 
 
@@ -76,11 +76,11 @@ _CONTENT: Mapping[str, Mapping[str, object]] = {
     "sagemaker.train.distributed": trainer.DISTRIBUTED,
     "sagemaker.train.model_trainer": _TRAINER,
 }
-"""The names that scripts for training jobs import, of SDK 2.257.7 and SDK 3.27.0. All others are unknown values."""
+"""The names for training jobs in SDK 2.257.7 and SDK 3.27.0; all other names are unknown values."""
 
 
 class StandIn(ModuleType):
-    """A module in which each name that isn't about training is an unknown value."""
+    """A module in which names unrelated to training are unknown values."""
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
@@ -88,11 +88,11 @@ class StandIn(ModuleType):
         if f"{self.__name__}.{name}" in _CONTENT:
             # `sagemaker.pytorch.PyTorch` after `import sagemaker`: the SDK imports its own modules
             return importlib.import_module(f"{self.__name__}.{name}")
-        return world().unknown(f"{self.__name__}.{name}")
+        return current_state().unknown(f"{self.__name__}.{name}")
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the stand-in before installed packages."""
+    """Imports the stand-in's modules instead of installed packages."""
 
     def find_spec(
         self,
@@ -103,7 +103,9 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if fullname.partition(".")[0] not in _OURS:
             return None
         if fullname.startswith("sagemaker.workflow"):
-            raise Refused(f"{fullname}: pipelines run in SageMaker, step by step; a job's file holds one training job")
+            raise Unsupported(
+                f"{fullname}: pipelines run in SageMaker, step by step; a job's file holds one training job"
+            )
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> StandIn:

@@ -1,4 +1,4 @@
-"""The pipes to the parent process: reports of the script, and answers to its questions."""
+"""The pipes to the parent process, for the script's reports and for answers to its questions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import threading
 from collections.abc import Collection, Mapping
 from typing import TextIO
 
-from .refused import Refused
+from .errors import Unsupported
 
 
 class Recorder:
     """Writes records, one JSON object a line, and reads the answers to questions.
 
-    `scripts` are the file names of the script's own code.
+    `scripts` are the file names of the script.
     """
 
     def __init__(self, out: TextIO, answers: TextIO, scripts: Collection[str]) -> None:
@@ -26,7 +26,7 @@ class Recorder:
         self._whole = threading.Lock()
         self._one_question = threading.Lock()
 
-    def say(self, kind: str, record: Mapping[str, object]) -> None:
+    def send(self, kind: str, record: Mapping[str, object]) -> None:
         """Write one record, with the current line of the script."""
         line = json.dumps({"kind": kind, "place": self.place(), **record}, allow_nan=False)
         with self._whole:
@@ -34,22 +34,22 @@ class Recorder:
             self._out.flush()
 
     def warn(self, message: str) -> None:
-        """Warn about something that the script does and the job doesn't; once for each line."""
+        """Report an action of the script that the job omits, once for each line."""
         if (self.place(), message) not in self._said:
             self._said.add((self.place(), message))
-            self.say("warning", {"message": message})
+            self.send("warning", {"message": message})
 
     def ask(self, question: str, about: Mapping[str, object]) -> str:
-        """Return muster's answer. Raises `Refused` with muster's reason if it has none."""
+        """Return muster's answer. Raises `Unsupported` with muster's reason if it has none."""
         with self._one_question:
-            self.say("question", {"question": question, "about": about})
+            self.send("question", {"question": question, "about": about})
             answer = json.loads(self._answers.readline())
         if "text" not in answer:
-            raise Refused(answer["problem"])
+            raise Unsupported(answer["problem"])
         return str(answer["text"])
 
     def place(self) -> str:
-        """`launch.py:12`: the script's innermost line; empty outside the script."""
+        """Return the innermost line of the script on the stack, as `launch.py:12`; "" if there is none."""
         frame = inspect.currentframe()
         while frame is not None and frame.f_code.co_filename not in self._scripts:
             frame = frame.f_back

@@ -1,4 +1,4 @@
-"""The stand-in for the SDK's Session: region and bucket. It leaves uploads to the user."""
+"""The stand-in for the SDK's Session: region and bucket. It uploads no files."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 import shlex
 from pathlib import Path
 
-from .arguments import bound
+from .arguments import bind_arguments
 from .aws import BotoSession, role_arn
-from .refused import Refused
+from .errors import Unsupported
+from .state import current_state
 from .unknown import Unknown
-from .world import world
 
 PARAMETERS = (
     "boto_session",
@@ -23,19 +23,19 @@ PARAMETERS = (
     "sagemaker_config",
     "default_bucket_prefix",
 )
-"""sagemaker.Session's parameters in their order (SDK 2.257.7)."""
+"""sagemaker.Session's parameters in order (SDK 2.257.7)."""
 
 
 class Session:
     """sagemaker.Session: region, bucket, prefix."""
 
     def __init__(self, *positional: object, **named: object) -> None:
-        arguments = bound("sagemaker.Session", PARAMETERS, positional, named)
+        arguments = bind_arguments("sagemaker.Session", PARAMETERS, positional, named)
         boto = arguments.get("boto_session")
         if boto is not None and not isinstance(boto, BotoSession):
-            raise Refused("sagemaker.Session(boto_session=...): a boto3.Session() is expected")
+            raise Unsupported("sagemaker.Session(boto_session=...): a boto3.Session() is expected")
         if arguments.get("sagemaker_config"):
-            raise Refused("sagemaker.Session(sagemaker_config=...): write its values into the script's estimators")
+            raise Unsupported("sagemaker.Session(sagemaker_config=...): write its values into the script's estimators")
         self.boto_session = boto or BotoSession()
         self.given_bucket = _text(arguments.get("default_bucket"))
         self.default_bucket_prefix = _text(arguments.get("default_bucket_prefix"))
@@ -47,13 +47,13 @@ class Session:
 
     def default_bucket(self) -> str:
         account = "session.default_bucket()"
-        return self.given_bucket or f"sagemaker-{self.boto_region_name}-{world().facts.need_account(account)}"
+        return self.given_bucket or f"sagemaker-{self.boto_region_name}-{current_state().facts.need_account(account)}"
 
     def account_id(self) -> str:
-        return world().facts.need_account("session.account_id()")
+        return current_state().facts.need_account("session.account_id()")
 
     def get_caller_identity_arn(self) -> str:
-        return world().facts.need_role("session.get_caller_identity_arn()")
+        return current_state().facts.need_role("session.get_caller_identity_arn()")
 
     def expand_role(self, role: str) -> str:
         return role_arn(role)
@@ -66,33 +66,33 @@ class Session:
         callback: object = None,  # noqa: ARG002 - the SDK's signature
         extra_args: object = None,  # noqa: ARG002 - the SDK's signature
     ) -> str:
-        """Return the URI that the upload would have; the files stay in place."""
+        """Return the URI of the upload, without uploading the files."""
         path = str(path)
         if bucket is None:
             bucket, key_prefix = self.default_bucket(), "/".join(filter(None, (self.default_bucket_prefix, key_prefix)))
         uri = f"s3://{bucket}/{key_prefix}"
         if _is_folder(path):
-            _not_uploaded(path, f"aws s3 cp --recursive {shlex.quote(path)} {shlex.quote(uri)}")
+            _warn_of_upload(path, f"aws s3 cp --recursive {shlex.quote(path)} {shlex.quote(uri)}")
             return uri
         uri = f"{uri}/{Path(path).name}"
-        _not_uploaded(path, f"aws s3 cp {shlex.quote(path)} {shlex.quote(uri)}")
+        _warn_of_upload(path, f"aws s3 cp {shlex.quote(path)} {shlex.quote(uri)}")
         return uri
 
     def upload_string_as_file_body(self, body: str, bucket: str, key: str, kms_key: str | None = None) -> str:  # noqa: ARG002 - the SDK's signature
-        """The URI that the text would have."""
+        """Return the URI of the text, without writing it."""
         uri = f"s3://{bucket}/{key}"
-        world().recorder.warn(f"{uri} is not written: upload its text before the job starts")
+        current_state().recorder.warn(f"{uri} is not written: upload its text before the job starts")
         return uri
 
     def __getattr__(self, name: str) -> Unknown:
         if name.startswith("__"):
             raise AttributeError(name)
-        return world().unknown(f"sagemaker.Session().{name}")
+        return current_state().unknown(f"sagemaker.Session().{name}")
 
 
 def get_execution_role(sagemaker_session: object = None, use_default: object = False) -> str:  # noqa: ARG001, FBT002 - the SDK's signature
     """sagemaker.get_execution_role."""
-    return world().facts.need_role("get_execution_role()")
+    return current_state().facts.need_role("get_execution_role()")
 
 
 class S3Uploader:
@@ -100,12 +100,12 @@ class S3Uploader:
 
     @staticmethod
     def upload(local_path: str, desired_s3_uri: str, *_: object, **__: object) -> str:
-        bucket, prefix = _divided(desired_s3_uri)
+        bucket, prefix = _split_uri(desired_s3_uri)
         return Session().upload_data(local_path, bucket, prefix)
 
     @staticmethod
     def upload_string_as_file_body(body: str, desired_s3_uri: str, *_: object, **__: object) -> str:
-        bucket, key = _divided(desired_s3_uri)
+        bucket, key = _split_uri(desired_s3_uri)
         return Session().upload_string_as_file_body(body, bucket, key)
 
 
@@ -116,26 +116,26 @@ def s3_path_join(*parts: str | None, with_end_slash: bool = False) -> str:
     return f"{joined}/" if with_end_slash and joined and not joined.endswith("/") else joined
 
 
-def _divided(uri: str) -> tuple[str, str]:
+def _split_uri(uri: str) -> tuple[str, str]:
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     return bucket, key
 
 
 def _is_folder(path: str) -> bool:
-    """Whether the path is a folder, maybe one that the notebook writes; False for a file. Raises `Refused`."""
-    there, notebook_files = Path(path).resolve(), world().written
-    if there.is_dir() or any(there in file.parents for file in notebook_files):
+    """Whether the path is a folder, possibly one that the notebook writes. Raises `Unsupported` if it is missing."""
+    absolute_path, notebook_files = Path(path).resolve(), current_state().written
+    if absolute_path.is_dir() or any(absolute_path in file.parents for file in notebook_files):
         return True
-    if there.exists() or there in notebook_files:
+    if absolute_path.exists() or absolute_path in notebook_files:
         return False
-    raise Refused(
+    raise Unsupported(
         f"upload_data({path!r}): there is neither a file nor a folder of this name here, and the URI depends on which "
         "it is: run `muster import` in the folder with the data, or create an empty file or folder"
     )
 
 
-def _not_uploaded(path: str, command: str) -> None:
-    world().recorder.warn(f"{path} is not uploaded; before the job starts: {command}")
+def _warn_of_upload(path: str, command: str) -> None:
+    current_state().recorder.warn(f"{path} is not uploaded; before the job starts: {command}")
 
 
 def _text(value: object) -> str | None:

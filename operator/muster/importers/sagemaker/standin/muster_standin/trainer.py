@@ -1,16 +1,16 @@
-"""The stand-in for SDK 3's ModelTrainer: it keeps its arguments and records them when the script calls `train`."""
+"""The stand-in for SDK 3's ModelTrainer, which records its arguments when the script calls `train`."""
 
 from __future__ import annotations
 
 from enum import Enum
 
-from .arguments import bound
-from .refused import Refused
-from .shapes import Shape, shape
-from .training import Training, check_session, session_facts
+from .arguments import bind_arguments
+from .config_objects import ConfigObject, config_class
+from .errors import Unsupported
+from .state import current_state
+from .training import TrainingJob, check_session, session_facts
 from .unknown import Unknown
-from .values import encoded
-from .world import world
+from .values import encode
 
 NAMES = (
     "training_mode", "sagemaker_session", "role", "base_job_name", "input_s3_key_prefix", "source_code", "distributed",
@@ -72,9 +72,11 @@ _DISTRIBUTED = {
 }  # fmt: skip
 """The classes of sagemaker.train.distributed."""
 
-CONFIGS: dict[str, type[Shape]] = {name: shape(name, fields, positional=False) for name, fields in _CONFIGS.items()}
-DISTRIBUTED: dict[str, type[Shape]] = {
-    name: shape(name, fields, positional=False) for name, fields in _DISTRIBUTED.items()
+CONFIGS: dict[str, type[ConfigObject]] = {
+    name: config_class(name, fields, positional=False) for name, fields in _CONFIGS.items()
+}
+DISTRIBUTED: dict[str, type[ConfigObject]] = {
+    name: config_class(name, fields, positional=False) for name, fields in _DISTRIBUTED.items()
 }
 
 
@@ -90,8 +92,8 @@ class ModelTrainer:
 
     def __init__(self, *positional: object, **named: object) -> None:
         if positional:
-            bound("ModelTrainer", (), positional, {})
-        arguments = bound("ModelTrainer", NAMES, (), named)
+            bind_arguments("ModelTrainer", (), positional, {})
+        arguments = bind_arguments("ModelTrainer", NAMES, (), named)
         check_session("ModelTrainer", arguments.get("sagemaker_session"))
         vars(self).update(_arguments=arguments, _latest_training_job=None)
 
@@ -100,10 +102,10 @@ class ModelTrainer:
             raise AttributeError(name)
         if name in NAMES:
             return vars(self)["_arguments"].get(name)
-        return world().unknown(f"ModelTrainer.{name}")
+        return current_state().unknown(f"ModelTrainer.{name}")
 
     def __setattr__(self, name: str, value: object) -> None:
-        vars(self)["_arguments"].update(bound("ModelTrainer", NAMES, (), {name: value}))
+        vars(self)["_arguments"].update(bind_arguments("ModelTrainer", NAMES, (), {name: value}))
 
     def with_tensorboard_output_config(self, tensorboard_output_config: object = None) -> ModelTrainer:
         return self._with(
@@ -138,35 +140,35 @@ class ModelTrainer:
     def train(
         self,
         input_data_config: object = None,
-        wait: object = True,  # noqa: ARG002, FBT002 - the SDK's signature; nothing is waited for
+        wait: object = True,  # noqa: ARG002, FBT002 - the SDK's signature
         logs: object = True,  # noqa: ARG002, FBT002 - as above
         dry_run: object = False,  # noqa: FBT002 - as above
     ) -> None:
         """Record a training job."""
         if dry_run:
-            world().recorder.warn("train(dry_run=True) starts no job: none is imported")
+            current_state().recorder.warn("train(dry_run=True) starts no job: none is imported")
             return
         arguments = dict(vars(self)["_arguments"])
         session = arguments.pop("sagemaker_session", None)
         if arguments.pop("training_mode", Mode.SAGEMAKER_TRAINING_JOB) not in {Mode.SAGEMAKER_TRAINING_JOB, None}:
-            raise Refused("ModelTrainer(training_mode=...): muster can't import a job in local containers")
+            raise Unsupported("ModelTrainer(training_mode=...): muster can't import a job in local containers")
         arguments.pop("local_container_root", None)  # only for local containers
         call = {} if input_data_config is None else {"input_data_config": input_data_config}
         record = {
-            "arguments": {name: encoded(value, f"ModelTrainer({name}=...)") for name, value in arguments.items()},
-            "call": {name: encoded(value, f"train({name}=...)") for name, value in call.items()},
+            "arguments": {name: encode(value, f"ModelTrainer({name}=...)") for name, value in arguments.items()},
+            "call": {name: encode(value, f"train({name}=...)") for name, value in call.items()},
             "session": session_facts(session),
         }
-        world().recorder.say("train", record)
+        current_state().recorder.send("train", record)
         name = str(arguments.get("base_job_name") or "")
-        vars(self)["_latest_training_job"] = Training("ModelTrainer", name)
+        vars(self)["_latest_training_job"] = TrainingJob("ModelTrainer", name)
 
     @classmethod
     def from_recipe(cls, *_: object, **__: object) -> Unknown:
-        raise Refused(
+        raise Unsupported(
             "ModelTrainer.from_recipe(...): the SDK downloads recipes at run time; muster has no field for them"
         )
 
     @classmethod
     def from_jumpstart_config(cls, *_: object, **__: object) -> Unknown:
-        raise Refused("ModelTrainer.from_jumpstart_config(...): the SDK looks up the model in AWS at run time")
+        raise Unsupported("ModelTrainer.from_jumpstart_config(...): the SDK looks up the model in AWS at run time")

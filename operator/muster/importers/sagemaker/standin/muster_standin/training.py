@@ -1,15 +1,15 @@
-"""The training job that a script sees after `fit` or `train`; nothing runs."""
+"""The completed training job that a script gets after `fit` or `train`; no job runs."""
 
 from __future__ import annotations
 
-from .refused import Refused
+from .errors import Unsupported
 from .session import Session
+from .state import current_state
 from .unknown import Unknown
-from .world import world
 
 
-class Training:
-    """estimator.latest_training_job: it has the script's name for it and is complete at once."""
+class TrainingJob:
+    """estimator.latest_training_job: a job with the script's name that is Completed at once."""
 
     def __init__(self, origin: str, name: str) -> None:
         self._origin = origin
@@ -17,12 +17,12 @@ class Training:
 
     @property
     def name(self) -> str | Unknown:
-        return self._name or world().unknown(f"{self._origin}.latest_training_job.name")
+        return self._name or current_state().unknown(f"{self._origin}.latest_training_job.name")
 
     job_name = training_job_name = name
 
     def wait(self, *_: object, **__: object) -> None:
-        """Return at once: nothing runs."""
+        """Return at once."""
 
     def describe(self) -> Description:
         return Description(f"{self._origin}.latest_training_job.describe()")
@@ -30,29 +30,29 @@ class Training:
     def __getattr__(self, name: str) -> Unknown:
         if name.startswith("__"):
             raise AttributeError(name)
-        return world().unknown(f"{self._origin}.latest_training_job.{name}")
+        return current_state().unknown(f"{self._origin}.latest_training_job.{name}")
 
 
 class Description(dict[str, object]):
-    """The response of DescribeTrainingJob: status Completed, so that no script waits; other fields are unknown."""
+    """The response of DescribeTrainingJob: status Completed, so that scripts don't wait; other fields are unknown."""
 
     def __init__(self, origin: str) -> None:
         super().__init__(TrainingJobStatus="Completed", SecondaryStatus="Completed")
         self._origin = origin
 
     def __missing__(self, key: str) -> Unknown:
-        return world().unknown(f"{self._origin}[{key!r}]")
+        return current_state().unknown(f"{self._origin}[{key!r}]")
 
 
 def check_session(owner: str, session: object) -> None:
-    """Raise `Refused` for a session of another kind, such as a pipeline's."""
+    """Raise `Unsupported` for another kind of session, such as a pipeline's."""
     if session is not None and not isinstance(session, Session):
         result = session.origin if isinstance(session, Unknown) else type(session).__name__
-        raise Refused(f"{owner}(sagemaker_session=...): found {result}; a sagemaker.Session() is expected")
+        raise Unsupported(f"{owner}(sagemaker_session=...): found {result}; a sagemaker.Session() is expected")
 
 
 def session_facts(session: object) -> dict[str, object]:
-    """Region, bucket and prefix, as far as the script sets them."""
+    """Return the region, bucket and prefix that the script sets."""
     if not isinstance(session, Session):
         return {}
     facts = {

@@ -1,12 +1,12 @@
-"""Values that only AWS knows: the script may pass them around, but a job's file can't contain them."""
+"""Values that only AWS could return: the script may pass them on, but a job's file can't contain them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from .errors import Unsupported
 from .recorder import Recorder
-from .refused import Refused
 
 _MARK = re.compile(r"<unknown: ([^<>]*)>")
 
@@ -24,13 +24,13 @@ _LAUNCHES = frozenset(
 
 
 def unknown_origin(text: str) -> str | None:
-    """The origin of an unknown value inside a text."""
+    """Return the origin of an unknown value inside a text; None if there is none."""
     match = _MARK.search(text)
     return match[1] if match else None
 
 
 class Unknown:
-    """An object of the SDK or boto3 that isn't about training: it accepts every operation, and has no value.
+    """An object of the SDK or boto3 that is unrelated to training: it supports every operation, and has no value.
 
     `origin` is the expression from which the script got it.
     """
@@ -53,11 +53,11 @@ class Unknown:
     def __call__(self, *_: object, **__: object) -> Unknown:
         method = self.origin.rpartition(".")[2]
         if method in _LAUNCHES or self.origin.endswith("TrainingJob.create"):
-            raise Refused(
+            raise Unsupported(
                 f"{self.origin}() starts something that `muster import` does not support; it supports Estimator, "
                 "PyTorch, TensorFlow and HuggingFace of SDK 2, and ModelTrainer of SDK 3"
             )
-        if method[:1].islower():  # creating an object sends nothing, only its methods would
+        if method[:1].islower():  # creating an object sends no request, only its methods do
             vars(self)["_recorder"].warn(f"{self.origin}() is skipped: muster imports only training jobs")
         return self._next("()")
 
@@ -77,7 +77,7 @@ class Unknown:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing was opened."""
+        """Do nothing: no resource was opened."""
 
     def __add__(self, other: str) -> str:
         return f"{self}{other}"

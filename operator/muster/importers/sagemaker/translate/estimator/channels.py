@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from muster.api.document import JSON
-from muster.importers.sagemaker.translate.file_system import file_system
-from muster.importers.sagemaker.translate.reading import Arguments, inside, set_field, shown
-from muster.importers.sagemaker.translate.recording import Built, Value
+from muster.importers.sagemaker.translate.arguments import Arguments, describe_value, nested_arguments, set_field
+from muster.importers.sagemaker.translate.file_system import convert_file_system
+from muster.importers.sagemaker.translate.recording import SdkObject, Value
 
 _ONLY_CHANNEL = "training"
 """The SDK's default name of a channel (sagemaker 2.257.7, job.py)."""
@@ -14,29 +14,33 @@ _DEFAULT_MODE = "ro"
 """The default of a FileSystemInput (sagemaker 2.257.7, inputs.py)."""
 
 
-def inputs(call: Arguments) -> list[JSON]:
-    """The inputs of an estimator's `fit`, in the script's order."""
+def convert_inputs(call: Arguments) -> list[JSON]:
+    """Convert the inputs of an estimator's `fit`, in the script's order."""
     value = call.value("inputs")
     if value is None:
         return []
-    if isinstance(value, (str, Built)):
-        return _channel(call, _ONLY_CHANNEL, value)
+    if isinstance(value, (str, SdkObject)):
+        return _convert_channel(call, _ONLY_CHANNEL, value)
     if isinstance(value, dict):
-        return [channel for name, channel_value in value.items() for channel in _channel(call, name, channel_value)]
-    call.problems.add(call.where("inputs"), f"found {shown(value)}; text, a TrainingInput or a dictionary is expected")
+        return [
+            channel for name, channel_value in value.items() for channel in _convert_channel(call, name, channel_value)
+        ]
+    call.problems.add(
+        call.where("inputs"), f"found {describe_value(value)}; text, a TrainingInput or a dictionary is expected"
+    )
     return []
 
 
-def mode_of_all(call_inputs: Value) -> str | None:
-    """The input mode of the whole job: a single unnamed input sets it (estimator.py, _get_train_args)."""
-    if isinstance(call_inputs, Built) and call_inputs.kind == "TrainingInput":
+def default_input_mode(call_inputs: Value) -> str | None:
+    """Return the job's default input mode, which a single unnamed input sets (estimator.py, _get_train_args)."""
+    if isinstance(call_inputs, SdkObject) and call_inputs.kind == "TrainingInput":
         mode = call_inputs.fields.get("input_mode")
         return mode if isinstance(mode, str) else None
     return None
 
 
-def model_channel(arguments: Arguments) -> list[JSON]:
-    """The channel of `model_uri`."""
+def convert_model_channel(arguments: Arguments) -> list[JSON]:
+    """Convert `model_uri` to a channel."""
     uri, name = arguments.text("model_uri"), arguments.text("model_channel_name") or "model"
     if uri is None:
         return []
@@ -44,24 +48,24 @@ def model_channel(arguments: Arguments) -> list[JSON]:
     return [{"name": name, "contentType": content_type, "s3": {"uri": uri}, "sagemaker": {"inputMode": "File"}}]
 
 
-def _channel(call: Arguments, name: str, value: Value) -> list[JSON]:
+def _convert_channel(call: Arguments, name: str, value: Value) -> list[JSON]:
     if isinstance(value, str):
         return [{"name": name, "s3": {"uri": value}}]
-    settings = inside(call, "inputs", value, "TrainingInput", "FileSystemInput")
+    settings = nested_arguments(call, "inputs", value, "TrainingInput", "FileSystemInput")
     if settings is None:
         return []
     channel: dict[str, JSON] = {"name": name}
     set_field(channel, "contentType", settings.text("content_type"))
-    if isinstance(value, Built) and value.kind == "FileSystemInput":
-        set_field(channel, "sagemaker", {"fileSystem": file_system(settings, _DEFAULT_MODE)})
+    if isinstance(value, SdkObject) and value.kind == "FileSystemInput":
+        set_field(channel, "sagemaker", {"fileSystem": convert_file_system(settings, _DEFAULT_MODE)})
     else:
-        set_field(channel, "s3", _objects(settings))
-        set_field(channel, "sagemaker", _options(settings))
-    settings.nothing_left("")
+        set_field(channel, "s3", _convert_objects(settings))
+        set_field(channel, "sagemaker", _convert_options(settings))
+    settings.report_leftovers("")
     return [channel]
 
 
-def _objects(settings: Arguments) -> JSON:
+def _convert_objects(settings: Arguments) -> JSON:
     objects: dict[str, JSON] = {}
     set_field(objects, "uri", settings.text("s3_data"))
     distribution = settings.text("distribution")
@@ -69,16 +73,16 @@ def _objects(settings: Arguments) -> JSON:
     return objects
 
 
-def _options(settings: Arguments) -> JSON:
+def _convert_options(settings: Arguments) -> JSON:
     options: dict[str, JSON] = {}
     set_field(options, "inputMode", settings.text("input_mode"))
     data_type = settings.text("s3_data_type")
     set_field(options, "dataType", data_type if data_type != "S3Prefix" else None)
-    set_field(options, "attributeNames", settings.texts("attribute_names"))
-    set_field(options, "instanceGroups", settings.texts("instance_groups"))
+    set_field(options, "attributeNames", settings.text_list("attribute_names"))
+    set_field(options, "instanceGroups", settings.text_list("instance_groups"))
     set_field(options, "compression", settings.text("compression"))
     set_field(options, "recordWrapper", settings.text("record_wrapping"))
-    shuffle = settings.built("shuffle_config", "ShuffleConfig")
+    shuffle = settings.sdk_object("shuffle_config", "ShuffleConfig")
     if shuffle is not None:
-        set_field(options, "shuffleSeed", shuffle.whole("seed"))
+        set_field(options, "shuffleSeed", shuffle.integer("seed"))
     return options

@@ -3,48 +3,48 @@
 from __future__ import annotations
 
 from muster.api.document import JSON
-from muster.importers.sagemaker.translate.file_system import file_system
-from muster.importers.sagemaker.translate.reading import Arguments, inside, set_field, shown
-from muster.importers.sagemaker.translate.recording import Built, Value
+from muster.importers.sagemaker.translate.arguments import Arguments, describe_value, nested_arguments, set_field
+from muster.importers.sagemaker.translate.file_system import convert_file_system
+from muster.importers.sagemaker.translate.recording import SdkObject, Value
 
 
-def channels(arguments: Arguments, call: Arguments) -> list[JSON]:
-    """The channels of the trainer and of `train`; those of `train` replace the trainer's of the same name."""
+def convert_channels(arguments: Arguments, call: Arguments) -> list[JSON]:
+    """Convert the channels of the trainer and of `train`, which take precedence."""
     result: dict[str, JSON] = {}
     for source in (arguments, call):
-        for value in source.listed("input_data_config"):
-            settings = inside(source, "input_data_config", value, "InputData", "Channel")
+        for value in source.value_list("input_data_config"):
+            settings = nested_arguments(source, "input_data_config", value, "InputData", "Channel")
             if settings is not None:
                 name = settings.text("channel_name") or ""
-                result[name] = _channel(name, settings)
+                result[name] = _convert_channel(name, settings)
     return list(result.values())
 
 
-def _channel(name: str, settings: Arguments) -> JSON:
+def _convert_channel(name: str, settings: Arguments) -> JSON:
     channel: dict[str, JSON] = {"name": name}
     set_field(channel, "contentType", settings.text("content_type"))
     options: dict[str, JSON] = {}
     set_field(options, "inputMode", settings.text("input_mode"))
     set_field(options, "compression", settings.text("compression_type"))
     set_field(options, "recordWrapper", settings.text("record_wrapper_type"))
-    shuffle = settings.built("shuffle_config", "ShuffleConfig")
+    shuffle = settings.sdk_object("shuffle_config", "ShuffleConfig")
     if shuffle is not None:
-        set_field(options, "shuffleSeed", shuffle.whole("seed"))
+        set_field(options, "shuffleSeed", shuffle.integer("seed"))
     source = settings.value("data_source")
-    if isinstance(source, Built) and source.kind == "DataSource":
-        source = _inner(settings, source)
+    if isinstance(source, SdkObject) and source.kind == "DataSource":
+        source = _unwrap_source(settings, source)
     _add_source(channel, options, settings, source)
     set_field(channel, "sagemaker", options)
-    settings.nothing_left("")
+    settings.report_leftovers("")
     return channel
 
 
-def _inner(settings: Arguments, source: Built) -> Value:
-    inner = inside(settings, "data_source", source, "DataSource")
+def _unwrap_source(settings: Arguments, source: SdkObject) -> Value:
+    inner = nested_arguments(settings, "data_source", source, "DataSource")
     if inner is None:
         return None
     result = [inner.value(name) for name in ("s3_data_source", "file_system_data_source")]
-    inner.nothing_left("")
+    inner.report_leftovers("")
     return next((value for value in result if value is not None), None)
 
 
@@ -52,27 +52,29 @@ def _add_source(channel: dict[str, JSON], options: dict[str, JSON], outer: Argum
     if isinstance(source, str):
         if not source.startswith("s3://"):
             where = outer.where("data_source")
-            outer.problems.add(where, f"found {shown(source)}, which the SDK uploads; upload it and write s3://...")
+            outer.problems.add(
+                where, f"found {describe_value(source)}, which the SDK uploads; upload it and write s3://..."
+            )
         channel["s3"] = {"uri": source}
         # a plain URI is copied, whatever the job's input mode (create_input_data_channel)
         options.setdefault("inputMode", "File")
         return
-    settings = inside(outer, "data_source", source, "S3DataSource", "FileSystemDataSource")
-    if settings is None or not isinstance(source, Built):
+    settings = nested_arguments(outer, "data_source", source, "S3DataSource", "FileSystemDataSource")
+    if settings is None or not isinstance(source, SdkObject):
         return
     if source.kind == "FileSystemDataSource":
-        options["fileSystem"] = file_system(settings, None)
+        options["fileSystem"] = convert_file_system(settings, None)
     else:
-        channel["s3"] = _objects(settings, options)
-    settings.nothing_left("")
+        channel["s3"] = _convert_objects(settings, options)
+    settings.report_leftovers("")
 
 
-def _objects(settings: Arguments, options: dict[str, JSON]) -> JSON:
+def _convert_objects(settings: Arguments, options: dict[str, JSON]) -> JSON:
     objects: dict[str, JSON] = {"uri": settings.text("s3_uri")}
     distribution = settings.text("s3_data_distribution_type")
     set_field(objects, "distribution", distribution if distribution != "FullyReplicated" else None)
     data_type = settings.text("s3_data_type")
     set_field(options, "dataType", data_type if data_type != "S3Prefix" else None)
-    set_field(options, "attributeNames", settings.texts("attribute_names"))
-    set_field(options, "instanceGroups", settings.texts("instance_group_names"))
+    set_field(options, "attributeNames", settings.text_list("attribute_names"))
+    set_field(options, "instanceGroups", settings.text_list("instance_group_names"))
     return objects

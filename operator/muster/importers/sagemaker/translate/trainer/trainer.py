@@ -8,32 +8,43 @@ from __future__ import annotations
 import re
 
 from muster.api.document import JSON
-from muster.importers.sagemaker.translate.hyperparameters import Hyperparameters, hyperparameters
-from muster.importers.sagemaker.translate.reading import Arguments, Problems, inside, set_field, shown
+from muster.importers.sagemaker.translate.arguments import (
+    Arguments,
+    Problems,
+    describe_value,
+    nested_arguments,
+    set_field,
+)
+from muster.importers.sagemaker.translate.hyperparameters import Hyperparameters, convert_hyperparameters
 from muster.importers.sagemaker.translate.recording import TrainerRun, Value
-from muster.importers.sagemaker.translate.trainer.channels import channels
-from muster.importers.sagemaker.translate.trainer.code import Started, started
-from muster.importers.sagemaker.translate.trainer.machines import limits, machines, network, nodes
-from muster.importers.sagemaker.translate.translation import Place, Translated
+from muster.importers.sagemaker.translate.trainer.channels import convert_channels
+from muster.importers.sagemaker.translate.trainer.code import TrainerStart, convert_start
+from muster.importers.sagemaker.translate.trainer.instances import (
+    convert_instances,
+    convert_limits,
+    convert_network,
+    convert_nodes,
+)
+from muster.importers.sagemaker.translate.translation import AccountOptions, TranslatedJob
 
 _COMPRESSION = {"GZIP": "Gzip", "NONE": "None", None: "Gzip"}
 _ENABLED: dict[bool | None, str | None] = {True: "Enabled", False: "Disabled", None: None}
 _REPOSITORY = re.compile(r"^(?:.*/)?(?P<name>[^:/@]+)")
 
 
-def translated(run: TrainerRun, place: Place, problems: Problems) -> Translated:
-    """The job that does what the SDK would have requested; `problems` gets what it can't do."""
+def translate_trainer(run: TrainerRun, account: AccountOptions, problems: Problems) -> TranslatedJob:
+    """Return the job that equals the SDK's request. Arguments that a job can't express are added to `problems`."""
     arguments = Arguments("ModelTrainer({}=...)", run.arguments, problems)
     call = Arguments("train({}=...)", run.call, problems)
     image = arguments.text("training_image")
     base = arguments.text("base_job_name") or _base_name(image)
-    start = started(arguments)
-    sent = _hyperparameters(arguments, start, problems)
-    compute = arguments.built("compute", "Compute") or Arguments("Compute({}=...)", {}, problems)
-    count, node_type = nodes(compute)
+    start = convert_start(arguments)
+    sent = _convert_hyperparameters(arguments, start, problems)
+    compute = arguments.sdk_object("compute", "Compute") or Arguments("Compute({}=...)", {}, problems)
+    count, node_type = convert_nodes(compute)
     block: dict[str, JSON] = {**start.block, **node_type}
-    set_field(block, "region", run.session.region or place.region)
-    set_field(block, "role", place.role_arn(arguments))
+    set_field(block, "region", run.session.region or account.region)
+    set_field(block, "role", account.role_arn(arguments))
     set_field(block, "rawHyperparameters", {**sent.raw, **start.raw})
     spec: dict[str, JSON] = {"backend": "SageMaker", "launcher": start.launcher, "command": list(start.command)}
     set_field(spec, "nodes", count)
@@ -41,21 +52,28 @@ def translated(run: TrainerRun, place: Place, problems: Problems) -> Translated:
     set_field(spec, "image", image)
     set_field(spec, "hyperparameters", sent.plain)
     set_field(spec, "env", [{"name": name, "value": text} for name, text in arguments.text_map("environment").items()])
-    set_field(spec, "metrics", _metrics(arguments))
-    set_field(spec, "inputs", channels(arguments, call))
-    bucket = _bucket(run, place, base, arguments)
-    spec["output"] = {"s3": _output(arguments, bucket, base, block)}
-    set_field(spec, "checkpoint", _checkpoint(arguments, block))
-    block.update({**machines(compute), **limits(arguments, compute), **network(arguments), **_switches(arguments)})
-    set_field(block, "codeLocation", _code_location(arguments, start, bucket, base))
+    set_field(spec, "metrics", _convert_metrics(arguments))
+    set_field(spec, "inputs", convert_channels(arguments, call))
+    bucket = _default_bucket_uri(run, account, base, arguments)
+    spec["output"] = {"s3": _convert_output(arguments, bucket, base, block)}
+    set_field(spec, "checkpoint", _convert_checkpoint(arguments, block))
+    block.update(
+        {
+            **convert_instances(compute),
+            **convert_limits(arguments, compute),
+            **convert_network(arguments),
+            **_convert_switches(arguments),
+        }
+    )
+    set_field(block, "codeLocation", _find_code_location(arguments, start, bucket, base))
     spec["sagemaker"] = block
-    _nothing_left(compute, call, arguments)
-    return Translated(base, spec, start.code)
+    _report_leftovers(compute, call, arguments)
+    return TranslatedJob(base, spec, start.code)
 
 
-def _nothing_left(*taken: Arguments) -> None:
+def _report_leftovers(*taken: Arguments) -> None:
     for arguments in taken:
-        arguments.nothing_left("")
+        arguments.report_leftovers("")
 
 
 def _base_name(image: str | None) -> str:
@@ -63,57 +81,59 @@ def _base_name(image: str | None) -> str:
     return f"{match['name']}-job" if match else "job"
 
 
-def _hyperparameters(arguments: Arguments, start: Started, problems: Problems) -> Hyperparameters:
+def _convert_hyperparameters(arguments: Arguments, start: TrainerStart, problems: Problems) -> Hyperparameters:
     value = arguments.value("hyperparameters")
     where = arguments.where("hyperparameters")
     if isinstance(value, str):
-        problems.add(where, f"found {shown(value)}; write the file's content as a dictionary")
+        problems.add(where, f"found {describe_value(value)}; write the file's content as a dictionary")
         value = None
     values = value if isinstance(value, dict) else {}
     # the SDK passes no hyperparameters to a command; other backends would append them
-    return hyperparameters(values, "Bare", "Bare" if start.takes_arguments else None, where, problems)
+    return convert_hyperparameters(values, "Bare", "Bare" if start.takes_arguments else None, where, problems)
 
 
-def _metrics(arguments: Arguments) -> list[JSON]:
+def _convert_metrics(arguments: Arguments) -> list[JSON]:
     metrics: list[JSON] = []
-    for value in arguments.listed("metric_definitions"):
-        settings = inside(arguments, "metric_definitions", value, "MetricDefinition")
+    for value in arguments.value_list("metric_definitions"):
+        settings = nested_arguments(arguments, "metric_definitions", value, "MetricDefinition")
         if settings is not None:
             metrics.append({"name": settings.text("name"), "regex": settings.text("regex")})
     return metrics
 
 
-def _bucket(run: TrainerRun, place: Place, base: str, arguments: Arguments) -> str:
-    """The SDK's bucket for code and output with its prefix, as a URI."""
-    bucket, region = run.session.bucket, run.session.region or place.region
-    if bucket is None and (place.account is None or region is None):
+def _default_bucket_uri(run: TrainerRun, account: AccountOptions, base: str, arguments: Arguments) -> str:
+    """Return the URI of the SDK's bucket and prefix for code and output."""
+    bucket, region = run.session.bucket, run.session.region or account.region
+    if bucket is None and (account.account is None or region is None):
         where = arguments.where("output_data_config")
         arguments.problems.add(
             where, "the SDK's default bucket is named after region and account: set --aws-region and --aws-account"
         )
         return f"s3://bucket/{base}"
     prefix = f"/{run.session.prefix}" if run.session.prefix else ""
-    return f"s3://{bucket or f'sagemaker-{region}-{place.account}'}{prefix}"
+    return f"s3://{bucket or f'sagemaker-{region}-{account.account}'}{prefix}"
 
 
-def _output(arguments: Arguments, bucket: str, base: str, block: dict[str, JSON]) -> str:
-    config = arguments.built("output_data_config", "OutputDataConfig")
-    own = f"{bucket}/{base}"
+def _convert_output(arguments: Arguments, bucket: str, base: str, block: dict[str, JSON]) -> str:
+    config = arguments.sdk_object("output_data_config", "OutputDataConfig")
+    default_uri = f"{bucket}/{base}"
     if config is None:
         block["outputCompression"] = "Gzip"
-        return own
+        return default_uri
     compression = config.text("compression_type")
     if compression not in _COMPRESSION:
-        config.problems.add(config.where("compression_type"), f"found {shown(compression)}; GZIP or NONE is expected")
+        config.problems.add(
+            config.where("compression_type"), f"found {describe_value(compression)}; GZIP or NONE is expected"
+        )
     block["outputCompression"] = _COMPRESSION.get(compression)
     set_field(block, "outputKmsKey", config.text("kms_key_id"))
-    place = config.text("s3_output_path") or own
-    config.nothing_left("")
-    return place
+    uri = config.text("s3_output_path") or default_uri
+    config.report_leftovers("")
+    return uri
 
 
-def _checkpoint(arguments: Arguments, block: dict[str, JSON]) -> JSON:
-    config = arguments.built("checkpoint_config", "CheckpointConfig")
+def _convert_checkpoint(arguments: Arguments, block: dict[str, JSON]) -> JSON:
+    config = arguments.sdk_object("checkpoint_config", "CheckpointConfig")
     if config is None:
         return None
     uri = config.text("s3_uri")
@@ -124,47 +144,47 @@ def _checkpoint(arguments: Arguments, block: dict[str, JSON]) -> JSON:
     return {"s3": uri}
 
 
-def _switches(arguments: Arguments) -> dict[str, JSON]:
-    """Switches, and fixed values for what SDK 3 never sets."""
+def _convert_switches(arguments: Arguments) -> dict[str, JSON]:
+    """Convert switches; debugger and profiler are off, because SDK 3 never sets them."""
     fields: dict[str, JSON] = {"debugger": {"hook": "Disabled"}, "profiler": {"mode": "Unset"}}
     for name, config, switch, field in (
         ("remote_debug_config", "RemoteDebugConfig", "enable_remote_debug", "remoteDebug"),
         ("infra_check_config", "InfraCheckConfig", "enable_infra_check", "infraCheck"),
         ("session_chaining_config", "SessionChainingConfig", "enable_session_tag_chaining", "sessionTagChaining"),
     ):
-        settings = arguments.built(name, config)
-        set_field(fields, field, _ENABLED[settings.truth(switch)] if settings is not None else None)
-    board = arguments.built("tensorboard_output_config", "TensorBoardOutputConfig")
+        settings = arguments.sdk_object(name, config)
+        set_field(fields, field, _ENABLED[settings.boolean(switch)] if settings is not None else None)
+    board = arguments.sdk_object("tensorboard_output_config", "TensorBoardOutputConfig")
     if board is not None:
         local_path = board.text("local_path") or "/opt/ml/output/tensorboard"
         fields["tensorBoard"] = {"s3": board.text("s3_output_path"), "localPath": local_path}
     mode = arguments.text("training_input_mode")
     set_field(fields, "inputMode", mode if mode != "File" else None)
-    set_field(fields, "tags", _tags(arguments))
-    set_field(fields, "imageRepository", _repository(arguments))
+    set_field(fields, "tags", _convert_tags(arguments))
+    set_field(fields, "imageRepository", _convert_repository(arguments))
     return fields
 
 
-def _tags(arguments: Arguments) -> dict[str, JSON]:
+def _convert_tags(arguments: Arguments) -> dict[str, JSON]:
     tags: dict[str, JSON] = {}
-    for value in arguments.listed("tags"):
+    for value in arguments.value_list("tags"):
         tag: Value = value
         if isinstance(tag, dict):
             key, text = tag.get("key"), tag.get("value")
         else:
-            settings = inside(arguments, "tags", tag, "Tag")
+            settings = nested_arguments(arguments, "tags", tag, "Tag")
             key, text = (settings.text("key"), settings.text("value")) if settings is not None else (None, None)
         if isinstance(key, str) and isinstance(text, str):
             tags[key] = text
     return tags
 
 
-def _repository(arguments: Arguments) -> JSON:
-    config = arguments.built("training_image_config", "TrainingImageConfig")
+def _convert_repository(arguments: Arguments) -> JSON:
+    config = arguments.sdk_object("training_image_config", "TrainingImageConfig")
     if config is None:
         return None
     repository: dict[str, JSON] = {"access": config.text("training_repository_access_mode")}
-    credentials = config.built("training_repository_auth_config", "TrainingRepositoryAuthConfig")
+    credentials = config.sdk_object("training_repository_auth_config", "TrainingRepositoryAuthConfig")
     if credentials is not None:
         set_field(
             repository, "credentialsProviderArn", credentials.text("training_repository_credentials_provider_arn")
@@ -172,6 +192,6 @@ def _repository(arguments: Arguments) -> JSON:
     return repository
 
 
-def _code_location(arguments: Arguments, start: Started, bucket: str, base: str) -> str | None:
+def _find_code_location(arguments: Arguments, start: TrainerStart, bucket: str, base: str) -> str | None:
     prefix = arguments.text("input_s3_key_prefix") or base
     return f"{bucket}/{prefix}" if start.code is not None else None

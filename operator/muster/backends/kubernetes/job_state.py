@@ -1,0 +1,119 @@
+"""The backend's state of a job between two reconciles. In memory: a new leader observes it again."""
+
+import math
+from dataclasses import dataclass, field
+
+from muster.api.spec.job import Job
+from muster.core.facts import Problem
+from muster.core.failure.lost_nodes import LOST_SECONDS
+from muster.objects.kubernetes.observations import is_cut_off
+from muster.objects.kubernetes.pods import PodView
+from muster.render.kubernetes.spec_hash import spec_hash
+from muster_worker.contract.schema import Command
+
+FIRST_BACKOFF_SECONDS = 1.0
+MAX_BACKOFF_SECONDS = 30.0
+"""The reason for a refusal may go away, such as a full quota or a broken webhook."""
+
+_MAX_DOUBLINGS = 10
+
+DELETION_RETRY_SECONDS = 30.0
+"""The delay before a deletion is requested again."""
+
+
+@dataclass(frozen=True)
+class SentCommand:
+    """The last command for the agent in a pod, and its time (Unix seconds)."""
+
+    pod_uid: str
+    command: Command
+    at: float
+
+
+@dataclass(frozen=True)
+class PodDeletion:
+    """A requested deletion."""
+
+    at: float
+    grace_seconds: int
+
+
+@dataclass
+class JobState:
+    """The state of one job. Times are Unix seconds."""
+
+    first_seen_at: float = math.inf
+    """When this operator first observed the job."""
+
+    sent_commands: dict[int, SentCommand] = field(default_factory=dict)
+    """The last command to each node."""
+
+    pod_problems: dict[int, Problem] = field(default_factory=dict)
+    """Why nodes' pods can't be created."""
+
+    deletions: dict[str, PodDeletion] = field(default_factory=dict)
+    """The requested deletions, by pod uid."""
+
+    lost_since: dict[str, float] = field(default_factory=dict)
+    """Since when pods are lost together with their machines, by pod uid."""
+
+    taken_replacements: dict[int, int] = field(default_factory=dict)
+    """For each node, the highest replacement whose pod name is used by another job's lost pod."""
+
+    authority: str | None = None
+    """The CA certificates in the agents' ConfigMap."""
+
+    backoff_until: float = 0.0
+    _deletion_deadlines: dict[str, float] = field(default_factory=dict)
+    _refusal: Problem | None = None
+    _refused_generation: int = 0
+    _dry_run_generation: int = 0
+    _failures: int = 0
+    _spec: tuple[int, str] = (0, "")
+
+    def spec_hash(self, job: Job) -> str:
+        """Return the hash of the spec, computed once for each generation of the resource."""
+        if self._spec[0] != job.metadata.generation:
+            self._spec = (job.metadata.generation, spec_hash(job))
+        return self._spec[1]
+
+    def refusal(self, generation: int) -> Problem | None:
+        """Return why this `generation` of the resource can't run; None if it can."""
+        return self._refusal if generation == self._refused_generation else None
+
+    def record_refusal(self, generation: int, problem: Problem) -> None:
+        """Record that this `generation` of the resource can't run."""
+        self._refusal, self._refused_generation = problem, generation
+        self.pod_problems = {}
+
+    def passed_dry_run(self, generation: int) -> bool:
+        """Whether the dry run for this generation succeeded."""
+        return generation == self._dry_run_generation
+
+    def record_dry_run(self, generation: int) -> None:
+        """Record a successful dry run."""
+        self._dry_run_generation = generation
+
+    def record_problems(self, problems: dict[int, Problem], now: float) -> None:
+        """Record the refused nodes, and increase the backoff; without problems, reset it."""
+        self.pod_problems = problems
+        if not problems:
+            self.backoff_until, self._failures = 0.0, 0
+            return
+        self.backoff_until = now + min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2**self._failures)
+        self._failures = min(self._failures + 1, _MAX_DOUBLINGS)
+
+    def is_leftover(self, pod: PodView, now: float) -> bool:
+        """Whether another job's pod uses a wanted name, and exists only because its machine doesn't respond.
+
+        The deadline counts from the first call for this pod.
+        """
+        if pod.deletion_requested_at is None:
+            return False
+        deadline = self._deletion_deadlines.setdefault(pod.uid, now + (pod.deletion_grace_seconds or 0))
+        return now >= deadline + (0.0 if is_cut_off(pod) else LOST_SECONDS)
+
+    def is_deletion_pending(self, pod: PodView, grace_seconds: int, now: float) -> bool:
+        """Whether the pod's deletion was requested recently, with the same or a shorter grace period."""
+        before = self.deletions.get(pod.uid)
+        return before is not None and before.grace_seconds <= grace_seconds and now - before.at < DELETION_RETRY_SECONDS

@@ -1,0 +1,187 @@
+"""Create a job's pods: first a dry run, then all pods. Refusals become problems of the job or of its nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from muster.api.spec.job import Job
+from muster.backends.kubernetes.children import Children
+from muster.backends.kubernetes.job_state import JobState
+from muster.backends.kubernetes.pod_index import PodIndex
+from muster.clients.kubernetes.client import Client
+from muster.clients.kubernetes.fair_slots import FairSlots
+from muster.collector.store import RankStore
+from muster.core.actions import CreateNode
+from muster.core.facts import Problem
+from muster.diagnose.kubernetes.refusals import Refusal, name_taken, read_refusal
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.kinds import PODS, Object
+from muster.objects.kubernetes.names import pod_name
+from muster.objects.kubernetes.pods import read_pod
+from muster.render.kubernetes import render
+from muster.render.kubernetes.not_renderable import NotRenderable
+from muster.render.kubernetes.owner_patches import kinds
+from muster.render.kubernetes.setting import Setting
+
+MAX_CONCURRENT_CREATES = 64
+"""The maximum number of concurrent requests of the client."""
+
+UNCONFIRMED_SECONDS = 10.0
+"""If the informer has not reported a new pod after this long, the pod may already be deleted."""
+
+
+@dataclass
+class _Batch:
+    """Pods of one job to create together. `refusal` is a refusal that applies to all of the job's pods."""
+
+    job: Job
+    job_state: JobState
+    held: dict[int, Problem] = field(default_factory=dict)
+    refusal: Refusal | None = None
+
+
+@dataclass
+class PodCreator:
+    """Creates the pods of all jobs. `clock` returns Unix seconds."""
+
+    client: Client
+    pods: PodIndex
+    store: RankStore
+    setting: Setting
+    children: Children
+    clock: Callable[[], float]
+    _slots: FairSlots = field(default_factory=lambda: FairSlots(MAX_CONCURRENT_CREATES))
+    _rendering: FairSlots = field(default_factory=lambda: FairSlots(1))
+
+    async def create(self, job: Job, job_state: JobState, actions: Sequence[CreateNode]) -> None:
+        """Create these nodes' pods, and the objects that they need. Raises `ApiError` for requests to retry.
+
+        Refusals are stored in `job_state`; until the backoff ends, this does nothing.
+        """
+        generation = job.metadata.generation
+        if job_state.refusal(generation) is not None or self.clock() < job_state.backoff_until:
+            return
+        before = (job_state.refusal(generation), dict(job_state.pod_problems), dict(job_state.taken_replacements))
+        batch = _Batch(job, job_state)
+        batch.refusal = await self._prepare(job, job_state, actions)
+        failures: list[ApiError] = []
+        if batch.refusal is None:
+            failures = await self._create_all(batch, actions)
+        self._record_refusals(job_state, batch, actions)
+        if before != (job_state.refusal(generation), job_state.pod_problems, job_state.taken_replacements):
+            self.pods.on_change(job.metadata.uid)
+        asyncio.get_running_loop().call_later(UNCONFIRMED_SECONDS, self._check_unconfirmed, job.metadata.uid)
+        # Raise a failed request only after all responses are handled.
+        if failures:
+            raise failures[0]
+
+    async def _prepare(self, job: Job, job_state: JobState, actions: Sequence[CreateNode]) -> Refusal | None:
+        # Volcano refuses pods without their group, even in a dry run.
+        refusal = await self.children.make_pod_group(job)
+        if refusal is not None:
+            return refusal
+        if not job_state.passed_dry_run(job.metadata.generation):
+            refusal = await self._dry_run(job, {action.node: action for action in actions})
+            if refusal is not None:
+                return refusal
+            job_state.record_dry_run(job.metadata.generation)
+        authority = self.children.authority()
+        refusal = await self.children.make(job)
+        if refusal is None:
+            job_state.authority = authority
+        return refusal
+
+    async def _dry_run(self, job: Job, actions: dict[int, CreateNode]) -> Refusal | None:
+        """Send one pod of each kind as a dry run: without some node's pod, the job can't start."""
+        for nodes in kinds(job):
+            action = next((actions[node] for node in nodes if node in actions), None)
+            if action is None:
+                continue
+            try:
+                body = render.pod(job, action.node, action.replacement, self.setting)
+                await self.client.dry_run_create(PODS, job.metadata.namespace, body)
+            except NotRenderable as error:
+                return Refusal(error.problem, is_final=True)
+            except ApiError as error:
+                # The creation will show whether the existing pod belongs to the job.
+                if not error.already_exists:
+                    return _refusal(error, body, job)
+        return None
+
+    async def _create_all(self, batch: _Batch, actions: Sequence[CreateNode]) -> list[ApiError]:
+        # Start as many tasks as there are slots, not one for each pod: starting 10,000 tasks takes a while.
+        remaining, failures = iter(actions), list[ApiError]()
+        tasks = (
+            self._create_some(batch, remaining, failures) for _ in range(min(MAX_CONCURRENT_CREATES, len(actions)))
+        )
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if result is not None:
+                raise result
+        return failures
+
+    async def _create_some(self, batch: _Batch, remaining: Iterator[CreateNode], failures: list[ApiError]) -> None:
+        for action in remaining:
+            # A refusal of one pod applies to all.
+            if batch.refusal is not None:
+                return
+            try:
+                await self._create_one(batch, action)
+            except ApiError as error:
+                failures.append(error)
+
+    async def _create_one(self, batch: _Batch, action: CreateNode) -> None:
+        async with self._slots.slot(batch.job.metadata.namespace):
+            # A refusal of one pod applies to all.
+            if batch.refusal is not None:
+                return
+            job, namespace = batch.job, batch.job.metadata.namespace
+            # Drop the previous pod's reports and commands.
+            if action.replacement > 0:
+                self.store.replace(job.metadata.uid, action.node)
+            body = await self._render(job, action)
+            name = pod_name(job.metadata.name, action.node, action.replacement)
+            try:
+                created = await self.client.create(PODS, namespace, body)
+            except ApiError as error:
+                if not error.already_exists:
+                    batch.refusal = _refusal(error, body, job)
+                    return
+                # The pod is from an earlier request without a response, or from the previous leader.
+                created = await self.client.get(PODS, namespace, name)
+            pod = read_pod(created)
+            if pod is not None and pod.job_uid == job.metadata.uid:
+                self.pods.add_created(pod, self.clock())
+            elif pod is not None and batch.job_state.is_leftover(pod, self.clock()):
+                batch.job_state.taken_replacements[action.node] = action.replacement
+            else:
+                batch.held[action.node] = name_taken("Pod", name, namespace)
+
+    async def _render(self, job: Job, action: CreateNode) -> Object:
+        """Render a node's pod. Each iteration of the event loop renders only one pod."""
+        async with self._rendering.slot(job.metadata.namespace):
+            await asyncio.sleep(0)
+            return render.pod(job, action.node, action.replacement, self.setting)
+
+    def _record_refusals(self, job_state: JobState, batch: _Batch, actions: Sequence[CreateNode]) -> None:
+        refusal = batch.refusal
+        if refusal is not None and refusal.is_final:
+            job_state.record_refusal(batch.job.metadata.generation, refusal.problem)
+            return
+        missing = [
+            action.node for action in actions if self.pods.newest_pod(batch.job.metadata.uid, action.node) is None
+        ]
+        held = dict.fromkeys(missing, refusal.problem) if refusal is not None else {}
+        job_state.record_problems({**held, **batch.held}, self.clock())
+
+    def _check_unconfirmed(self, job_uid: str) -> None:
+        if self.pods.unconfirmed(job_uid):
+            self.pods.on_change(job_uid)
+
+
+def _refusal(error: ApiError, body: Object, job: Job) -> Refusal:
+    refusal = read_refusal(error, body, job)
+    if refusal is None:
+        raise error
+    return refusal

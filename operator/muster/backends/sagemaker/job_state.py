@@ -1,0 +1,89 @@
+"""The backend's state of a job between two reconciles, during one term as leader."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from muster.api.spec.job import Metadata
+from muster.backends.sagemaker.training_job_search import UnrecordedTrainingJob
+from muster.clients.aws.sweep import Watch
+from muster.core.facts import Problem
+from muster.core.training_job.facts import FailureKind, RequestFailure
+from muster.core.training_job.name import training_job_name
+from muster.objects.aws.place import Place
+from muster.objects.aws.training_job import Description
+
+
+@dataclass
+class JobState:
+    """The state of one job. Times are Unix seconds."""
+
+    watch: Watch | None = None
+    watched_at: Place | None = None
+    """The place of `watch`."""
+
+    missing_since: float | None = None
+    """Since when SageMaker reports that the watched training job is missing."""
+
+    tags_failure: RequestFailure | None = None
+    """Why the tags of the watched training job can't be read; None once they were read."""
+
+    own_name: str = ""
+    """The name of a training job that exists and belongs to the job. It may not be observed yet."""
+
+    name_conflict: tuple[str, Problem] | None = None
+    """The name of a training job that belongs to someone else, and the problem."""
+
+    ended: Description | None = None
+    """The last training job that has ended."""
+
+    ended_at: float = 0.0
+    """When the end of `ended` was observed."""
+
+    requested_at: float = 0.0
+    """When the last request to create a training job was sent."""
+
+    created_name: str = ""
+    """The name of the training job that this process created last."""
+
+    withdrawn_name: str = ""
+    """The name of a training job whose request was withdrawn before it was sent."""
+
+    unrecorded: UnrecordedTrainingJob | None = None
+    """A training job that runs, but that the status doesn't record."""
+
+    none_running: bool = False
+    """No training job runs, and none was requested since that was observed."""
+
+    search_failure: RequestFailure | None = None
+    """Why it is unknown whether a training job runs."""
+
+    request_failure: RequestFailure | None = None
+    """The failure of the last action; None after a success."""
+
+    generation: int = 0
+    """The spec's generation at the last action."""
+
+    deleted: set[str] = field(default_factory=set)
+    """The names of deleted training jobs."""
+
+    def excludes_others(self, metadata: Metadata, attempt: int) -> bool:
+        """Whether no training job of the job can run except, at most, this attempt's."""
+        return self.none_running or self.created_name == training_job_name(metadata, attempt)
+
+    def is_request_refused(self, generation: int) -> bool:
+        """Whether the request was refused before it was sent: nothing to observe until the spec changes."""
+        is_unsent_generation = self.generation == generation and self.requested_at == 0 and not self.own_name
+        refused = self.request_failure is not None and self.request_failure.kind is FailureKind.REFUSED
+        return is_unsent_generation and refused and (self.watch is None or self.watch.observation.is_missing)
+
+    def stop_watching(self) -> None:
+        """Stop watching."""
+        if self.watch is not None:
+            self.watch.close()
+            self.watch = None
+
+    def poll_soon(self) -> None:
+        """Observe the watched training job again soon, after an action."""
+        if self.watch is not None:
+            self.watch.describe_soon()

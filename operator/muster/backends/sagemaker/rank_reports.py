@@ -1,0 +1,57 @@
+"""The interface to reports of training jobs' ranks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from muster.api.spec.job import Job
+from muster.core.facts import AgentFacts
+from muster.objects.aws.place import Place
+
+
+@dataclass(frozen=True)
+class LogSource:
+    """The logs of one attempt of a job: of the training job `name` in `place`.
+
+    `is_over`: the training job has ended, and only delayed lines may follow. `has_failed`: it failed, and its
+    launchers' lines may name the failed rank. `has_reports`: its ranks may write reports as lines.
+    """
+
+    job: Job
+    attempt: int
+    name: str
+    place: Place
+    is_over: bool
+    has_failed: bool = False
+    has_reports: bool = True
+
+
+class RankReports(Protocol):
+    """The reports of the ranks of all followed training jobs.
+
+    Nodes are numbered like SM_HOSTS; reports have the attempt, and replacement 0.
+    """
+
+    @property
+    def heartbeat_seconds(self) -> float:
+        """The interval of reports. A node's ranks are Unknown after three intervals without one."""
+        ...
+
+    def follow(self, source: LogSource, wake: Callable[[], None]) -> None:
+        """Read these logs from now on, and call `wake` after new reports. Called in each reconcile.
+
+        Reading ends when `is_over` is set and all lines are read.
+        """
+        ...
+
+    def agents(self, job_uid: str, attempt: int) -> tuple[AgentFacts, ...]:
+        """Return the newest report of each node, ordered by node; empty for another attempt."""
+        ...
+
+    def is_complete(self, job_uid: str, attempt: int) -> bool:
+        """Whether the attempt is over and all of its lines have been read."""
+        ...
+
+    def forget(self, job_uid: str) -> None:
+        """Stop reading the logs of a deleted job."""
+        ...

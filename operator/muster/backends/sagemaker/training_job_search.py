@@ -1,0 +1,56 @@
+"""Find the running training jobs of a job by their names, whatever its status records."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from muster.api.spec.job import Metadata
+from muster.clients.aws.client import Aws
+from muster.core.training_job.name import attempt_of, name_stem
+from muster.objects.aws.errors import NotFound
+from muster.objects.aws.place import Place
+from muster.objects.aws.training_job import ENDED
+from muster.render.sagemaker.request.identity import is_of
+
+
+@dataclass(frozen=True)
+class UnrecordedTrainingJob:
+    """A training job of the job that is not over."""
+
+    name: str
+    attempt: int
+    place: Place
+
+
+@dataclass(frozen=True)
+class TrainingJobSearch:
+    """Runs one search at a time in each place: searches and the sweep share SageMaker's rate limit for lists."""
+
+    aws: Aws
+    _locks: dict[Place, asyncio.Lock] = field(default_factory=dict)
+
+    async def find_running(
+        self, metadata: Metadata, places: Sequence[Place], since: datetime
+    ) -> UnrecordedTrainingJob | None:
+        """Return the job's latest running training job, created after `since`; None without one. Raises AwsError."""
+        stem = name_stem(metadata)
+        for place in places:
+            jobs = self.aws.training_jobs(place)
+            async with self._locks.setdefault(place, asyncio.Lock()):
+                listed = await jobs.find_by_name(stem, since)
+            attempts = {
+                attempt: summary.name
+                for summary in listed
+                if summary.status not in ENDED and (attempt := attempt_of(summary.name, stem)) is not None
+            }
+            for attempt, name in sorted(attempts.items(), reverse=True):
+                try:
+                    tags = await jobs.tags((await jobs.describe(name)).arn)
+                except NotFound:
+                    continue
+                if is_of(tags, metadata.uid, attempt):
+                    return UnrecordedTrainingJob(name, attempt, place)
+        return None

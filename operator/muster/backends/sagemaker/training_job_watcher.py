@@ -1,0 +1,186 @@
+"""Observe one training job: its state by the account's sweep, and once, by its tags, whether it belongs to the job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from muster.backends.sagemaker.job_state import JobState
+from muster.backends.sagemaker.targets import Target
+from muster.clients.aws.client import Aws
+from muster.clients.aws.sweep import Watch
+from muster.core.facts import Problem
+from muster.core.training_job.facts import FailureKind, Location, RequestFailure, TrainingJob
+from muster.core.training_job.problems import MIN_REPORTED_TRIES
+from muster.diagnose.sagemaker.described import training_job_of
+from muster.diagnose.sagemaker.request_failures import counted, request_failure_of
+from muster.objects.aws.errors import AlreadyExists, AwsError, NotFound
+from muster.objects.aws.place import Place
+from muster.objects.aws.training_job import ENDED, Description, Summary
+from muster.render.sagemaker.request.identity import is_of
+
+MISSING_GRACE_SECONDS = 600.0
+"""How long a missing training job counts as existing: a running one can't be deleted (API_DeleteTrainingJob)."""
+
+NOT_SEEN_YET = Problem("NotSeenYet", "muster has not asked SageMaker yet")
+
+
+@dataclass(frozen=True)
+class ObservedTrainingJob:
+    """A training job, observed at `place`.
+
+    `observation_failure` is why it can't be observed, `stale` why the state is old. With neither `training` nor
+    `observation_failure` the training job does not exist. `taken`: a training job of someone else has its name.
+    """
+
+    training: TrainingJob | None = None
+    place: Place | None = None
+    observation_failure: RequestFailure | None = None
+    stale: RequestFailure | None = None
+    taken: Problem | None = None
+
+    @property
+    def seen_at(self) -> Location | None:
+        """The place, in the plan's terms."""
+        return None if self.place is None else Location(self.place.region, self.place.assume_role_arn or None)
+
+
+@dataclass(frozen=True)
+class TrainingJobWatcher:
+    """`clock` returns Unix seconds; `wake` is called with a job's uid when its training job changes."""
+
+    aws: Aws
+    clock: Callable[[], float]
+    wake: Callable[[str], None]
+
+    async def observe(self, job_state: JobState, target: Target) -> ObservedTrainingJob:
+        """Return the training job's current state, and watch it until it is over."""
+        # A training job that is over never changes.
+        if job_state.ended is not None and job_state.ended.name == target.name:
+            return ObservedTrainingJob(training_job_of(job_state.ended), job_state.watched_at)
+        watch, place = self._watch(job_state, target)
+        stale = _problem(watch, self.clock())
+        described = watch.observation.present
+        if described is None or described.name != target.name:
+            return (
+                self._observe_missing(job_state, target, place, stale)
+                if watch.observation.is_missing
+                else self._not_observed(stale)
+            )
+        job_state.missing_since = None
+        is_known_owner = described.arn == target.arn and (
+            job_state.name_conflict is None or job_state.name_conflict[0] != target.name
+        )
+        if not is_known_owner and job_state.own_name != target.name:
+            obstacle = await self._check_owner(job_state, target, place, described.arn)
+            if obstacle is not None:
+                return obstacle
+        if not described.has_ended:
+            training = _with_listed_status(training_job_of(described), watch.observation.summary, described)
+            return ObservedTrainingJob(training, place, stale=stale)
+        job_state.ended, job_state.ended_at = described, self.clock()
+        job_state.stop_watching()
+        return ObservedTrainingJob(training_job_of(described), place)
+
+    def _not_observed(self, stale: RequestFailure | None) -> ObservedTrainingJob:
+        return ObservedTrainingJob(
+            observation_failure=stale or RequestFailure(FailureKind.SERVICE, NOT_SEEN_YET, self.clock())
+        )
+
+    def _observe_missing(
+        self, job_state: JobState, target: Target, place: Place, stale: RequestFailure | None
+    ) -> ObservedTrainingJob:
+        """Observe a training job that doesn't exist where it was expected."""
+        following = target.places[target.places.index(place) + 1 :]
+        if following:
+            # Try the next place: the status may be forged, or older than the training job.
+            if self.clock() >= target.arrives_until:
+                self._watch_at(job_state, target, following[0])
+            return self._not_observed(stale)
+        if job_state.own_name == target.name:
+            return self._not_observed(stale)
+        return (
+            ObservedTrainingJob(stale=stale)
+            if self._is_deleted(job_state, target)
+            else ObservedTrainingJob(observation_failure=self._deleted_problem(target, place))
+        )
+
+    def _is_deleted(self, job_state: JobState, target: Target) -> bool:
+        """Whether the training job really doesn't exist. Other credentials may cause the same response."""
+        if job_state.missing_since is None:
+            job_state.missing_since = self.clock()
+        return target.arn is None or self.clock() >= job_state.missing_since + MISSING_GRACE_SECONDS
+
+    def _deleted_problem(self, target: Target, place: Place) -> RequestFailure:
+        problem_text = (
+            f"SageMaker has no training job {target.name} in {place} any more: it was deleted, or "
+            "the operator's credentials belong to another account"
+        )
+        return RequestFailure(
+            FailureKind.SERVICE, Problem(NotFound.reason, problem_text), self.clock(), MIN_REPORTED_TRIES
+        )
+
+    async def _check_owner(
+        self, job_state: JobState, target: Target, place: Place, arn: str
+    ) -> ObservedTrainingJob | None:
+        """Check by its tags that the training job belongs to the job; return None if it does."""
+        if job_state.name_conflict is not None and job_state.name_conflict[0] == target.name:
+            return ObservedTrainingJob(taken=job_state.name_conflict[1])
+        try:
+            tags = await self.aws.training_jobs(place).tags(arn)
+        except AwsError as error:
+            job_state.tags_failure = counted(request_failure_of(error, self.clock()), job_state.tags_failure)
+            return ObservedTrainingJob(observation_failure=job_state.tags_failure)
+        job_state.tags_failure = None
+        if is_of(tags, target.uid, target.attempt):
+            job_state.own_name = target.name
+            return None
+        taken = name_taken_problem(target.name)
+        job_state.name_conflict = (target.name, taken)
+        return ObservedTrainingJob(taken=taken)
+
+    def _watch(self, job_state: JobState, target: Target) -> tuple[Watch, Place]:
+        watch, place = job_state.watch, job_state.watched_at
+        if watch is not None and place in target.places and watch.name == target.name:
+            return watch, place
+        return self._watch_at(job_state, target, target.places[0]), target.places[0]
+
+    def _watch_at(self, job_state: JobState, target: Target, place: Place) -> Watch:
+        previous = job_state.watch
+        watch = self.aws.sweep(place).watch(target.name, target.since, partial(self.wake, target.uid))
+        job_state.watch, job_state.watched_at = watch, place
+        # Close the previous watch last: a place without a watch is listed again from the start.
+        if previous is not None:
+            previous.close()
+        return watch
+
+
+def _with_listed_status(training: TrainingJob, summary: Summary | None, described: Description) -> TrainingJob:
+    """Add the state of a newer list: SageMaker limits descriptions, but a list covers many training jobs.
+
+    A list doesn't contain why a training job ended, or its cost.
+    """
+    if summary is None or summary.modified_at <= described.modified_at or summary.status in ENDED:
+        return training
+    return replace(
+        training, status=summary.status, secondary_status=summary.secondary_status or training.secondary_status
+    )
+
+
+def _problem(watch: Watch, now: float) -> RequestFailure | None:
+    """Return why the observation is old, once that is worth reporting."""
+    error = watch.problem
+    if error is None:
+        return None
+    failure = request_failure_of(error, now)
+    return RequestFailure(failure.kind, failure.problem, now, MIN_REPORTED_TRIES, watch.refused_seconds)
+
+
+def name_taken_problem(name: str) -> Problem:
+    """Return the problem of a training job that has the job's name, but belongs to someone else."""
+    problem_text = (
+        f"A training job {name} exists, and by its tags it doesn't belong to this job. Delete it "
+        "(aws sagemaker delete-training-job), because it keeps its name until then, or rename this job."
+    )
+    return Problem(AlreadyExists.reason, problem_text)

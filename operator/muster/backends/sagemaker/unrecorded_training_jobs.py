@@ -1,0 +1,89 @@
+"""Find training jobs of a job that its status doesn't record: another client may have changed the status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from muster.api.spec.job import Metadata
+from muster.backends.sagemaker.job_state import JobState
+from muster.backends.sagemaker.targets import Target, earliest_creation_time
+from muster.backends.sagemaker.training_job_search import TrainingJobSearch, UnrecordedTrainingJob
+from muster.backends.sagemaker.training_job_watcher import NOT_SEEN_YET, ObservedTrainingJob, TrainingJobWatcher
+from muster.core.facts import Problem
+from muster.core.training_job.attempt_state import CREATION_SECONDS
+from muster.core.training_job.backoff import retry_at
+from muster.core.training_job.facts import FailureKind, RequestFailure
+from muster.diagnose.sagemaker.request_failures import counted, request_failure_of
+from muster.objects.aws.errors import AwsError
+from muster.objects.aws.place import Place
+
+
+@dataclass(frozen=True)
+class UnrecordedTrainingJobs:
+    """`clock` returns Unix seconds; `operator_started_at` is when this process started to lead."""
+
+    search: TrainingJobSearch
+    watcher: TrainingJobWatcher
+    clock: Callable[[], float]
+    operator_started_at: float
+
+    async def observe(self, job_state: JobState, metadata: Metadata, places: tuple[Place, ...]) -> ObservedTrainingJob:
+        """Observe an unrecorded training job in these places: `job_state.unrecorded`, until it is over."""
+        if job_state.unrecorded is None and not await self._search(job_state, metadata, places):
+            return ObservedTrainingJob(observation_failure=job_state.search_failure)
+        unrecorded = job_state.unrecorded
+        if unrecorded is None:
+            return ObservedTrainingJob()
+        target = Target(
+            metadata.uid,
+            unrecorded.attempt,
+            unrecorded.name,
+            (unrecorded.place,),
+            earliest_creation_time(metadata.creation_timestamp),
+        )
+        observed = await self.watcher.observe(job_state, target)
+        # Search again: there may be others.
+        if observed.observation_failure is None and (observed.training is None or observed.training.is_over):
+            job_state.unrecorded, job_state.search_failure = (
+                None,
+                RequestFailure(FailureKind.SERVICE, NOT_SEEN_YET, self.clock()),
+            )
+            return ObservedTrainingJob(observation_failure=job_state.search_failure)
+        return observed
+
+    def search_again(self, job_state: JobState, unrecorded: UnrecordedTrainingJob) -> None:
+        """Search again after the training job was found and is being stopped."""
+        problem_text = (
+            f"Training job {unrecorded.name} in {unrecorded.place}, which the status doesn't record, is being stopped"
+        )
+        job_state.unrecorded = None
+        self._record_failure(
+            job_state, RequestFailure(FailureKind.SERVICE, Problem("TrainingJobRuns", problem_text), self.clock())
+        )
+
+    def arrives_until(self, asked_at: float) -> float:
+        """Return until when a requested training job may appear, also one that an earlier leader requested."""
+        return max(asked_at, self.operator_started_at) + CREATION_SECONDS
+
+    async def _search(self, job_state: JobState, metadata: Metadata, places: tuple[Place, ...]) -> bool:
+        """Search; return whether the result is certain."""
+        now = self.clock()
+        if job_state.search_failure is not None and now < retry_at(metadata.uid, job_state.search_failure):
+            return False
+        # A training job that was requested a moment ago may not be listed yet.
+        if now < self.arrives_until(job_state.requested_at):
+            job_state.search_failure = RequestFailure(FailureKind.SERVICE, NOT_SEEN_YET, now)
+            return False
+        try:
+            job_state.unrecorded = await self.search.find_running(
+                metadata, places, earliest_creation_time(metadata.creation_timestamp)
+            )
+        except AwsError as error:
+            self._record_failure(job_state, request_failure_of(error, now))
+            return False
+        job_state.none_running, job_state.search_failure = job_state.unrecorded is None, None
+        return True
+
+    def _record_failure(self, job_state: JobState, request_failure: RequestFailure) -> None:
+        job_state.search_failure = counted(request_failure, job_state.search_failure)

@@ -1,0 +1,171 @@
+"""Run a job on this machine and show it: its board, its last lines, its exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Protocol, cast
+
+from rich.console import Console
+
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.backends.local.folder_lock import FolderInUse
+from muster.backends.local.layout import RunLayout
+from muster.backends.local.processes import OnLine
+from muster.cli.board.rank_lines import is_wanted, parse_line
+from muster.cli.board.view import View
+from muster.cli.display import Display, open_display
+from muster.cli.errors import BadInput, format_os_error
+from muster.cli.options import RunOptions
+from muster.cli.resource import format_resource
+from muster.cli.run.stop_signals import StopRequest, StopSignals
+from muster.cli.run.summary import is_complete, summarize_run
+from muster.cli.standard_error import StandardError
+from muster.core.facts import JobFacts
+from muster.core.world import procs_per_node
+from muster.engine.local_run import LocalRun, Session
+from muster.engine.reconcile import ReconcileResult
+from muster.engine.steady_clock import steady_clock
+from muster.render.storage.errors import StorageError
+
+FAILED = 1
+
+
+class Opener(Protocol):
+    """Opens a run's backend; on exit, it kills the remaining processes."""
+
+    def __call__(self, *, on_line: OnLine, clock: Callable[[], float]) -> AbstractAsyncContextManager[Session]:
+        """`on_line` gets each line of a node's output, `clock` returns Unix seconds."""
+        ...
+
+
+_TICK_SECONDS = 0.5
+
+
+def open_stderr_display() -> Display:
+    """Show runs on standard error."""
+    return open_display(Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False))
+
+
+def run_or_report(display: Display, work: Callable[[], int]) -> int:
+    """Return the exit code of `work`, or report the error that stopped it. Raises `BadInput`."""
+    try:
+        return work()
+    except FolderInUse as error:
+        raise BadInput(f"{error}; choose another with --dir") from None
+    except StorageError as error:
+        problem = f"{error.reason}: {error.message}"
+    except OSError as error:
+        # an error of the system, such as a full disk, is not a bug in muster
+        problem = format_os_error(error)
+    display.close(None)
+    display.note(f"muster: {problem}")
+    return FAILED
+
+
+@dataclass
+class Run:
+    """The state of a run, and its display."""
+
+    job: Job
+    layout: RunLayout
+    display: Display
+    options: RunOptions
+    signals: StopSignals | None = None
+    _result: ReconcileResult[JobFacts] | None = None
+    _started_at: float = field(default_factory=time.monotonic)
+    _last_lines: dict[int, str] = field(default_factory=dict)
+    _notice: str = ""
+
+    async def run(self, opener: Opener) -> ReconcileResult[JobFacts]:
+        """Open the backend, reconcile until the job has ended, and clean up."""
+        clock = steady_clock(time.time(), time.monotonic)
+        async with opener(on_line=self._show_line, clock=clock) as session:
+
+            def stop(request: StopRequest) -> None:
+                self._show_stopping(request)
+                session.backend.request_stop(request.by, request.grace_seconds)
+                session.changed.set()
+
+            loop = LocalRun(self.job, session.backend, session.changed, clock, self._publish)
+            self.signals = StopSignals(stop)
+            self.signals.listen(asyncio.get_running_loop())
+            ticker = asyncio.create_task(self._tick())
+            try:
+                return await loop.run()
+            finally:
+                ticker.cancel()
+
+    def end_notice(self) -> None:
+        """Remove the notice about stopping."""
+        self._notice = ""
+
+    def view(self) -> View | None:
+        """The run's current view; None before the first reconcile."""
+        if self._result is None:
+            return None
+        elapsed = time.monotonic() - self._started_at
+        return View(
+            name=self.job.metadata.name,
+            procs_per_node=procs_per_node(self.job),
+            status=self._result.status,
+            elapsed=elapsed,
+            facts=self._result.facts,
+            last_lines=self._last_lines,
+            notice=self._notice,
+        )
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            self._show()
+
+    def _publish(self, result: ReconcileResult[JobFacts]) -> None:
+        self._result = result
+        self._show()
+
+    def _show(self) -> None:
+        view = self.view()
+        if view is not None:
+            self.display.show(view)
+
+    def _show_line(self, node: int, text: str) -> None:
+        line = parse_line(self.layout.node_name(node), text)
+        if line.rank is not None:
+            self._last_lines[line.rank] = line.text
+        if self.options.shows_logs and is_wanted(line, self.options.ranks):
+            self.display.line(line)
+
+    def _show_stopping(self, request: StopRequest) -> None:
+        if request.grace_seconds > 0:
+            self._notice = f"stopping after {request.by} (Ctrl-C again to kill at once)"
+        else:
+            self._notice = f"killing after {request.by}"
+        self.display.note(self._notice)
+        self._show()
+
+
+def finish_run(run: Run, job: Job, result: ReconcileResult[JobFacts]) -> int:
+    """Show how the run ended, write the resource to the run's folder and, if requested, to standard output."""
+    options, layout = run.options, run.layout
+    run.end_notice()
+    run.display.close(run.view())
+    layout.resource.write_text(format_resource(job, result.status, "yaml"), encoding="utf-8")
+    for line in summarize_run(result.status, result.facts, layout, Path.cwd()):
+        run.display.note(line)
+    if options.output is not None:
+        sys.stdout.write(format_resource(job, result.status, options.output))
+    return _exit_code(run.signals, result.status)
+
+
+def _exit_code(signals: StopSignals | None, status: Status) -> int:
+    if is_complete(status):
+        return 0
+    stopped = signals.exit_code if signals is not None else None
+    return FAILED if stopped is None else stopped

@@ -1,0 +1,87 @@
+"""The summary of a run: how it ended, the last lines of the root cause, and paths. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from muster.api.status.status import Status
+from muster.backends.local.layout import RunLayout
+from muster.cli.board.rank_lines import strip_control_sequences
+from muster.core.facts import JobFacts, NodeFacts
+from muster_worker.contract.schema import Mpi
+
+
+@dataclass(frozen=True)
+class RootCause:
+    """The process whose last lines explain a failure; `process` is "rank 3" or "torchrun"."""
+
+    process: str
+    node: int
+    last_lines: Sequence[str]
+
+
+def is_complete(status: Status) -> bool:
+    """Whether the job is Complete, which exit code 0 requires."""
+    return any(entry.type == "Complete" and entry.status == "True" for entry in status.conditions)
+
+
+def find_root_cause(status: Status, facts: JobFacts) -> RootCause | None:
+    """Return the first failed rank, else the failed launcher, else the node with a problem."""
+    launcher = _find_failed_launcher(facts)
+    for detail in status.ranks.details if status.ranks else ():
+        if detail.state == "Failed":
+            lines = _last_lines_of_rank(facts.nodes[detail.node], detail.rank)
+            # An mpirun in the user's command prints the ranks' output on its own node.
+            if not lines and launcher is not None and launcher.process in Mpi.RUNNERS:
+                return launcher
+            return RootCause(f"rank {detail.rank}", detail.node, lines)
+    if launcher is not None:
+        return launcher
+    for node in facts.nodes:
+        if node.agent is not None and node.agent.report.problem is not None:
+            return RootCause("its agent", node.node, (node.agent.report.problem.message,))
+    return None
+
+
+def _find_failed_launcher(facts: JobFacts) -> RootCause | None:
+    for node in facts.nodes:
+        launcher = node.agent.launcher if node.agent else None
+        if launcher is not None and launcher.end.exit_code != 0:
+            return RootCause(launcher.end.name, node.node, launcher.end.last_lines)
+    return None
+
+
+def summarize_run(status: Status, facts: JobFacts, layout: RunLayout, here: Path) -> list[str]:
+    """Return the lines that follow the run's message; paths below `here` are relative to it."""
+    if is_complete(status):
+        return [
+            f"  model and output  {_shown(layout.model, here)}, {_shown(layout.output, here)}",
+            f"  logs              {_shown(layout.folder / 'logs', here)}",
+            f"  resource          {_shown(layout.resource, here)}",
+        ]
+    lines: list[str] = []
+    root_cause = None if _was_stopped(status) else find_root_cause(status, facts)
+    if root_cause is not None:
+        if root_cause.last_lines:
+            lines.append(f"  last lines of {root_cause.process} on {layout.node_name(root_cause.node)}:")
+            lines += [f"  | {strip_control_sequences(line)}" for line in root_cause.last_lines]
+        lines.append(f"  its log   {_shown(layout.node(root_cause.node).log, here)}")
+    else:
+        lines.append(f"  logs      {_shown(layout.folder / 'logs', here)}")
+    lines.append(f"  resource  {_shown(layout.resource, here)}")
+    return lines
+
+
+def _was_stopped(status: Status) -> bool:
+    return any(entry.type == "Failed" and entry.reason == "StopRequested" for entry in status.conditions)
+
+
+def _last_lines_of_rank(node: NodeFacts, rank: int) -> tuple[str, ...]:
+    ranks = node.agent.ranks if node.agent else ()
+    return next((entry.report.last_lines for entry in ranks if entry.report.rank == rank), ())
+
+
+def _shown(path: Path, here: Path) -> str:
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -1,0 +1,102 @@
+"""Send commands to agents: encode each command once for all nodes, and limit concurrent large responses.
+
+All agents of a large job get the same Start with all peers: more than a mebibyte for 10,000 nodes. Writing it to all
+connections at once would take gigabytes.
+"""
+
+import asyncio
+import zlib
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from muster.collector.server.refusal import Reason, RequestRefused
+from muster_worker.contract import wire
+from muster_worker.contract.schema import Command
+
+MAX_CACHED_COMMANDS = 8
+"""The number of encoded commands in the cache: for jobs that are starting or stopping."""
+
+MIN_DEFLATED_BYTES = 4096
+
+LARGE_BYTES = 64 * 1024
+"""More than a socket's buffer holds."""
+
+MAX_LARGE_RESPONSES = 16
+"""Concurrent large responses to pods of one namespace."""
+
+SEND_SECONDS = 15.0
+"""The timeout of a response; a slower agent has to retry."""
+
+
+@dataclass(frozen=True)
+class EncodedCommand:
+    """A command's bytes, and `deflated` if the command is large enough."""
+
+    plain: bytes
+    deflated: bytes | None
+
+
+@dataclass
+class CommandSender:
+    """Sends commands as responses with `headers`. Belongs to one event loop."""
+
+    headers: dict[str, str]
+    _encoded: OrderedDict[int, tuple[Command, EncodedCommand]] = field(default_factory=OrderedDict)
+    _slots: dict[str, "_Slots"] = field(default_factory=dict)
+
+    async def send(self, request: web.BaseRequest, namespace: str, command: Command) -> web.StreamResponse:
+        """Respond with `command`. Raises `RequestRefused` and closes the connection if the agent is too slow."""
+        encoded = self.encode(command)
+        accepted = "deflate" in request.headers.get("Accept-Encoding", "")
+        body, headers = encoded.plain, self.headers
+        if accepted and encoded.deflated is not None:
+            body, headers = encoded.deflated, {**self.headers, "Content-Encoding": "deflate"}
+        if len(body) <= LARGE_BYTES:
+            return web.Response(body=body, headers=headers, content_type="application/json")
+        slots = self._slots.setdefault(namespace, _Slots())
+        slots.users += 1
+        try:
+            async with slots.free:
+                return await _send_slowly(request, body, headers)
+        finally:
+            slots.users -= 1
+            if not slots.users:
+                del self._slots[namespace]
+
+    def encode(self, command: Command) -> EncodedCommand:
+        """Encode a command; the same object is encoded only once."""
+        key = id(command)
+        if key not in self._encoded:
+            plain = wire.encode(command)
+            deflated = zlib.compress(plain) if len(plain) >= MIN_DEFLATED_BYTES else None
+            self._encoded[key] = (command, EncodedCommand(plain, deflated))
+            if len(self._encoded) > MAX_CACHED_COMMANDS:
+                self._encoded.popitem(last=False)
+        self._encoded.move_to_end(key)
+        return self._encoded[key][1]
+
+
+@dataclass
+class _Slots:
+    free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_LARGE_RESPONSES))
+    users: int = 0
+
+
+async def _send_slowly(request: web.BaseRequest, body: bytes, headers: dict[str, str]) -> web.StreamResponse:
+    response = web.StreamResponse(headers=headers)
+    response.content_type = "application/json"
+    response.content_length = len(body)
+    view = memoryview(body)
+    try:
+        async with asyncio.timeout(SEND_SECONDS):
+            await response.prepare(request)
+            for begin in range(0, len(body), LARGE_BYTES):
+                await response.write(view[begin : begin + LARGE_BYTES])
+            await response.write_eof()
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
+        raise RequestRefused(Reason.TOO_SLOW) from None
+    return response

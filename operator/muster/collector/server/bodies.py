@@ -1,0 +1,115 @@
+"""Read request bodies in bounded memory and time: reserve a body's size before reading its first byte."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from muster.collector.server.refusal import Reason, RequestRefused
+from muster.collector.trust.tokens import PodClaim
+
+MAX_BYTES_IN_FLIGHT = 8 * 1024 * 1024
+"""The limit for all bodies together: thousands of heartbeats, or 8 of the largest reports."""
+
+RETRY_SECONDS = 1.0
+
+
+@dataclass(eq=False)
+class _Body:
+    """A body that is being read. Its memory is reserved from the beginning."""
+
+    pod: PodClaim
+    size: int
+    limit: asyncio.Timeout
+    is_arriving: bool = True
+    is_crowded_out: bool = False
+
+
+@dataclass
+class Bodies:
+    """Reads bodies. When the memory is used up, the oldest body of the namespace with the most memory is dropped.
+
+    Each pod has one body at a time: its agent sends one report at a time, and only the newest matters.
+    """
+
+    _namespaces: dict[str, dict[_Body, None]] = field(default_factory=dict)
+    _pods: dict[str, _Body] = field(default_factory=dict)
+    reserved: int = 0
+
+    @asynccontextmanager
+    async def read(
+        self, request: web.BaseRequest, pod: PodClaim, max_bytes: int, seconds: float
+    ) -> AsyncIterator[bytes]:
+        """Read the whole body; its memory is reserved until the block ends.
+
+        Raises `RequestRefused`: Compressed, LengthRequired, TooLarge, before reading; CrowdedOut, TooSlow, BadHttp.
+        """
+        body = _Body(pod, _size(request, max_bytes), asyncio.timeout(seconds))
+        self._reserve(body)
+        try:
+            yield await self._read(request, body)
+        finally:
+            self._release(body)
+
+    async def _read(self, request: web.BaseRequest, body: _Body) -> bytes:
+        try:
+            async with body.limit:
+                return await request.content.readexactly(body.size) if body.size else b""
+        except TimeoutError:
+            if body.is_crowded_out:
+                raise RequestRefused(Reason.CROWDED_OUT, RETRY_SECONDS) from None
+            raise RequestRefused(Reason.TOO_SLOW) from None
+        except (web.RequestPayloadError, asyncio.IncompleteReadError):
+            raise RequestRefused(Reason.BAD_HTTP) from None
+        finally:
+            body.is_arriving = False
+
+    def _reserve(self, body: _Body) -> None:
+        older = self._pods.get(body.pod.pod_uid)
+        if older is not None:
+            self._crowd_out(older)
+        while self.reserved + body.size > MAX_BYTES_IN_FLIGHT:
+            largest = max(self._namespaces, key=self._reserved_by)
+            if largest == body.pod.namespace:
+                raise RequestRefused(Reason.CROWDED_OUT, RETRY_SECONDS)
+            arriving = (held for held in self._namespaces[largest] if held.is_arriving)
+            self._crowd_out(next(arriving, None))
+        self._pods[body.pod.pod_uid] = body
+        self._namespaces.setdefault(body.pod.namespace, {})[body] = None
+        self.reserved += body.size
+
+    def _reserved_by(self, namespace: str) -> int:
+        return sum(body.size for body in self._namespaces[namespace])
+
+    def _crowd_out(self, body: _Body | None) -> None:
+        # a complete body is released soon
+        if body is None or not body.is_arriving:
+            raise RequestRefused(Reason.CROWDED_OUT, RETRY_SECONDS)
+        body.is_crowded_out = True
+        self._release(body)
+        body.limit.reschedule(asyncio.get_running_loop().time())
+
+    def _release(self, body: _Body) -> None:
+        bodies = self._namespaces.get(body.pod.namespace, {})
+        if body not in bodies:
+            return
+        del bodies[body]
+        self.reserved -= body.size
+        if not bodies:
+            del self._namespaces[body.pod.namespace]
+        if self._pods.get(body.pod.pod_uid) is body:
+            del self._pods[body.pod.pod_uid]
+
+
+def _size(request: web.BaseRequest, max_bytes: int) -> int:
+    # a compressed body may inflate without bound, and reports are small
+    if request.headers.get("Content-Encoding", "identity") != "identity":
+        raise RequestRefused(Reason.COMPRESSED)
+    # without a length, no memory can be reserved, and a chunk of one byte costs as much as one of 16 KiB
+    if request.content_length is None:
+        raise RequestRefused(Reason.LENGTH_REQUIRED)
+    if request.content_length > max_bytes:
+        raise RequestRefused(Reason.TOO_LARGE)
+    return request.content_length

@@ -1,0 +1,278 @@
+"""Limit the collector's connections: their number, and the time that each has to authenticate.
+
+Unauthenticated connections have not sent a known pod's token yet. They can't crowd out pods: their number is limited,
+also for each address, and their time is short. This module accepts connections itself, because asyncio's server counts
+them only after the TLS handshake.
+"""
+
+import asyncio
+import socket
+import ssl
+import struct
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from muster.collector.server.cpu_shares import CpuShares
+from muster.collector.server.handshake_queue import HandshakeQueue
+from muster.collector.server.refusal import Reason
+from muster.collector.server.refusal_counter import RefusalCounter
+from muster.collector.server.tls import TlsProtocol
+from muster.collector.trust.tokens import PodClaim
+
+ACCEPT_CPU_SECONDS = 0.002
+"""Processor time for accepting before other tasks run: a flood of connections must not delay reports."""
+
+ACCEPT_AGAIN_SECONDS = 0.1
+"""The wait after the process ran out of descriptors."""
+
+AUTHENTICATION_CPU_SECONDS = 0.1
+"""The processor time before authentication: no honest client needs as much before it sends its token."""
+
+_RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER: reset a refused connection, so that none lingers."""
+
+
+@dataclass(frozen=True)
+class ConnectionLimits:
+    """The limits for connections and their times (seconds)."""
+
+    connections: int = 30_000  # two for each of 10,000 agents, and a reserve
+    unauthenticated: int = 4_096  # a large job's agents connect at the same time
+    unauthenticated_per_address: int = 64
+    handshaking: int = 256  # unauthenticated connections in the handshake; others wait as plain sockets
+    handshaking_per_address: int = 4
+    per_pod: int = 4  # an agent has two, and two may be half-open
+    authentication_seconds: float = 10.0  # from accept to the first valid token
+    handshake_seconds: float = 5.0
+    body_seconds: float = 10.0  # a report has a few KiB, 1 MiB at most
+
+
+@dataclass(eq=False)
+class AcceptedConnection:
+    """An accepted connection."""
+
+    address: str
+    connections: "Connections"
+    connection: socket.socket
+    expiry: asyncio.TimerHandle | None = None
+    handshake: asyncio.Task[None] | None = None
+    transport: asyncio.WriteTransport | None = None
+    pod: PodClaim | None = None
+    cpu_seconds: float = 0.0  # before authentication
+
+    def trust(self, pod: PodClaim) -> None:
+        """Record the pod of the connection, after its first valid token."""
+        if self.pod != pod:
+            self.connections.trust(self, pod)
+
+    def refuse(self, reason: Reason) -> None:
+        """Close the connection without a response."""
+        self.connections.refuse(self, reason)
+
+    def connection_lost(self) -> None:
+        """Remove the closed connection."""
+        self.connections.drop(self)
+
+    def charge(self, seconds: float) -> None:
+        """Charge the processor time for this connection's input."""
+        self.connections.charge(self, seconds)
+
+
+@dataclass
+class Connections:
+    """Accepts connections on `listening` while `run` runs."""
+
+    listening: socket.socket
+    context: ssl.SSLContext
+    make_protocol: Callable[[AcceptedConnection], asyncio.Protocol]
+    limits: ConnectionLimits
+    refusals: RefusalCounter
+    cpu: CpuShares
+    # dictionaries are ordered sets: the oldest comes first
+    _clients: dict[AcceptedConnection, None] = field(default_factory=dict)
+    _pods: dict[str, dict[AcceptedConnection, None]] = field(default_factory=dict)
+    _namespaces: dict[str, dict[AcceptedConnection, None]] = field(default_factory=dict)
+    _pods_of: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._handshakes: HandshakeQueue[AcceptedConnection] = HandshakeQueue(
+            self.limits.handshaking, self.limits.handshaking_per_address, self.cpu
+        )
+        self._has_waiting = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._clients)
+
+    def pods_of(self, namespace: str) -> float:
+        """The number of connected pods of the namespace."""
+        return float(self._pods_of[namespace])
+
+    async def run(self) -> None:
+        """Accept connections until cancelled."""
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self.listening, self._accept)
+        try:
+            await self._start_handshakes()
+        finally:
+            loop.remove_reader(self.listening)
+
+    def close(self) -> None:
+        """Close every connection."""
+        for client in list(self._clients):
+            self._evict(client)
+
+    def trust(self, client: AcceptedConnection, pod: PodClaim) -> None:
+        """Count the connection as the pod's; close the oldest connection of a pod that has too many."""
+        if client not in self._clients:
+            return
+        now = time.monotonic()
+        if self.cpu.is_cut_off(pod.pod_uid, now):
+            self.refuse(client, Reason.TOO_BUSY)
+            return
+        if client.pod is None:
+            # charge the pod instead of its address for the time before the token
+            self.cpu.charge_unauthenticated(client.address, -client.cpu_seconds, now)
+            self.cpu.charge_pod(pod.namespace, pod.pod_uid, client.cpu_seconds, now)
+        self._forget(client)
+        if len(self._clients) >= self.limits.connections:
+            largest = max(self._namespaces, key=lambda namespace: len(self._namespaces[namespace]))
+            self.refuse(next(iter(self._namespaces[largest])), Reason.TOO_MANY_CONNECTIONS)
+        self._clients[client] = None
+        client.pod = pod
+        self._namespaces.setdefault(pod.namespace, {})[client] = None
+        if pod.pod_uid not in self._pods:
+            self._pods_of[pod.namespace] += 1
+        own = self._pods.setdefault(pod.pod_uid, {})
+        own[client] = None
+        if len(own) > self.limits.per_pod:
+            self.refuse(next(iter(own)), Reason.TOO_MANY_CONNECTIONS)
+
+    def refuse(self, client: AcceptedConnection, reason: Reason) -> None:
+        """Close the connection and count the reason. May be called twice."""
+        if client not in self._clients:
+            return
+        if client.pod is None:
+            self.refusals.count(reason, client.address)
+        else:
+            self.refusals.count(reason, client.pod.pod_name, client.pod.namespace)
+        self._evict(client)
+
+    def drop(self, client: AcceptedConnection) -> None:
+        """Remove a closed connection. May be called twice."""
+        if client in self._clients:
+            self._forget(client)
+
+    def charge(self, client: AcceptedConnection, seconds: float) -> None:
+        """Charge the connection for processor time; close it if it has used too much."""
+        now = time.monotonic()
+        if client.pod is not None:
+            self.cpu.charge_pod(client.pod.namespace, client.pod.pod_uid, seconds, now)
+            if self.cpu.is_cut_off(client.pod.pod_uid, now):
+                self.refuse(client, Reason.TOO_BUSY)
+            return
+        client.cpu_seconds += seconds
+        self.cpu.charge_unauthenticated(client.address, seconds, now)
+        if client.cpu_seconds > AUTHENTICATION_CPU_SECONDS:
+            self.refuse(client, Reason.TOO_BUSY)
+
+    def _accept(self) -> None:
+        until = time.thread_time() + ACCEPT_CPU_SECONDS
+        # accepting never waits while the kernel's queue is full: let other tasks run, too
+        while time.thread_time() < until:
+            try:
+                connection, address = self.listening.accept()
+            except (BlockingIOError, ConnectionError):
+                return
+            except OSError:
+                # out of descriptors: connections wait in the kernel's queue meanwhile
+                loop = asyncio.get_running_loop()
+                loop.remove_reader(self.listening)
+                loop.call_later(ACCEPT_AGAIN_SECONDS, self._accept_again)
+                return
+            connection.setblocking(False)
+            self._add(connection, str(address[0]))
+
+    def _accept_again(self) -> None:
+        if self.listening.fileno() >= 0:
+            asyncio.get_running_loop().add_reader(self.listening, self._accept)
+
+    def _add(self, connection: socket.socket, address: str) -> None:
+        if self._handshakes.places(address) >= self.limits.unauthenticated_per_address or not self._make_room(address):
+            self.refusals.count(Reason.TOO_MANY_CONNECTIONS, address)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            connection.close()
+            return
+        client = AcceptedConnection(address, self, connection)
+        self._clients[client] = None
+        self._handshakes.add(client, address)
+        loop = asyncio.get_running_loop()
+        client.expiry = loop.call_later(self.limits.authentication_seconds, self.refuse, client, Reason.SILENT)
+        self._has_waiting.set()
+
+    def _make_room(self, address: str) -> bool:
+        if len(self._handshakes) < self.limits.unauthenticated and len(self._clients) < self.limits.connections:
+            return True
+        rival = self._handshakes.oldest_of_busiest(address)
+        if rival is None:
+            return False
+        self.refuse(rival, Reason.TOO_MANY_CONNECTIONS)
+        return True
+
+    async def _start_handshakes(self) -> None:
+        """Start handshakes, address by address, as processor time permits."""
+        while True:
+            await self._has_waiting.wait()
+            client = self._handshakes.next(time.monotonic())
+            if client is not None:
+                client.handshake = asyncio.create_task(self._handshake(client))
+                await asyncio.sleep(0)
+            elif self._handshakes.has_waiting:
+                await asyncio.sleep(0.02)
+            else:
+                self._has_waiting.clear()
+
+    async def _handshake(self, client: AcceptedConnection) -> None:
+        loop = asyncio.get_running_loop()
+        established = loop.create_future()
+        try:
+            protocol = TlsProtocol(
+                self.context,
+                self.make_protocol(client),
+                established,
+                handshake_seconds=self.limits.handshake_seconds,
+                charge=client.charge,
+                connection_lost=client.connection_lost,
+            )
+            transport, _ = await loop.connect_accepted_socket(lambda: protocol, client.connection)
+            client.transport = transport
+            await established
+        except OSError:
+            # not TLS, no trust in our authority, or disconnected
+            self.refusals.count(Reason.BAD_HANDSHAKE, client.address)
+            self.drop(client)
+
+    def _evict(self, client: AcceptedConnection) -> None:
+        self.drop(client)
+        if client.handshake is not None:
+            client.handshake.cancel()
+        if client.transport is not None:
+            client.transport.abort()
+        elif client.handshake is None:
+            client.connection.close()
+
+    def _forget(self, client: AcceptedConnection) -> None:
+        del self._clients[client]
+        if client.expiry is not None:
+            client.expiry.cancel()
+        if client.pod is None:
+            self._handshakes.remove(client, client.address)
+            return
+        own, all_of_namespace = self._pods[client.pod.pod_uid], self._namespaces[client.pod.namespace]
+        del own[client], all_of_namespace[client]
+        if not own:
+            del self._pods[client.pod.pod_uid]
+            self._pods_of[client.pod.namespace] -= 1
+        if not all_of_namespace:
+            del self._namespaces[client.pod.namespace], self._pods_of[client.pod.namespace]

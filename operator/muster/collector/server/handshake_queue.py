@@ -1,0 +1,92 @@
+"""Schedule TLS handshakes: addresses take turns, so that none can block the others."""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from muster.collector.server.cpu_shares import CpuShares
+
+T = TypeVar("T", bound=Hashable)
+
+
+@dataclass
+class _Address(Generic[T]):
+    # dictionaries are ordered sets: the oldest comes first
+    waiting: dict[T, None] = field(default_factory=dict)
+    handshaking: dict[T, None] = field(default_factory=dict)
+
+    @property
+    def places(self) -> int:
+        return len(self.waiting) + len(self.handshaking)
+
+
+@dataclass
+class HandshakeQueue(Generic[T]):
+    """Unauthenticated connections by address: waiting for their handshake, or in it.
+
+    At most `max_handshaking` handshakes run, `max_per_address` of them from one address.
+    """
+
+    max_handshaking: int
+    max_per_address: int
+    cpu: CpuShares
+    _addresses: OrderedDict[str, _Address[T]] = field(default_factory=OrderedDict)
+    _waiting: int = 0
+    _handshaking: int = 0
+
+    def __len__(self) -> int:
+        return self._waiting + self._handshaking
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether a connection waits for its handshake."""
+        return self._waiting > 0
+
+    def places(self, address: str) -> int:
+        """The number of unauthenticated connections from this address."""
+        entry = self._addresses.get(address)
+        return 0 if entry is None else entry.places
+
+    def add(self, client: T, address: str) -> None:
+        """Add a waiting connection."""
+        self._addresses.setdefault(address, _Address()).waiting[client] = None
+        self._waiting += 1
+
+    def remove(self, client: T, address: str) -> None:
+        """Remove a connection that is closed or authenticated."""
+        entry = self._addresses[address]
+        if client in entry.waiting:
+            del entry.waiting[client]
+            self._waiting -= 1
+        else:
+            del entry.handshaking[client]
+            self._handshaking -= 1
+        if not entry.places:
+            del self._addresses[address]
+
+    def next(self, now: float) -> T | None:
+        """Choose the connection whose handshake starts at `now` (monotonic seconds); None if none may start."""
+        if self._handshaking >= self.max_handshaking or not self.cpu.may_start_any_handshake(now):
+            return None
+        for address, entry in self._addresses.items():
+            if (
+                entry.waiting
+                and len(entry.handshaking) < self.max_per_address
+                and self.cpu.may_start_handshake(address, now)
+            ):
+                client = next(iter(entry.waiting))
+                del entry.waiting[client]
+                entry.handshaking[client] = None
+                self._waiting -= 1
+                self._handshaking += 1
+                self._addresses.move_to_end(address)
+                return client
+        return None
+
+    def oldest_of_busiest(self, address: str) -> T | None:
+        """Return the connection to close for a new one from `address`; None if no address has more connections."""
+        busiest = max(self._addresses.values(), key=lambda entry: entry.places, default=None)
+        if busiest is None or busiest.places <= self.places(address):
+            return None
+        return next(iter(busiest.waiting or busiest.handshaking))

@@ -1,0 +1,87 @@
+"""Token buckets by key, in bounded memory. Pure, except for its state."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Rate:
+    """`per_second` on average, `burst` at once."""
+
+    per_second: float
+    burst: float
+
+
+@dataclass
+class _Bucket:
+    tokens: float
+    filled_at: float
+
+
+class Balances:
+    """The balance of each key. A key with a debt waits until the debt is paid.
+
+    Past the maximum number of keys, the least recently used one is dropped.
+    """
+
+    def __init__(self, rate: Rate, max_keys: int) -> None:
+        self._rate = rate
+        self._max_keys = max_keys
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+
+    def balance(self, key: str, now: float) -> float:
+        """The balance of `key` at `now` (seconds); negative for a debt."""
+        return self._bucket(key, now).tokens if key in self._buckets else self._rate.burst
+
+    def charge(self, key: str, amount: float, now: float) -> None:
+        """Charge the key; a negative amount is a refund."""
+        bucket = self._bucket(key, now)
+        bucket.tokens = min(self._rate.burst, bucket.tokens - amount)
+
+    def wait(self, key: str, now: float) -> float:
+        """Seconds until the key is out of debt."""
+        return max(0.0, -self.balance(key, now) / self._rate.per_second)
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def _bucket(self, key: str, now: float) -> _Bucket:
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            bucket = self._buckets[key] = _Bucket(self._rate.burst, now)
+            if len(self._buckets) > self._max_keys:
+                self._buckets.popitem(last=False)
+            return bucket
+        self._buckets.move_to_end(key)
+        # a clock that was set back must not empty a bucket
+        elapsed = max(0.0, now - bucket.filled_at)
+        bucket.tokens = min(self._rate.burst, bucket.tokens + elapsed * self._rate.per_second)
+        bucket.filled_at = now
+        return bucket
+
+
+class Limiter:
+    """Limits the rate of each key's requests: each takes one token."""
+
+    def __init__(self, rate: Rate, max_keys: int) -> None:
+        self._rate = rate
+        self._balances = Balances(rate, max_keys)
+
+    def take(self, key: str, now: float) -> float:
+        """Take one token at `now` (seconds). Return 0, or the seconds until a token is available."""
+        tokens = self._balances.balance(key, now)
+        if tokens >= 1.0:
+            self._balances.charge(key, 1.0, now)
+            return 0.0
+        return (1.0 - tokens) / self._rate.per_second
+
+    def give_back(self, key: str, now: float) -> None:
+        """Return the last token."""
+        self._balances.charge(key, -1.0, now)
+
+    def is_empty(self, key: str, now: float) -> bool:
+        """Whether `take` would have to wait."""
+        return self._balances.balance(key, now) < 1.0
+
+    def __len__(self) -> int:
+        return len(self._balances)

@@ -1,0 +1,86 @@
+"""The reasons to refuse a request, and the responses, which never repeat the request."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from http import HTTPStatus
+
+
+class Reason(StrEnum):
+    """The keys of `Collector.refused`."""
+
+    NOT_LEADER = "NotLeader"
+    NO_TOKEN = "NoToken"  # noqa: S105 - a reason, not a password
+    BAD_TOKEN = "BadToken"  # noqa: S105 - a reason, not a password
+    EXPIRED = "Expired"
+    WRONG_AUDIENCE = "WrongAudience"
+    UNKNOWN_POD = "UnknownPod"
+    OTHER_POD = "OtherPod"
+    OTHER_JOB = "OtherJob"
+    NOT_FOUND = "NotFound"
+    TOO_LARGE = "TooLarge"
+    LENGTH_REQUIRED = "LengthRequired"
+    TOO_SLOW = "TooSlow"
+    CROWDED_OUT = "CrowdedOut"
+    COMPRESSED = "Compressed"
+    MALFORMED = "Malformed"
+    IMPLAUSIBLE = "Implausible"
+    TOO_FAST = "TooFast"
+    TOO_BUSY = "TooBusy"
+    TOO_MANY_POLLS = "TooManyPolls"
+    BAD_HTTP = "BadHttp"
+    BAD_HANDSHAKE = "BadHandshake"
+    SILENT = "Silent"
+    TOO_MANY_CONNECTIONS = "TooManyConnections"
+
+
+class RequestRefused(Exception):
+    """The collector refuses a request and changes nothing.
+
+    `retry_after` is in seconds; None if a retry can't help. `detail` is for the client, and must not contain any part
+    of the request.
+    """
+
+    def __init__(self, reason: Reason, retry_after: float | None = None, detail: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.retry_after = retry_after
+        self.detail = detail
+
+
+@dataclass(frozen=True)
+class RefusalResponse:
+    """The response to a refused request."""
+
+    status: HTTPStatus
+    sentence: str
+
+
+RESPONSES = {
+    Reason.NOT_LEADER: RefusalResponse(HTTPStatus.SERVICE_UNAVAILABLE, "This operator is not the leader;"),
+    Reason.NO_TOKEN: RefusalResponse(HTTPStatus.UNAUTHORIZED, "Send the pod's token: Authorization: Bearer <token>."),
+    Reason.BAD_TOKEN: RefusalResponse(HTTPStatus.UNAUTHORIZED, "The token is not one of this cluster's pods."),
+    Reason.EXPIRED: RefusalResponse(HTTPStatus.UNAUTHORIZED, "The token is not valid at this time; read it again."),
+    Reason.WRONG_AUDIENCE: RefusalResponse(HTTPStatus.UNAUTHORIZED, "The token is for another service."),
+    Reason.UNKNOWN_POD: RefusalResponse(HTTPStatus.SERVICE_UNAVAILABLE, "The pod is not known yet; try again."),
+    Reason.OTHER_POD: RefusalResponse(HTTPStatus.FORBIDDEN, "The report is of another pod than the token."),
+    Reason.OTHER_JOB: RefusalResponse(HTTPStatus.FORBIDDEN, "The report is of another job than the token's pod."),
+    Reason.NOT_FOUND: RefusalResponse(HTTPStatus.NOT_FOUND, "Use POST /v1/report or GET /v1/command."),
+    Reason.TOO_LARGE: RefusalResponse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too large."),
+    Reason.TOO_SLOW: RefusalResponse(HTTPStatus.REQUEST_TIMEOUT, "The body took too long."),
+    Reason.LENGTH_REQUIRED: RefusalResponse(HTTPStatus.LENGTH_REQUIRED, "Send the body's length, and no chunks."),
+    Reason.CROWDED_OUT: RefusalResponse(
+        HTTPStatus.TOO_MANY_REQUESTS, "The collector's memory is full, or a newer body replaced this one; try again."
+    ),
+    Reason.COMPRESSED: RefusalResponse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send the body uncompressed."),
+    Reason.MALFORMED: RefusalResponse(HTTPStatus.BAD_REQUEST, "The request does not follow the protocol."),
+    Reason.IMPLAUSIBLE: RefusalResponse(HTTPStatus.BAD_REQUEST, "The report can't be of this job's node."),
+    Reason.TOO_FAST: RefusalResponse(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests; wait before the next one."),
+    Reason.TOO_BUSY: RefusalResponse(
+        HTTPStatus.TOO_MANY_REQUESTS, "These requests cost too much; wait before the next one."
+    ),
+    Reason.TOO_MANY_POLLS: RefusalResponse(
+        HTTPStatus.TOO_MANY_REQUESTS, "A newer request for commands replaced this one."
+    ),
+    Reason.BAD_HTTP: RefusalResponse(HTTPStatus.BAD_REQUEST, "This is not HTTP as the collector reads it."),
+}
+"""For reasons without a response, the collector closes the connection."""

@@ -1,0 +1,58 @@
+"""Count refused requests and connections by reason, and log them at a bounded rate."""
+
+import asyncio
+import logging
+from collections import Counter
+from dataclasses import dataclass, field
+
+from muster.collector.server.refusal import Reason
+
+MAX_SOURCES = 1_000
+"""The maximum number of pods and addresses to count separately between two log lines; others count as "others"."""
+
+LOGGED_SOURCES = 3
+"""The number of sources in a log line: those with the most refusals."""
+
+LOG_SECONDS = 60.0
+"""One line a minute, however many requests arrive."""
+
+OTHERS = "others"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class RefusalCounter:
+    """Counts refusals by reason, in `counts` since the process started."""
+
+    counts: Counter[Reason] = field(default_factory=Counter)
+    _recent: Counter[Reason] = field(default_factory=Counter)
+    _sources: Counter[str] = field(default_factory=Counter)
+
+    def count(self, reason: Reason, source: str, namespace: str = "") -> None:
+        """Count a refusal, of a pod (its name and namespace) or an address."""
+        self.counts[reason] += 1
+        self._recent[reason] += 1
+        if namespace:
+            source = f"{namespace}/{source}"
+        is_known = source in self._sources or len(self._sources) < MAX_SOURCES
+        self._sources[source if is_known else OTHERS] += 1
+
+    def summarize(self) -> str | None:
+        """Summarize the refusals since the last call in one line; None without any."""
+        if not self._recent:
+            return None
+        reasons = ", ".join(f"{reason} {number}" for reason, number in self._recent.most_common())
+        sources = ", ".join(f"{source} {number}" for source, number in self._sources.most_common(LOGGED_SOURCES))
+        self._recent.clear()
+        self._sources.clear()
+        return f"{reasons}; most from {sources}"
+
+
+async def log_refusals(refusals: RefusalCounter, seconds: float = LOG_SECONDS) -> None:
+    """Log one line per interval with refusals, until cancelled."""
+    while True:
+        await asyncio.sleep(seconds)
+        line = refusals.summarize()
+        if line is not None:
+            _log.warning("the collector refused requests in the last %.0f s: %s", seconds, line)

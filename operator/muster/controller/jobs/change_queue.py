@@ -1,0 +1,71 @@
+"""Queue the changes of jobs' resources, and read them one at a time: each in its namespace's turn of the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from muster.api.json_fields import mapping, string
+from muster.clients.kubernetes.client import Change
+from muster.controller.jobs.processor_queue import ProcessorQueue
+
+_log = logging.getLogger(__name__)
+
+
+class ChangeQueue:
+    """Passes changes to `handle`, which reads them.
+
+    Reading a large job takes 0.1 s, and hundreds may arrive at once. Only the newest change of a resource is queued.
+    The changes of a namespace are read in the order of their arrival.
+    """
+
+    def __init__(self, processor: ProcessorQueue, handle: Callable[[Change], None]) -> None:
+        self._processor = processor
+        self._handle = handle
+        self._waiting: dict[str, dict[str, Change]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def put(self, change: Change) -> None:
+        """Queue a change."""
+        metadata = mapping(change.object.get("metadata"))
+        namespace, uid = string(metadata.get("namespace")), string(metadata.get("uid"))
+        waiting = self._waiting.setdefault(namespace, {})
+        waiting[uid] = _merge_changes(waiting.get(uid), change)
+        if namespace not in self._tasks:
+            self._tasks[namespace] = asyncio.create_task(self._read_all(namespace), name=f"inbox of {namespace}")
+
+    def close(self) -> None:
+        """Stop, and drop all queued changes."""
+        for task in self._tasks.values():
+            task.cancel()
+
+    async def _read_all(self, namespace: str) -> None:
+        waiting = self._waiting[namespace]
+        try:
+            while waiting:
+                await self._read_first(namespace, waiting)
+        finally:
+            del self._waiting[namespace], self._tasks[namespace]
+
+    async def _read_first(self, namespace: str, waiting: dict[str, Change]) -> None:
+        clock = self._processor.clock
+        ticket, took = self._processor.acquire(namespace), 0.0
+        try:
+            await ticket
+            change, began = waiting.pop(next(iter(waiting))), clock()
+            try:
+                self._handle(change)
+            except Exception:  # noqa: BLE001 - logged below
+                # A bug in reading one job must not stop the others.
+                _log.warning("a job of namespace %s could not be read", namespace, exc_info=True)
+            took = clock() - began
+        finally:
+            self._processor.release(ticket, namespace, took)
+
+
+def _merge_changes(previous: Change | None, change: Change) -> Change:
+    """Merge two changes of a resource: ADDED and MODIFIED become ADDED, with the newest object."""
+    if previous is not None and previous.type == "ADDED" and change.type == "MODIFIED":
+        return Change("ADDED", change.object)
+    return change

@@ -1,0 +1,93 @@
+"""Detect resources that were deleted while no watch ran: kopf reports no deletion for them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from muster.api.json_fields import mapping, string
+from muster.clients.kubernetes.client import Client, Listing
+from muster.objects.kubernetes.errors import ApiError
+from muster.objects.kubernetes.job_source import JOB_IDENTITIES
+from muster.objects.kubernetes.kinds import Object
+
+LIST_SECONDS = 300.0
+"""The interval between two lists, without a gap in the watch."""
+
+SETTLE_SECONDS = 1.0
+"""After a gap the watch reports all resources at once: wait, and list only once."""
+
+RETRY_SECONDS = 10.0
+"""The delay before a retry, after a failed list."""
+
+_log = logging.getLogger(__name__)
+
+
+class KnownResource(Protocol):
+    """A resource that the operator has in memory."""
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the resource."""
+
+    @property
+    def uid(self) -> str:
+        """The uid of the resource."""
+
+    @property
+    def version(self) -> str:
+        """The `resourceVersion` that the operator has."""
+
+
+@dataclass
+class MissedDeletions:
+    """Compares the operator's resources with the cluster's, soon after `gap` is set.
+
+    `known_jobs` returns the resources in memory, `drop` removes one of them.
+    """
+
+    client: Client
+    namespaces: tuple[str, ...]
+    known_jobs: Callable[[], Iterable[KnownResource]]
+    drop: Callable[[str], None]
+    gap: asyncio.Event
+
+    async def run(self) -> None:
+        """Compare at intervals, until cancelled."""
+        while True:
+            try:
+                async with asyncio.timeout(LIST_SECONDS):
+                    await self.gap.wait()
+            except TimeoutError:
+                pass
+            await asyncio.sleep(SETTLE_SECONDS)
+            self.gap.clear()
+            try:
+                await self._compare()
+            except ApiError as error:
+                _log.warning("listing the jobs, to find deleted ones, failed: %s", error)
+                await asyncio.sleep(RETRY_SECONDS)
+                self.gap.set()
+
+    async def _compare(self) -> None:
+        for namespace in self.namespaces or (None,):
+            listing = await self.client.list(JOB_IDENTITIES, namespace)
+            items = (resource for resource in self.known_jobs() if namespace in (None, resource.namespace))
+            for uid in find_deleted(items, listing):
+                self.drop(uid)
+
+
+def find_deleted(known: Iterable[KnownResource], listing: Listing) -> tuple[str, ...]:
+    """Return the uids that the list lacks. A resource that is newer than the list may exist."""
+    listed = {_uid(item) for item in listing.items}
+    list_version = int(listing.resource_version)
+    return tuple(
+        resource.uid for resource in known if resource.uid not in listed and int(resource.version) <= list_version
+    )
+
+
+def _uid(item: Object) -> str:
+    return string(mapping(item.get("metadata")).get("uid"))

@@ -1,0 +1,18 @@
+"""Detect changes of rank states: the status reports them even if the job has used up its processor time."""
+
+from collections.abc import Iterable
+
+from muster.core.facts import AgentFacts
+
+RankStatesHash = int
+"""A hash of the states of all agents and ranks."""
+
+
+def hash_rank_states(agents: Iterable[AgentFacts | None]) -> RankStatesHash:
+    """Hash the newest reported states. Cheap: steps, times and log lines don't count."""
+    return hash(
+        tuple(
+            None if agent is None else (agent.report.phase, tuple(rank.report.state for rank in agent.ranks))
+            for agent in agents
+        )
+    )

@@ -1,0 +1,114 @@
+"""Limit the webhook's connections: only API servers need it, but any pod of the cluster may connect.
+
+A connection counts from its first packet. When all slots are used, a new connection closes the oldest one of the
+address with the most connections, so that one pod can't block the API servers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+MAX_CONNECTIONS = 32
+"""Each needs up to 300 KiB during the TLS handshake. An API server needs one or two."""
+
+HANDSHAKE_SECONDS = 3.0
+
+ACCEPT_AGAIN_SECONDS = 0.1
+"""The wait after the process ran out of descriptors."""
+
+
+BACKLOG = 512
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open a listening socket: early connections wait in the kernel's queue. Raises `OSError`."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    listening.setblocking(False)
+    return listening
+
+
+@dataclass(eq=False)
+class AcceptedConnection:
+    """An accepted connection from `address`."""
+
+    address: str
+    handshake: asyncio.Task[None] | None = None
+    transport: asyncio.WriteTransport | None = None
+
+    def close(self) -> None:
+        """Close it at once."""
+        if self.handshake is not None:
+            self.handshake.cancel()
+        if self.transport is not None:
+            self.transport.abort()
+
+
+@dataclass
+class WebhookConnections:
+    """Accepts connections on `listening` while `run` runs. Each handshake calls `context`."""
+
+    listening: socket.socket
+    context: Callable[[], ssl.SSLContext]
+    make_protocol: Callable[[AcceptedConnection], asyncio.Protocol]
+    # dictionaries are ordered sets: the oldest comes first
+    _clients: dict[AcceptedConnection, None] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self._clients)
+
+    async def run(self) -> None:
+        """Accept connections until cancelled; then close all."""
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                try:
+                    connection, address = await loop.sock_accept(self.listening)
+                except OSError:
+                    await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
+                    continue
+                self._add(connection, str(address[0]))
+                # accepting never waits while the kernel's queue is full: let other tasks run, too
+                await asyncio.sleep(0)
+        finally:
+            for client in list(self._clients):
+                client.close()
+            self._clients.clear()
+
+    def remove(self, client: AcceptedConnection) -> None:
+        """Remove a closed connection. May be called twice."""
+        self._clients.pop(client, None)
+
+    def _add(self, connection: socket.socket, address: str) -> None:
+        if len(self._clients) >= MAX_CONNECTIONS:
+            busiest = Counter(client.address for client in self._clients).most_common(1)[0][0]
+            oldest = next(client for client in self._clients if client.address == busiest)
+            self.remove(oldest)
+            oldest.close()
+        client = AcceptedConnection(address)
+        self._clients[client] = None
+        client.handshake = asyncio.create_task(self._handshake(client, connection))
+
+    async def _handshake(self, client: AcceptedConnection, connection: socket.socket) -> None:
+        try:
+            transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: self.make_protocol(client),
+                connection,
+                ssl=self.context(),
+                ssl_handshake_timeout=HANDSHAKE_SECONDS,
+                ssl_shutdown_timeout=1.0,
+            )
+            client.transport = transport
+        except OSError:
+            # not TLS, no trust in our authority, or disconnected
+            self.remove(client)
+        except asyncio.CancelledError:
+            with contextlib.suppress(OSError):
+                connection.close()
+            raise

@@ -1,0 +1,31 @@
+"""The status of a job that has ended: only observedGeneration and Accepted still change."""
+
+from muster.api.changes import ENDED_MESSAGE
+from muster.api.status.status import Condition, Status
+from muster.api.timestamps import format_seconds
+from muster.core.status.conditions import ACCEPTED, since
+
+JOB_IS_OVER = "JobIsOver"
+"""The reason if the spec changed after the job's end: muster never runs the changed spec."""
+
+
+def ended_status(previous: Status, generation: int, now: float) -> Status:
+    """Update `previous`, which is Complete or Failed, for the resource's `generation`; `now` is in Unix seconds.
+
+    The final condition has the generation that ran. For any later one, the condition Accepted becomes False.
+    """
+    final = previous.final_condition
+    kept = previous.model_copy(update={"observed_generation": generation})
+    # A user has edited a status without this number, so the generation that ran is unknown.
+    if final is None or final.observed_generation == 0 or generation <= final.observed_generation:
+        return kept
+    accepted = Condition(
+        type=ACCEPTED,
+        status="False",
+        reason=JOB_IS_OVER,
+        message=f"muster does not run the changed spec: {ENDED_MESSAGE}",
+        last_transition_time=since(previous, ACCEPTED, "False") or format_seconds(now),
+        observed_generation=generation,
+    )
+    others = tuple(entry for entry in previous.conditions if entry.type != ACCEPTED)
+    return kept.model_copy(update={"conditions": (accepted, *others)})

@@ -1,0 +1,158 @@
+"""Convert an estimator's instances, limits and network settings. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from muster.api.document import JSON
+from muster.importers.sagemaker.translate.arguments import Arguments, describe_value, nested_arguments, set_field
+from muster.importers.sagemaker.translate.distribution import convert_plain_value
+from muster.importers.sagemaker.translate.recording import Value
+
+_DEFAULT_VOLUME_GB = 30
+_DEFAULT_RUN_SECONDS = 86400
+"""sagemaker 2.257.7, estimator.py; a job has the same defaults."""
+
+_LOCAL = frozenset({"local", "local_gpu"})
+"""Instance types of the SDK's local mode."""
+
+_PLACEMENT = {"EnableMultipleJobs": "multipleJobs"}
+_SPECIFICATIONS = "PlacementSpecifications"
+_ULTRA_SERVER = {"UltraServerId": "ultraServerId", "InstanceCount": "instanceCount"}
+"""InstancePlacementConfig of CreateTrainingJob, and the names of its fields in a job."""
+
+_TOGGLES: dict[bool | None, str | None] = {True: "Enabled", False: "Disabled", None: None}
+
+
+def convert_nodes(arguments: Arguments) -> tuple[JSON, dict[str, JSON]]:
+    """Return the number of nodes, and the fields for their instance types."""
+    count, instance_type = arguments.integer("instance_count"), arguments.text("instance_type")
+    if instance_type in _LOCAL:
+        message = "local mode can't be imported: name an instance type for SageMaker; `muster run` runs a job here"
+        arguments.problems.add(arguments.where("instance_type"), f"found {instance_type}: {message}")
+    groups = [group for value in arguments.value_list("instance_groups") for group in _convert_group(arguments, value)]
+    if not groups:
+        return count, {"instanceType": instance_type} if instance_type is not None else {}
+    for name, value in (("instance_count", count), ("instance_type", instance_type)):
+        if value is not None:
+            arguments.problems.add(arguments.where(name), "the instance groups set this; the SDK rejects both together")
+    counts = [group["instanceCount"] for group in groups]
+    listed: list[JSON] = list(groups)
+    return sum(found for found in counts if isinstance(found, int)), {"instanceGroups": listed}
+
+
+def convert_instances(arguments: Arguments) -> dict[str, JSON]:
+    """Convert disks, warm pool, training plan, and placement on UltraServers."""
+    fields: dict[str, JSON] = {}
+    set_field(fields, "volumeSizeGb", _unless_default(arguments.integer("volume_size"), _DEFAULT_VOLUME_GB))
+    set_field(fields, "volumeKmsKey", arguments.text("volume_kms_key"))
+    set_field(fields, "keepAliveSeconds", arguments.integer("keep_alive_period_in_seconds"))
+    set_field(fields, "trainingPlanArn", arguments.text("training_plan"))
+    set_field(fields, "placement", convert_placement(arguments))
+    return fields
+
+
+def convert_limits(arguments: Arguments) -> dict[str, JSON]:
+    """Convert time limits and retries."""
+    fields: dict[str, JSON] = {}
+    set_field(fields, "maxRunSeconds", _unless_default(arguments.integer("max_run"), _DEFAULT_RUN_SECONDS))
+    spot, max_wait = arguments.boolean("use_spot_instances"), arguments.integer("max_wait")
+    if spot:
+        fields["spot"] = {"maxWaitSeconds": max_wait} if max_wait else {}
+    elif max_wait:
+        arguments.problems.add(arguments.where("max_wait"), "SageMaker accepts this only with use_spot_instances=True")
+    attempts = arguments.integer("max_retry_attempts")
+    set_field(fields, "retry", {"attempts": attempts} if attempts is not None else None)
+    return fields
+
+
+def convert_network(arguments: Arguments) -> dict[str, JSON]:
+    """Convert VPC, encryption and isolation."""
+    fields: dict[str, JSON] = {}
+    subnets, groups = arguments.text_list("subnets"), arguments.text_list("security_group_ids")
+    if bool(subnets) != bool(groups):
+        arguments.problems.add(arguments.where("subnets"), "subnets and security_group_ids go together")
+    set_field(fields, "vpc", {"subnets": subnets, "securityGroupIds": groups} if subnets else None)
+    set_field(fields, "encryptInterContainerTraffic", arguments.boolean("encrypt_inter_container_traffic") or None)
+    set_field(fields, "networkIsolation", arguments.boolean("enable_network_isolation") or None)
+    return fields
+
+
+def convert_switches(arguments: Arguments) -> dict[str, JSON]:
+    """Convert the switches that the script sets; the request omits others."""
+    names = {
+        "metricsTimeSeries": "enable_sagemaker_metrics",
+        "remoteDebug": "enable_remote_debug",
+        "infraCheck": "enable_infra_check",
+        "sessionTagChaining": "enable_session_tag_chaining",
+    }
+    fields: dict[str, JSON] = {}
+    for field, name in names.items():
+        set_field(fields, field, _TOGGLES[arguments.boolean(name)])
+    return fields
+
+
+def convert_tags(arguments: Arguments) -> dict[str, JSON]:
+    """Convert tags from a dictionary or from a list of keys and values."""
+    value = arguments.value("tags")
+    result: dict[str, JSON] = {}
+    match value:
+        case None:
+            return {}
+        case dict():
+            return {name: str(text) for name, text in value.items()}
+        case list():
+            for tag in value:
+                match tag:
+                    case {"Key": str(key), "Value": str(text)} if key not in result:
+                        result[key] = text
+                    case _:
+                        arguments.problems.add(
+                            arguments.where("tags"), f"found {tag!r}; one Key and one Value is expected"
+                        )
+            return result
+    arguments.problems.add(
+        arguments.where("tags"), f"found {describe_value(value)}; a list or a dictionary is expected"
+    )
+    return {}
+
+
+def _convert_group(arguments: Arguments, value: Value) -> list[dict[str, JSON]]:
+    settings = nested_arguments(arguments, "instance_groups", value, "InstanceGroup")
+    if settings is None:
+        return []
+    group: dict[str, JSON] = {}
+    set_field(group, "name", settings.text("instance_group_name"))
+    set_field(group, "instanceType", settings.text("instance_type"))
+    set_field(group, "instanceCount", settings.integer("instance_count"))
+    return [group]
+
+
+def convert_placement(arguments: Arguments) -> JSON:
+    """Convert the placement of the instances on UltraServers."""
+    name = "instance_placement_config"
+    values = arguments.dictionary(name)
+    result = values.get(_SPECIFICATIONS, [])
+    servers = result if isinstance(result, list) else [result]
+    others = _convert_entries(
+        arguments, name, {key: value for key, value in values.items() if key != _SPECIFICATIONS}, _PLACEMENT
+    )
+    fields: dict[str, JSON] = {}
+    set_field(fields, "multipleJobs", others.get("multipleJobs"))
+    set_field(fields, "ultraServers", [_convert_entries(arguments, name, server, _ULTRA_SERVER) for server in servers])
+    return fields
+
+
+def _convert_entries(arguments: Arguments, name: str, value: Value, allowed: Mapping[str, str]) -> dict[str, JSON]:
+    """Convert a part of the request, which the script sets literally, to the job's field names."""
+    if not isinstance(value, dict) or not value.keys() <= allowed.keys():
+        arguments.problems.add(arguments.where(name), f"found {value!r}; {' and '.join(allowed)} is expected")
+        return {}
+    return {
+        allowed[key]: convert_plain_value(value, arguments.where(name), arguments.problems)
+        for key, value in value.items()
+    }
+
+
+def _unless_default(value: int | None, default: int) -> int | None:
+    return value if value != default else None

@@ -1,0 +1,74 @@
+"""Convert a ModelTrainer's instances, limits and network settings. Pure."""
+
+from __future__ import annotations
+
+from muster.api.document import JSON
+from muster.importers.sagemaker.translate.arguments import Arguments, nested_arguments, set_field
+from muster.importers.sagemaker.translate.instances import convert_placement
+
+_INSTANCE_TYPE = "ml.m5.xlarge"
+_VOLUME_GB = 30
+_RUN_SECONDS = 3600
+"""sagemaker/train/defaults.py, constants.py (SDK 3.27.0)."""
+
+
+def convert_nodes(compute: Arguments) -> tuple[JSON, dict[str, JSON]]:
+    """Return the number of nodes, and the fields for their instance types."""
+    count, instance_type = compute.integer("instance_count"), compute.text("instance_type")
+    groups: list[JSON] = []
+    total = 0
+    for value in compute.value_list("instance_groups"):
+        settings = nested_arguments(compute, "instance_groups", value, "InstanceGroup")
+        if settings is not None:
+            size = settings.integer("instance_count") or 0
+            total += size
+            name, kind = settings.text("instance_group_name"), settings.text("instance_type")
+            groups.append({"name": name, "instanceType": kind, "instanceCount": size})
+    if groups:
+        return total, {"instanceGroups": groups}
+    return count or 1, {"instanceType": instance_type or _INSTANCE_TYPE}
+
+
+def convert_instances(compute: Arguments) -> dict[str, JSON]:
+    """Convert disks, warm pool, training plan and placement."""
+    fields: dict[str, JSON] = {}
+    volume = compute.integer("volume_size_in_gb")
+    set_field(fields, "volumeSizeGb", volume if volume != _VOLUME_GB else None)
+    set_field(fields, "volumeKmsKey", compute.text("volume_kms_key_id"))
+    set_field(fields, "keepAliveSeconds", compute.integer("keep_alive_period_in_seconds"))
+    set_field(fields, "trainingPlanArn", compute.text("training_plan_arn"))
+    set_field(fields, "placement", convert_placement(compute))
+    return fields
+
+
+def convert_limits(arguments: Arguments, compute: Arguments) -> dict[str, JSON]:
+    """Convert time limits, spot instances and retries."""
+    fields: dict[str, JSON] = {"maxRunSeconds": _RUN_SECONDS}
+    stopping = arguments.sdk_object("stopping_condition", "StoppingCondition")
+    if stopping is not None:
+        fields["maxRunSeconds"] = stopping.integer("max_runtime_in_seconds") or _RUN_SECONDS
+        set_field(fields, "maxPendingSeconds", stopping.integer("max_pending_time_in_seconds"))
+    max_wait = stopping.integer("max_wait_time_in_seconds") if stopping is not None else None
+    if compute.boolean("enable_managed_spot_training"):
+        fields["spot"] = {"maxWaitSeconds": max_wait} if max_wait is not None else {}
+    elif max_wait is not None:
+        where = "StoppingCondition(max_wait_time_in_seconds=...)"
+        arguments.problems.add(where, "SageMaker accepts this only with enable_managed_spot_training=True")
+    retry = arguments.sdk_object("retry_strategy", "RetryStrategy")
+    if retry is not None:
+        fields["retry"] = {"attempts": retry.integer("maximum_retry_attempts")}
+    return fields
+
+
+def convert_network(arguments: Arguments) -> dict[str, JSON]:
+    """Convert VPC, encryption and isolation."""
+    networking = arguments.sdk_object("networking", "Networking")
+    if networking is None:
+        return {}
+    fields: dict[str, JSON] = {}
+    subnets, groups = networking.text_list("subnets"), networking.text_list("security_group_ids")
+    set_field(fields, "vpc", {"subnets": subnets, "securityGroupIds": groups} if subnets or groups else None)
+    encrypted = networking.boolean("enable_inter_container_traffic_encryption")
+    set_field(fields, "encryptInterContainerTraffic", encrypted or None)
+    set_field(fields, "networkIsolation", networking.boolean("enable_network_isolation") or None)
+    return fields
