@@ -29,7 +29,7 @@ HERE = Place("us-west-2")
 ROLE = "arn:aws:iam::444455556666:role/training"
 BUCKET = f"sagemaker-us-west-2-{ACCOUNT}"
 STREAM = "a-1/algo-1-1700000000"
-ASKED = re.compile(r'_?ask\(\s*(?:place,\s*)?(?:"[a-z0-9]+",\s*)?"([A-Z]\w+)"')
+ASKED = re.compile(r'(?:ask|_request_s3)\(\s*(?:place,\s*)?(?:"[a-z0-9]+",\s*)?"([A-Z]\w+)"')
 RIGHTLESS = "GetCallerIdentity"
 NAMED_OTHERWISE = {"HeadObject": "GetObject"}
 """Operations whose IAM action has another name."""

@@ -153,4 +153,4 @@ def test_the_stand_in_needs_python_alone() -> None:
     """It runs in the script's Python, without muster and its packages."""
     program = f"import sys; sys.path[0] = {str(STAND_IN)!r}; import muster_standin.launch; print(sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", program], check=True, capture_output=True, text=True)
-    assert "'muster_standin.walls'" in done.stdout
+    assert "'muster_standin.sandbox'" in done.stdout
