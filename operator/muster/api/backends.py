@@ -17,12 +17,11 @@ class BackendTraits:
     """Properties of all jobs of a backend.
 
     `has_collector`: the agents of its nodes report to muster's collector without delay; otherwise reports arrive late
-    or never. `supports_restarts`: muster applies `failurePolicy`. `finalizer` delays the resource's deletion until
-    muster has stopped the job; None: Kubernetes deletes the job's objects itself.
+    or never. `finalizer` delays the resource's deletion until muster has stopped the job; None: Kubernetes deletes the
+    job's objects itself.
     """
 
     has_collector: bool
-    supports_restarts: bool
     finalizer: str | None = None
 
 
@@ -31,16 +30,16 @@ TRAINING_JOB_FINALIZER = "muster.dev/training-job"
 
 BACKENDS: Mapping[BackendName, BackendTraits] = MappingProxyType(
     {
-        "Kubernetes": BackendTraits(has_collector=True, supports_restarts=False),
-        "SageMaker": BackendTraits(has_collector=False, supports_restarts=True, finalizer=TRAINING_JOB_FINALIZER),
+        "Kubernetes": BackendTraits(has_collector=True),
+        "SageMaker": BackendTraits(has_collector=False, finalizer=TRAINING_JOB_FINALIZER),
     }
 )
 """The properties of each backend."""
 
 
-def restarting_backends() -> tuple[BackendName, ...]:
-    """Return the backends that restart failed jobs."""
-    return tuple(name for name, traits in BACKENDS.items() if traits.supports_restarts)
+def backends_with_agents() -> tuple[BackendName, ...]:
+    """Return the backends whose nodes run muster's agent."""
+    return tuple(name for name, traits in BACKENDS.items() if traits.has_collector)
 
 
 def find_finalizing_backend(finalizers: tuple[str, ...]) -> BackendName | None:

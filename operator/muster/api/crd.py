@@ -21,6 +21,7 @@ _COLUMNS: tuple[tuple[str, str, str, str, int], ...] = (
         "Optimizer steps that every rank has completed, if they are counted.",
         0,
     ),
+    ("Restarts", "integer", ".status.restarts.total", "How often muster has restarted the ranks after a failure.", 0),
     ("Age", "date", ".metadata.creationTimestamp", "Time since the job was created.", 0),
     ("Attempt", "integer", ".status.attempt", "How often muster has started the ranks.", 1),
     ("Message", "string", ".status.message", "What the job does now, or which rank failed first and how.", 1),

@@ -66,7 +66,7 @@ class NodePlan:
 
     def is_over(self, observation: Observation[JobFacts], outcome: Outcome, _: Sequence[Action]) -> bool:
         """Whether the outcome is decided and all agents have ended: agents still need commands until then."""
-        return outcome.is_decided and observation.facts.is_gone
+        return outcome.ends_job and observation.facts.is_gone
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,34 @@
 """Find the job's current attempt and when it became active, from its status and the observed facts."""
 
+from dataclasses import dataclass
+
 from muster.api.spec.job import Job
 from muster.api.status.status import RESUMED, Status
 from muster.api.timestamps import parse_timestamp
 from muster.core.facts import JobFacts
+
+
+@dataclass(frozen=True)
+class LastRestart:
+    """The restart that the current attempt follows: pods with a lower replacement are from earlier attempts.
+
+    The attempt starts at `not_before` (Unix seconds) at the earliest.
+    """
+
+    replacement: int
+    not_before: float
+
+
+def last_restart(previous: Status) -> LastRestart | None:
+    """The restart that the status tells of; None for an attempt that follows no failure."""
+    restarts, record = previous.restarts, previous.last_restart
+    if restarts is None or record is None:
+        return None
+    try:
+        not_before = parse_timestamp(restarts.not_before or record.at)
+    except ValueError:
+        not_before = 0.0  # not a time of muster's: treat it as long past
+    return LastRestart(restarts.replacement, not_before)
 
 
 def newest_attempt(previous: Status, facts: JobFacts) -> int:

@@ -44,6 +44,19 @@ def remove_released(facts: JobFacts, release: GangRelease) -> tuple[Action, ...]
     )
 
 
+def replace_pods(job: Job, facts: JobFacts, outcome: Outcome) -> tuple[Action, ...]:
+    """Delete the pods of earlier attempts, where `failurePolicy.restartScope` wants new ones: nothing runs in them."""
+    policy, last = job.spec.failure_policy, outcome.last_restart
+    if policy is None or policy.restart_scope != "Pods" or last is None:
+        return ()
+    return tuple(
+        KillNode(node.node, "failurePolicy.restartScope is Pods")
+        for node in facts.nodes
+        if node.process.state in (ProcessState.WAITING, ProcessState.RUNNING)
+        and node.process.replacement < last.replacement
+    )
+
+
 def clean_up(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> tuple[Action, ...]:
     """Return the deletions that a finished or ending job needs now."""
     at = expires_at(job, outcome)

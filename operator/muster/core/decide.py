@@ -4,7 +4,15 @@ from collections.abc import Sequence
 
 from muster.api.spec.job import Job
 from muster.core.actions import Action, CreateNode, KillNode, SendCommand
-from muster.core.clean_up import clean_up, expires_at, kill_lost, remove_outdated, remove_released, remove_strays
+from muster.core.clean_up import (
+    clean_up,
+    expires_at,
+    kill_lost,
+    remove_outdated,
+    remove_released,
+    remove_strays,
+    replace_pods,
+)
 from muster.core.deadlines import active_deadline, startup_deadline
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure.lost_nodes import lost_at
@@ -38,22 +46,17 @@ def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term:
     earlier leader. Once the facts show the actions applied, the same decision returns no new actions.
     """
     strays = (*remove_strays(facts), *kill_lost(facts))
+    if outcome.verdict is Verdict.RESTARTING:
+        return (*strays, *_stop_attempt(job, facts, outcome, now, leader_term))
     if outcome.is_decided:
         return (*strays, *_end_nodes(job, facts, outcome, now, leader_term), *clean_up(job, facts, outcome, now))
-    # One of the job's pods can't be created, so create none.
-    if facts.refusal is not None and not outcome.started:
-        return strays
-    # Delete pods of an older spec: none of them has started its ranks.
-    if facts.has_outdated_pods and not outcome.started:
-        return (*strays, *remove_outdated(facts))
-    release = outcome.release
-    # Delete an incomplete gang's pods to free resources for other jobs.
-    if release is not None and release.is_under_way(facts, now):
-        return (*strays, *remove_released(facts, release))
+    removals = None if outcome.started else _removals_before_start(job, facts, outcome, now)
+    if removals is not None:
+        return (*strays, *removals)
     missing = tuple(node for node in facts.nodes if node.process.state is ProcessState.MISSING)
     # The start command contains the addresses of all nodes, so create missing nodes first.
     if missing:
-        lowest = 0 if release is None else release.replacement
+        lowest = outcome.lowest_replacement
         return (*strays, *(CreateNode(node.node, max(lowest, node.process.replacement + 1)) for node in missing))
     can_start = _can_start(facts, outcome, now)
     return (
@@ -66,10 +69,29 @@ def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term:
     )
 
 
+def _removals_before_start(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> tuple[Action, ...] | None:
+    """The pods that have to go before an attempt can start; None when nothing stands in its way."""
+    # Create nothing for a job of which a part is refused.
+    if facts.refusal is not None:
+        return ()
+    # Delete pods of an earlier spec: none of them has started its ranks.
+    if facts.has_outdated_pods:
+        return remove_outdated(facts)
+    release = outcome.release
+    # Release the nodes of half a gang: others can use them.
+    if release is not None and release.is_under_way(facts, now):
+        return remove_released(facts, release)
+    # With restartScope Pods every pod of an earlier attempt is replaced.
+    return replace_pods(job, facts, outcome) or None
+
+
 def next_requeue_at(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> float | None:
     """The next time at which the decision or the status may change without a new event; None: never."""
     # The job was resumed during its suspension: complete the suspension first.
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled and not job.spec.suspend:
+        return now
+    # The status has the restart by then, and the next decision starts from there.
+    if outcome.verdict is Verdict.RESTARTING and outcome.settled:
         return now
     times = [at for node in facts.nodes for at in (facts.silent_at(node), lost_at(node, facts))]
     if outcome.is_decided:
@@ -77,7 +99,8 @@ def next_requeue_at(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> 
         times.extend(_kill_at(facts, outcome, node) for node in facts.nodes if not node.is_gone)
     else:
         if not outcome.started:
-            times += [startup_deadline(job, facts, outcome.began_at), release_at(job, facts)]
+            times += [startup_deadline(job, facts, outcome.waits_since), release_at(job, facts)]
+            times.append(None if outcome.last_restart is None else outcome.last_restart.not_before)
             times.append(None if outcome.release is None else outcome.release.until)
         times.append(active_deadline(job, outcome.began_at))
         times.extend(unreachable_at(node, facts) for node in facts.nodes)
@@ -87,6 +110,8 @@ def next_requeue_at(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> 
 
 def _can_start(facts: JobFacts, outcome: Outcome, now: float) -> bool:
     """Whether all nodes that have not started are ready. After an operator restart that can be a part of the gang."""
+    if outcome.last_restart is not None and now < outcome.last_restart.not_before:
+        return False
     waiting = [node for node in facts.nodes if not node.has_started]
     if not waiting or not all(node.is_ready and not facts.is_silent(node, now) for node in waiting):
         return False
@@ -110,6 +135,13 @@ def _end_after_launcher(
     waiting = [node for node in facts.nodes[1:] if node.current_agent is not None and not node.has_ended]
     command = _ending_command(job, outcome, CommandKind.STOP, FAILURE_GRACE_SECONDS, leader_term)
     return _send_where_needed(facts, outcome, [(node, command) for node in waiting], now)
+
+
+def _stop_attempt(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
+    """Stop the ranks of a failed attempt, and keep the agents for the next one."""
+    # Send it to agents that have not started, too: they must not start a rank of this attempt now.
+    command = _ending_command(job, outcome, CommandKind.STOP, FAILURE_GRACE_SECONDS, leader_term)
+    return _send_where_needed(facts, outcome, [(node, command) for node in facts.nodes if not node.has_ended], now)
 
 
 def _end_nodes(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:

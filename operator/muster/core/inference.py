@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.core.facts import JobFacts, NodeFacts, ProcessState
+from muster.core.facts import AgentFacts, JobFacts, NodeFacts, ProcessState
 from muster.core.failure.lost_nodes import end_if_lost
 from muster.core.failure.problems import POD_DELETED, with_problem
 from muster.core.failure.termination_log import with_termination_message
+from muster_worker.contract.schema import AgentPhase
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,40 @@ def drop_own_removal(node: NodeFacts, context: InferenceContext) -> NodeFacts:
 
 def count_starts(node: NodeFacts, context: InferenceContext) -> NodeFacts:
     """Raise the replacement of a missing node to match the attempt: every attempt had a process of the node."""
+    # A restart keeps pods, so their numbers do not count attempts.
+    if context.previous.last_restart is not None:
+        return node
     process, attempts = node.process, context.previous.attempt
     if process.state is not ProcessState.MISSING or process.replacement >= attempts - 1:
         return node
     return replace(node, process=replace(process, replacement=attempts - 1))
+
+
+def reuse_agent(node: NodeFacts, context: InferenceContext) -> NodeFacts:
+    """After a restart, an agent whose ranks have ended is ready again, and a pod that has ended is missing."""
+    previous, attempt = context.previous, context.attempt
+    if previous.restarts is None or previous.last_restart is None:
+        return node
+    process, agent = node.process, node.current_agent
+    is_earlier = process.replacement < previous.restarts.replacement
+    if process.state is ProcessState.EXITED and previous.is_restarting and is_earlier:
+        return _without_agent(replace(node, process=replace(process, state=ProcessState.MISSING, problem=None)))
+    if process.state is not ProcessState.RUNNING or agent is None or agent.report.attempt >= attempt:
+        return node
+    # Something else stops this agent, so its pod will end and be replaced.
+    if agent.terminated_at is not None:
+        return _without_agent(node)
+    # The agent still stops the ranks of the earlier attempt.
+    if agent.report.phase != AgentPhase.ENDED:
+        return node
+    report = replace(agent.report, attempt=0, phase=AgentPhase.READY, ranks=(), metrics=(), launcher=None)
+    command = node.command if node.command is not None and node.command.attempt >= attempt else None
+    return replace(
+        node,
+        agent=AgentFacts(report, agent.last_report_at),
+        command=command,
+        command_sent_at=node.command_sent_at if command is not None else None,
+    )
 
 
 def drop_past(node: NodeFacts, context: InferenceContext) -> NodeFacts:
@@ -64,6 +95,10 @@ def drop_past(node: NodeFacts, context: InferenceContext) -> NodeFacts:
 
 def read_last_message(node: NodeFacts, context: InferenceContext) -> NodeFacts:
     """Use the pod's termination log if the agent's last report was lost."""
+    message = node.process.termination_message
+    # The pod ended between two attempts, so the message describes the earlier one.
+    if message is not None and 0 < message.attempt < context.attempt:
+        return node
     return with_termination_message(context.job, node)
 
 
@@ -76,6 +111,7 @@ STEPS: tuple[Callable[[NodeFacts, InferenceContext], NodeFacts], ...] = (
     end_lost_node,
     drop_own_removal,
     count_starts,
+    reuse_agent,
     drop_past,
     read_last_message,
     name_problem,

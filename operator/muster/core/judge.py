@@ -6,7 +6,7 @@ from enum import StrEnum
 from muster.api.spec.job import Job
 from muster.api.status.status import SUSPENDED, Status
 from muster.api.timestamps import parse_timestamp
-from muster.core.attempts import began_at, newest_attempt, was_missed
+from muster.core.attempts import LastRestart, began_at, last_restart, newest_attempt, was_missed
 from muster.core.deadlines import active_deadline, startup_deadline
 from muster.core.facts import JobFacts, ProcessState
 from muster.core.failure.ends import launcher_end, rank_ends
@@ -14,6 +14,7 @@ from muster.core.failure.failure import Failure, find_failure
 from muster.core.failure.problems import POD_DELETED
 from muster.core.gang_release import GangRelease, release_of
 from muster.core.peers import find_network_mismatch
+from muster.core.restarts import NoRestart, Restart, find_restart
 from muster.core.world import is_mpi, world_size
 from muster_worker.contract.schema import RankState
 
@@ -34,6 +35,7 @@ class Verdict(StrEnum):
     FAILED = "Failed"
     STOPPED = "Stopped"
     SUSPENDED = "Suspended"
+    RESTARTING = "Restarting"  # the attempt has failed, and another one follows
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class Outcome:
     has neither `at` nor `failure`. `started` is set once the gang received its start command. `attempt` is
     the number of that start, or of the next one. `began_at` is when the job was created or last
     resumed; deadlines count from it. `final_since` is when the status recorded the end of the job.
-    `release` is the latest release of the gang before its start.
+    `release` is the latest release of the gang before its start. `restart` is set for the verdict Restarting,
+    `no_restart` is the reason why no attempt follows a failure. `last_restart` is the restart before this attempt.
     """
 
     verdict: Verdict
@@ -57,11 +60,30 @@ class Outcome:
     began_at: float = 0.0
     final_since: float | None = None
     release: GangRelease | None = None
+    restart: Restart | None = None
+    no_restart: str = ""
+    last_restart: LastRestart | None = None
+
+    @property
+    def waits_since(self) -> float:
+        """Since when (Unix seconds) the job waits for its nodes: since it was created, resumed or restarted."""
+        return self.began_at if self.last_restart is None else max(self.began_at, self.last_restart.not_before)
+
+    @property
+    def lowest_replacement(self) -> int:
+        """The lowest replacement number that a new pod may have."""
+        released = 0 if self.release is None else self.release.replacement
+        return released if self.last_restart is None else max(released, self.last_restart.replacement)
 
     @property
     def is_decided(self) -> bool:
-        """Whether the job is over or has to end."""
+        """Whether the attempt is over or has to end."""
         return self.verdict is not Verdict.UNDECIDED
+
+    @property
+    def ends_job(self) -> bool:
+        """Whether no other attempt follows, unless a suspended job is resumed."""
+        return self.verdict not in (Verdict.UNDECIDED, Verdict.RESTARTING)
 
 
 _Cause = tuple[float, Outcome]
@@ -78,6 +100,7 @@ def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
         started=started,
         attempt=newest_attempt(previous, facts),
         began_at=began_at(previous, facts, now),
+        last_restart=last_restart(previous),
     )
     # A final condition never changes.
     last = previous.final_condition
@@ -87,9 +110,24 @@ def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
             outcome, verdict=verdict, reason=last.reason, final_since=parse_timestamp(last.last_transition_time)
         )
     result = _decide_outcome(job, previous, facts, outcome, now)
+    if result.failure is not None:
+        return _apply_failure_policy(job, previous, facts, result, result.failure)
     if result.is_decided or started:
         return result
     return replace(result, release=release_of(job, previous, facts, now))
+
+
+def _apply_failure_policy(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, failure: Failure) -> Outcome:
+    """Return the outcome of a failure: the job fails, or another attempt follows."""
+    restart = find_restart(job, previous, failure)
+    if isinstance(restart, NoRestart):
+        return replace(outcome, no_restart=restart.why)
+    # The status has announced the job's end, or a user asked for it.
+    if previous.is_failing or facts.stop_request is not None:
+        return outcome
+    if job.spec.suspend:
+        return _suspended(previous, facts, replace(outcome, failure=None))
+    return replace(outcome, verdict=Verdict.RESTARTING, restart=restart)
 
 
 def _decide_outcome(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> Outcome:
@@ -148,7 +186,7 @@ def _other_causes(job: Job, previous: Status, facts: JobFacts, outcome: Outcome,
     # Ranks that can't reach each other would only wait for their timeouts. Date the cause to the job's creation.
     if not outcome.started and find_network_mismatch(facts.nodes) is not None:
         causes.append((facts.created_at, replace(failed, reason=NETWORK_MISMATCH)))
-    startup = None if outcome.started else startup_deadline(job, facts, outcome.began_at)
+    startup = None if outcome.started else startup_deadline(job, facts, outcome.waits_since)
     if startup is not None and now >= startup:
         causes.append((startup, replace(failed, reason=STARTUP_TIMEOUT)))
     active = active_deadline(job, outcome.began_at)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cluster.crashes.bench import Bench
-from cluster.crashes.lives import Life, Place
+from cluster.crashes.lives import LIVES, Life, Place
 from cluster.crashes.rank_desk import RankDesk
 from cluster.crashes.records import Record, record_all
 from cluster.crashes.world import World
@@ -19,7 +19,7 @@ from cluster.shared import Kubectl, SharedCluster
 from muster.api.crd import crd_yaml
 from muster.clients.kubernetes.client import Client
 
-NAMESPACES = 8
+NAMESPACES = 2 * len(LIVES)
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,7 @@ class Ending:
     events: frozenset[tuple[tuple[str, str], int]]
     there: frozenset[str]
     starts: frozenset[tuple[int, int]]
+    restarts: tuple[tuple[Any, ...], ...]
 
     def differs(self, other: Ending) -> str:
         """The differences to `other`."""
@@ -53,6 +54,7 @@ def ending(seen: ObservedJob, starts: Counter[int]) -> Ending:
         events=frozenset(Counter(each for each in seen.events if each[1] in TURNS).items()),
         there=frozenset(seen.there),
         starts=frozenset(starts.items()),
+        restarts=tuple(_failure(one) for one in status.get("restarts", {}).get("history", ())),
     )
 
 

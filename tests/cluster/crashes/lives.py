@@ -135,6 +135,11 @@ async def rank_1_fails(begun: Begun) -> int:
     return FAILING_CODE if begun.rank == 1 else await stays(begun)
 
 
+async def fails_once(begun: Begun) -> int:
+    """The first attempt fails; the second ends well."""
+    return await rank_1_fails(begun) if begun.start == 1 else 0
+
+
 async def second_ends_well(begun: Begun) -> int:
     """The first start is suspended, the second succeeds."""
     return await stays(begun) if begun.start == 1 else 0
@@ -168,5 +173,14 @@ FAILS = Life(
 RESUMES = Life(
     "resumes", 1, {"nodes": 1, "cleanPodPolicy": "All"}, second_ends_well, suspends_and_resumes, "Completed", KEPT
 )
+RESTARTS = Life(
+    "restarts",
+    2,
+    {"nodes": 1, "procsPerNode": 2, "cleanPodPolicy": "All", "failurePolicy": {"maxRestarts": 1}},
+    fails_once,
+    nothing,
+    "Completed",
+    KEPT,
+)
 DELETED = Life("deleted", 1, {"nodes": 1}, stays, deletes, "")
-LIVES = (COMPLETES, FAILS, RESUMES, DELETED)
+LIVES = (COMPLETES, FAILS, RESTARTS, RESUMES, DELETED)

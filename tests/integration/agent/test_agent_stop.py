@@ -203,7 +203,9 @@ def test_a_collector_that_is_away_loses_nothing(world: AgentWorld, marker: str) 
 def test_the_next_attempt_starts_in_the_same_agent(world: AgentWorld) -> None:
     world.make_plan("sh", "-c", "exit 3")
     world.launch()
-    assert world.wait_ended().ranks[0].exit_code == 3
+    first = world.wait_ended()
+    assert first.ranks[0].exit_code == 3
+    assert world.wait(0, lambda report: report.port is not None).port != world.collector.reports[0][0][1].port
     world.send(CommandKind.START, attempt=2)
     report = world.wait(0, lambda result: result.attempt == 2 and result.phase == AgentPhase.ENDED)
     assert (report.ranks[0].exit_code, report.sequence > 2) == (3, True)

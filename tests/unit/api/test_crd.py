@@ -91,7 +91,7 @@ def test_names_columns_and_subresources() -> None:
     columns = part(build_crd(), "spec", "versions", 0, "additionalPrinterColumns")
     assert isinstance(columns, list)
     assert [part(column, "name") for column in columns] == [
-        *("Backend", "Phase", "Nodes", "Ranks", "Step", "Age"),
+        *("Backend", "Phase", "Nodes", "Ranks", "Step", "Restarts", "Age"),
         *("Attempt", "Message"),
     ]
     assert part(build_crd(), "spec", "versions", 0, "subresources") == {

@@ -28,6 +28,7 @@ _PATH = "a path of the container"
 NOT_LISTED: Mapping[str, str] = {
     "image": "pulled with the rights of the job's role, or of its pods",
     "command[]": _OF_THE_RANKS,
+    "failurePolicy.rules[].reasons[]": _WORD,
     "launcher.torchrun.args[]": _OF_THE_RANKS,
     "launcher.mpi.args[]": _OF_THE_RANKS,
     "env[].name": _WORD,

@@ -36,9 +36,7 @@ ALL: dict[str, JSON] = {
 
 USED_HERE = (
     *("backend", "suspend", "nodes", "procsPerNode", "launcher", "command", "env", "hyperparameters", "metrics"),
-    *("inputs", "network", "source", "startupTimeoutSeconds", "activeDeadlineSeconds"),
-    # refused with this backend
-    "failurePolicy",
+    *("inputs", "network", "source", "startupTimeoutSeconds", "activeDeadlineSeconds", "failurePolicy"),
     # the installation of the agent changes nothing where the agent already exists
     "agent",
 )

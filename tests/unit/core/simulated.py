@@ -113,8 +113,8 @@ class SimulatedNode:
         return None
 
     def create(self, replacement: int, at: float) -> None:
-        is_missing = self.process.state is ProcessState.MISSING
-        assert is_missing or self.lost_at is not None, "a pod is made beside the one that is there"
+        nothing_runs = self.process.state in (ProcessState.MISSING, ProcessState.EXITED)
+        assert nothing_runs or self.lost_at is not None, "a pod is made beside one that runs"
         assert replacement > self.process.replacement, "a pod is made twice"
         state = ProcessState.WAITING if self.waits else ProcessState.RUNNING
         self.process = ProcessFacts(state, replacement, started_at=None if self.waits else at)
@@ -313,4 +313,4 @@ class World:
     @property
     def is_over(self) -> bool:
         facts = infer(self.job, self.status, self.facts(), self.now)
-        return judge(self.job, self.status, facts, self.now).is_decided and all(entry.is_gone for entry in facts.nodes)
+        return judge(self.job, self.status, facts, self.now).ends_job and all(entry.is_gone for entry in facts.nodes)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from muster.api.spec.failure_policy import FailurePolicy
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.actions import Action, CreateNode, SendCommand
@@ -125,9 +126,12 @@ def finish(world: World) -> None:
     live(world, 5)
 
 
-def new_world(*, policy: str = "Running", after: int | None = None) -> World:
+def new_world(
+    *, policy: str = "Running", after: int | None = None, failure_policy: FailurePolicy | None = None
+) -> World:
     plain = job(3, 2, startup=86400)
-    spec = plain.spec.model_copy(update={"clean_pod_policy": policy, "ttl_seconds_after_finished": after})
+    changes = {"clean_pod_policy": policy, "ttl_seconds_after_finished": after, "failure_policy": failure_policy}
+    spec = plain.spec.model_copy(update=changes)
     return World(plain.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(3)])
 
 

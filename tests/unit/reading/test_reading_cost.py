@@ -53,7 +53,7 @@ def test_no_spec_takes_long(written: JSON) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(max(1800, 2 * LONG_EXAMPLES))
+@pytest.mark.timeout(max(600, LONG_EXAMPLES))
 @settings(_SEARCH, max_examples=LONG_EXAMPLES)
 @given(st.data())
 def test_a_long_search_finds_no_spec_that_takes_long(data: st.DataObject) -> None:

@@ -20,6 +20,16 @@ def hold_port() -> socket.socket:
         return _bind(socket.AF_INET, "0.0.0.0")  # noqa: S104 - a kernel without IPv6; the port never listens
 
 
+def hold_another_port(held: socket.socket) -> socket.socket:
+    """Hold another port and close `held`. Return `held` if no port is free."""
+    try:
+        result = hold_port()
+    except OSError:
+        return held
+    held.close()
+    return result
+
+
 def _bind(family: socket.AddressFamily, address: str) -> socket.socket:
     port = socket.socket(family, socket.SOCK_STREAM)
     try:

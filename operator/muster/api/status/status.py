@@ -5,6 +5,8 @@ from typing import Annotated
 from pydantic import Field
 
 from muster.api.spec.model import Model
+from muster.api.status.network import NetworkStatus
+from muster.api.status.restarts import RestartRecord, Restarts
 from muster.api.status.rules import MAX_CONDITIONS
 from muster.api.status.sagemaker import BackendStatus
 
@@ -15,6 +17,9 @@ RESUMED = "Resumed"
 
 STOPPING = "Stopping"
 """Reason of Complete or Failed while it is still False: the job has its result, and its pods are being stopped."""
+
+RESTARTING = "Restarting"
+"""The phase after a failed attempt has ended, until the next one starts."""
 
 REFUSED = "Refused"
 """The phase of a job that muster does not start until its spec is corrected."""
@@ -41,67 +46,6 @@ class NodeCounts(Model):
 
     desired: int = Field(description="Nodes that the spec asks for.")
     ready: int = Field(description="Nodes whose agent is ready or running.")
-
-
-class LinkGroup(Model):
-    """Nodes whose interface has the same name, speed and reason."""
-
-    interface: str = Field(description="The interface's name on these nodes.")
-    speed_mbps: int | None = Field(
-        default=None, description="Its speed in Mbit/s; unset if the driver doesn't report it."
-    )
-    why: str = Field(default="", description="Why the agents chose it.")
-    count: int = Field(description="The number of nodes.")
-    nodes: str = Field(description="Their ranks, as ranges: 0-12,14-31. At most 512 characters, then an ellipsis.")
-
-
-class NodeLink(Model):
-    """A node's network interface and address."""
-
-    node: int = Field(description="The node's rank.")
-    interface: str = Field(description="The interface that its ranks use.")
-    address: str = Field(description="The address at which the other nodes reach it.")
-    speed_mbps: int | None = Field(
-        default=None, description="Its speed in Mbit/s; unset if the driver doesn't report it."
-    )
-    bandwidth_mbps: float | None = Field(
-        default=None, description="What network.check measured, in Mbit/s: the lower of sending and receiving."
-    )
-    round_trip_microseconds: float | None = Field(
-        default=None, description="What network.check measured: the fastest answer from another node."
-    )
-
-
-class SlowNode(Model):
-    """A node whose network is much slower than that of the others."""
-
-    node: int = Field(description="The node's rank.")
-    name: str = Field(description="The node's pod.")
-    bandwidth_mbps: float = Field(description="The lower of sending and receiving, in Mbit/s.")
-    round_trip_microseconds: float = Field(description="The fastest answer from another node.")
-
-
-class NetworkCheck(Model):
-    """The result of network.check, from before the ranks start."""
-
-    measured: int = Field(description="How many nodes were measured.")
-    median_bandwidth_mbps: float | None = Field(default=None, description="Of these nodes, in Mbit/s.")
-    median_round_trip_microseconds: float | None = Field(default=None, description="Of these nodes.")
-    slow_count: int = Field(description="How many nodes are 10 times slower than the median.")
-    slow: tuple[SlowNode, ...] = Field(default=(), description="The slow nodes, slowest first; at most 16.")
-    message: str = Field(description="The result as a sentence, and what could not be measured.")
-
-
-class NetworkStatus(Model):
-    """The network between the ranks, as the agents chose it."""
-
-    groups: tuple[LinkGroup, ...] = Field(
-        default=(), description="Nodes that have reported their interface, largest group first; at most 16 groups."
-    )
-    nodes: tuple[NodeLink, ...] = Field(default=(), description="The address of each node; the first 32.")
-    check: NetworkCheck | None = Field(
-        default=None, description="The result of network.check; unset until all nodes have reported."
-    )
 
 
 class StateRange(Model):
@@ -209,7 +153,11 @@ class Status(Model):
         default=None, description="Set once muster deleted scheduled pods because not all could be scheduled."
     )
     backend: BackendStatus | None = Field(default=None, description="The status of the job in its backend.")
-    attempt: int = Field(default=0, description="How often muster has started the ranks.")
+    restarts: Restarts | None = Field(default=None, description="Set once muster has restarted the job on a cluster.")
+    attempt: int = Field(
+        default=0,
+        description="How often muster has started the ranks; in phase Restarting the number of the coming attempt.",
+    )
     start_time: str | None = Field(
         default=None, description="When muster started the ranks (RFC 3339); unset while the job is suspended."
     )
@@ -257,6 +205,9 @@ class Status(Model):
 
         The count of attempts decides: a user may have removed the start time.
         """
+        # The status has the next attempt, and no agent has received its start.
+        if self.is_restarting:
+            return False
         if self.start_time is not None:
             return True
         if self.attempt == 0 or self.is_suspended:
@@ -266,4 +217,15 @@ class Status(Model):
     @property
     def current_attempt(self) -> int:
         """The number of the current attempt, or of the next one if the ranks have yet to start."""
-        return max(self.attempt, 1) if self.was_started else self.attempt + 1
+        return max(self.attempt, 1) if self.was_started or self.is_restarting else self.attempt + 1
+
+    @property
+    def last_restart(self) -> RestartRecord | None:
+        """The failure before the current attempt; None for an attempt that follows no failure."""
+        last = None if self.restarts is None or not self.restarts.history else self.restarts.history[-1]
+        return last if last is not None and last.attempt == self.attempt - 1 else None
+
+    @property
+    def is_restarting(self) -> bool:
+        """Whether an attempt has failed and the next one has not started."""
+        return self.phase == RESTARTING and self.last_restart is not None

@@ -93,6 +93,10 @@ class LocalBackend:
         )
 
     async def _create(self, action: CreateNode) -> None:
+        # The agent that ran before had commands of its own.
+        if action.replacement > 0:
+            self.store.replace(self.job.metadata.uid, action.node)
+            self._sent_commands.pop(action.node, None)
         self.write_token(action.node, action.replacement)
         await self.processes.start(
             AgentStart(

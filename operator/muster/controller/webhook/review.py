@@ -15,7 +15,7 @@ from muster.api.names import GROUP, KIND
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.admission import JobChange, validate_change
-from muster.core.status.sentences import fit
+from muster.core.status.fit import fit
 from muster.objects.kubernetes.job_source import MAX_SPEC_TEXT_BYTES, MAX_STATUS_TEXT_BYTES
 from muster.objects.kubernetes.json_parts import Malformed, Part, value_in
 from muster.objects.kubernetes.kinds import Object, Reading

@@ -23,7 +23,7 @@ def lost_at(node: NodeFacts, facts: JobFacts) -> float | None:
     process = node.process
     if process.lost_at is not None:
         return process.lost_at
-    if process.state is ProcessState.MISSING or (node.has_ended and process.deletion_deadline is None):
+    if process.state is ProcessState.MISSING:
         return None
     suspected_at = [at for at in (process.unreachable_since, process.deletion_deadline) if at is not None]
     if not suspected_at:

@@ -9,10 +9,10 @@ from muster.core.facts import Problem
 from muster.core.failure.problems import NODE_SILENT
 from muster.core.gang_release import GANG_RELEASED
 from muster.core.judge import Outcome, Verdict
+from muster.core.status.fit import fit
 from muster.core.status.no_problem import why_not_stalled
 from muster.core.status.problems import TRANSIENT_REASONS, SharedProblem, shared_problems
 from muster.core.status.released import released
-from muster.core.status.sentences import fit
 from muster.core.status.views import RUNNING, StatusInput
 
 ACCEPTED = "Accepted"
@@ -151,7 +151,7 @@ def _suspended(status_input: StatusInput) -> _ConditionState:
 
 
 def _final(kind: str, verdicts: tuple[Verdict, ...], outcome: Outcome, message: str) -> _ConditionState:
-    if outcome.verdict in (Verdict.UNDECIDED, Verdict.SUSPENDED):
+    if outcome.verdict in (Verdict.UNDECIDED, Verdict.SUSPENDED, Verdict.RESTARTING):
         return _ConditionState(kind, False, "NotOver", "The job has not ended")
     if outcome.verdict not in verdicts:
         return _ConditionState(kind, False, f"Not{kind}", f"The job {_RESULTS[outcome.verdict]}")

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from muster.api.plurals import pluralize
-from muster.api.status.status import RESUMED, SUSPENDED, Condition, NetworkCheck, Status
+from muster.api.status.network import NetworkCheck
+from muster.api.status.status import RESTARTING, RESUMED, SUSPENDED, Condition, Status
 from muster.core.gang_release import GANG_RELEASED
 from muster.core.status.conditions import NODES_NOT_PLACED, REMARKS
-from muster.core.status.sentences import fit
+from muster.core.status.fit import fit
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,14 @@ def _steps(previous: Status, status: Status) -> Iterator[JobEvent]:
     if releases > _releases(previous) and status.placement is not None:
         text = _condition(status, "Scheduled").message
         yield JobEvent("Warning", GANG_RELEASED, fit(text), status.placement.released_at, occasion=str(releases))
-    if status.attempt > previous.attempt and status.start_time is not None:
+    last = status.last_restart
+    if last is not None and _count_restarts(status) > _count_restarts(previous):
+        yield JobEvent("Warning", RESTARTING, fit(f"{last.message}; attempt {status.attempt} follows"), last.at)
+    if _last_started(status) > _last_started(previous) and status.start_time is not None:
         # The message about a training job's predecessor may become more detailed later.
         occasion = None if status.backend is None else str(status.attempt)
-        yield JobEvent("Normal", "Started", _start_message(status), status.start_time, occasion)
+        since = status.start_time if last is None else last.at
+        yield JobEvent("Normal", "Started", _start_message(status), since, occasion)
     if _became_true(previous, status, SUSPENDED):
         yield JobEvent("Normal", "Suspended", fit(status.message), suspension.last_transition_time)
     if _became_true(previous, status, "Complete"):
@@ -95,6 +100,15 @@ def _remarks(previous: Status, status: Status) -> Iterator[JobEvent]:
 
 def _check(status: Status) -> NetworkCheck | None:
     return None if status.network is None else status.network.check
+
+
+def _count_restarts(status: Status) -> int:
+    return 0 if status.restarts is None else status.restarts.total
+
+
+def _last_started(status: Status) -> int:
+    """The last attempt whose ranks were started."""
+    return status.attempt - 1 if status.is_restarting else status.attempt
 
 
 def _releases(status: Status) -> int:

@@ -1,6 +1,6 @@
 """The status of the nodes' networks: groups of nodes with the same interface, and the first nodes individually."""
 
-from muster.api.status.status import LinkGroup, NetworkStatus, NodeLink
+from muster.api.status.network import LinkGroup, NetworkStatus, NodeLink
 from muster.core.facts import NodeFacts
 from muster.core.failure.rank_output import clean
 from muster.core.status.network_check import measured_speed, summarise_check

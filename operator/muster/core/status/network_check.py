@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from muster.api.plurals import pluralize
-from muster.api.status.status import NetworkCheck, SlowNode
+from muster.api.status.network import NetworkCheck, SlowNode
 from muster.core.facts import NodeFacts
 from muster.core.failure.rank_output import clean
 from muster_worker.contract.schema import AgentPhase, NetworkFigures

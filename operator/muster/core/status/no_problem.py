@@ -1,6 +1,6 @@
 """The reason and message of the condition Stalled while it is False. Pure."""
 
-from muster.api.status.status import STOPPING, SUSPENDED, SUSPENDING
+from muster.api.status.status import RESTARTING, STOPPING, SUSPENDED, SUSPENDING
 from muster.api.timestamps import format_seconds
 from muster.core.judge import Outcome, Verdict
 from muster.core.status.problems import shared_problems
@@ -36,6 +36,8 @@ def why_not_stalled(status_input: StatusInput) -> tuple[str, str]:
 def _describe_end(outcome: Outcome) -> tuple[str, str]:
     if outcome.verdict is Verdict.SUSPENDED:
         return (SUSPENDED, "The job is suspended") if outcome.settled else (SUSPENDING, "The job is being suspended")
+    if outcome.verdict is Verdict.RESTARTING:
+        return RESTARTING, "muster restarts the ranks"
     if outcome.verdict is Verdict.SUCCEEDED and outcome.settled:
         return "Complete", "The job succeeded"
     return STOPPING, "muster is stopping the rest of the job"

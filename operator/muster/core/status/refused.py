@@ -5,7 +5,7 @@ from muster.api.status.status import REFUSED, Condition, Status
 from muster.api.timestamps import format_seconds
 from muster.core.status.conditions import ACCEPTED, since
 from muster.core.status.ended_status import ended_status
-from muster.core.status.sentences import fit
+from muster.core.status.fit import fit
 
 MAX_PROBLEMS = 3
 """Problems in a sentence before it counts the rest."""

@@ -16,6 +16,7 @@ from muster.core.judge import (
     STARTUP_TIMEOUT,
     STOP_REQUESTED,
     WORLD_SIZE_MISMATCH,
+    Outcome,
     Verdict,
     ranks_seen,
 )
@@ -26,6 +27,7 @@ from muster.core.status.failure_sentence import (
     describe_requested_world,
     failure_sentence,
 )
+from muster.core.status.fit import fit
 from muster.core.status.network_check import summarise_check
 from muster.core.status.problems import MAX_NAMES, shared_problems
 from muster.core.status.progress import stragglers
@@ -34,9 +36,6 @@ from muster.core.status.released import released
 from muster.core.status.views import PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, RankView, StatusInput
 from muster.core.world import is_mpi
 from muster_worker.contract.schema import AgentPhase
-
-MAX_BYTES = 1024
-"""The longest message, in UTF-8: it is a column in `kubectl get` and a line in events."""
 
 _NO_STEP_TEXTS = {
     "NotPython": "not Python",
@@ -64,23 +63,16 @@ def sentence(status_input: StatusInput, progress: Progress | None) -> str:
             f"The ranks start: 0 of {len(status_input.views)} run" if len(status_input.views) > 1 else "The rank starts"
         )
         return fit(_with_problems(start, status_input.facts))
-    return fit(released(status_input) or _waiting(status_input.facts, len(status_input.views)))
-
-
-def fit(text: str) -> str:
-    """Make `text` one clean line that is short enough for the status."""
-    line = rank_output.clean(text, limit=MAX_BYTES)
-    if len(line.encode()) <= MAX_BYTES:
-        return line
-    kept = line.encode()[: MAX_BYTES - len("…".encode())]
-    return f"{kept.decode(errors='ignore').rstrip()}…"
+    waiting = released(status_input) or _waiting(status_input.facts, len(status_input.views))
+    last = status_input.previous.last_restart
+    return fit(waiting if last is None else f"{last.message}; attempt {last.attempt + 1}: {waiting}")
 
 
 def ended(status_input: StatusInput, progress: Progress | None) -> str:
     """Describe how a job ended, or is about to end."""
     outcome, world = status_input.outcome, len(status_input.views)
     if outcome.failure is not None:
-        return _failed(status_input, outcome.failure)
+        return _failed(status_input, outcome.failure) + _then(outcome)
     if outcome.verdict is Verdict.SUCCEEDED:
         subject = f"All {world} ranks" if world > 1 else "The rank"
         return "; ".join([f"{subject} succeeded{_at_step(progress)}", *_uploads(status_input.facts)])
@@ -93,6 +85,13 @@ def ended(status_input: StatusInput, progress: Progress | None) -> str:
         subject = "Not all nodes were ready" if status_input.job.spec.nodes > 1 else "The node was not ready"
         return f"{subject} within startupTimeoutSeconds ({seconds} s){_join_missing(status_input.facts)}"
     return f"{_stopped(status_input, progress)}; {describe_other_ranks(status_input.views, 'rank')}"
+
+
+def _then(outcome: Outcome) -> str:
+    """What follows the failure: another attempt, or none and why."""
+    if outcome.restart is not None:
+        return f"; attempt {outcome.attempt + 1} follows (restart {outcome.restart.allowance})"
+    return f"; not restarted: {outcome.no_restart}" if outcome.no_restart else ""
 
 
 def _failed(status_input: StatusInput, failure: Failure) -> str:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from muster.api.spec.job import Job
-from muster.api.status.status import REFUSED, NetworkStatus, NodeCounts, Placement, Status
+from muster.api.status.network import NetworkStatus
+from muster.api.status.status import REFUSED, RESTARTING, NodeCounts, Placement, Status
 from muster.api.timestamps import format_seconds
 from muster.core.actions import Action, SendCommand
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
@@ -14,6 +15,7 @@ from muster.core.status.ended_status import ended_status
 from muster.core.status.network import network_status
 from muster.core.status.progress import job_progress
 from muster.core.status.rank_status import rank_status
+from muster.core.status.restarts import restarts_of
 from muster.core.status.sentences import sentence
 from muster.core.status.views import PENDING, STARTING, UNKNOWN, StatusInput
 from muster_worker.contract.schema import CommandKind
@@ -32,8 +34,9 @@ def summarise(  # noqa: PLR0917 - the results of one reconcile
         # After changing the spec, clients wait for observedGeneration.
         return previous.model_copy(update={"observed_generation": job.metadata.generation})
     status_input = StatusInput(job, previous, facts, outcome, now)
+    begins = _starts_ranks(actions)
     progress = job_progress(status_input)
-    phase = _phase(status_input)
+    phase = _phase(status_input, begins=begins)
     message = sentence(status_input, progress)
     return Status(
         observed_generation=job.metadata.generation,
@@ -45,7 +48,8 @@ def summarise(  # noqa: PLR0917 - the results of one reconcile
         ranks=rank_status(status_input),
         progress=progress,
         placement=_placement(status_input),
-        attempt=outcome.attempt if outcome.started or _starts_ranks(actions) else previous.attempt,
+        restarts=restarts_of(status_input),
+        attempt=_attempt(status_input, begins=begins),
         start_time=_start_time(status_input, actions),
         completion_time=format_seconds(now) if phase in ("Succeeded", "Failed") else None,
     )
@@ -56,7 +60,9 @@ def _is_more_complete(previous: Status, facts: JobFacts, outcome: Outcome, now: 
 
     Otherwise the status would lose the running ranks, a failure or its root cause until the agents report.
     """
-    if previous.start_time is None or not any(may_still_report(node, facts, now) for node in facts.nodes):
+    if previous.start_time is None or previous.is_restarting:
+        return False
+    if not any(may_still_report(node, facts, now) for node in facts.nodes):
         return False
     return not outcome.is_decided or previous.is_failing
 
@@ -65,14 +71,26 @@ def _starts_ranks(actions: Sequence[Action]) -> bool:
     return any(isinstance(action, SendCommand) and action.command.kind == CommandKind.START for action in actions)
 
 
-def _phase(status_input: StatusInput) -> str:
+def _attempt(status_input: StatusInput, *, begins: bool) -> int:
     outcome = status_input.outcome
+    # Written before any agent hears of it: a later operator goes on from there.
+    if outcome.verdict is Verdict.RESTARTING and outcome.settled:
+        return outcome.attempt + 1
+    return outcome.attempt if outcome.started or begins else status_input.previous.attempt
+
+
+def _phase(status_input: StatusInput, *, begins: bool) -> str:
+    outcome = status_input.outcome
+    if outcome.verdict is Verdict.RESTARTING and outcome.settled:
+        return RESTARTING
     if outcome.is_decided and not outcome.settled:
         return "Stopping"
     if outcome.verdict is Verdict.SUSPENDED:
         return "Suspended"
     if outcome.is_decided:
         return "Succeeded" if outcome.verdict is Verdict.SUCCEEDED else "Failed"
+    if status_input.previous.is_restarting and not begins and not outcome.started:
+        return RESTARTING
     return _phase_before_end(status_input)
 
 

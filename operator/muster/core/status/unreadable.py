@@ -6,7 +6,7 @@ from muster.api.document import JSON
 from muster.api.field_problems import FieldProblem
 from muster.api.status.rules import MAX_CONDITIONS
 from muster.api.timestamps import format_seconds
-from muster.core.status.sentences import fit
+from muster.core.status.fit import fit
 
 REASON = "StatusUnreadable"
 

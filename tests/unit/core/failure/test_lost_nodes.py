@@ -67,7 +67,7 @@ TIMES: tuple[tuple[str, NodeFacts, float | None], ...] = (
     ("NotReady, and its agent was heard after that", cut(TWO, heard=70), START + 70 + LOST_SECONDS),
     ("its deletion is overdue", cut(TWO, None, deletion_deadline=START + 20), START + 20 + LOST_SECONDS),
     ("what comes first counts", cut(TWO, deletion_deadline=START + 20), START + 20 + LOST_SECONDS),
-    ("its ranks have ended, and told how", cut(done(1, ended(2, 3, 0), ended(3, 3, 0))), None),
+    ("its ranks have ended: the next attempt needs its agent", cut(done(1, ended(2, 3, 0), ended(3, 3, 0))), DUE),
     (
         "the same, and the pod stays",
         cut(done(1, ended(2, 3, 0), ended(3, 3, 0)), deletion_deadline=START + 9),

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from muster.api.status.status import LinkGroup, NetworkStatus, NodeLink, Status
+from muster.api.status.network import LinkGroup, NetworkStatus, NodeLink
+from muster.api.status.status import Status
 from muster.core.facts import NodeFacts
 from muster.core.status.network import MAX_GROUPS, MAX_NODES, network_status
 from muster_worker.contract.schema import AgentPhase

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api.status.status import NetworkCheck, Status
+from muster.api.status.network import NetworkCheck
+from muster.api.status.status import Status
 from muster.core.facts import NodeFacts
 from muster.core.status.events import new_events, past_events
 from muster.core.status.network import network_status

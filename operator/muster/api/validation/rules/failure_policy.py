@@ -2,22 +2,81 @@
 
 from collections.abc import Iterator
 
-from muster.api.backends import restarting_backends
+from muster.api.backends import backends_with_agents
+from muster.api.spec.failure_policy import DEFAULT_DISRUPTIONS, MAX_HISTORY
 from muster.api.spec.job import Spec
 from muster.api.validation.rule import Rule, Violation
 
+_PLACE = "spec.failurePolicy"
 
-def _check_backend(spec: Spec) -> Iterator[Violation]:
-    if spec.failure_policy is not None and not spec.traits.supports_restarts:
-        yield Violation(("failurePolicy",), f"failurePolicy with backend {spec.backend}")
 
+def _without_agents(spec: Spec) -> Iterator[Violation]:
+    policy = spec.failure_policy
+    if policy is None or spec.traits.has_collector:
+        return
+    used = {
+        "windowSeconds": policy.window_seconds is not None,
+        "maxDisruptions": policy.max_disruptions != DEFAULT_DISRUPTIONS,
+        "restartScope": policy.restart_scope != "InPlace",
+        "rules": policy.rules != (),
+    }
+    for name, is_used in used.items():
+        if is_used:
+            yield Violation(("failurePolicy", name), f"failurePolicy.{name} with backend {spec.backend}")
+
+
+def _beyond_history(spec: Spec) -> Iterator[Violation]:
+    policy = spec.failure_policy
+    if policy is None or policy.window_seconds is None:
+        return
+    for name, limit in (("maxRestarts", policy.max_restarts), ("maxDisruptions", policy.max_disruptions)):
+        if limit > MAX_HISTORY:
+            yield Violation(("failurePolicy", name), f"{limit} with windowSeconds")
+
+
+def _without_property(spec: Spec) -> Iterator[Violation]:
+    for index, rule in enumerate(() if spec.failure_policy is None else spec.failure_policy.rules):
+        if not any((rule.exit_codes, rule.signals, rule.reasons, rule.ranks, rule.nodes)):
+            yield Violation(("failurePolicy", "rules", index), "a rule without a property of a failure")
+
+
+_USED = (
+    "!has(self.failurePolicy.windowSeconds)",
+    f"self.failurePolicy.maxDisruptions == {DEFAULT_DISRUPTIONS}",
+    "self.failurePolicy.restartScope == 'InPlace'",
+    "(!has(self.failurePolicy.rules) || size(self.failurePolicy.rules) == 0)",
+)
 
 FAILURE_POLICY_RULES = (
     Rule(
         schema_paths=("spec",),
-        why="The user would expect restarts that never happen.",
-        message=f"failurePolicy works only with backend: {' or '.join(restarting_backends())} so far; remove it",
-        find_violations=_check_backend,
-        cel=" || ".join(("!has(self.failurePolicy)", *(f"self.backend == '{name}'" for name in restarting_backends()))),
+        why="The user would expect what never happens.",
+        message="failurePolicy.windowSeconds, maxDisruptions, restartScope and rules work only with backend: "
+        f"{' or '.join(backends_with_agents())} so far; remove them",
+        find_violations=_without_agents,
+        cel=" || ".join(
+            (
+                "!has(self.failurePolicy)",
+                *(f"self.backend == '{name}'" for name in backends_with_agents()),
+                f"({' && '.join(_USED)})",
+            )
+        ),
+    ),
+    Rule(
+        schema_paths=(_PLACE,),
+        why="The status lists so many failures, and older ones cannot be dated.",
+        message=f"with windowSeconds, maxRestarts and maxDisruptions are at most {MAX_HISTORY}",
+        find_violations=_beyond_history,
+        cel=f"!has(self.windowSeconds) || (self.maxRestarts <= {MAX_HISTORY} && self.maxDisruptions <= {MAX_HISTORY})",
+    ),
+    Rule(
+        schema_paths=(f"{_PLACE}.rules[]",),
+        why="It would match every failure, and the rules after it none.",
+        message="a rule names at least one of exitCodes, signals, reasons, ranks and nodes",
+        find_violations=_without_property,
+        cel=" || ".join(
+            f"(has(self.{name}) && size(self.{name}) > 0)"
+            for name in ("exitCodes", "signals", "reasons", "ranks", "nodes")
+        ),
     ),
 )

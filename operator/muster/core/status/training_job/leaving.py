@@ -8,7 +8,7 @@ from muster.api.status.sagemaker import SageMakerStatus
 from muster.api.status.status import Condition, Status
 from muster.api.timestamps import format_seconds
 from muster.core.status.conditions import since
-from muster.core.status.sentences import fit
+from muster.core.status.fit import fit
 from muster.core.training_job.attempt_state import sagemaker_status_of
 from muster.core.training_job.facts import Location, TrainingFacts
 from muster.core.training_job.leaving import DeletionStep, RemoveFinalizer, Wait

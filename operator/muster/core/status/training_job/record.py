@@ -11,7 +11,7 @@ from muster.api.status.sagemaker import (
 )
 from muster.api.timestamps import format_seconds
 from muster.core.failure.rank_output import clean
-from muster.core.status.sentences import fit
+from muster.core.status.fit import fit
 from muster.core.status.views import StatusInput
 from muster.core.training_job.attempt_state import Waiting, sagemaker_status_of
 from muster.core.training_job.ends import bad_end

@@ -3,7 +3,8 @@
 from muster.api.status.status import Progress
 from muster.core.failure.rank_output import clean
 from muster.core.judge import DEADLINE_EXCEEDED, Verdict
-from muster.core.status.sentences import ended, fit, running
+from muster.core.status.fit import fit
+from muster.core.status.sentences import ended, running
 from muster.core.status.views import NOT_REPORTED, PENDING, STARTING, StatusInput
 from muster.core.training_job.ends import TRAINING_JOB_GONE, Sequel, bad_end
 from muster.core.training_job.facts import FAILED, TrainingFacts, TrainingJob

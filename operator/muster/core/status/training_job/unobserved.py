@@ -4,8 +4,8 @@ from muster.api.status.status import Condition, Status
 from muster.api.timestamps import format_seconds
 from muster.core.facts import Problem
 from muster.core.status.conditions import since
+from muster.core.status.fit import fit
 from muster.core.status.problems import TRANSIENT_REASONS
-from muster.core.status.sentences import fit
 
 
 def without_observation(previous: Status, problem: Problem | None, generation: int, now: float) -> Status:

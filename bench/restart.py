@@ -1,0 +1,91 @@
+"""How long a restart takes on this machine: from the end of a killed rank until all ranks of the next attempt run.
+
+    python bench/restart.py [--times 20] [--nodes 2] [--ranks 2] [--launcher direct]
+
+Jobs are run by `muster run`, in turn with restartScope InPlace and Pods (where a pod is an agent's process), so that
+what else the machine does is the same for both. A rank kills itself with SIGKILL once all ranks of the first attempt
+run. The times are `secondsLost` of the status. Prints one JSON line.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+MUSTER = Path(sys.executable).with_name("muster")
+SCOPES = ("InPlace", "Pods")
+
+SCRIPT = """
+import os, pathlib, signal, sys, time
+rank = int(os.environ.get("RANK") or os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ["PMI_RANK"])
+folder, world = pathlib.Path(os.environ["SM_OUTPUT_DIR"]), int(sys.argv[1])
+if os.environ["MUSTER_ATTEMPT"] == "1":
+    (folder / str(rank)).touch()
+    while len(list(folder.iterdir())) < world or rank > 0:
+        time.sleep(0.005)
+    os.kill(os.getpid(), signal.SIGKILL)
+time.sleep(0.5)
+"""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The job that is restarted."""
+
+    nodes: int
+    ranks: int
+    launcher: str
+
+
+def seconds_lost(folder: Path, shape: Shape, scope: str) -> float:
+    """Run a job that fails once; what its failure cost."""
+    script, file = folder / "train.py", folder / "job.yaml"
+    script.write_text(SCRIPT)
+    command = ["python", str(script), str(shape.nodes * shape.ranks)]
+    spec = {
+        "nodes": shape.nodes,
+        "procsPerNode": shape.ranks,
+        "launcher": {shape.launcher: {}},
+        "command": command,
+        "failurePolicy": {"maxRestarts": 1, "restartScope": scope},
+    }
+    metadata = {"name": "again"}
+    job = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob", "metadata": metadata, "spec": spec}
+    file.write_text(json.dumps(job))
+    arguments = [str(MUSTER), "run", "-f", str(file), "--dir", str(folder / "run"), "-o", "json"]
+    ended = subprocess.run(arguments, env=os.environ, check=True, capture_output=True, text=True)
+    (record,) = json.loads(ended.stdout)["status"]["restarts"]["history"]
+    return float(record["secondsLost"])
+
+
+def summary(times: Sequence[float]) -> dict[str, float]:
+    """The least, the median and the most, in seconds."""
+    return {"min": min(times), "median": round(statistics.median(times), 3), "max": max(times)}
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--nodes", type=int, default=2)
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--launcher", default="direct")
+    options = parser.parse_args()
+    shape = Shape(options.nodes, options.ranks, options.launcher)
+    times: dict[str, list[float]] = {scope: [] for scope in SCOPES}
+    for _ in range(options.times):
+        for scope in SCOPES:
+            with tempfile.TemporaryDirectory() as folder:
+                times[scope].append(seconds_lost(Path(folder), shape, scope))
+    result = {scope: summary(values) for scope, values in times.items()}
+    ratio = round(result["Pods"]["median"] / result["InPlace"]["median"], 2)
+    sys.stdout.write(json.dumps({"launcher": shape.launcher, "times": options.times, **result, "ratio": ratio}) + "\n")
+
+
+main()

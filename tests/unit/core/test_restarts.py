@@ -1,0 +1,222 @@
+"""What follows a failure by the job's failure policy, in simulated worlds whose agents obey."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+
+from muster.api.spec.failure_policy import FailurePolicy, FailureRule
+from muster.api.status.status import Status
+from muster.core.facts import Problem, ProcessState
+from unit.core.builders import T0, job
+from unit.core.simulated import SimulatedNode, World
+from unit.core.test_any_operator import EVENTS, condition, finish, happen, live, new_world
+
+EVENT_TURNS = 12
+
+
+def world(policy: FailurePolicy, nodes: int = 2) -> World:
+    plain = job(nodes, 2)
+    spec = plain.spec.model_copy(update={"failure_policy": policy})
+    return World(plain.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(nodes)])
+
+
+def started(policy: FailurePolicy, nodes: int = 2) -> World:
+    result = world(policy, nodes)
+    live(result, 5)
+    assert result.status.phase == "Running"
+    return result
+
+
+def fail(current: World, code: int = 7, line: str = "ValueError: bad label") -> None:
+    current.nodes[1].ranks[0].end(current.now, code, None, line)
+
+
+def records(status: Status) -> list[tuple[int, str, str]]:
+    history = status.restarts.history if status.restarts is not None else ()
+    return [(record.attempt, record.reason, record.counts_as) for record in history]
+
+
+def test_a_failed_rank_restarts_all_ranks_in_the_same_pods() -> None:
+    current = started(FailurePolicy(max_restarts=3))
+    fail(current)
+    live(current, EVENT_TURNS)
+
+    assert [node.begun for node in current.nodes] == [[1, 2], [1, 2]]
+    assert [node.process.replacement for node in current.nodes] == [0, 0]
+    status = current.status
+    assert (status.phase, status.attempt) == ("Running", 2)
+    assert records(status) == [(1, "RankFailed", "Failure")]
+    assert status.restarts is not None
+    (record,) = status.restarts.history
+    assert record.message.startswith("Rank 2 on digits-1 failed with exit code 7: ValueError: bad label")
+    assert (record.rank, record.node, record.replaced_pods) == (2, 1, 0)
+
+
+def test_the_next_attempt_is_in_the_status_before_any_agent_hears_of_it() -> None:
+    current = started(FailurePolicy(max_restarts=1))
+    fail(current)
+    seen: list[tuple[str, int]] = []
+    for _ in range(EVENT_TURNS):
+        live(current)
+        assert all(node.attempt <= current.status.attempt for node in current.nodes)
+        seen.append((current.status.phase, current.status.attempt))
+    assert list(dict.fromkeys(seen)) == [("Stopping", 1), ("Restarting", 2), ("Starting", 2), ("Running", 2)]
+
+
+def test_the_budget_ends() -> None:
+    current = started(FailurePolicy(max_restarts=2))
+    for _ in range(3):
+        fail(current)
+        live(current, EVENT_TURNS)
+        current.now += 60
+    live(current, 3)
+
+    assert current.status.attempt == 3
+    assert current.status.phase == "Failed"
+    assert current.status.message.endswith("not restarted: failurePolicy.maxRestarts (2) is used up")
+
+
+def test_a_window_forgets_failures() -> None:
+    current = started(FailurePolicy(max_restarts=1, window_seconds=100))
+    for _ in range(3):
+        fail(current)
+        live(current, EVENT_TURNS)
+        current.now += 101
+    assert (current.status.phase, current.status.attempt) == ("Running", 4)
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (2, "train.py: error: unrecognized arguments: --epoch"),
+        (1, "ModuleNotFoundError: No module named 'tranformers'"),
+        (1, "SyntaxError: invalid syntax"),
+    ],
+)
+def test_an_error_of_the_script_ends_the_job_at_once(code: int, line: str) -> None:
+    current = started(FailurePolicy(max_restarts=3))
+    fail(current, code, line)
+    live(current, EVENT_TURNS)
+    assert (current.status.phase, current.status.attempt) == ("Failed", 1)
+    assert current.status.message.endswith("not restarted: a restart would give the same error")
+
+
+RULES = (
+    FailureRule(action="Fail", exit_codes=(9,), ranks=(2,)),
+    FailureRule(action="Ignore", exit_codes=(8,)),
+    FailureRule(action="Restart", exit_codes=(2,)),
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "limit", "phase", "counts_as"),
+    [
+        (9, 3, "Failed", None),
+        (8, 0, "Running", "Nothing"),
+        (2, 1, "Running", "Failure"),
+        (2, 0, "Failed", None),
+        (7, 1, "Running", "Failure"),
+    ],
+)
+def test_the_first_rule_that_matches_decides(code: int, limit: int, phase: str, counts_as: str | None) -> None:
+    current = started(FailurePolicy(max_restarts=limit, rules=RULES))
+    fail(current, code)
+    live(current, EVENT_TURNS)
+    assert current.status.phase == phase
+    assert [kind for _, _, kind in records(current.status)] == ([] if counts_as is None else [counts_as])
+
+
+def test_a_lost_pod_is_replaced_alone() -> None:
+    current = started(FailurePolicy(max_restarts=0))
+    node = current.nodes[1]
+    node.leave(current.now, None, 9)
+    node.process = replace(node.process, problem=Problem("Evicted", "node-b evicted it: low on memory"))
+    live(current, EVENT_TURNS)
+
+    assert [node.process.replacement for node in current.nodes] == [0, 1]
+    assert current.nodes[0].begun == [1, 2]
+    assert current.nodes[1].begun[-1] == 2
+    assert current.status.phase == "Running"
+    assert records(current.status) == [(1, "Evicted", "Disruption")]
+    assert current.status.restarts is not None
+    assert current.status.restarts.history[0].replaced_pods == 1
+
+
+def test_a_deleted_pod_is_replaced_alone() -> None:
+    current = started(FailurePolicy(max_restarts=0))
+    current.nodes[0].delete(current.now, 30.0)
+    live(current, EVENT_TURNS)
+    assert [node.process.replacement for node in current.nodes] == [1, 0]
+    assert (current.status.phase, current.status.attempt) == ("Running", 2)
+
+
+def test_scope_pods_replaces_all_of_them() -> None:
+    current = started(FailurePolicy(max_restarts=1, restart_scope="Pods"))
+    fail(current)
+    live(current, EVENT_TURNS)
+    assert [node.process.replacement for node in current.nodes] == [1, 1]
+    assert (current.status.phase, current.status.attempt) == ("Running", 2)
+
+
+def test_quick_failures_wait_longer_each_time() -> None:
+    current = started(FailurePolicy(max_restarts=9))
+    waits = []
+    for _ in range(4):
+        fail(current)
+        failed_at = current.now
+        attempt = current.status.attempt
+        while current.nodes[0].attempt == attempt:
+            live(current)
+        waits.append(round(current.now - failed_at))
+        live(current, 3)
+    assert waits == sorted(waits)
+    assert waits[0] <= 1
+    assert 7 <= waits[-1] <= 10
+
+
+def test_a_suspended_job_does_not_restart() -> None:
+    current = started(FailurePolicy(max_restarts=3))
+    fail(current)
+    happen(current, "suspend", 0)
+    live(current, EVENT_TURNS)
+    assert current.status.phase == "Suspended"
+    assert all(node.process.state is ProcessState.MISSING for node in current.nodes)
+
+
+@settings(max_examples=60, deadline=None)
+@given(events=EVENTS)
+def test_whatever_happens_each_attempt_begins_once_and_the_job_ends(
+    events: Sequence[tuple[tuple[str, int], int]],
+) -> None:
+    check_restarts(events)
+
+
+@pytest.mark.long
+@settings(max_examples=300, deadline=None)
+@given(events=EVENTS)
+def test_many_jobs_restart_and_end(events: Sequence[tuple[tuple[str, int], int]]) -> None:
+    check_restarts(events)
+
+
+def check_restarts(events: Sequence[tuple[tuple[str, int], int]]) -> None:
+    """Live through the events: `live` checks each decision; the budgets hold, and the job ends."""
+    policy = FailurePolicy(max_restarts=2, max_disruptions=2)
+    current = new_world(failure_policy=policy)
+    for event, turns in events:
+        happen(current, *event)
+        live(current, turns)
+    for _ in range(6):
+        finish(current)
+        current.now += 30
+        if current.status.final_condition is not None:
+            break
+
+    assert current.status.final_condition is not None, (current.status.phase, current.status.message)
+    restarts = current.status.restarts
+    assert restarts is None or (restarts.failures <= 2 and restarts.disruptions <= 2)
+    if condition(current.status, "Complete") == "True":
+        ends = [(node.attempt, rank.exit_code, rank.stopped) for node in current.nodes for rank in node.ranks]
+        assert ends == [(current.status.attempt, 0, False)] * 6
+    assert current.now >= T0
