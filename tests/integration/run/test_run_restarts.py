@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,9 @@ def test_the_ranks_start_again_in_the_same_agents_from_their_checkpoint(tmp_path
     script.write_text(TRAIN)
     job = write_job(tmp_path, ["python", str(script)], launcher={launcher: {}}, failurePolicy=POLICY)
 
-    code, status, folder = result_of(tmp_path, job, environment("openmpi5") if launcher == "mpi" else None)
+    # The ranks' Python is the one with torch.
+    own = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    code, status, folder = result_of(tmp_path, job, environment("openmpi5") if launcher == "mpi" else own)
 
     assert (code, status["phase"], status["attempt"]) == (0, "Succeeded", 3)
     history = status["restarts"]["history"]

@@ -130,18 +130,14 @@ class Node:
         before = self._state
         for event in self._kills.explain(events, time.monotonic(), self._memory):
             self._state = apply(self._state, event)
-        if self._state.phase == AgentPhase.ENDED != before.phase:
-            self._hold_next_port()
-        # A new metric value alone can wait for the heartbeat.
-        if replace(before, metrics=()) != replace(self._state, metrics=()) or time.monotonic() >= self._next_report_at:
-            self._publish()
-
-    def _hold_next_port(self) -> None:
-        """Another port for the next attempt: what is left of this one on other nodes must not reach it."""
-        if self._options.port is not None and not self._is_exiting:
+        if self._state.phase == AgentPhase.ENDED != before.phase and self._options.port and not self._is_exiting:
+            # Processes of this attempt that are left on other nodes must not reach the next one.
             port = hold_another_port(self._options.port)
             self._options = replace(self._options, port=port)
             self._state = replace(self._state, port=port.getsockname()[1])
+        # A new metric value alone can wait for the heartbeat.
+        if replace(before, metrics=()) != replace(self._state, metrics=()) or time.monotonic() >= self._next_report_at:
+            self._publish()
 
     def _memory(self, rank: int) -> int:
         observation = self._observations.get(rank)

@@ -17,7 +17,7 @@ from muster.core.status.views import (
 )
 
 MAX_DETAILS = 16
-"""Of 100,000 ranks, a reader needs the first few."""
+"""The limit keeps the status small, even with 100,000 ranks."""
 
 
 _MESSAGES = {

@@ -42,7 +42,7 @@ class Spot(Model):
 class RetryPolicy(Model):
     """SageMaker's own retries, after its internal errors."""
 
-    attempts: int = Field(description="How often.", ge=1, le=30)
+    attempts: int = Field(description="The maximum number of retries.", ge=1, le=30)
 
 
 class Vpc(Model):
