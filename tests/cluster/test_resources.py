@@ -319,7 +319,7 @@ async def test_a_list_of_jobs_reads_well(twin: Kubectl, client: Client, job: Obj
     }
     await client.merge(TWIN, namespace, name, status, "status")
     said = twin("get", f"{TWIN.plural}.{TWIN.group}", f"--namespace={namespace}").splitlines()
-    assert said[0].split() == ["NAME", "BACKEND", "PHASE", "NODES", "RANKS", "STEP", "AGE"]
+    assert said[0].split() == ["NAME", "BACKEND", "PHASE", "NODES", "RANKS", "STEP", "RESTARTS", "AGE"]
     assert said[1].split()[:-1] == ["digits", "Kubernetes", "Running", "2", "4/4", "120"]
     wide = twin("get", f"{TWIN.plural}.{TWIN.group}", f"--namespace={namespace}", "-o", "wide").splitlines()
     assert wide[0].split()[-2:] == ["ATTEMPT", "MESSAGE"]

@@ -116,7 +116,7 @@ def apply_defaults(job: Job, status: Status, config: OperatorConfig) -> Job:
 def check_job(job: Job, status: Status, config: OperatorConfig) -> None:
     """Raise `InvalidResource` if the namespace may not use what the job requests, or a node pool doesn't exist."""
     # A job that has started keeps running, even if the configuration allows less now.
-    if not status.was_started:
+    if not status.was_ever_started:
         admit(job, config)
     apply_defaults(job, status, config)
 

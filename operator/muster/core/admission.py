@@ -36,7 +36,7 @@ def validate_change(change: JobChange, accept: Callable[[Job, Status], None]) ->
         if forbidden:
             return forbidden
     try:
-        job = validate(Document(dict(wanted)), LASTING_RULES if status.was_started else RULES)
+        job = validate(Document(dict(wanted)), LASTING_RULES if status.was_ever_started else RULES)
         accept(job, status)
     except InvalidResource as invalid:
         return invalid.problems

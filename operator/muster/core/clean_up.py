@@ -45,16 +45,23 @@ def remove_released(facts: JobFacts, release: GangRelease) -> tuple[Action, ...]
 
 
 def replace_pods(job: Job, facts: JobFacts, outcome: Outcome) -> tuple[Action, ...]:
-    """Delete the pods of earlier attempts, where `failurePolicy.restartScope` wants new ones: nothing runs in them."""
+    """Delete the pods of earlier attempts that the next one can't use: nothing runs in them."""
     policy, last = job.spec.failure_policy, outcome.last_restart
-    if policy is None or policy.restart_scope != "Pods" or last is None:
+    if policy is None or last is None:
         return ()
     return tuple(
-        KillNode(node.node, "failurePolicy.restartScope is Pods")
+        KillNode(node.node, "the next attempt needs a new pod")
         for node in facts.nodes
         if node.process.state in (ProcessState.WAITING, ProcessState.RUNNING)
         and node.process.replacement < last.replacement
+        and (policy.restart_scope == "Pods" or _has_problem(node))
     )
+
+
+def _has_problem(node: NodeFacts) -> bool:
+    """Whether the node's agent reported a problem: it would refuse the next start."""
+    agent = node.current_agent
+    return agent is not None and agent.report.problem is not None
 
 
 def clean_up(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> tuple[Action, ...]:

@@ -99,7 +99,7 @@ def next_requeue_at(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> 
         times.extend(_kill_at(facts, outcome, node) for node in facts.nodes if not node.is_gone)
     else:
         if not outcome.started:
-            times += [startup_deadline(job, facts, outcome.waits_since), release_at(job, facts)]
+            times += [startup_deadline(job, facts, outcome.waits_since), release_at(job, facts, outcome.waits_since)]
             times.append(None if outcome.last_restart is None else outcome.last_restart.not_before)
             times.append(None if outcome.release is None else outcome.release.until)
         times.append(active_deadline(job, outcome.began_at))

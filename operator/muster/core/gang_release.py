@@ -44,19 +44,19 @@ class GangRelease:
         return now < self.until or any(self.gives_up(node) for node in facts.nodes)
 
 
-def release_of(job: Job, previous: Status, facts: JobFacts, now: float) -> GangRelease | None:
+def release_of(job: Job, previous: Status, facts: JobFacts, waits_since: float, now: float) -> GangRelease | None:
     """The gang's latest release, which may begin at `now` (Unix seconds); None if there was none."""
     last = _previous_release(job, previous.placement)
     # Complete the current release first.
     if last is not None and last.is_under_way(facts, now):
         return last
-    at = release_at(job, facts)
+    at = release_at(job, facts, waits_since)
     if at is None or now < at:
         return last
     return _next_release(job, facts, last, now)
 
 
-def release_at(job: Job, facts: JobFacts) -> float | None:
+def release_at(job: Job, facts: JobFacts, waits_since: float) -> float | None:
     """When to release the gang if nothing changes; None if it is schedulable, holds no resources, or has a queue."""
     # A queue's scheduler is responsible for all-or-nothing placement.
     if job.spec.queue is not None:
@@ -66,7 +66,8 @@ def release_at(job: Job, facts: JobFacts) -> float | None:
         return None
     placed = [node.process.scheduled_at for node in facts.nodes if node.is_placed and not node.process.is_terminating]
     first = min((at for at in placed if at is not None), default=None)
-    return None if first is None else first + job.spec.startup_timeout_seconds
+    # Pods that a restart keeps were scheduled for an earlier attempt.
+    return None if first is None else max(first, waits_since) + job.spec.startup_timeout_seconds
 
 
 def backoff_seconds(job_uid: str, count: int) -> float:

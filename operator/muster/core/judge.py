@@ -114,20 +114,26 @@ def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
         return _apply_failure_policy(job, previous, facts, result, result.failure)
     if result.is_decided or started:
         return result
-    return replace(result, release=release_of(job, previous, facts, now))
+    return replace(result, release=release_of(job, previous, facts, outcome.waits_since, now))
 
 
 def _apply_failure_policy(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, failure: Failure) -> Outcome:
     """Return the outcome of a failure: the job fails, or another attempt follows."""
+    # Nothing of an attempt runs before its start.
+    is_over = outcome.settled or not outcome.started
     restart = find_restart(job, previous, failure)
-    if isinstance(restart, NoRestart):
-        return replace(outcome, no_restart=restart.why)
     # The status has announced the job's end, or a user asked for it.
-    if previous.is_failing or facts.stop_request is not None:
+    is_final = previous.is_failing or facts.stop_request is not None
+    if isinstance(restart, NoRestart):
+        outcome = replace(outcome, no_restart=restart.reason)
+        # A later report may name an earlier failure, after which the policy wants a restart.
+        is_open = job.spec.failure_policy is not None and not (is_final or is_over or job.spec.suspend)
+        return replace(outcome, verdict=Verdict.RESTARTING) if is_open else outcome
+    if is_final:
         return outcome
     if job.spec.suspend:
         return _suspended(previous, facts, replace(outcome, failure=None))
-    return replace(outcome, verdict=Verdict.RESTARTING, restart=restart)
+    return replace(outcome, verdict=Verdict.RESTARTING, restart=restart, settled=is_over)
 
 
 def _decide_outcome(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> Outcome:

@@ -1,13 +1,13 @@
 """Whether a failed attempt is followed by another one: the checks of `spec.failurePolicy`, in order. Pure."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from muster.api.plurals import pluralize
 from muster.api.spec.failure_policy import FailurePolicy, FailureRule
 from muster.api.spec.job import Job
-from muster.api.status.restarts import RestartRecord, Restarts
+from muster.api.status.restarts import Restarts
 from muster.api.status.status import Status
 from muster.api.timestamps import parse_timestamp
 from muster.core.failure import rank_output
@@ -56,9 +56,16 @@ class Restart:
 
 @dataclass(frozen=True)
 class NoRestart:
-    """The job ends. `why` is for people; "" for a job without a failure policy."""
+    """The job ends. `reason` is for people; "" for a job without a failure policy."""
 
-    why: str = ""
+    reason: str = ""
+
+
+def failed_at(previous: Status, failure: Failure) -> float:
+    """Return when the attempt failed (Unix seconds). A lost pod that was never seen may seem older than its attempt."""
+    last, restarts = previous.last_restart, previous.restarts
+    began_at = previous.start_time if last is None or restarts is None else restarts.not_before or last.at
+    return max(failure.at, 0.0 if began_at is None else _parse(began_at))
 
 
 def find_restart(job: Job, previous: Status, failure: Failure) -> Restart | NoRestart:
@@ -67,6 +74,7 @@ def find_restart(job: Job, previous: Status, failure: Failure) -> Restart | NoRe
     if policy is None:
         return NoRestart()
     restarts = previous.restarts or Restarts(total=0, failures=0, disruptions=0, replacement=0)
+    failure = replace(failure, at=failed_at(previous, failure))
     index, rule = next(_matching(policy, failure.first), (0, None))
     if rule is None:
         return _by_default(policy, restarts, failure)
@@ -139,17 +147,18 @@ def _within(policy: FailurePolicy, restarts: Restarts, failure: Failure, counts_
 
 
 def _used_since(restarts: Restarts, counts_as: Counted, at: float) -> int:
-    return sum(record.counts_as == counts_as and _time(record) > at for record in restarts.history)
+    return sum(record.counts_as == counts_as and _parse(record.at) > at for record in restarts.history)
 
 
 def _backoff(restarts: Restarts, failure: Failure) -> float:
-    """Longer after each attempt in a row that failed soon after the one before; none after the first failure."""
-    times = [_time(record) for record in restarts.history] + [failure.at]
-    short = 0
-    for before, after in zip(reversed(times[:-1]), reversed(times[1:]), strict=True):
-        if after - before >= SHORT_ATTEMPT_SECONDS + _backoff_of(short + 1):
+    """Return a longer time after each attempt in a row that failed soon after its start; 0 after the first failure."""
+    short, ended_at = 0, failure.at
+    for record in reversed(restarts.history):
+        # Without `seconds_lost` the attempt after this failure never ran as a whole.
+        lost = record.seconds_lost
+        if lost is not None and ended_at - (_parse(record.at) + lost) >= SHORT_ATTEMPT_SECONDS:
             break
-        short += 1
+        short, ended_at = short + 1, _parse(record.at)
     return _backoff_of(short)
 
 
@@ -159,8 +168,8 @@ def _backoff_of(short: int) -> float:
     return min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(short - 1, 16))
 
 
-def _time(record: RestartRecord) -> float:
+def _parse(text: str) -> float:
     try:
-        return parse_timestamp(record.at)
+        return parse_timestamp(text)
     except ValueError:
         return 0.0  # not a time of muster's: treat it as long past

@@ -176,6 +176,77 @@ def test_quick_failures_wait_longer_each_time() -> None:
     assert 7 <= waits[-1] <= 10
 
 
+def test_a_late_report_may_turn_a_no_into_a_restart() -> None:
+    rule = FailureRule(action="Fail", exit_codes=(64,))
+    current = started(FailurePolicy(max_restarts=3, rules=(rule,)))
+    # Rank 2 is killed first, and its node reports a turn later than rank 0, which failed because of it.
+    current.nodes[1].ranks[0].end(current.now, None, 11)
+    current.nodes[1].hangs = True
+    current.nodes[0].ranks[0].end(current.now + 0.05, 64, None, "lost peer")
+    live(current)
+    assert current.status.message.endswith("not restarted: failurePolicy.rules[0] says Fail")
+    current.nodes[1].hangs = False
+    live(current, EVENT_TURNS)
+    assert current.status.phase == "Running"
+    assert records(current.status) == [(1, "RankKilled", "Failure")]
+
+
+def test_a_pod_that_was_deleted_while_the_operator_was_away_is_replaced_though_the_job_is_old() -> None:
+    current = started(FailurePolicy(max_disruptions=1))
+    current.now += 86_400
+    live(current)
+    current.nodes[1].delete(current.now, 30.0)
+    current.restart_operator()
+    live(current, EVENT_TURNS)
+    assert (current.status.phase, current.status.attempt) == ("Running", 2)
+
+
+def test_a_replacement_has_the_startup_time_before_the_gang_is_released() -> None:
+    current = started(FailurePolicy(max_disruptions=1))
+    for node in current.nodes:
+        node.process = replace(node.process, scheduled_at=current.now)
+    current.now += 3600
+    live(current)
+    current.nodes[1].waits = 10_000
+    current.nodes[1].leave(current.now, None, 9)
+    current.nodes[1].process = replace(current.nodes[1].process, problem=Problem("Evicted", "node-b evicted it"))
+    live(current, 8)
+    waiting = current.nodes[1].process
+    current.nodes[1].process = replace(waiting, problem=Problem("Unschedulable", "0/2 nodes are available"))
+    live(current, EVENT_TURNS)
+    assert current.nodes[0].process.replacement == 0
+    assert current.status.placement is None
+    assert current.status.phase == "Restarting"
+
+
+def test_an_evicted_replacement_keeps_the_pods_that_wait_for_it() -> None:
+    current = started(FailurePolicy(max_restarts=1))
+    current.nodes[1].waits = 4
+    current.nodes[1].leave(current.now, None, 9)
+    current.nodes[1].process = replace(current.nodes[1].process, problem=Problem("Evicted", "node-b evicted it"))
+    live(current, 3)
+    assert current.status.phase == "Restarting"
+    current.nodes[1].process = replace(
+        current.nodes[1].process, state=ProcessState.EXITED, ended_at=current.now, problem=Problem("Evicted", "again")
+    )
+    live(current, 2 * EVENT_TURNS)
+    assert current.nodes[0].process.replacement == 0
+    assert current.status.phase == "Running"
+    assert [kind for _, _, kind in records(current.status)] == ["Disruption", "Disruption"]
+
+
+def test_a_window_counts_all_that_it_may_allow() -> None:
+    policy = FailurePolicy(max_restarts=2, window_seconds=10_000_000, rules=(RULES[1],))
+    current = started(policy)
+    for code in (7, *[8] * 40, 7, 7):
+        current.now += 60
+        fail(current, code)
+        live(current, EVENT_TURNS)
+    assert current.status.phase == "Failed"
+    assert current.status.restarts is not None
+    assert (current.status.restarts.failures, len(current.status.restarts.history)) == (2, 32)
+
+
 def test_a_suspended_job_does_not_restart() -> None:
     current = started(FailurePolicy(max_restarts=3))
     fail(current)

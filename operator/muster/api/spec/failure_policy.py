@@ -58,8 +58,8 @@ class FailurePolicy(Model):
     )
     window_seconds: int | None = Field(
         default=None,
-        description=f"maxRestarts and maxDisruptions count only the failures of the last so many seconds; both are at "
-        f"most {MAX_HISTORY} then. Unset: all failures count.",
+        description=f"maxRestarts and maxDisruptions count only the failures of the last so many seconds; their "
+        f"sum is at most {MAX_HISTORY} then. Unset: all failures count.",
         ge=1,
         le=MAX_WINDOW_SECONDS,
     )

@@ -7,6 +7,8 @@ from pydantic import Field
 from muster.api.spec.failure_policy import MAX_HISTORY
 from muster.api.spec.model import Model
 
+MAX_COUNT = 1_000_000
+
 
 class RestartRecord(Model):
     """A failure after which muster started the ranks again."""
@@ -30,14 +32,15 @@ class RestartRecord(Model):
 class Restarts(Model):
     """How often muster has started the ranks again after a failure."""
 
-    total: int = Field(description="All of them.", ge=0, le=1_000_000)
-    failures: int = Field(description="Those that count for failurePolicy.maxRestarts.", ge=0, le=1_000_000)
-    disruptions: int = Field(description="Those that count for failurePolicy.maxDisruptions.", ge=0, le=1_000_000)
+    total: int = Field(description="All of them.", ge=0, le=MAX_COUNT)
+    failures: int = Field(description="Those that count for failurePolicy.maxRestarts.", ge=0, le=MAX_COUNT)
+    disruptions: int = Field(description="Those that count for failurePolicy.maxDisruptions.", ge=0, le=MAX_COUNT)
     replacement: int = Field(
-        description="Pods with lower replacement numbers are from earlier attempts.", ge=0, le=1_000_000
+        description="Pods with lower replacement numbers are from earlier attempts.", ge=0, le=MAX_COUNT
     )
+    is_pending: bool = Field(default=False, description="Whether the current attempt has not started yet.")
     not_before: str | None = Field(
-        default=None, description="When the next attempt may start (RFC 3339); unset if at once.", max_length=40
+        default=None, description="When the current attempt may start at the earliest (RFC 3339).", max_length=40
     )
     history: Annotated[tuple[RestartRecord, ...], Field(max_length=MAX_HISTORY)] = Field(
         default=(), description=f"The last {MAX_HISTORY} failures, oldest first."

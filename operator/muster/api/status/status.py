@@ -228,4 +228,9 @@ class Status(Model):
     @property
     def is_restarting(self) -> bool:
         """Whether an attempt has failed and the next one has not started."""
-        return self.phase == RESTARTING and self.last_restart is not None
+        return self.restarts is not None and self.restarts.is_pending and self.last_restart is not None
+
+    @property
+    def was_ever_started(self) -> bool:
+        """As `was_started`, and also while the job is between two attempts: its world is fixed, and it is accepted."""
+        return self.was_started or self.is_restarting

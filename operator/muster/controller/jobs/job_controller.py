@@ -212,7 +212,7 @@ class JobController:
             return resource.job
         try:
             # A running job keeps running if the configuration allows less than before. A resumed job is checked again.
-            if not resource.status.was_started:
+            if not resource.status.was_ever_started:
                 self.dependencies.admit(resource.job)
             return self.dependencies.apply_defaults(resource.job, resource.status)
         except InvalidResource as error:

@@ -34,7 +34,7 @@ def refused(previous: Status, invalid: InvalidResource, generation: int, now: fl
     )
     kept = tuple(entry for entry in previous.conditions if entry.type not in _NEW_STATUSES)
     conditions = (changed[0], *kept, changed[1])
-    phase = previous.phase if previous.was_started else REFUSED
+    phase = previous.phase if previous.was_ever_started else REFUSED
     fields = {"observed_generation": generation, "phase": phase, "message": message, "conditions": conditions}
     return previous.model_copy(update=fields)
 

@@ -1,18 +1,22 @@
 """The status' record of restarts: which attempts failed, why, and what that cost."""
 
 from muster.api.spec.failure_policy import MAX_HISTORY
-from muster.api.status.restarts import RestartRecord, Restarts
+from muster.api.status.restarts import MAX_COUNT, RestartRecord, Restarts
 from muster.api.timestamps import format_milliseconds, parse_timestamp
 from muster.core.facts import ProcessState
+from muster.core.failure import rank_output
 from muster.core.failure.failure import Failure
 from muster.core.judge import Verdict
-from muster.core.restarts import Counted, Restart
+from muster.core.restarts import Counted, Restart, failed_at
 from muster.core.status.failure_sentence import failure_sentence
-from muster.core.status.fit import fit
 from muster.core.status.views import RUNNING, SUCCEEDED, StatusInput
 
 NONE = Restarts(total=0, failures=0, disruptions=0, replacement=0)
 """What a job starts with that has not failed yet."""
+
+_MAX_REASON = 64
+_MAX_MESSAGE_CHARS = 300
+"""The status holds 32 of them."""
 
 
 def restarts_of(status_input: StatusInput) -> Restarts | None:
@@ -23,29 +27,47 @@ def restarts_of(status_input: StatusInput) -> Restarts | None:
     return None if before is None else _with_recovery(status_input, before)
 
 
+def with_start(restarts: Restarts | None) -> Restarts | None:
+    """The record once the current attempt starts."""
+    return None if restarts is None else restarts.model_copy(update={"is_pending": False})
+
+
 def _with_failure(status_input: StatusInput, before: Restarts, restart: Restart, failure: Failure) -> Restarts:
     nodes, policy = status_input.facts.nodes, status_input.job.spec.failure_policy
     in_place = policy is None or policy.restart_scope == "InPlace"
     ended = sum(node.process.state is not ProcessState.RUNNING for node in nodes)
     record = RestartRecord(
         attempt=status_input.outcome.attempt,
-        reason=failure.reason,
-        message=fit(failure_sentence(status_input.job, failure, status_input.views)),
+        reason=failure.reason[:_MAX_REASON],
+        message=rank_output.clean(
+            failure_sentence(status_input.job, failure, status_input.views), limit=_MAX_MESSAGE_CHARS
+        ),
         rank=failure.first.rank,
         node=failure.first.node,
         step=failure.first.step or None,
         counts_as=restart.counts_as.value,
         replaced_pods=ended if in_place else len(nodes),
-        at=format_milliseconds(failure.at),
+        at=format_milliseconds(failed_at(status_input.previous, failure)),
     )
+    replacement = max(before.replacement, *(node.process.replacement + 1 for node in nodes))
     return Restarts(
-        total=before.total + 1,
-        failures=before.failures + (restart.counts_as is Counted.FAILURE),
-        disruptions=before.disruptions + (restart.counts_as is Counted.DISRUPTION),
-        replacement=max(before.replacement, *(node.process.replacement + 1 for node in nodes)),
-        not_before=format_milliseconds(failure.at + restart.backoff_seconds) if restart.backoff_seconds else None,
-        history=(*before.history, record)[-MAX_HISTORY:],
+        total=min(MAX_COUNT, before.total + 1),
+        failures=min(MAX_COUNT, before.failures + (restart.counts_as is Counted.FAILURE)),
+        disruptions=min(MAX_COUNT, before.disruptions + (restart.counts_as is Counted.DISRUPTION)),
+        replacement=min(MAX_COUNT, replacement),
+        is_pending=True,
+        not_before=format_milliseconds(status_input.now + restart.backoff_seconds),
+        history=_shortened((*before.history, record)),
     )
+
+
+def _shortened(history: tuple[RestartRecord, ...]) -> tuple[RestartRecord, ...]:
+    """At most `MAX_HISTORY` records: those that count for no budget are dropped first, except the newest."""
+    if len(history) <= MAX_HISTORY:
+        return history
+    uncounted = (index for index, record in enumerate(history[:-1]) if record.counts_as == Counted.NOTHING)
+    dropped = next(uncounted, 0)
+    return (*history[:dropped], *history[dropped + 1 :])
 
 
 def _with_recovery(status_input: StatusInput, before: Restarts) -> Restarts:

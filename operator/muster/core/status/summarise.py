@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from muster.api.spec.job import Job
 from muster.api.status.network import NetworkStatus
+from muster.api.status.restarts import Restarts
 from muster.api.status.status import REFUSED, RESTARTING, NodeCounts, Placement, Status
 from muster.api.timestamps import format_seconds
 from muster.core.actions import Action, SendCommand
@@ -15,7 +16,7 @@ from muster.core.status.ended_status import ended_status
 from muster.core.status.network import network_status
 from muster.core.status.progress import job_progress
 from muster.core.status.rank_status import rank_status
-from muster.core.status.restarts import restarts_of
+from muster.core.status.restarts import restarts_of, with_start
 from muster.core.status.sentences import sentence
 from muster.core.status.views import PENDING, STARTING, UNKNOWN, StatusInput
 from muster_worker.contract.schema import CommandKind
@@ -48,7 +49,7 @@ def summarise(  # noqa: PLR0917 - the results of one reconcile
         ranks=rank_status(status_input),
         progress=progress,
         placement=_placement(status_input),
-        restarts=restarts_of(status_input),
+        restarts=_restarts(status_input, begins=begins),
         attempt=_attempt(status_input, begins=begins),
         start_time=_start_time(status_input, actions),
         completion_time=format_seconds(now) if phase in ("Succeeded", "Failed") else None,
@@ -69,6 +70,12 @@ def _is_more_complete(previous: Status, facts: JobFacts, outcome: Outcome, now: 
 
 def _starts_ranks(actions: Sequence[Action]) -> bool:
     return any(isinstance(action, SendCommand) and action.command.kind == CommandKind.START for action in actions)
+
+
+def _restarts(status_input: StatusInput, *, begins: bool) -> Restarts | None:
+    restarts, outcome = restarts_of(status_input), status_input.outcome
+    runs = outcome.started and outcome.verdict is not Verdict.RESTARTING
+    return with_start(restarts) if begins or runs else restarts
 
 
 def _attempt(status_input: StatusInput, *, begins: bool) -> int:

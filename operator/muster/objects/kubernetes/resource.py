@@ -110,7 +110,7 @@ def _job(source: Object, missing: Mapping[str, str], status: Status) -> Job | In
         return InvalidResource((FieldProblem("", missing[ROOM]),), reason=NO_ROOM)
     if "spec" in missing:
         return InvalidResource((FieldProblem("spec", f"{missing['spec']}. {_SPEC_REMEDY}"),))
-    rules = LASTING_RULES if status.was_started else RULES
+    rules = LASTING_RULES if status.was_ever_started else RULES
     try:
         return validate(Document({**source, "spec": dict(part_of(source, "spec"))}, "the resource"), rules)
     except InvalidResource as invalid:

@@ -15,7 +15,7 @@ def apply_defaults(job: Job, status: Status, pools: Sequence[NamedPool]) -> Job:
 
     A started gang keeps its world size, even if a new operator has other pools.
     """
-    if not status.was_started:
+    if not status.was_ever_started:
         return with_procs(resolve_pool(job, pools))
     return with_procs(_with_pool_if_known(_with_world(job, status), pools))
 

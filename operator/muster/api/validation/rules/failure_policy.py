@@ -29,9 +29,9 @@ def _beyond_history(spec: Spec) -> Iterator[Violation]:
     policy = spec.failure_policy
     if policy is None or policy.window_seconds is None:
         return
-    for name, limit in (("maxRestarts", policy.max_restarts), ("maxDisruptions", policy.max_disruptions)):
-        if limit > MAX_HISTORY:
-            yield Violation(("failurePolicy", name), f"{limit} with windowSeconds")
+    total = policy.max_restarts + policy.max_disruptions
+    if total > MAX_HISTORY:
+        yield Violation(("failurePolicy", "maxRestarts"), f"{total} together with maxDisruptions, and windowSeconds")
 
 
 def _without_property(spec: Spec) -> Iterator[Violation]:
@@ -65,9 +65,9 @@ FAILURE_POLICY_RULES = (
     Rule(
         schema_paths=(_PLACE,),
         why="The status lists so many failures, and older ones cannot be dated.",
-        message=f"with windowSeconds, maxRestarts and maxDisruptions are at most {MAX_HISTORY}",
+        message=f"with windowSeconds, maxRestarts and maxDisruptions together are at most {MAX_HISTORY}",
         find_violations=_beyond_history,
-        cel=f"!has(self.windowSeconds) || (self.maxRestarts <= {MAX_HISTORY} && self.maxDisruptions <= {MAX_HISTORY})",
+        cel=f"!has(self.windowSeconds) || self.maxRestarts + self.maxDisruptions <= {MAX_HISTORY}",
     ),
     Rule(
         schema_paths=(f"{_PLACE}.rules[]",),
