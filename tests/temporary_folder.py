@@ -24,7 +24,7 @@ OF_PYTEST = "t"
 """The folder of `tmp_path`, which pytest empties itself. The names are short because paths of sockets must be short."""
 
 OF_PROGRAMS = ("torchinductor_", "torchelastic_", "ompi.", "prted.", "pmix", "hydra_", "pymp-")
-"""The folder in which torch, MPI and multiprocessing store files, also when they are killed. It is removed with the
+"""Prefixes of what torch, MPI and multiprocessing create there, and leave when they are killed. It is removed with the
 run's folder.
 """
 
@@ -75,9 +75,7 @@ def left_in(folder: Path) -> list[str]:
 
 
 def of_kubernetes() -> set[str]:
-    """Whether it is a key or certificate of a kubeconfig: the client's library writes them to files, and removes them
-    at exit.
-    """
+    """List the files with keys and certificates of kubeconfigs: the client's library removes them at exit."""
     library = sys.modules.get("kubernetes.aio.config.kube_config")
     return {Path(path).name for path in getattr(library, "_temp_files", {}).values()}
 

@@ -16,3 +16,11 @@ def format_milliseconds(at: float) -> str:
 def parse_timestamp(text: str) -> float:
     """Parse a time in one of this module's formats; return Unix seconds. Raises `ValueError` for other text."""
     return datetime.fromisoformat(text).timestamp()
+
+
+def parse_or_past(text: str) -> float:
+    """Parse a time of the status; return Unix seconds. Anyone may have edited the status: other text is long past."""
+    try:
+        return parse_timestamp(text)
+    except ValueError:
+        return 0.0

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from muster.api.spec.job import Job
 from muster.api.status.status import RESUMED, Status
-from muster.api.timestamps import parse_timestamp
+from muster.api.timestamps import parse_or_past, parse_timestamp
 from muster.core.facts import JobFacts
 
 
@@ -20,15 +20,11 @@ class LastRestart:
 
 
 def last_restart(previous: Status) -> LastRestart | None:
-    """The restart that the status tells of; None for an attempt that follows no failure."""
+    """Return the restart before the current attempt; None for an attempt that follows no failure."""
     restarts, record = previous.restarts, previous.last_restart
     if restarts is None or record is None:
         return None
-    try:
-        not_before = parse_timestamp(restarts.not_before or record.at)
-    except ValueError:
-        not_before = 0.0  # not a time of muster's: treat it as long past
-    return LastRestart(restarts.replacement, not_before)
+    return LastRestart(restarts.replacement, parse_or_past(restarts.not_before or record.at))
 
 
 def newest_attempt(previous: Status, facts: JobFacts) -> int:

@@ -91,7 +91,7 @@ def next_requeue_at(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> 
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled and not job.spec.suspend:
         return now
     # The status has the restart by then, and the next decision starts from there.
-    if outcome.verdict is Verdict.RESTARTING and outcome.settled:
+    if outcome.is_restart_due:
         return now
     times = [at for node in facts.nodes for at in (facts.silent_at(node), lost_at(node, facts))]
     if outcome.is_decided:

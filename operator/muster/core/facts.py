@@ -70,8 +70,8 @@ class ProcessFacts:
     """A node's process or pod. `exit_code` and `signal` are the agent's.
 
     `problem` is the backend's explanation of the state. `name` is the pod's name, `machine` the name of the cluster
-    node that it is scheduled on since `scheduled_at`. `is_terminating` is set once somebody has requested the pod's
-    deletion.
+    node that it is scheduled on since `scheduled_at`. `is_terminating` is set once the
+    API server was asked to delete the pod.
     `replacement` of a MISSING process is the highest that the backend has observed for this node, or -1.
     `grace_seconds` and `memory_limit` are the owner's settings for the ranks; None and "" if unset.
     `has_running_sidecars` is set if the agent has EXITED and other containers of the pod still run.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Placement, Status
-from muster.api.timestamps import parse_timestamp
+from muster.api.timestamps import parse_or_past
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure.problems import QUOTA_EXCEEDED, UNSCHEDULABLE
 
@@ -89,9 +89,6 @@ def _next_release(job: Job, facts: JobFacts, last: GangRelease | None, now: floa
 def _previous_release(job: Job, placement: Placement | None) -> GangRelease | None:
     if placement is None:
         return None
-    try:
-        at = parse_timestamp(placement.released_at)
-    except ValueError:
-        at = 0.0  # somebody else wrote an invalid time: treat it as long past
+    at = parse_or_past(placement.released_at)
     until = at + backoff_seconds(job.metadata.uid, placement.releases)
     return GangRelease(placement.releases, placement.replacement, at, until)

@@ -81,6 +81,11 @@ class Outcome:
         return self.verdict is not Verdict.UNDECIDED
 
     @property
+    def is_restart_due(self) -> bool:
+        """Whether nothing of the failed attempt runs, so that the status can record the next one."""
+        return self.verdict is Verdict.RESTARTING and self.settled
+
+    @property
     def ends_job(self) -> bool:
         """Whether no other attempt follows, unless a suspended job is resumed."""
         return self.verdict not in (Verdict.UNDECIDED, Verdict.RESTARTING)
@@ -154,8 +159,7 @@ def _decide_outcome(job: Job, previous: Status, facts: JobFacts, outcome: Outcom
         at, first = min(causes, key=lambda cause: cause[0])
         return replace(first, at=at)
     # Either every rank exited with 0 but ranks are missing, or the failed pod was deleted while the other nodes
-    # stopped:
-    # the job must not start again.
+    # stopped: the job must not start again.
     if all_ended or previous.is_failing:
         reason = _shortfall_reason(job, facts) if all_ended else POD_DELETED
         return replace(outcome, verdict=Verdict.FAILED, reason=reason, at=_last_end_at(facts))

@@ -7,9 +7,10 @@ from enum import StrEnum
 from muster.api.plurals import pluralize
 from muster.api.spec.failure_policy import FailurePolicy, FailureRule
 from muster.api.spec.job import Job
-from muster.api.status.restarts import Restarts
+from muster.api.status.restarts import NO_RESTARTS, Restarts
 from muster.api.status.status import Status
-from muster.api.timestamps import parse_timestamp
+from muster.api.timestamps import parse_or_past
+from muster.core.attempts import last_restart
 from muster.core.failure import rank_output
 from muster.core.failure.ends import NODE_LOST, NODE_STOPPED, End, Subject
 from muster.core.failure.failure import Failure
@@ -63,9 +64,10 @@ class NoRestart:
 
 def failed_at(previous: Status, failure: Failure) -> float:
     """Return when the attempt failed (Unix seconds). A lost pod that was never seen may seem older than its attempt."""
-    last, restarts = previous.last_restart, previous.restarts
-    began_at = previous.start_time if last is None or restarts is None else restarts.not_before or last.at
-    return max(failure.at, 0.0 if began_at is None else _parse(began_at))
+    last = last_restart(previous)
+    if last is not None:
+        return max(failure.at, last.not_before)
+    return failure.at if previous.start_time is None else max(failure.at, parse_or_past(previous.start_time))
 
 
 def find_restart(job: Job, previous: Status, failure: Failure) -> Restart | NoRestart:
@@ -73,7 +75,7 @@ def find_restart(job: Job, previous: Status, failure: Failure) -> Restart | NoRe
     policy = job.spec.failure_policy
     if policy is None:
         return NoRestart()
-    restarts = previous.restarts or Restarts(total=0, failures=0, disruptions=0, replacement=0)
+    restarts = previous.restarts or NO_RESTARTS
     failure = replace(failure, at=failed_at(previous, failure))
     index, rule = next(_matching(policy, failure.first), (0, None))
     if rule is None:
@@ -147,7 +149,7 @@ def _within(policy: FailurePolicy, restarts: Restarts, failure: Failure, counts_
 
 
 def _used_since(restarts: Restarts, counts_as: Counted, at: float) -> int:
-    return sum(record.counts_as == counts_as and _parse(record.at) > at for record in restarts.history)
+    return sum(record.counts_as == counts_as and parse_or_past(record.at) > at for record in restarts.history)
 
 
 def _backoff(restarts: Restarts, failure: Failure) -> float:
@@ -156,9 +158,9 @@ def _backoff(restarts: Restarts, failure: Failure) -> float:
     for record in reversed(restarts.history):
         # Without `seconds_lost` the attempt after this failure never ran as a whole.
         lost = record.seconds_lost
-        if lost is not None and ended_at - (_parse(record.at) + lost) >= SHORT_ATTEMPT_SECONDS:
+        if lost is not None and ended_at - (parse_or_past(record.at) + lost) >= SHORT_ATTEMPT_SECONDS:
             break
-        short, ended_at = short + 1, _parse(record.at)
+        short, ended_at = short + 1, parse_or_past(record.at)
     return _backoff_of(short)
 
 
@@ -166,10 +168,3 @@ def _backoff_of(short: int) -> float:
     if short == 0:
         return 0.0
     return min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(short - 1, 16))
-
-
-def _parse(text: str) -> float:
-    try:
-        return parse_timestamp(text)
-    except ValueError:
-        return 0.0  # not a time of muster's: treat it as long past

@@ -16,6 +16,14 @@ from support.marked_processes import left_after, marked
 MUSTER = str(pathlib.Path(sys.executable).with_name("muster"))
 MARK = "TEST_MARK"
 
+OUT = '"$SM_OUTPUT_DIR"'
+"""The run's output folder, in a shell line."""
+
+
+def sh(line: str) -> list[str]:
+    """A command that runs a shell line."""
+    return ["sh", "-c", line]
+
 
 def write_job(folder: pathlib.Path, command: list[str], name: str = "tiny", **spec: object) -> pathlib.Path:
     """A job of 2 x 2 ranks with the launcher `direct`, unless `spec` sets another."""

@@ -7,18 +7,11 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from integration.run.muster_run import MUSTER, run, start, start_on_terminal, write_job
+from integration.run.muster_run import MUSTER, OUT, run, sh, start, start_on_terminal, write_job
 from muster.cli.main import main
 from muster.cli.run.local_job import SCRATCH
 
 pytestmark = pytest.mark.usefixtures("may_leave_temporary_files")
-
-OUT = '"$SM_OUTPUT_DIR"'
-
-
-def sh(script: str) -> list[str]:
-    return ["sh", "-c", script]
-
 
 WAITING = sh(f'trap "exit 0" TERM; touch {OUT}/up-$RANK; while :; do sleep 0.1; done')
 DEAF = sh(f'trap "" TERM; touch {OUT}/up-$RANK; while :; do sleep 0.1; done')

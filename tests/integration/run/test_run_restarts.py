@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from integration.run.muster_run import await_true, run, start, write_job
+from integration.run.muster_run import OUT, await_true, run, sh, start, write_job
 from integration.run.test_run_mpi import environment
 
 POLICY = {"maxRestarts": 3}
-OUT = "$SM_OUTPUT_DIR"
 
 TRAIN = """
 import os, pathlib, signal, sys, time
@@ -32,10 +31,6 @@ if rank == 3 and attempt != "3":
 if attempt != "3":
     time.sleep(600)
 """
-
-
-def sh(line: str) -> list[str]:
-    return ["sh", "-c", line]
 
 
 def result_of(folder: Path, job: Path, env: Mapping[str, str] | None = None) -> tuple[int, dict[str, Any], Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections.abc import Mapping
@@ -32,6 +33,8 @@ BOUND_SECONDS = 0.25
 
 NOISE = 4
 """A machine with other work takes up to this many times as long: more is no noise."""
+
+AGAIN = 4
 
 _SETTING = Setting(
     cluster_domain="cluster.local",
@@ -71,11 +74,25 @@ def parts_of_reading(text: bytes) -> Mapping[str, float]:
 
 
 def seconds_of_reading(text: bytes) -> float:
-    """Processor time of the longest part; measured twice if it seems too long, as other processes use the caches,
-    too.
+    """Processor time of the longest part.
+
+    A longer time than the limit is measured again: other processes of the machine can only lengthen it.
     """
-    longest = max(parts_of_reading(text).values())
-    return longest if longest <= BOUND_SECONDS else min(longest, max(parts_of_reading(text).values()))
+    longest = _longest_part(text)
+    for _ in range(AGAIN):
+        if longest <= BOUND_SECONDS:
+            break
+        longest = min(longest, _longest_part(text))
+    return longest
+
+
+def _longest_part(text: bytes) -> float:
+    # The garbage collector would also go through what hypothesis keeps of hundreds of examples.
+    gc.freeze()
+    try:
+        return max(parts_of_reading(text).values())
+    finally:
+        gc.unfreeze()
 
 
 def _rendered_for_a_cluster(job: Job, parts: dict[str, float]) -> None:

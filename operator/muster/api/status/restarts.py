@@ -8,13 +8,14 @@ from muster.api.spec.failure_policy import MAX_HISTORY
 from muster.api.spec.model import Model
 
 MAX_COUNT = 1_000_000
+MAX_REASON_CHARS = 64
 
 
 class RestartRecord(Model):
     """A failure after which muster started the ranks again."""
 
     attempt: int = Field(description="The attempt that failed.", ge=1)
-    reason: str = Field(description="Why, as one CamelCase word.", max_length=64)
+    reason: str = Field(description="Why, as one CamelCase word.", max_length=MAX_REASON_CHARS)
     message: str = Field(description="Which rank or pod failed first, and how.", max_length=1024)
     rank: int | None = Field(default=None, description="The rank that failed first; unset if a pod or launcher did.")
     node: int | None = Field(default=None, description="The rank of the node on which the failure began.")
@@ -45,3 +46,7 @@ class Restarts(Model):
     history: Annotated[tuple[RestartRecord, ...], Field(max_length=MAX_HISTORY)] = Field(
         default=(), description=f"The last {MAX_HISTORY} failures, oldest first."
     )
+
+
+NO_RESTARTS = Restarts(total=0, failures=0, disruptions=0, replacement=0)
+"""The record of a job that muster has not restarted."""

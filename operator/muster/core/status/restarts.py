@@ -1,7 +1,7 @@
 """The status' record of restarts: which attempts failed, why, and what that cost."""
 
 from muster.api.spec.failure_policy import MAX_HISTORY
-from muster.api.status.restarts import MAX_COUNT, RestartRecord, Restarts
+from muster.api.status.restarts import MAX_COUNT, MAX_REASON_CHARS, NO_RESTARTS, RestartRecord, Restarts
 from muster.api.timestamps import format_milliseconds, parse_timestamp
 from muster.core.facts import ProcessState
 from muster.core.failure import rank_output
@@ -11,25 +11,20 @@ from muster.core.restarts import Counted, Restart, failed_at
 from muster.core.status.failure_sentence import failure_sentence
 from muster.core.status.views import RUNNING, SUCCEEDED, StatusInput
 
-NONE = Restarts(total=0, failures=0, disruptions=0, replacement=0)
-"""What a job starts with that has not failed yet."""
-
-_MAX_REASON = 64
 _MAX_MESSAGE_CHARS = 300
 """The status holds 32 of them."""
 
 
 def restarts_of(status_input: StatusInput) -> Restarts | None:
-    """The record with the failure that muster restarts the job after, once nothing of its attempt runs any more."""
+    """The record of the job's restarts: with this failure, once the attempt is over and another one follows."""
     outcome, before = status_input.outcome, status_input.previous.restarts
-    if outcome.verdict is Verdict.RESTARTING and outcome.settled and outcome.restart and outcome.failure:
-        return _with_failure(status_input, before or NONE, outcome.restart, outcome.failure)
-    return None if before is None else _with_recovery(status_input, before)
-
-
-def with_start(restarts: Restarts | None) -> Restarts | None:
-    """The record once the current attempt starts."""
-    return None if restarts is None else restarts.model_copy(update={"is_pending": False})
+    if outcome.is_restart_due and outcome.restart and outcome.failure:
+        return _with_failure(status_input, before or NO_RESTARTS, outcome.restart, outcome.failure)
+    if before is None:
+        return None
+    record = _with_recovery(status_input, before)
+    has_started = outcome.started and outcome.verdict is not Verdict.RESTARTING
+    return record.model_copy(update={"is_pending": False}) if has_started or status_input.starts else record
 
 
 def _with_failure(status_input: StatusInput, before: Restarts, restart: Restart, failure: Failure) -> Restarts:
@@ -38,7 +33,7 @@ def _with_failure(status_input: StatusInput, before: Restarts, restart: Restart,
     ended = sum(node.process.state is not ProcessState.RUNNING for node in nodes)
     record = RestartRecord(
         attempt=status_input.outcome.attempt,
-        reason=failure.reason[:_MAX_REASON],
+        reason=failure.reason[:MAX_REASON_CHARS],
         message=rank_output.clean(
             failure_sentence(status_input.job, failure, status_input.views), limit=_MAX_MESSAGE_CHARS
         ),

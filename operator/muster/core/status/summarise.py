@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from muster.api.spec.job import Job
 from muster.api.status.network import NetworkStatus
-from muster.api.status.restarts import Restarts
 from muster.api.status.status import REFUSED, RESTARTING, NodeCounts, Placement, Status
 from muster.api.timestamps import format_seconds
 from muster.core.actions import Action, SendCommand
@@ -16,7 +15,7 @@ from muster.core.status.ended_status import ended_status
 from muster.core.status.network import network_status
 from muster.core.status.progress import job_progress
 from muster.core.status.rank_status import rank_status
-from muster.core.status.restarts import restarts_of, with_start
+from muster.core.status.restarts import restarts_of
 from muster.core.status.sentences import sentence
 from muster.core.status.views import PENDING, STARTING, UNKNOWN, StatusInput
 from muster_worker.contract.schema import CommandKind
@@ -34,10 +33,9 @@ def summarise(  # noqa: PLR0917 - the results of one reconcile
     if _is_more_complete(previous, facts, outcome, now):
         # After changing the spec, clients wait for observedGeneration.
         return previous.model_copy(update={"observed_generation": job.metadata.generation})
-    status_input = StatusInput(job, previous, facts, outcome, now)
-    begins = _starts_ranks(actions)
+    status_input = StatusInput(job, previous, facts, outcome, now, starts=_starts_ranks(actions))
     progress = job_progress(status_input)
-    phase = _phase(status_input, begins=begins)
+    phase = _phase(status_input)
     message = sentence(status_input, progress)
     return Status(
         observed_generation=job.metadata.generation,
@@ -49,9 +47,9 @@ def summarise(  # noqa: PLR0917 - the results of one reconcile
         ranks=rank_status(status_input),
         progress=progress,
         placement=_placement(status_input),
-        restarts=_restarts(status_input, begins=begins),
-        attempt=_attempt(status_input, begins=begins),
-        start_time=_start_time(status_input, actions),
+        restarts=restarts_of(status_input),
+        attempt=_attempt(status_input),
+        start_time=_start_time(status_input),
         completion_time=format_seconds(now) if phase in ("Succeeded", "Failed") else None,
     )
 
@@ -72,23 +70,17 @@ def _starts_ranks(actions: Sequence[Action]) -> bool:
     return any(isinstance(action, SendCommand) and action.command.kind == CommandKind.START for action in actions)
 
 
-def _restarts(status_input: StatusInput, *, begins: bool) -> Restarts | None:
-    restarts, outcome = restarts_of(status_input), status_input.outcome
-    runs = outcome.started and outcome.verdict is not Verdict.RESTARTING
-    return with_start(restarts) if begins or runs else restarts
-
-
-def _attempt(status_input: StatusInput, *, begins: bool) -> int:
+def _attempt(status_input: StatusInput) -> int:
     outcome = status_input.outcome
-    # Written before any agent hears of it: a later operator goes on from there.
-    if outcome.verdict is Verdict.RESTARTING and outcome.settled:
+    # The status has the next attempt before any agent receives its start, so that a later operator continues there.
+    if outcome.is_restart_due:
         return outcome.attempt + 1
-    return outcome.attempt if outcome.started or begins else status_input.previous.attempt
+    return outcome.attempt if outcome.started or status_input.starts else status_input.previous.attempt
 
 
-def _phase(status_input: StatusInput, *, begins: bool) -> str:
+def _phase(status_input: StatusInput) -> str:
     outcome = status_input.outcome
-    if outcome.verdict is Verdict.RESTARTING and outcome.settled:
+    if outcome.is_restart_due:
         return RESTARTING
     if outcome.is_decided and not outcome.settled:
         return "Stopping"
@@ -96,7 +88,7 @@ def _phase(status_input: StatusInput, *, begins: bool) -> str:
         return "Suspended"
     if outcome.is_decided:
         return "Succeeded" if outcome.verdict is Verdict.SUCCEEDED else "Failed"
-    if status_input.previous.is_restarting and not begins and not outcome.started:
+    if status_input.previous.is_restarting and not (status_input.starts or outcome.started):
         return RESTARTING
     return _phase_before_end(status_input)
 
@@ -149,7 +141,7 @@ def _placement(status_input: StatusInput) -> Placement | None:
     return Placement(releases=release.count, replacement=release.replacement, released_at=format_seconds(release.at))
 
 
-def _start_time(status_input: StatusInput, actions: Sequence[Action]) -> str | None:
+def _start_time(status_input: StatusInput) -> str | None:
     """When the ranks started. It is written before the start command, so that no job starts twice."""
     outcome = status_input.outcome
     if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
@@ -157,7 +149,7 @@ def _start_time(status_input: StatusInput, actions: Sequence[Action]) -> str | N
     if status_input.previous.start_time is not None:
         return status_input.previous.start_time
     if not outcome.started:
-        return format_seconds(status_input.now) if _starts_ranks(actions) else None
-    # Somebody cleared the status of a running job.
+        return format_seconds(status_input.now) if status_input.starts else None
+    # A user has cleared the status of a running job.
     starts = (view.facts.started_at for view in status_input.views if view.facts is not None)
     return format_seconds(min((at for at in starts if at is not None), default=status_input.now))

@@ -60,13 +60,14 @@ class RankView:
 
 @dataclass(frozen=True)
 class StatusInput:
-    """The input of a job's status at `now` (Unix seconds)."""
+    """The input of a job's status at `now` (Unix seconds). `starts`: the decision contains a start command."""
 
     job: Job
     previous: Status
     facts: JobFacts
     outcome: Outcome
     now: float
+    starts: bool = False
 
     @cached_property
     def views(self) -> tuple[RankView, ...]:

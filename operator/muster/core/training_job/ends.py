@@ -65,6 +65,6 @@ def _stopped(training: TrainingJob) -> BadEnd:
             )
         case sagemaker.INTERRUPTED:
             return BadEnd(SPOT_INTERRUPTED, "its spot instances were taken away", Sequel.RESTART)
-        # Somebody stopped it on purpose.
+        # A user stopped it on purpose.
         case _:
             return BadEnd(STOPPED_ELSEWHERE, "it was stopped, but not by muster", Sequel.NONE)

@@ -66,7 +66,7 @@ def read_refusal(error: ApiError, body: Object, job: Job) -> Refusal | None:
 
 
 def name_taken(kind: str, name: str, namespace: str) -> Problem:
-    """The problem of a child whose name belongs to an object of somebody else, which muster leaves unchanged."""
+    """The problem of a child whose name belongs to another owner's object, which muster leaves unchanged."""
     message = f"{kind} {name} in namespace {namespace} is there and isn't this job's: it has to go first"
     return Problem(NAME_TAKEN, message)
 

@@ -29,7 +29,7 @@ def leaving(  # noqa: PLR0917 - the results of one reconcile
         return _with_message(kept, left_running(metadata, previous, facts, plan.left_behind.problem.message), now)
     if record is None or previous.final_condition is not None:
         return kept
-    # Don't trust the name in the status: somebody may have edited it, and users copy the command.
+    # Don't trust the name in the status: a user may have edited it, and others copy the command.
     name = training_job_name(metadata, record.attempt)
     failure = facts.observation_failure or facts.stale or facts.unclear or facts.request_failure
     why = f"; {failure.problem.message}" if failure is not None and failure.tries > 1 else ""
@@ -46,7 +46,7 @@ def left_running(metadata: Metadata, previous: Status, facts: TrainingFacts, why
         place, name = facts.location, name_stem(metadata)
         command = f"list-training-jobs --status-equals InProgress --name-contains {name}"
     else:
-        # Don't trust the name in the status: somebody may have edited it, and users copy the command.
+        # Don't trust the name in the status: a user may have edited it, and others copy the command.
         name = facts.training.name if facts.training is not None else training_job_name(metadata, _attempt(record))
         place = facts.seen_at or (facts.location if record is None else Location(record.region, record.assume_role_arn))
         subject, remedy, command = f"Training job {name}", "Stop it", f"stop-training-job --training-job-name {name}"

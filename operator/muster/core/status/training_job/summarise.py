@@ -92,7 +92,7 @@ def _phase_of(status_input: StatusInput, training: TrainingJob) -> str:
     # muster is still reading how the ranks ended.
     if training.is_over:
         return status_input.previous.phase
-    # Somebody else requested the stop.
+    # Not muster, but a user requested the stop.
     if training.is_asked_to_end:
         return "Stopping"
     if any(node.process.state is ProcessState.RUNNING for node in status_input.facts.nodes):
@@ -145,7 +145,7 @@ def _start_time(status_input: StatusInput, facts: TrainingFacts, *, creates: boo
         return status_input.previous.start_time
     if creates:
         return format_seconds(status_input.now)
-    # Somebody cleared the status of a running job.
+    # A user has cleared the status of a running job.
     return (
         None
         if facts.training is None or not status_input.previous.was_started
