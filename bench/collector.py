@@ -1,8 +1,8 @@
 """Measures how many reports per second of CPU time the collector handles, compared with a minimal aiohttp server.
 
 Prints one JSON line. The server runs in this process and its clients in others. The result is the server's CPU time per
-request, so the clients' speed doesn't matter. Both servers run in turns in the same run, because machines differ more
-than the servers do: compare `ratio`.
+request, so the clients' speed doesn't matter. Each run measures both servers in turns, because machines differ more
+than the servers do. Compare `ratio`.
 """
 
 import argparse
@@ -40,8 +40,8 @@ class Pods:
         return Member(JOB, int(pod_uid), 0)
 
 
-def report(node: int, procs: int, sequence: int) -> bytes:
-    """A heartbeat of a node with running ranks."""
+def make_report(node: int, procs: int, sequence: int) -> bytes:
+    """Return a heartbeat of a node with running ranks."""
     ranks = tuple(
         RankReport(
             rank=node * procs + local,
@@ -61,7 +61,7 @@ def report(node: int, procs: int, sequence: int) -> bytes:
 
 
 def send(url: str, authority: str, bodies: Sequence[tuple[bytes, str]]) -> None:
-    """A client: send all bodies one after the other over one connection."""
+    """Send all bodies one after the other over one connection, as a client."""
     connection = HTTPSConnection(HOST, int(url.rsplit(":", 1)[1]), context=ssl.create_default_context(cadata=authority))
     for body, token in bodies:
         connection.request(
@@ -74,14 +74,14 @@ def send(url: str, authority: str, bodies: Sequence[tuple[bytes, str]]) -> None:
     connection.close()
 
 
-async def plain(request: web.BaseRequest) -> web.StreamResponse:
-    """The lower bound: read the body and return the same bytes as the collector."""
+async def serve_minimal_answer(request: web.BaseRequest) -> web.StreamResponse:
+    """Read the body and return the same bytes as the collector. This is the minimal server."""
     await request.read()
     return web.Response(body=ANSWER, content_type="application/json")
 
 
 async def measure(url: str, certificate: ServingCertificate, work: Sequence[Sequence[tuple[bytes, str]]]) -> float:
-    """Requests per second of this process' CPU time for `work`, with one client for each part of it."""
+    """Return the requests per second of this process' CPU time for `work`, with a client for each part of it."""
     spawn = multiprocessing.get_context("spawn")
     loop = asyncio.get_running_loop()
     clients = [spawn.Process(target=send, args=(url, certificate.authority, part)) for part in work]
@@ -100,30 +100,30 @@ async def bench(requests: int, procs: int, rounds: int) -> dict[str, float | int
     now = time.time()
     certificate = issue([HOST], now, 3600.0)
     issuer = LocalIssuer(ISSUER, TOKEN_AUDIENCE)
-    # Each request is from another pod, so that none exceeds its rate limit.
+    # Each request is from another pod, so that no pod exceeds its rate limit.
     nodes = requests
     tokens = [issuer.issue(PodClaim("default", f"bench-{node}", str(node)), now, 3600.0) for node in range(nodes)]
     verifier = Verifier(ISSUER, TOKEN_AUDIENCE, read_keys(issuer.jwks()))
     for token in tokens:
         verifier.verify(token, now)
     store = RankStore()
-    # The heartbeat interval in the answer depends on the number of agents; with this job it equals the plain server's.
+    # The answer's heartbeat interval depends on the number of agents. With this job both servers send the same one.
     store.register(Shape(JOB, nodes, procs, now - 60.0))
     collector = Collector(store=store, verifier=verifier, directory=Pods(), certificate=certificate, clock=time.time)
     url = await collector.start(HOST)
     collector.lead(lambda: True)
 
-    runner = web.ServerRunner(web.Server(plain, access_log=None))
+    runner = web.ServerRunner(web.Server(serve_minimal_answer, access_log=None))
     await runner.setup()
     site = web.TCPSite(runner, HOST, 0, ssl_context=server_context(certificate))
     await site.start()
-    plain_url = f"https://{HOST}:{site.port}"
+    minimal_url = f"https://{HOST}:{site.port}"
 
     collector_rates, plain_rates = [], []
     for turn in range(rounds):
-        bodies = [(report(node, procs, turn + 1), tokens[node]) for node in range(nodes)]
+        bodies = [(make_report(node, procs, turn + 1), tokens[node]) for node in range(nodes)]
         work = [bodies[0::2], bodies[1::2]]
-        plain_rates.append(await measure(plain_url, certificate, work))
+        plain_rates.append(await measure(minimal_url, certificate, work))
         collector_rates.append(await measure(url, certificate, work))
     await collector.close()
     await runner.cleanup()
@@ -147,8 +147,8 @@ async def bench(requests: int, procs: int, rounds: int) -> dict[str, float | int
 def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--requests", type=int, default=250, help="reports a round, at most 250: see pace.py")
-    parser.add_argument("--ranks", type=int, default=8, help="ranks a report")
+    parser.add_argument("--requests", type=int, default=250, help="reports in a round, at most 250")
+    parser.add_argument("--ranks", type=int, default=8, help="ranks in a report")
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     print(json.dumps(asyncio.run(bench(options.requests, options.ranks, options.rounds))))

@@ -61,12 +61,12 @@ class Site:
 
 
 def job_uid(pod: str) -> str:
-    """The UID of a pod's job: each pod is the only one of its job, in its own namespace."""
+    """Return the UID of a pod's job. Each pod has its own job and namespace."""
     return f"job-of-{pod}"
 
 
-def report(pod: str, ranks: int, lines: Sequence[str], sequence: int) -> bytes:
-    """A heartbeat. With lines of the maximum length it is the largest report that a pod may send."""
+def make_report(pod: str, ranks: int, lines: Sequence[str], sequence: int) -> bytes:
+    """Return a heartbeat. With lines of the maximum length it is the largest report that a pod may send."""
     reports = tuple(
         RankReport(local, local, RankState.RUNNING, pid=4000, started_age=1.0, step=sequence, last_lines=tuple(lines))
         for local in range(ranks)
@@ -82,8 +82,8 @@ class Pods:
         return Member(job_uid(pod_uid), 0, 0)
 
 
-def memory() -> float:
-    """This process' resident memory in MiB."""
+def read_memory_mib() -> float:
+    """Return this process' resident memory in MiB."""
     pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
     return int(pages) * os.sysconf("SC_PAGESIZE") / 2**20
 
@@ -103,22 +103,22 @@ async def serve(pipe: multiprocessing.connection.Connection, pods: Sequence[str]
     tokens = {pod: issuer.issue(PodClaim(f"team-{pod}", pod, pod), now, 3600.0) for pod in pods}
     pipe.send(Site(url, certificate.authority, tokens))
 
-    loop, before, cpu = asyncio.get_running_loop(), memory(), time.process_time()
+    loop, initial_memory, cpu = asyncio.get_running_loop(), read_memory_mib(), time.process_time()
     request = loop.run_in_executor(None, pipe.recv)
-    lags, peak, connections = [], before, 0
+    lags, peak, connections = [], initial_memory, 0
     started = time.monotonic()
     while not request.done():
-        due = time.monotonic() + LAG_SECONDS
+        expected_at = time.monotonic() + LAG_SECONDS
         await asyncio.sleep(LAG_SECONDS)
-        lags.append(time.monotonic() - due)
-        peak = max(peak, memory())
+        lags.append(time.monotonic() - expected_at)
+        peak = max(peak, read_memory_mib())
         connections = max(connections, collector.open_connections)
     lags.sort()
     pipe.send(
         {
             "loop_lag_p99_ms": round(lags[int(len(lags) * 0.99)] * 1e3, 1),
             "loop_lag_max_ms": round(lags[-1] * 1e3, 1),
-            "memory_growth_mib": round(peak - before, 1),
+            "memory_growth_mib": round(peak - initial_memory, 1),
             "cpu": round((time.process_time() - cpu) / (time.monotonic() - started), 2),
             "connections": connections,
             "refused": {str(reason): number for reason, number in collector.refused.most_common()},
@@ -133,7 +133,7 @@ def run_collector(pipe: multiprocessing.connection.Connection, pods: Sequence[st
 
 
 def run_honest(pipe: multiprocessing.connection.Connection, site: Site, seconds: float) -> None:
-    """Run an agent that sends five reports per second on an open connection, and as many on new ones."""
+    """Run an agent that sends five reports per second on an open connection, and five on new connections."""
     with tempfile.NamedTemporaryFile("w", encoding="ascii") as token:
         token.write(site.tokens[HONEST])
         token.flush()
@@ -144,12 +144,12 @@ def run_honest(pipe: multiprocessing.connection.Connection, site: Site, seconds:
         for sequence in itertools.count(1):
             if time.monotonic() > deadline:
                 break
-            # the previous one closes its connection when it is garbage collected
+            # The previous client closes its connection when it is garbage-collected.
             new_client = CollectorClient(site.url, Trust(site.authority, lambda: None), token.name)
             for name, client in (("kept", open_client), ("new", new_client)):
                 started = time.monotonic()
                 try:
-                    client.report(report(HONEST, 8, (), 2 * sequence + (name == "new")))
+                    client.report(make_report(HONEST, 8, (), 2 * sequence + (name == "new")))
                 except Unavailable as error:
                     failures.append(f"{name}: {error}")
                 latencies_by_name[name].append(time.monotonic() - started)
@@ -179,7 +179,7 @@ class HostilePod:
 
     def __post_init__(self) -> None:
         self._context = ssl.create_default_context(cadata=self.site.authority)
-        self._large = report(self.name, RANKS, ["\u00fc" * 100] * 8, 1)
+        self._large_report = make_report(self.name, RANKS, ["\u00fc" * 100] * 8, 1)
 
     async def run(self, attacks: Sequence[str]) -> None:
         """Run these attacks concurrently until cancelled."""
@@ -190,7 +190,7 @@ class HostilePod:
                     tasks.create_task(self._repeat(attack))
 
     def _attacks(self) -> dict[str, tuple[Callable[[], Awaitable[None]], int]]:
-        """The attacks, each with its number of concurrent tasks."""
+        """Return the attacks, each with its number of concurrent tasks."""
         return {
             "large": (self._post_large, 4),
             "lists": (self._post_lists, 4),
@@ -230,7 +230,7 @@ class HostilePod:
                 await reader.readuntil(b"\r\n\r\n")
 
     async def _post_large(self) -> None:
-        await self._post(self._large)
+        await self._post(self._large_report)
 
     async def _post_lists(self) -> None:
         await self._post(b'{"ranks":[' + b"[]," * 340_000 + b"[]]}")
@@ -283,30 +283,33 @@ def bench(pods: int, seconds: float, attacks: Sequence[str]) -> dict[str, object
     """Run `pods` hostile pods for `seconds` and return the figures."""
     spawn = multiprocessing.get_context("spawn")
     names = [f"hostile-{number}" for number in range(pods)]
-    own_end, other_end = spawn.Pipe()
-    collector = spawn.Process(target=run_collector, args=(other_end, [HONEST, *names]))
+    parent_end, child_end = spawn.Pipe()
+    collector = spawn.Process(target=run_collector, args=(child_end, [HONEST, *names]))
     collector.start()
-    site = own_end.recv()
-    places = [(name, f"127.0.1.{number + 1}") for number, name in enumerate(names)]
-    parts = range(PROCESSES)
-    hostile = [spawn.Process(target=run_hostile, args=(site, places[part::PROCESSES], attacks)) for part in parts]
-    results, sending = spawn.Pipe(duplex=False)
-    honest = spawn.Process(target=run_honest, args=(sending, site, seconds))
+    site = parent_end.recv()
+    named_addresses = [(name, f"127.0.1.{number + 1}") for number, name in enumerate(names)]
+    process_indexes = range(PROCESSES)
+    hostile_processes = [
+        spawn.Process(target=run_hostile, args=(site, named_addresses[process_index::PROCESSES], attacks))
+        for process_index in process_indexes
+    ]
+    result_reader, result_writer = spawn.Pipe(duplex=False)
+    honest_process = spawn.Process(target=run_honest, args=(result_writer, site, seconds))
     try:
-        for process in (*hostile, honest):
+        for process in (*hostile_processes, honest_process):
             process.start()
-        result = results.recv()
-        own_end.send("send the figures")
+        result = result_reader.recv()
+        parent_end.send("send the figures")
         return {
             "bench": "hostile_pods",
             "pods": pods,
             "attacks": list(attacks),
             "seconds": seconds,
-            **own_end.recv(),
+            **parent_end.recv(),
             **result,
         }
     finally:
-        for process in (*hostile, honest, collector):
+        for process in (*hostile_processes, honest_process, collector):
             if process.pid is not None:
                 process.kill()
                 process.join()

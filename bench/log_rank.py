@@ -1,9 +1,9 @@
-"""Measures what reporting costs a rank on SageMaker: its start, its output, its memory. Prints one JSON line.
+"""Measures the cost of reports for a rank on SageMaker: start time, output, memory. Prints one JSON line.
 
     .venv/bin/python bench/log_rank.py [--starts 20] [--megabytes 64]
 
-It runs a rank that does nothing and one that prints lines of 100 bytes, as SageMaker's toolkit does, in turns with and
-without muster's entry point. Times are CPU times, so other load does not change them.
+It starts ranks as SageMaker's toolkit does: one that does nothing, and one that prints lines of 100 bytes. It starts
+each in turns with and without muster's entry point. Times are CPU times, so other load does not change them.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        plain_start, reporting_start = _starts(folder, options.starts)
-        plain, relayed = _output(folder, options.megabytes)
-        wrapper = _wrapper_bytes(folder)
+        plain_start, reporting_start = _measure_starts(folder, options.starts)
+        plain, relayed = _measure_output(folder, options.megabytes)
+        wrapper = _measure_wrapper_bytes(folder)
     result = {
         "bench": "log_rank",
         "start_ms": round(plain_start * 1000, 1),
@@ -56,8 +56,8 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _starts(folder: Path, count: int) -> tuple[float, float]:
-    """Median CPU times of a rank that exits at once, without and with reports."""
+def _measure_starts(folder: Path, count: int) -> tuple[float, float]:
+    """Return the median CPU times of a rank that exits at once, without and with reports."""
     _write(folder, "")
     seconds: dict[str, list[float]] = {"train.py": [], "muster_entry.py": []}
     for _ in range(count):
@@ -66,13 +66,13 @@ def _starts(folder: Path, count: int) -> tuple[float, float]:
     return statistics.median(seconds["train.py"]), statistics.median(seconds["muster_entry.py"])
 
 
-def _output(folder: Path, megabytes: int) -> tuple[float, float]:
-    """CPU seconds for this much output, without and with reports; the minimum of three runs."""
+def _measure_output(folder: Path, megabytes: int) -> tuple[float, float]:
+    """Return the CPU seconds for this much output, without and with reports: the minimum of three runs."""
     _write(folder, OUTPUT_SCRIPT.format(count=megabytes * 10_000))
     return min(_run(folder, "train.py") for _ in range(3)), min(_run(folder, "muster_entry.py") for _ in range(3))
 
 
-def _wrapper_bytes(folder: Path) -> int:
+def _measure_wrapper_bytes(folder: Path) -> int:
     _write(folder, WRAPPER_BYTES)
     _run(folder, "muster_entry.py")
     return int((folder / "wrapper").read_text())

@@ -1,15 +1,15 @@
-"""Measures how long mpirun takes to start a world through the agents, compared with a program that only executes.
+"""Measures how long mpirun takes to start a world through the agents, compared with a shell script.
 
     PYTHONPATH=tests:tools python bench/mpi_start.py [--mpi openmpi5] [--nodes 64] [--pairs 7]
 
-The nodes are agents of one job on this machine. The job's command is a program called mpirun. It runs the real mpirun
-twice per pair: with the agents' settings, and with a shell script in place of the agents, which only executes the
-command under the node's host name, because MPI distinguishes nodes by it (this needs root). Both start one rank per
-node: an MPI program up to its first barrier, or `sleep 0.05` with `--bare`. Prints one JSON line. Times are in seconds,
-from mpirun's start to its end.
+The nodes are agents of one job on this machine. The job's command is a program called mpirun, which runs the real
+mpirun twice per pair: first through the agents, then through a shell script that replaces them. The script only runs
+the command with the node's host name, by which MPI distinguishes nodes. That needs root. Both start one rank per node:
+an MPI program up to its first barrier, or `sleep 0.05` with `--bare`. Prints one JSON line. Times are in seconds, from
+mpirun's start to its end.
 
-On a busy machine run it in its own CPU cgroup: otherwise Linux gives each session a share of the CPUs, and through the
-agents each node is a session (ratios of 0.2 and 0.35 at a load of 60).
+On a busy machine run it in its own CPU cgroup. Otherwise Linux gives each session a share of the CPUs, and the agents
+start a session per node: at a load of 60 the ratio was 0.2 to 0.35.
 """
 
 import argparse
@@ -49,7 +49,7 @@ HOOK = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Start the agents and print the output of the program in mpirun's place. Returns the exit code."""
+    """Start the agents and print the result of the program that they run as mpirun. Returns the exit code."""
     from fakes import agent_collector  # noqa: PLC0415 - not imported by the process that measures mpirun
     from muster_worker.contract.schema import CommandKind, Launcher  # noqa: PLC0415
     from support import mpi_installs  # noqa: PLC0415
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--mpi", choices=mpi_installs.NAMES, default="openmpi5")
     parser.add_argument("--nodes", type=int, default=64)
     parser.add_argument("--pairs", type=int, default=7)
-    parser.add_argument("--bare", action="store_true", help="ranks that are no MPI programs")
+    parser.add_argument("--bare", action="store_true", help="ranks do not use MPI")
     options = parser.parse_args(arguments)
     agent_collector.HEARTBEAT_SECONDS = 10.0  # fewer reports during the measurement
     mpi = mpi_installs.install(options.mpi)
@@ -85,17 +85,17 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def measure(nodes: int, pairs: int, mpi: str, rank: Sequence[str]) -> None:
-    """Run mpirun on node 0, in turns with and without the agents."""
+    """Run mpirun on node 0, in turns through the agents and through the script."""
     through_agents = {name: value for name, value in os.environ.items() if name not in HOOK}
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "stand-in"
         script.write_text(EXEC_SCRIPT, encoding="ascii")
         script.chmod(0o755)
         plain = {**through_agents, **dict.fromkeys(AGENTS, str(script))}
-        command = ["mpirun", *options_of(mpi, nodes), *rank]
+        command = ["mpirun", *build_options(mpi, nodes), *rank]
         for environment in (through_agents, plain):  # warm-up: the first run reads from the disk
-            timed(command, environment)
-        times = [(timed(command, through_agents), timed(command, plain)) for _ in range(pairs)]
+            measure_seconds(command, environment)
+        times = [(measure_seconds(command, through_agents), measure_seconds(command, plain)) for _ in range(pairs)]
     agents, exec_times = zip(*times, strict=True)
     result = {
         "bench": "mpi_start",
@@ -110,14 +110,14 @@ def measure(nodes: int, pairs: int, mpi: str, rank: Sequence[str]) -> None:
     print(RESULT + json.dumps(result), flush=True)
 
 
-def options_of(mpi: str, nodes: int) -> list[str]:
-    """mpirun's options for one rank per node; the host files are in the environment."""
+def build_options(mpi: str, nodes: int) -> list[str]:
+    """Return mpirun's options for one rank per node. The host files are in the environment."""
     if mpi.startswith("openmpi"):
         return ["-np", str(nodes), "--map-by", "ppr:1:node"]
     return ["-n", str(nodes), "-ppn", "1"]
 
 
-def timed(command: Sequence[str], environment: dict[str, str]) -> float:
+def measure_seconds(command: Sequence[str], environment: dict[str, str]) -> float:
     """Run a command and return its duration. Raises if it fails."""
     started = time.monotonic()
     subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=True, timeout=120)

@@ -1,10 +1,10 @@
-"""Measures how much of a core an operator with many jobs uses: idle jobs, and jobs whose agents report.
+"""Measures which share of a core an operator uses with many jobs, suspended ones and ones whose agents report.
 
     python bench/operator_load.py [--jobs 1000] [--nodes 4] [--ranks 8] [--seconds 20]
 
-Controllers, backend and status writer are the operator's own. A separate process is the API server with the jobs'
-resources, and pods arrive as from the informer. Reports go directly to the rank store: bench/collector.py measures the
-collector itself, and kopf needs about a millisecond per status update. Prints one JSON line.
+Controllers, backend and status writer are those of the operator. A separate process is the API server with the jobs'
+resources. Pods arrive as from the informer. Reports go directly to the rank store, because bench/collector.py measures
+the collector. kopf does not run; it needs about a millisecond per status update. Prints one JSON line.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import json
 import multiprocessing
-import resource as limits
+import resource as resource_limits
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -63,8 +63,8 @@ class Size:
     seconds: float
 
 
-def resource(number: int, size: Size, created: str, *, suspended: bool) -> Object:
-    """A running or suspended job, as the API server returns it."""
+def make_resource(number: int, size: Size, created: str, *, suspended: bool) -> Object:
+    """Return a running or suspended job, as the API server returns it."""
     spec: dict[str, JSON] = {
         "nodes": size.nodes,
         "procsPerNode": size.ranks,
@@ -90,8 +90,8 @@ def resource(number: int, size: Size, created: str, *, suspended: bool) -> Objec
     }
 
 
-def pod(job: Job, node: int, created: str) -> Object:
-    """The running pod of a node."""
+def make_pod(job: Job, node: int, created: str) -> Object:
+    """Return the running pod of a node."""
     body = dict(render.pod(job, node, 0, SETTING))
     body["metadata"] = {**_fields(body, "metadata"), "uid": f"{job.metadata.uid}-{node}", "resourceVersion": "1"}
     body["spec"] = {**_fields(body, "spec"), "nodeName": f"machine-{node}"}
@@ -103,8 +103,8 @@ def pod(job: Job, node: int, created: str) -> Object:
     return body
 
 
-def report(job_uid: str, node: int, size: Size, sequence: int) -> Report:
-    """A heartbeat of a node with running ranks, some steps after the last one."""
+def make_report(job_uid: str, node: int, size: Size, sequence: int) -> Report:
+    """Return a heartbeat of a node with running ranks, some steps after the previous heartbeat."""
     ranks = tuple(
         RankReport(
             rank=node * size.ranks + local,
@@ -136,7 +136,7 @@ class Server:
             return web.json_response(body)
         current = self.resources_by_name[request.path.split("/")[-2]]
         status = current.get("status")
-        current["status"] = _merged(status, body["status"])
+        current["status"] = _merge(status, body["status"])
         metadata = _fields(current, "metadata")
         current["metadata"] = {**metadata, "resourceVersion": str(int(str(metadata["resourceVersion"])) + 1)}
         return web.json_response(current)
@@ -147,7 +147,7 @@ def _fields(source: Object, part: str) -> dict[str, JSON]:
     return fields if isinstance(fields, dict) else {}
 
 
-def _merged(target: JSON, patch: JSON) -> JSON:
+def _merge(target: JSON, patch: JSON) -> JSON:
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
@@ -155,12 +155,12 @@ def _merged(target: JSON, patch: JSON) -> JSON:
         if value is None:
             result.pop(key, None)
         else:
-            result[key] = _merged(result.get(key), value)
+            result[key] = _merge(result.get(key), value)
     return result
 
 
 def run_api_server(resources: list[Object], pipe: Connection) -> None:
-    """Run the API server's process: send its port, then the number of requests whenever the parent asks."""
+    """Run the API server's process. Sends its port, and the number of requests each time the parent requests it."""
     asyncio.run(_serve(resources, pipe))
 
 
@@ -181,12 +181,12 @@ async def _serve(resources: list[Object], pipe: Connection) -> None:
 
 @contextlib.asynccontextmanager
 async def api_server(resources: list[Object]) -> AsyncIterator[tuple[Client, Connection]]:
-    """A client of a server that runs inside the `with` block."""
+    """Start an API server for the `with` block. Yields a client and the pipe to the server's process."""
     spawn = multiprocessing.get_context("spawn")
-    own_end, other_end = spawn.Pipe()
-    process = spawn.Process(target=run_api_server, args=(resources, other_end))
+    parent_end, child_end = spawn.Pipe()
+    process = spawn.Process(target=run_api_server, args=(resources, child_end))
     process.start()
-    port = await asyncio.get_running_loop().run_in_executor(None, own_end.recv)
+    port = await asyncio.get_running_loop().run_in_executor(None, parent_end.recv)
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -200,10 +200,10 @@ async def api_server(resources: list[Object]) -> AsyncIterator[tuple[Client, Con
         kubeconfig.write_text(json.dumps(config), encoding="utf-8")
         client = await Client.connect(str(kubeconfig))
         try:
-            yield client, own_end
+            yield client, parent_end
         finally:
             await client.close()
-            own_end.send(False)
+            parent_end.send(False)
             process.join()
 
 
@@ -252,9 +252,9 @@ class Usage:
 
 
 async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
-    """Add all jobs at once, then measure for a while."""
+    """Add all jobs at once, then measure for `size.seconds`."""
     created = format_seconds(time.time() - 60.0)
-    resources = [resource(number, size, created, suspended=suspended) for number in range(size.jobs)]
+    resources = [make_resource(number, size, created, suspended=suspended) for number in range(size.jobs)]
     async with api_server(resources) as (client, pipe):
         store, pods = RankStore(), PodIndex(lambda _: None, time.time)
         counter = ReconcileCounter(
@@ -271,21 +271,21 @@ async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
             _add_pods(pods, resources, created)
         usage = Usage()
         for each in resources:
-            jobs.take(Change("ADDED", each))
+            jobs.handle_change(Change("ADDED", each))
         await _settle(counter, pipe)
         starting = {"start_s": usage.wall_seconds - SETTLE_SECONDS, "start_cpu_s": usage.cpu_seconds}
         if not suspended:
-            await _first_reports(store, resources, size)
-        before, usage = (counter.count, _requests(pipe)), Usage()
-        reports = 0 if suspended else await _reports(store, resources, size)
+            await _send_first_reports(store, resources, size)
+        before, usage = (counter.count, _read_request_count(pipe)), Usage()
+        reports = 0 if suspended else await _send_reports(store, resources, size)
         await asyncio.sleep(max(0.0, size.seconds - usage.wall_seconds))
         result = {
             **starting,
             "cores": usage.cores,
             "reports_per_s": reports / usage.wall_seconds,
             "turns_per_s": (counter.count - before[0]) / usage.wall_seconds,
-            "requests_per_s": (_requests(pipe) - before[1]) / usage.wall_seconds,
-            "peak_mib": limits.getrusage(limits.RUSAGE_SELF).ru_maxrss / 2**10,
+            "requests_per_s": (_read_request_count(pipe) - before[1]) / usage.wall_seconds,
+            "peak_mib": resource_limits.getrusage(resource_limits.RUSAGE_SELF).ru_maxrss / 2**10,
         }
         await jobs.stop(1.0)
         return {name: round(value, 3) for name, value in result.items()}
@@ -295,7 +295,7 @@ def _add_pods(pods: PodIndex, resources: Sequence[Object], created: str) -> None
     for each in resources:
         job = validate(Document(dict(each)))
         for node in range(job.spec.nodes):
-            pods.take(Change("ADDED", pod(job, node, created)))
+            pods.handle_change(Change("ADDED", make_pod(job, node, created)))
 
 
 async def _settle(counter: ReconcileCounter, pipe: Connection) -> None:
@@ -303,10 +303,10 @@ async def _settle(counter: ReconcileCounter, pipe: Connection) -> None:
     before, current = None, (0, 0)
     while before != current:
         await asyncio.sleep(SETTLE_SECONDS)
-        before, current = current, (counter.count, _requests(pipe))
+        before, current = current, (counter.count, _read_request_count(pipe))
 
 
-async def _first_reports(store: RankStore, resources: Sequence[Object], size: Size) -> None:
+async def _send_first_reports(store: RankStore, resources: Sequence[Object], size: Size) -> None:
     """Send a first report of each agent, so that later ones are heartbeats without changes."""
     for each in resources:
         for node in range(size.nodes):
@@ -315,7 +315,7 @@ async def _first_reports(store: RankStore, resources: Sequence[Object], size: Si
     await asyncio.sleep(5.0)
 
 
-async def _reports(store: RankStore, resources: Sequence[Object], size: Size) -> int:
+async def _send_reports(store: RankStore, resources: Sequence[Object], size: Size) -> int:
     """Send reports at the collector's heartbeat interval until the time is over. Returns their number."""
     uids = [str(_fields(each, "metadata")["uid"]) for each in resources]
     agents = [(uid, node) for node in range(size.nodes) for uid in uids]
@@ -332,10 +332,10 @@ async def _reports(store: RankStore, resources: Sequence[Object], size: Size) ->
 
 def _record_report(store: RankStore, uid: str, node: int, size: Size, sequence: int) -> None:
     with contextlib.suppress(UnknownJob):
-        store.record(Member(uid, node, 0), report(uid, node, size, sequence), time.time())
+        store.record(Member(uid, node, 0), make_report(uid, node, size, sequence), time.time())
 
 
-def _requests(pipe: Connection) -> int:
+def _read_request_count(pipe: Connection) -> int:
     pipe.send(True)
     count: int = pipe.recv()
     return count
@@ -345,14 +345,14 @@ def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=1000)
-    parser.add_argument("--nodes", type=int, default=4, help="agents a job")
-    parser.add_argument("--ranks", type=int, default=8, help="ranks an agent")
-    parser.add_argument("--seconds", type=float, default=20.0, help="how long each is watched")
+    parser.add_argument("--nodes", type=int, default=4, help="agents of each job")
+    parser.add_argument("--ranks", type=int, default=8, help="ranks of each agent")
+    parser.add_argument("--seconds", type=float, default=20.0, help="duration of each measurement")
     options = parser.parse_args()
     size = Size(options.jobs, options.nodes, options.ranks, options.seconds)
-    at_rest = asyncio.run(bench(size, suspended=True))
+    suspended_result = asyncio.run(bench(size, suspended=True))
     reporting = asyncio.run(bench(size, suspended=False))
-    print(json.dumps({"bench": "operator_load", **vars(options), "at_rest": at_rest, "reporting": reporting}))
+    print(json.dumps({"bench": "operator_load", **vars(options), "at_rest": suspended_result, "reporting": reporting}))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Measures how long two pods take from `kubectl apply` to Succeeded with muster, and when written by hand.
+"""Measures the time from `kubectl apply` to Succeeded of two pods, as a job of muster and as pods written by hand.
 
     python bench/overhead.py --packages DIR --data DIR [--image IMAGE] [--pairs 10]
 
-It uses the cluster of KUBECONFIG, where muster runs for all namespaces, or for the one of `--namespace`. It runs both
-in turns, so that other load affects both. It counts a failed run and repeats its pair (a script on gloo may abort at
-its end). `--packages` (Python packages with torch) and `--data` (from digits/prepare.py of the examples) are folders on
-the cluster's nodes. Prints one JSON line; times are in seconds.
+It uses the cluster of KUBECONFIG, where muster runs for all namespaces, or for that of `--namespace`. It runs both in
+turns, so that other load affects both. It counts a failed run and repeats its pair, because a script on gloo may abort
+at its end. `--packages` (Python packages with torch) and `--data` (from digits/prepare.py of the examples) are folders
+on the cluster's nodes. Prints one JSON line. Times are in seconds.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TRAIN = HERE.parent / "training" / "examples" / "digits" / "train.py"
 WAIT_SECONDS = 60
-MOST_FAILURES = 5
+MAX_FAILURES = 5
 
 
 PAIR = {
@@ -32,12 +32,12 @@ PAIR = {
 }
 
 
-class Refused(Exception):
+class KubectlError(Exception):
     """kubectl's error."""
 
 
 class NotSucceeded(Exception):
-    """A run didn't succeed; the message is the manifest's name."""
+    """A run didn't succeed. The message is the manifest's name."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--data", required=True, type=Path)
     parser.add_argument("--image", default="cluster.muster.dev/python:1")
     parser.add_argument("--pairs", type=int, default=10)
-    parser.add_argument("--namespace", help="one that is there; by default one is made for the bench")
+    parser.add_argument("--namespace", help="an existing namespace; by default the bench creates one")
     options = parser.parse_args(arguments)
     namespace = options.namespace or f"bench-{uuid.uuid4().hex[:8]}"
     values = {"NAMESPACE": namespace, "IMAGE": options.image, "PACKAGES": options.packages, "DATA": options.data}
@@ -56,13 +56,15 @@ def main(arguments: Sequence[str]) -> int:
     try:
         kubectl("create", "configmap", "digits", f"--namespace={namespace}", f"--from-file={TRAIN}")
         kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={namespace}")
-        by_hand, with_muster, failed = [], [], Counter[str]()
+        by_hand: list[float] = []
+        with_muster: list[float] = []
+        failed = Counter[str]()
         while len(by_hand) < options.pairs:
             try:
-                pair = [timed(manifest, values, pods) for manifest, pods in PAIR.items()]
+                pair = [measure_seconds(manifest, values, pods) for manifest, pods in PAIR.items()]
             except NotSucceeded as problem:
                 failed[str(problem)] += 1
-                if failed.total() > MOST_FAILURES:
+                if failed.total() > MAX_FAILURES:
                     raise SystemExit(f"too many failures: {dict(failed)}") from None
                 continue
             by_hand.append(pair[0])
@@ -87,8 +89,8 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def timed(manifest: str, values: dict[str, object], pods: Sequence[str]) -> float:
-    """Seconds from `kubectl apply` to both pods Succeeded. Deletes the objects before it returns.
+def measure_seconds(manifest: str, values: dict[str, object], pods: Sequence[str]) -> float:
+    """Return the seconds from `kubectl apply` until both pods are Succeeded. Deletes the objects before it returns.
 
     Raises NotSucceeded after the time limit.
     """
@@ -99,13 +101,13 @@ def timed(manifest: str, values: dict[str, object], pods: Sequence[str]) -> floa
     names = [f"pod/{name}" for name in pods]
     try:
         for name in names:
-            # One at a time: `kubectl wait` fails if several objects are missing.
+            # Wait for one pod at a time, because `kubectl wait` fails if several objects are missing.
             kubectl("wait", "--for=create", name, namespace_option, f"--timeout={WAIT_SECONDS}s")
         kubectl(
             "wait", "--for=jsonpath={.status.phase}=Succeeded", *names, namespace_option, f"--timeout={WAIT_SECONDS}s"
         )
         return time.monotonic() - started
-    except Refused:
+    except KubectlError:
         raise NotSucceeded(manifest) from None
     finally:
         kubectl("delete", "-f", "-", "--wait", stdin=text)
@@ -116,7 +118,7 @@ def kubectl(*arguments: str, stdin: str | None = None) -> None:
     """Run kubectl. Raises Refused if it fails."""
     completed = subprocess.run(["kubectl", *arguments], check=False, capture_output=True, text=True, input=stdin)
     if completed.returncode != 0:
-        raise Refused(f"kubectl {' '.join(arguments)}: {completed.stdout}{completed.stderr}")
+        raise KubectlError(f"kubectl {' '.join(arguments)}: {completed.stdout}{completed.stderr}")
 
 
 if __name__ == "__main__":

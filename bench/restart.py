@@ -1,10 +1,10 @@
-"""How long a restart takes on this machine: from the end of a killed rank until all ranks of the next attempt run.
+"""Measures how long a restart takes: from the end of a killed rank until all ranks of the next attempt run.
 
     python bench/restart.py [--times 20] [--nodes 2] [--ranks 2] [--launcher direct]
 
-Jobs are run by `muster run`, in turn with restartScope InPlace and Pods (where a pod is an agent's process), so that
-what else the machine does is the same for both. A rank kills itself with SIGKILL once all ranks of the first attempt
-run. The times are `secondsLost` of the status. Prints one JSON line.
+`muster run` runs jobs with restartScope InPlace and Pods in turns, so that other load affects both. Here a pod is an
+agent's process. A rank kills itself with SIGKILL once all ranks of the first attempt run. The times are `secondsLost`
+of the status. Prints one JSON line.
 """
 
 import argparse
@@ -36,15 +36,15 @@ time.sleep(0.5)
 
 @dataclass(frozen=True)
 class Shape:
-    """The job that is restarted."""
+    """The size and launcher of the job."""
 
     nodes: int
     ranks: int
     launcher: str
 
 
-def seconds_lost(folder: Path, shape: Shape, scope: str) -> float:
-    """Run a job that fails once; what its failure cost."""
+def measure_seconds_lost(folder: Path, shape: Shape, scope: str) -> float:
+    """Run a job that fails once. Returns the seconds that it lost."""
     script, file = folder / "train.py", folder / "job.yaml"
     script.write_text(SCRIPT)
     command = ["python", str(script), str(shape.nodes * shape.ranks)]
@@ -59,18 +59,18 @@ def seconds_lost(folder: Path, shape: Shape, scope: str) -> float:
     job = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob", "metadata": metadata, "spec": spec}
     file.write_text(json.dumps(job))
     arguments = [str(MUSTER), "run", "-f", str(file), "--dir", str(folder / "run"), "-o", "json"]
-    ended = subprocess.run(arguments, env=os.environ, check=True, capture_output=True, text=True)
-    (record,) = json.loads(ended.stdout)["status"]["restarts"]["history"]
+    completed = subprocess.run(arguments, env=os.environ, check=True, capture_output=True, text=True)
+    (record,) = json.loads(completed.stdout)["status"]["restarts"]["history"]
     return float(record["secondsLost"])
 
 
-def summary(times: Sequence[float]) -> dict[str, float]:
-    """The least, the median and the most, in seconds."""
+def summarize(times: Sequence[float]) -> dict[str, float]:
+    """Return the minimum, the median and the maximum in seconds."""
     return {"min": min(times), "median": round(statistics.median(times), 3), "max": max(times)}
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Measure both scopes and print the result."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--nodes", type=int, default=2)
@@ -82,8 +82,8 @@ def main() -> None:
     for _ in range(options.times):
         for scope in SCOPES:
             with tempfile.TemporaryDirectory() as folder:
-                times[scope].append(seconds_lost(Path(folder), shape, scope))
-    result = {scope: summary(values) for scope, values in times.items()}
+                times[scope].append(measure_seconds_lost(Path(folder), shape, scope))
+    result = {scope: summarize(values) for scope, values in times.items()}
     ratio = round(result["Pods"]["median"] / result["InPlace"]["median"], 2)
     sys.stdout.write(json.dumps({"launcher": shape.launcher, "times": options.times, **result, "ratio": ratio}) + "\n")
 

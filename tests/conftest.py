@@ -6,17 +6,21 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
+from support.searches import examples
+
 pytest_plugins = ["temporary_folder"]
 
 # A shell starts background processes with SIGINT ignored, and every process of the tests would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long it takes to make an example depends on what else the machine does.
-settings.register_profile("untimed", suppress_health_check=[HealthCheck.too_slow], deadline=None)
+# Hypothesis needs no time limit, because the time for an example depends on the load of the machine.
+settings.register_profile(
+    "untimed", suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(100)
+)
 settings.load_profile("untimed")
 
 ON_GPUS = "MUSTER_TEST_ON_GPUS"
-"""Set by `make test-gpu`: the tests that need a GPU run, and fail if there is none."""
+"""Whether to run the tests that need a GPU, and to fail without a GPU. `make test-gpu` sets the variable."""
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -15,11 +15,14 @@ from muster.backends.local.devices import machine_gpus
 from muster_dev import check
 from problems import Problem, close
 from side_by_side import TESTS, Part, run
+from support.searches import AT_LENGTH
 
 SHORT = Part(marked="not long", beside=3)
 """Most tests wait for processes, so more tests than processors run at a time."""
 
-LONG = Part(marked="long")
+LONG = Part(marked="long or hypothesis")
+"""Also all searches, with more examples than `make test` tries."""
+
 GPU = Part(marked="gpu")
 
 PROBLEM_LINES = 4
@@ -49,7 +52,8 @@ def run_short(arguments: Sequence[str]) -> list[Problem]:
 
 
 def run_long(arguments: Sequence[str]) -> list[Problem]:
-    """Run the tests that take minutes."""
+    """Run the tests that take minutes, and all searches at length."""
+    os.environ[AT_LENGTH] = "yes"
     return run(LONG, arguments)
 
 

@@ -19,7 +19,7 @@ from cluster.say import CannotGoOn, say
 LOCK = "\0muster-cluster"
 INTERRUPTED = 130
 LOOK_SECONDS = 0.1
-# Short, for fast tests; real clusters cache a missing name for 30 s.
+# A short time makes tests fast. Real clusters cache a missing name for 30 s.
 DENIAL_SECONDS = 1
 
 
@@ -89,7 +89,7 @@ def up(state: State, asked: Asked) -> None:
 
 
 def down(state: State, asked: Asked) -> None:
-    """Stop the cluster, whatever its state is."""
+    """Stop the cluster in any state."""
     must_be_root()
     with alone(asked.wait_seconds):
         lifecycle.down(state)

@@ -1,4 +1,4 @@
-"""A proxy before the API server that knows every call, and in which a test decides what becomes of each.
+"""A proxy in front of the API server. It records every call, and a test decides the result of each.
 
     async with ApiProxy.serve(tmp_path, places.state().kubeconfig) as proxy:
         proxy.decide = lambda call: Answer(429, "TooManyRequests") if call.verb == "create" else PASS
@@ -33,7 +33,7 @@ MAX_BODY_BYTES = 16 * 2**20
 
 @dataclass(frozen=True)
 class Call:
-    """A request in the terms of the audit log. `number` counts from 0; `resource` is such as `pods` or `pods/log`.
+    """A request in the terms of the audit log. `number` counts from 0. `resource` may be `pods` or `pods/log`.
 
     `verb` and `resource` are "get" and "" for paths without a resource.
     """
@@ -82,7 +82,7 @@ class Lose:
 
 @dataclass(frozen=True)
 class Answer:
-    """Another answer instead of the API server's, which never gets the request."""
+    """The proxy sends this answer. The API server never gets the request."""
 
     code: int
     reason: str
@@ -101,12 +101,12 @@ PASS = Pass()
 
 
 def error_event(code: int, reason: str) -> bytes:
-    """A line of a watch."""
+    """Return a line of a watch."""
     return json.dumps({"type": "ERROR", "object": status(code, reason, None)}).encode() + b"\n"
 
 
 def status(code: int, reason: str, retry_after: int | None) -> dict[str, object]:
-    """A metav1.Status."""
+    """Return a metav1.Status."""
     return {
         "kind": "Status",
         "apiVersion": "v1",
@@ -291,7 +291,7 @@ def credentials(folder: Path, kubeconfig: Path) -> tuple[str, ssl.SSLContext]:
 
 
 def serving(folder: Path, authority: Authority, host: str) -> ssl.SSLContext:
-    """The proxy's own certificate."""
+    """Return the proxy's own certificate."""
     pair = authority.issue("muster-proxy", hosts=[host])
     file = folder / "proxy-server.pem"
     file.touch(mode=0o600)

@@ -10,7 +10,7 @@ Event = Mapping[str, Any]
 
 
 def events(state: State) -> Iterator[Event]:
-    """All events so far, the oldest first."""
+    """Return all events so far, oldest first."""
     # The API server begins a new file when one is large; an old file's name has its end time.
     for file in (*sorted(state.logs.glob("audit-*.log")), state.logs / "audit.log"):
         with file.open(encoding="utf-8") as log:

@@ -78,7 +78,7 @@ class Authority:
 
 
 def account_key() -> bytes:
-    """The key that signs service accounts' tokens, PEM; RSA, as in clusters."""
+    """Return the key that signs service accounts' tokens, PEM; RSA, as in clusters."""
     return private(rsa.generate_private_key(public_exponent=65537, key_size=2048))
 
 
@@ -89,7 +89,7 @@ def common_name(name: str, organization: str = "") -> x509.Name:
 
 
 def host(text: str) -> x509.GeneralName:
-    """An address or a name."""
+    """Return an address or a name."""
     try:
         return x509.IPAddress(ipaddress.ip_address(text))
     except ValueError:

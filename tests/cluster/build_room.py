@@ -24,7 +24,7 @@ def run(
     """Run a step over `lower` with the files of `scratch`/context; its changes become the folder `layer`."""
     script = [
         *stacked(lower, scratch),
-        # Not as the machine's user: an image's files belong to root.
+        # Set the owner to root, because an image's files belong to root.
         "cp -dR --preserve=mode context/. room/root/",
         *(f"mkdir -p room/root{folder}" for folder in (shlex.quote(step.folder), "/dev", "/proc")),
         "mount -t proc proc room/root/proc",
@@ -57,7 +57,7 @@ def pack(tools: Tools, lower: Sequence[Path], source: str, target: str, layer: P
 
 
 def stacked(lower: Sequence[Path], scratch: Path) -> list[str]:
-    """The commands that mount room/root. The changes are in memory, because not every disk can be an overlay's upper
+    """Return the commands that mount room/root. Changes are in memory, because not every disk can be an overlay's upper
     layer.
     """
     below = ":".join(shlex.quote(str(layer)) for layer in reversed(lower))
@@ -72,7 +72,7 @@ def stacked(lower: Sequence[Path], scratch: Path) -> list[str]:
 
 
 def lent() -> list[str]:
-    """The commands that mount the machine's files for the step, read-only."""
+    """Return the commands that mount the machine's files for the step, read-only."""
     commands = []
     for name in (*FILES, *named_by_settings()):
         if not Path(name).exists():
@@ -89,7 +89,7 @@ def lent() -> list[str]:
 
 
 def machine_settings() -> dict[str, str]:
-    """The machine's variables for proxies, certificates and the package index, and no others."""
+    """Return the machine's variables for proxies, certificates and the package index, and no others."""
     kept = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or of_the_network(name)}
     file = user_file()
     return kept | ({"PIP_CONFIG_FILE": str(file)} if file else {})
@@ -108,12 +108,12 @@ def own_settings() -> dict[str, str]:
 
 
 def named_by_settings() -> list[str]:
-    """The files and folders of the machine that its settings name."""
+    """Return the files and folders of the machine that its settings name."""
     return [value for value in machine_settings().values() if value.startswith("/")]
 
 
 def user_file() -> Path | None:
-    """The user's pip.conf, if it exists."""
+    """Return the user's pip.conf, if it exists."""
     folder = Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser()
     places = (os.environ.get("PIP_CONFIG_FILE", ""), folder / "pip" / "pip.conf", Path("~/.pip/pip.conf").expanduser())
     return next((Path(place) for place in places if place and Path(place).is_file()), None)

@@ -15,11 +15,11 @@ PAUSE_SECONDS = 0.02
 
 
 def hierarchies() -> Iterator[Path]:
-    """The roots of all mounted hierarchies."""
+    """Yield the roots of all mounted hierarchies."""
     if (ROOT / "cgroup.controllers").exists():
         yield ROOT
         return
-    # A controller that is mounted together with another has a link to it.
+    # If two controllers are mounted together, one name is a link to the other.
     yield from (folder for folder in ROOT.iterdir() if folder.is_dir() and not folder.is_symlink())
 
 
@@ -32,7 +32,7 @@ def make(node: str) -> None:
 
 
 def inherit(folder: Path) -> None:
-    """Enable the parent's resources for a group: a new one has no CPU in version 1, no controller in version 2."""
+    """Enable the parent's resources for a group, which has no CPUs (version 1) or no controllers (version 2)."""
     for name in ("cpuset.mems", "cpuset.cpus"):
         if (folder / name).exists() and not (folder / "cgroup.controllers").exists():
             (folder / name).write_bytes((folder.parent / name).read_bytes())

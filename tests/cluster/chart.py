@@ -43,6 +43,6 @@ def helm(command: list[str], values: Values) -> str:
 
 
 def one(objects: list[dict[str, Any]], kind: str, name: str = "") -> dict[str, Any]:
-    """The object of a kind, with that name if it is set."""
+    """Return the only object of a kind, or the one with this name."""
     [found] = [each for each in objects if each["kind"] == kind and name in {"", each["metadata"]["name"]}]
     return found

@@ -1,4 +1,4 @@
-"""Chooses the cluster for the tests: the user's, our own, one by kind, or none with the reason."""
+"""Chooses the cluster for the tests: the user's, our own, a cluster of kind, or none, with the reason."""
 
 import os
 import shutil
@@ -43,9 +43,7 @@ class NotRun:
 
 @dataclass(frozen=True)
 class HostTools:
-    """The machine's tools: `docker` is whether its engine answers, `own` the kubeconfig of the machine's own
-    cluster.
-    """
+    """The machine's tools. `docker`: a Docker engine answers. `own` is the kubeconfig of the machine's own cluster."""
 
     root: bool
     docker: bool
@@ -73,7 +71,7 @@ def docker_answers() -> bool:
 
 
 def choose(means: HostTools) -> NamedCluster | Own | Kind | NotRun:
-    """Choose the user's cluster first; then the one that needs only root."""
+    """Choose the cluster. The user's has priority, then our own, which only needs root."""
     named = {name: means.environment.get(name, "") for name in ("KUBECONFIG", OPERATOR_IMAGE, WORKER_IMAGE)}
     if named[OPERATOR_IMAGE] or named[WORKER_IMAGE]:
         missing = [name for name, value in named.items() if not value]

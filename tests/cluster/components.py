@@ -25,13 +25,13 @@ class Component:
     log: Path
 
     def check(self) -> None:
-        """Raise CannotGoOn, with its last lines, if it has ended."""
+        """Raise CannotGoOn, with the last lines of the component's log, if it has ended."""
         code = self.process.poll()
         if code is not None:
             raise CannotGoOn(f"{self.name} ended with exit code {code}. {self.termination_messages()}")
 
     def termination_messages(self) -> str:
-        """Its last lines, and the path of the whole log."""
+        """Return the last lines of the log, and the path of the whole log."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
         return "\n".join([f"The last lines of {self.log}:", *lines])
 
@@ -63,7 +63,7 @@ def start(
 
 
 def marked() -> list[FoundComponent]:
-    """All processes of any cluster on this machine."""
+    """Return all processes of any cluster on this machine."""
     result = []
     for process in Path("/proc").iterdir():
         if not process.name.isdigit():
@@ -89,7 +89,7 @@ def kill(processes: Sequence[FoundComponent], seconds: float) -> list[FoundCompo
         except ProcessLookupError:
             continue
         waiting[descriptor] = found
-        # Use the pidfd: another process may have the number by now.
+        # Use the pidfd, because the pid may already belong to another process.
         try:
             signal.pidfd_send_signal(descriptor, signal.SIGKILL)
         except ProcessLookupError:

@@ -52,7 +52,7 @@ def whole_run(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """The cluster to test on, not necessarily started."""
+    """Yield the cluster to test on, not necessarily started."""
     chosen: Cluster
     match choice.choose(choice.look()):
         case NamedCluster() as given:
@@ -69,7 +69,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def shared_cluster(cluster: Cluster) -> SharedCluster:
-    """The same, if it is our own. Its pods reach this machine, and its nodes are processes here."""
+    """Return the cluster if it is our own. Its pods reach this machine, and its nodes are processes of this machine."""
     if not isinstance(cluster, SharedCluster):
         pytest.skip(
             "it needs the cluster that the tests make of this machine, and they run on another (docs/cluster.md)"
@@ -93,7 +93,7 @@ def helm(cluster: Cluster) -> Helm:
 
 @pytest.fixture
 def namespace(kubectl: Kubectl) -> Iterator[str]:
-    """A namespace for the test."""
+    """Yield a namespace for the test."""
     name = f"test-{uuid.uuid4().hex[:8]}"
     kubectl("create", "namespace", name)
     kubectl.wait("create", "serviceaccount/default", f"--namespace={name}")
@@ -103,7 +103,7 @@ def namespace(kubectl: Kubectl) -> Iterator[str]:
 
 @pytest.fixture
 async def client(kubectl: Kubectl) -> AsyncIterator[Client]:
-    """A direct client of the API server, with all permissions."""
+    """Yield a direct client of the API server, with all permissions."""
     connected = await Client.connect(str(kubectl.kubeconfig))
     yield connected
     await connected.close()
@@ -119,7 +119,7 @@ def installer(cluster: Cluster) -> Iterator[Installer]:
 
 @pytest.fixture
 def installed_operator(installer: Installer, kubectl: Kubectl, helm: Helm) -> Installation:
-    """The ready operator, installed by the chart from an image of this tree; it runs the jobs of one namespace.
+    """Return the ready operator, installed by the chart from an image of this tree; it runs the jobs of one namespace.
 
     It serves one namespace only, so that it doesn't conflict with the operators of other tests.
     """
@@ -128,7 +128,7 @@ def installed_operator(installer: Installer, kubectl: Kubectl, helm: Helm) -> In
 
 @pytest.fixture
 def torch_for_pods(cluster: Cluster) -> TorchVolume:
-    """The parts of a pod with PYTHON_IMAGE that it needs to import torch and similar packages."""
+    """Return the parts of a pod with PYTHON_IMAGE that it needs to import torch and similar packages."""
     if isinstance(cluster, GivenCluster):
         return torch_volume.NOTHING
     try:
@@ -139,7 +139,7 @@ def torch_for_pods(cluster: Cluster) -> TorchVolume:
 
 @pytest.fixture
 def own_cluster(shared_cluster: SharedCluster) -> SharedCluster:
-    """The machine's cluster for tests that stop it; it is stopped when they begin."""
+    """Return the machine's cluster for tests that stop it; it is stopped when they begin."""
     if shared_cluster.kept:
         not_run("a cluster that isn't the tests' runs on this machine: `make cluster-down` first")
     shared_cluster.down()
@@ -147,7 +147,7 @@ def own_cluster(shared_cluster: SharedCluster) -> SharedCluster:
 
 
 def not_run(why: str) -> NoReturn:
-    """Skip; in continuous integration, where everything has to run, fail."""
+    """Skip the test, or fail in continuous integration, where all tests have to run."""
     if os.environ.get("CI") == "true":
         pytest.fail(why)
     pytest.skip(why)

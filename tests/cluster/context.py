@@ -43,7 +43,7 @@ def placed(step: Copy, source: str) -> Iterator[tuple[Path, str]]:
 
 
 def listed(source: str) -> list[str]:
-    """The files of a source."""
+    """Return the files of a source."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", source]
     names = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout.split("\0")
     return sorted(name for name in set(names) if (ROOT / name).is_file())

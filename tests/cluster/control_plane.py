@@ -22,7 +22,7 @@ rules:
 
 
 def etcd(programs: Programs, state: State) -> list[str]:
-    """etcd, which needn't survive a power failure here."""
+    """Return the command of etcd. It doesn't sync its files, because it needn't survive a power failure."""
     keys = state.keys
     return [
         programs["etcd"],
@@ -50,7 +50,7 @@ def etcd(programs: Programs, state: State) -> list[str]:
 
 
 def api_server(programs: Programs, state: State) -> list[str]:
-    """The API server."""
+    """Return the command of the API server."""
     keys = state.keys
     return [
         programs["kube-apiserver"],
@@ -83,7 +83,7 @@ def api_server(programs: Programs, state: State) -> list[str]:
 
 
 def controller_manager(programs: Programs, state: State) -> list[str]:
-    """The controllers. Nodes configure their pods' address ranges themselves."""
+    """Return the command of the controllers. Nodes configure their pods' address ranges themselves."""
     keys = state.keys
     return [
         programs["kube-controller-manager"],
@@ -100,7 +100,7 @@ def controller_manager(programs: Programs, state: State) -> list[str]:
 
 
 def scheduler(programs: Programs, state: State) -> list[str]:
-    """The scheduler."""
+    """Return the command of the scheduler."""
     return [
         programs["kube-scheduler"],
         f"--kubeconfig={state.keys / 'kube-scheduler.kubeconfig'}",
@@ -110,12 +110,12 @@ def scheduler(programs: Programs, state: State) -> list[str]:
 
 
 def dns(programs: Programs, state: State) -> list[str]:
-    """CoreDNS."""
+    """Return the command of CoreDNS."""
     return [programs["coredns"], "-conf", str(state.folder / "Corefile")]
 
 
 def corefile(state: State, denial_seconds: int) -> str:
-    """CoreDNS' configuration: only the cluster's names.
+    """Return CoreDNS' configuration, which has only the cluster's names.
 
     It caches missing names for `denial_seconds`.
     """
@@ -135,5 +135,5 @@ def corefile(state: State, denial_seconds: int) -> str:
 
 
 def ready_url() -> str:
-    """Answers 200 when the API server serves."""
+    """Return a URL that answers 200 when the API server serves."""
     return f"{API}/readyz"

@@ -67,7 +67,7 @@ def kubeconfig(file: Path, authority: Pair, client: Pair) -> None:
 
 
 def encoded(data: bytes) -> str:
-    """The encoding of kubeconfigs."""
+    """Encode data as in kubeconfigs."""
     return base64.b64encode(data).decode("ascii")
 
 

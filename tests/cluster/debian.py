@@ -1,4 +1,4 @@
-"""The Debian base of both images, made by debootstrap: its files, and the same as an image's layer."""
+"""The Debian base of both images, which debootstrap creates, as files and as a layer of an image."""
 
 import hashlib
 import os
@@ -28,17 +28,17 @@ class Debian:
 
     @property
     def root(self) -> Path:
-        """The files."""
+        """The folder of the files."""
         return self.folder / "root"
 
     @property
     def layer(self) -> Path:
-        """The files as a tar."""
+        """The tar of the layer."""
         return self.folder / "layer.tar"
 
 
 def provide(tools: Tools) -> Debian:
-    """Return it from the cache, or build it from the machine's own mirror. Raises CannotGoOn if debootstrap fails."""
+    """Return the base from the cache, or build it from the machine's mirror. Raises CannotGoOn if debootstrap fails."""
     suite, mirror = release()
     key = hashlib.sha256(repr((PACKAGES, DROPPED, suite)).encode()).hexdigest()[:12]
     result = Debian(key, cache() / f"base-{key}")
@@ -76,7 +76,7 @@ def bootstrap(tools: Tools, suite: str, mirror: str, root: Path) -> None:
 
 
 def release() -> tuple[str, str]:
-    """The machine's release, and the mirror in its apt configuration."""
+    """Return the machine's release, and the mirror in its apt configuration."""
     if shutil.which("apt-get") is None:
         return "stable", "http://deb.debian.org/debian"
     listed = subprocess.run(

@@ -60,7 +60,7 @@ def parse(text: str) -> tuple[Stage, ...]:
 
 
 def instructions(text: str) -> Iterator[tuple[str, str]]:
-    """Each instruction's word and arguments; comments are dropped, continued lines joined."""
+    """Return each instruction's name and arguments, without comments. Continued lines are joined."""
     lines = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
     for line in re.sub(r"\\\n", "", lines).splitlines():
         if line.strip():
@@ -119,7 +119,7 @@ def below(folder: str, path: str) -> str:
 
 
 def pairs(arguments: str) -> Iterator[tuple[str, str]]:
-    """name=value, any number of them."""
+    """Parse any number of name=value."""
     for word in shlex.split(arguments):
         name, equals, value = word.partition("=")
         if not equals or "$" in value:

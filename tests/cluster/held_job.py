@@ -45,17 +45,17 @@ def held_job(name: str, namespace: str, nodes: int = 2, procs_per_node: int = 2)
 
 
 def status(kubectl: Kubectl, namespace: str, job: str) -> Any:
-    """What its status says."""
+    """Return the job's status."""
     return json.loads(kubectl("get", JOB, job, f"--namespace={namespace}", "--output=json")).get("status", {})
 
 
 def steps(kubectl: Kubectl, namespace: str, job: str) -> int:
-    """The steps that all ranks have taken, by the job's status; 0 if it has none."""
+    """Return the steps that all ranks have taken, by the job's status; 0 if it has none."""
     return int(status(kubectl, namespace, job).get("progress", {}).get("step", 0))
 
 
 def pods(kubectl: Kubectl, namespace: str, job: str = "") -> dict[str, str]:
-    """The pods of a job, or of all jobs: each name with the uid and the number of container restarts."""
+    """Return the pods of a job, or of all jobs: each name with the uid and the number of container restarts."""
     path = "{range .items[*]}{.metadata.name}={.metadata.uid} {.status.containerStatuses[*].restartCount}{'\\n'}{end}"
     selector = f"--selector=muster.dev/job={job}" if job else "--selector=muster.dev/job"
     listed = kubectl("get", "pods", f"--namespace={namespace}", selector, f"--output=jsonpath={path}")

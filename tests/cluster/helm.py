@@ -22,7 +22,7 @@ class Helm:
         self._command = [str(programs.find("helm")), f"--kubeconfig={kubeconfig}"]
 
     def __call__(self, *arguments: str) -> str:
-        """Run it to success; return its output."""
+        """Run helm and return its output. Raises if it fails."""
         done = subprocess.run([*self._command, *arguments], check=False, capture_output=True, text=True)
         assert done.returncode == 0, f"helm {' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.stdout
@@ -38,5 +38,5 @@ class Helm:
             self("upgrade", "--install", release, str(CHART), *where, f"--values={file.name}", *wait)
 
     def uninstall(self, release: str, namespace: str) -> None:
-        """Uninstall, and wait until everything is deleted."""
+        """Uninstall the release, and wait until all its objects are deleted."""
         self("uninstall", release, f"--namespace={namespace}", "--wait", f"--timeout={WAIT_SECONDS}s")

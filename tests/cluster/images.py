@@ -34,7 +34,7 @@ class Image:
 
 @contextmanager
 def archive(image: Image) -> Iterator[Path]:
-    """The image in one file, as `docker save` would write it, inside the block."""
+    """Yield the image in one file, as `docker save` would write it, inside the block."""
     config = {
         "architecture": architecture(),
         "os": "linux",
@@ -63,12 +63,12 @@ def digest(file: Path) -> str:
 
 
 def architecture() -> str:
-    """This machine's architecture in the terms of images."""
+    """Return this machine's architecture in the terms of images."""
     return {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
 
 
 def pause_image(programs: Programs) -> Image:
-    """The image of every pod's first process, a static program."""
+    """Return the image of every pod's first process, a static program."""
     program = programs.paths["pause"]
     layer = program.parent / "layer.tar"
     if not layer.exists():
@@ -81,10 +81,10 @@ def pause_image(programs: Programs) -> Image:
 
 
 def python_image(debian: Debian) -> Image:
-    """The workers' image."""
+    """Return the workers' image."""
     return Image(PYTHON_IMAGE, (debian.layer,), started(["python3"]))
 
 
 def started(command: Sequence[str]) -> Mapping[str, object]:
-    """The default configuration of an image."""
+    """Return the default configuration of an image."""
     return {"Cmd": list(command), "Env": [PATH]}

@@ -40,7 +40,7 @@ class Installation:
         return self.kubectl("get", "lease", "muster", f"--namespace={self.system}", path)
 
     def logs(self, pod: str) -> str:
-        """A pod's whole log."""
+        """Return a pod's whole log."""
         return self.kubectl("logs", pod, f"--namespace={self.system}")
 
     def upgrade(self, changes: Values) -> None:
@@ -49,7 +49,7 @@ class Installation:
 
 
 def image_values(image: str) -> Values:
-    """The chart's values for an image in the nodes. Nodes that are namespaces of one machine report no disk."""
+    """Return the chart's values for an image in the nodes. Nodes that are namespaces of one machine report no disk."""
     repository, _, tag = image.rpartition(":")
     no_disk = {"ephemeral-storage": None}
     return {
@@ -60,7 +60,7 @@ def image_values(image: str) -> Values:
 
 @contextlib.contextmanager
 def installed(cluster: Cluster, kubectl: Kubectl, helm: Helm, values: Values) -> Iterator[Installation]:
-    """A ready release with these values in its own namespace; it is uninstalled at the end."""
+    """Yield a ready release with these values in its own namespace; it is uninstalled at the end."""
     system = f"muster-{uuid.uuid4().hex[:8]}"
     whole = {**image_values(cluster.operator_image()), **values}
     installation = Installation(kubectl, helm, system, "", whole)
@@ -77,7 +77,7 @@ def installed(cluster: Cluster, kubectl: Kubectl, helm: Helm, values: Values) ->
 
 
 def why_not(kubectl: Kubectl, system: str) -> str:
-    """The cluster's information about pods that don't become ready."""
+    """Return the cluster's information about pods that don't become ready."""
     inside = f"--namespace={system}"
     logs = kubectl("logs", f"--selector={SELECTOR}", inside, "--tail=30", "--prefix", "--ignore-errors")
     return kubectl("get", "pods,events", inside) + logs
@@ -118,5 +118,5 @@ class Installer:
         return self._kept
 
     def close(self) -> None:
-        """Uninstall it."""
+        """Uninstall the stored release."""
         self._open.close()

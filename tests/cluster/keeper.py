@@ -20,7 +20,7 @@ def main(name: str, folder: Path) -> None:
     """Set up the node in the new namespaces, then reap orphaned processes until killed."""
     # Before the commands below can cause SIGCHLD.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-    # This /proc is still the machine's, whose process ids differ from getpid.
+    # This /proc still shows the machine's process ids, which differ from getpid.
     process = Path("/proc/self").readlink().name
     socket.sethostname(name)
     logs = folder / "log"
@@ -32,7 +32,7 @@ def main(name: str, folder: Path) -> None:
     # Pods' containers see mounts of the kubelet.
     mount("--make-rshared", "/")
     Path("/run/lock").mkdir()
-    # Pods are behind the node.
+    # The node forwards the packets of its pods.
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1", encoding="ascii")
     sys.stdout.write(f"{process}\n")
     sys.stdout.flush()
@@ -45,7 +45,7 @@ def mount(*arguments: str) -> None:
 
 
 def bury() -> None:
-    """Reap orphaned processes, as PID 1."""
+    """Reap orphaned processes, as PID 1 has to do."""
     while True:
         signal.sigwait({signal.SIGCHLD})
         try:

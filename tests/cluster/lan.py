@@ -22,12 +22,12 @@ class Node:
 
     @property
     def address(self) -> str:
-        """On eth0, the network of pods and control plane."""
+        """The address on eth0, the network of pods and control plane."""
         return f"10.77.0.{10 + self.number}"
 
     @property
     def fabric_address(self) -> str:
-        """On fabric0, a second network between the nodes only, like an interconnect for collectives."""
+        """The address on fabric0, a second network between the nodes only, like an interconnect for collectives."""
         return f"10.79.0.{10 + self.number}"
 
     @property
@@ -40,7 +40,7 @@ NODES = (Node("node-1", 1), Node("node-2", 2))
 
 
 def switch_commands() -> str:
-    """For `ip -batch` in the namespace of the bridges, which the machine's firewall does not affect."""
+    """Return commands for `ip -batch` in the namespace of the bridges, which the machine's firewall does not affect."""
     lines = ["link set lo up"]
     for bridge in ("lan", "fabric"):
         lines += [f"link add {bridge} type bridge", f"link set {bridge} up"]
@@ -48,7 +48,7 @@ def switch_commands() -> str:
 
 
 def host_commands(switch: int) -> str:
-    """For `ip -batch` on the machine. `switch` is a process in the bridges' namespace."""
+    """Return commands for `ip -batch` on the machine. `switch` is a process in the bridges' namespace."""
     lines = [
         f"link add {HOST_LINK} type veth peer name host netns {switch}",
         f"addr add {HOST}/24 dev {HOST_LINK}",
@@ -59,7 +59,7 @@ def host_commands(switch: int) -> str:
 
 
 def cable_commands(node: Node, process: int) -> str:
-    """For `ip -batch` in the bridges' namespace: the node's two cables. `process` runs in the node."""
+    """Return commands for `ip -batch` in the bridges' namespace: the node's two cables. `process` runs in the node."""
     lines = []
     for bridge, interface in (("lan", "eth0"), ("fabric", "fabric0")):
         cable = f"{bridge}{node.number}"
@@ -72,7 +72,7 @@ def cable_commands(node: Node, process: int) -> str:
 
 
 def node_commands(node: Node) -> str:
-    """For `ip -batch` in a node: its addresses, and the routes to the other nodes' pods."""
+    """Return commands for `ip -batch` in a node: its addresses, and the routes to the other nodes' pods."""
     lines = [
         "link set lo up",
         f"addr add {node.address}/24 dev eth0",

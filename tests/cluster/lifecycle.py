@@ -185,5 +185,5 @@ def remove_folder(state: State, keep: Path | None) -> None:
 
 
 def running() -> list[FoundComponent]:
-    """The cluster's processes, by name."""
+    """Return the cluster's processes, by name."""
     return sorted(components.marked(), key=lambda result: result.name)

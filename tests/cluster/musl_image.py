@@ -10,7 +10,7 @@ from support.musl_files import COMMAND, musl_files
 
 
 def musl_image() -> Image:
-    """Built from the same files as in the agent's own tests."""
+    """Build the image from the files that the agent's own tests use."""
     files = musl_files()
     layer = cache() / f"layer-{files.name}.tar"
     if not layer.exists():

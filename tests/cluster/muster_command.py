@@ -19,7 +19,7 @@ class Muster:
     namespace: str
 
     def __call__(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """Run it to its end."""
+        """Run the command to its end."""
         return subprocess.run(
             self._line(arguments),
             env=self._environment,
@@ -40,7 +40,7 @@ class Muster:
         )
 
     def on_terminal(self, *arguments: str) -> Terminal:
-        """A command on a terminal, not yet started."""
+        """Return a command on a terminal, not yet started."""
         return Terminal(self._line(arguments), self._environment)
 
     @property

@@ -40,9 +40,9 @@ class Machine:
 
 
 def enter(process: int, command: Sequence[str]) -> list[str]:
-    """The command that runs `command` in the node whose keeper is `process`.
+    """Return the command that runs `command` in the node whose keeper is `process`.
 
-    Not `ip netns exec`: that mounts another /sys, in which the kubelet finds no cgroups.
+    It does not use `ip netns exec`, which mounts another /sys, in which the kubelet finds no cgroups.
     """
     return ["nsenter", f"--target={process}", "--mount", "--pid", "--net", "--uts", "--", *command]
 
@@ -101,7 +101,7 @@ def start_containerd(machine: Machine, node: lan.Node, keeper: int) -> Component
 
 
 def start_kubelet(machine: Machine, node: lan.Node, keeper: int) -> Component:
-    """The kubelet."""
+    """Start the kubelet."""
     command = [
         machine.programs["kubelet"],
         f"--config={machine.state.node(node.name) / 'kubelet.yaml'}",
@@ -113,7 +113,7 @@ def start_kubelet(machine: Machine, node: lan.Node, keeper: int) -> Component:
 
 
 def start_kube_proxy(machine: Machine, node: lan.Node, keeper: int) -> Component:
-    """kube-proxy."""
+    """Start kube-proxy."""
     command = [
         machine.programs["kube-proxy"],
         f"--config={machine.state.node(node.name) / 'kube-proxy.yaml'}",

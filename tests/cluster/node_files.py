@@ -31,7 +31,7 @@ version = 2
 
 
 def cni(node: Node) -> str:
-    """The pods' network on one node."""
+    """Return the CNI configuration of a node."""
     bridge = {
         "type": "bridge",
         "bridge": "cni0",
@@ -46,7 +46,7 @@ def cni(node: Node) -> str:
 
 
 def kubelet(node: Node, state: State) -> str:
-    """The kubelet's configuration. JSON is YAML."""
+    """Return the kubelet's configuration. JSON is YAML."""
     return json.dumps(
         {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -69,7 +69,7 @@ def kubelet(node: Node, state: State) -> str:
             "failSwapOn": False,
             "localStorageCapacityIsolation": False,
             "volumePluginDir": str(state.node(node.name) / "volume-plugins"),
-            # Pods run however full the machine's disk is.
+            # Pods run even if the machine's disk is full.
             "evictionHard": {"memory.available": "50Mi"},
             "imageGCHighThresholdPercent": 100,
             "serializeImagePulls": False,
@@ -79,7 +79,7 @@ def kubelet(node: Node, state: State) -> str:
 
 
 def resolver() -> str:
-    """A node's resolv.conf, for pods with the node's network: without it, each look-up would wait for 10 s.
+    """Return a node's resolv.conf, for pods with the node's network: without it, each look-up would wait for 10 s.
 
     It has none of the machine's search domains, which pods don't need.
     """

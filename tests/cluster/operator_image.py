@@ -19,7 +19,7 @@ from cluster.places import ROOT, alone_in_cache, cache, used
 from cluster.say import CannotGoOn, say
 
 NAME = "cluster.muster.dev/operator"
-# Whatever Python the image is based on, here it is Debian's.
+# The base is always this Debian, whichever Python the Dockerfile names.
 PYTHON_IMAGES = "python:"
 
 
@@ -38,7 +38,7 @@ def provide(tools: Tools) -> Image:
 
 
 def built_image(tools: Tools, base: debian.Debian) -> Image:
-    """Build it stage by stage."""
+    """Build the image stage by stage."""
     *stages, final = dockerfile.parse((ROOT / "Dockerfile").read_text(encoding="utf-8"))
     built: dict[str, Files] = {}
     for stage in stages:
@@ -54,7 +54,7 @@ def built_image(tools: Tools, base: debian.Debian) -> Image:
 
 
 def below(stage: Stage, built: Mapping[str, Files], base: debian.Debian) -> Files:
-    """The base of a stage."""
+    """Return the base of a stage."""
     if stage.base in built:
         return built[stage.base]
     if stage.base.startswith(PYTHON_IMAGES):
@@ -108,7 +108,7 @@ def packed(tools: Tools, built: Mapping[str, Files], step: Copy) -> Path:
 
 
 def settings(stage: Stage) -> Mapping[str, object]:
-    """The image's configuration."""
+    """Return the image's configuration."""
     name, _, path = PATH.partition("=")
     environment = {name: path} | dict(stage.environment)
     return {
@@ -122,5 +122,5 @@ def settings(stage: Stage) -> Mapping[str, object]:
 
 
 def hashed(*parts: str) -> str:
-    """A short hash of these inputs."""
+    """Return a short hash of these inputs."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]

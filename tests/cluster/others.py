@@ -28,14 +28,14 @@ class GivenCluster:
         self._given = value
 
     def up(self) -> None:
-        """Do nothing if it runs; otherwise skip the tests."""
+        """Skip the tests if the cluster does not run."""
 
     def operator_image(self) -> str:
-        """The image that the user has provided."""
+        """Return the image that the user has provided."""
         return self._given.operator_image
 
     def close(self) -> None:
-        """Do nothing: it continues to run."""
+        """Do nothing: the cluster continues to run."""
 
 
 class KindCluster:
@@ -46,7 +46,7 @@ class KindCluster:
         self._kind = ""
 
     def up(self) -> None:
-        """Create it, with the workers' image."""
+        """Create the cluster, and load the workers' image."""
         if self._kind:
             return
         self._kind = str(programs.find("kind"))
@@ -67,7 +67,7 @@ class KindCluster:
         return KIND_OPERATOR_IMAGE
 
     def close(self) -> None:
-        """Delete it."""
+        """Delete the cluster."""
         if self._kind:
             run([self._kind, "delete", "cluster", "--name", KIND_NAME, "--kubeconfig", str(self.kubeconfig)])
 

@@ -71,13 +71,13 @@ def provide() -> Tools:
 
 
 def search_path(*first: Path) -> str:
-    """A PATH with the administrator's programs."""
+    """Return a PATH with the administrator's programs."""
     rest = [os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"]
     return ":".join([*map(str, first), *filter(None, rest)])
 
 
 def unpacked(root: Path) -> Tools:
-    """The tools of an unpacked tree."""
+    """Return the tools of an unpacked tree."""
     libraries = sorted({str(file.parent) for file in root.glob("**/*.so.*")})
     extensions = next(iter(root.glob("usr/lib/*/xtables")), root)
     environment = {

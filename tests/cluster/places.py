@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def cache() -> Path:
-    """The built files, shared by all checkouts: ~/.cache/muster/cluster. Creates the folder."""
+    """Return the built files, shared by all checkouts: ~/.cache/muster/cluster. Creates the folder."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "muster" / "cluster"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -32,7 +32,7 @@ def alone_in_cache() -> Iterator[None]:
 
 
 def state() -> "State":
-    """The state of the machine's one cluster: ~/.local/state/muster/cluster."""
+    """Return the state of the machine's one cluster: ~/.local/state/muster/cluster."""
     folder = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "muster" / "cluster"
     return State(folder)
 
@@ -64,5 +64,5 @@ class State:
         return self.folder / "etcd"
 
     def node(self, name: str) -> Path:
-        """The files of one node: its configuration, images and containers."""
+        """Return the files of one node: its configuration, images and containers."""
         return self.folder / "nodes" / name

@@ -26,7 +26,7 @@ class Module:
     linking: str = "-s -w"
 
 
-# Only needed with Docker.
+# Only tests with Docker need this program.
 KIND = Module("kind", (("kind", "sigs.k8s.io/kind"),))
 MODULES = (
     Module("pause", (("pause", "."),)),
@@ -90,12 +90,12 @@ def find(name: str) -> Path:
 
 
 def place(module: Module) -> Path:
-    """The folder of a module's built programs."""
+    """Return the folder of a module's built programs."""
     return cache() / f"{module.name}-{fingerprint(module)}" / "bin"
 
 
 def fingerprint(module: Module) -> str:
-    """A hash of every file of the module and of the build's settings."""
+    """Return a hash of every file of the module and of the build's settings."""
     digest = hashlib.sha256(repr(module).encode())
     for file in sorted((BINARIES / module.name).iterdir()):
         digest.update(file.name.encode() + b"\0" + file.read_bytes())
@@ -128,7 +128,7 @@ def groups(module: Module) -> list[tuple[tuple[str, str], ...]]:
 
 
 def compile_programs(module: Module, group: tuple[tuple[str, str], ...], folder: Path) -> None:
-    """One `go build`."""
+    """Run one `go build`."""
     go = shutil.which("go")
     if go is None:
         raise CannotGoOn("Go is missing: install Go 1.24 or newer (https://go.dev/dl) and put it on the PATH.")

@@ -36,7 +36,7 @@ def stale(folder: Path, now: float, running: set[Path]) -> list[Path]:
 
 
 def programs_that_run() -> Iterator[Path]:
-    """The programs of the machine's processes."""
+    """Yield the programs of the machine's processes."""
     for process in Path("/proc").iterdir():
         try:
             yield (process / "exe").readlink()

@@ -31,7 +31,7 @@ class Grant:
     names: tuple[str, ...] = ()
 
     def covers(self, use: Use) -> bool:
-        """Whether it allows the request."""
+        """Whether the permission allows the request."""
         return (
             (self.verb, self.group, self.resource) == (use.verb, use.group, use.resource)
             and self.namespace in {EVERYWHERE, use.namespace}
@@ -40,7 +40,7 @@ class Grant:
 
 
 def uses(events: Iterable[Mapping[str, Any]], account: str) -> frozenset[Use]:
-    """The requests of a service account (`namespace:name`) for resources; every account may send the others."""
+    """Return the requests of a service account (`namespace:name`) for resources; every account may send the others."""
     result = set()
     for event in events:
         about = event.get("objectRef")
@@ -58,7 +58,7 @@ def uses(events: Iterable[Mapping[str, Any]], account: str) -> frozenset[Use]:
 
 
 def grants(objects: Iterable[Mapping[str, Any]], account: str) -> frozenset[Grant]:
-    """The permissions of a service account (`namespace:name`) by the roles and bindings among `objects`."""
+    """Return the permissions of a service account (`namespace:name`) by the roles and bindings among `objects`."""
     objects = list(objects)
     rules = {
         (each["kind"], each["metadata"].get("namespace", EVERYWHERE), each["metadata"]["name"]): each.get("rules") or []

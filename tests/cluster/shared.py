@@ -28,20 +28,20 @@ class Cluster(Protocol):
     """A Kubernetes for tests."""
 
     kubeconfig: Path
-    """The administrator's."""
+    """The administrator's kubeconfig."""
 
     def up(self) -> None:
-        """Start it."""
+        """Start the cluster."""
 
     def operator_image(self) -> str:
-        """The name of the operator's image of this tree; loads it into the nodes."""
+        """Return the name of the operator's image of this tree; loads it into the nodes."""
 
     def close(self) -> None:
         """Stop it, if it was started by the tests."""
 
 
 class SharedCluster:
-    """The machine's own. `kept` is whether it ran before the tests, which then don't stop it."""
+    """The machine's own cluster. `kept`: it ran before the tests, so the tests don't stop it."""
 
     def __init__(self) -> None:
         self.kept = bool(lifecycle.running())
@@ -49,14 +49,14 @@ class SharedCluster:
         self._up = False
 
     def up(self) -> None:
-        """Start it if it doesn't run."""
+        """Start the cluster if it doesn't run."""
         if not self._up:
             # Tests that run in parallel request it at the same time.
             self.command("up", f"--wait-seconds={START_SECONDS}")
             self._up = True
 
     def down(self) -> None:
-        """Stop it."""
+        """Stop the cluster."""
         self.command("down")
         self._up = False
 
@@ -66,7 +66,7 @@ class SharedCluster:
             self.down()
 
     def operator_image(self) -> str:
-        """Built without Docker."""
+        """Build the image without Docker, and load it into the nodes."""
         image = operator_image.provide(self._machine().tools)
         self.load(image)
         return image.name

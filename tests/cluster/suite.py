@@ -1,7 +1,4 @@
-"""Runs the cluster's tests, in parallel where possible.
-
-Most of them wait most of the time, for pods.
-"""
+"""Runs the cluster's tests, in parallel where possible, because most tests wait for pods most of the time."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -30,7 +27,7 @@ AFTER = Part(TESTS, "whole")
 
 
 def run_short(arguments: Sequence[str]) -> list[Problem]:
-    """Run the tests that take less than minutes. Arguments are pytest's."""
+    """Run the fast tests. The arguments are pytest's."""
     if not isinstance(choice.choose(choice.look()), Own):
         return run(Part(TESTS, "not long"), arguments)
     found = run(BEFORE, arguments)
@@ -44,7 +41,7 @@ def run_short(arguments: Sequence[str]) -> list[Problem]:
 
 
 def run_long(arguments: Sequence[str]) -> list[Problem]:
-    """Run the tests that take minutes. Arguments are pytest's."""
+    """Run the tests that take minutes. The arguments are pytest's."""
     if not isinstance(choice.choose(choice.look()), Own):
         return run(LONG, arguments)
     with kept_up():
@@ -53,7 +50,7 @@ def run_long(arguments: Sequence[str]) -> list[Problem]:
 
 @contextmanager
 def kept_up() -> Iterator[None]:
-    """A cluster that all parts share."""
+    """Yield a cluster that all parts share."""
     cluster = SharedCluster()
     cluster.up()
     try:

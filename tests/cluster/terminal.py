@@ -69,7 +69,7 @@ class Terminal:
         os.write(self._keyboard, key)
 
     def end(self) -> int:
-        """Read until it ends; return its exit code."""
+        """Read until the command ends, and return its exit code."""
         with self._news:
             assert self._news.wait_for(lambda: self._is_over, PATIENCE_SECONDS), self.text
         return self._process.wait(PATIENCE_SECONDS)

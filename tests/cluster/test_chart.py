@@ -112,7 +112,7 @@ def test_all_values_arrive() -> None:
 
 
 def config_of(values: Values) -> tuple[OperatorConfig, str]:
-    """The operator's configuration, and the annotation that restarts it with another configuration."""
+    """Return the operator's configuration, and the annotation that restarts it with another configuration."""
     objects = chart.render(values)
     text = chart.one(objects, "ConfigMap")["data"]["config.yaml"]
     (document,) = load(text, "config.yaml")

@@ -31,7 +31,7 @@ print(urllib.request.urlopen("https://kubernetes.default.svc/version", timeout=2
 
 
 def server(name: str, node: str, namespace: str, *, host: bool = False) -> Manifest:
-    """A pod on `node` that serves HTTP, with its own network or the node's."""
+    """Return a pod on `node` that serves HTTP, with its own network or the node's."""
     command = ["sh", "-c", f"echo serving on {node}; exec python3 -m http.server {PORT}"]
     return {
         "apiVersion": "v1",
@@ -55,7 +55,7 @@ def server(name: str, node: str, namespace: str, *, host: bool = False) -> Manif
 
 
 def service(name: str, namespace: str) -> Manifest:
-    """A Service for the pods of the same name."""
+    """Return a Service for the pods of the same name."""
     return {
         "apiVersion": "v1",
         "kind": "Service",

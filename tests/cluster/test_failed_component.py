@@ -13,7 +13,7 @@ from cluster.say import CannotGoOn
 
 @pytest.fixture
 def ended(tmp_path: Path) -> Component:
-    """A component that printed a reason, and ended."""
+    """Return a component that printed a reason, and ended."""
     program = "import sys; print('line 1'); sys.exit('port 2379 is taken')"
     started = components.start("etcd", [sys.executable, "-c", program], State(tmp_path), {})
     started.process.wait()

@@ -22,7 +22,7 @@ OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 
 @lru_cache
 def known_options(program: str, subcommand: str) -> frozenset[str]:
-    """The options of a subcommand, by the program's own help. Fails if there is no such subcommand."""
+    """Return the options of a subcommand, by the program's own help. Fails if there is no such subcommand."""
     command = [str(programs.find(program)), *subcommand.split()]
     done = subprocess.run([*command, "--help"], check=True, capture_output=True, text=True)
     assert f"{program} {subcommand}" in done.stdout

@@ -13,7 +13,7 @@ OF_THEIR_OWN = {"Quantity": "quantity", "IntOrString": "port", "Time": "text", "
 
 
 def kind(schema: Mapping[str, JSON]) -> str:
-    """The type of a field, as muster writes it."""
+    """Return the type of a field, as muster writes it."""
     listed = schema.get("allOf")
     referring = mapping(listed[0]) if isinstance(listed, list) else schema
     reference = string(referring.get("$ref")).rpartition(".")[2]

@@ -49,7 +49,7 @@ async def client(known: Kubectl) -> AsyncIterator[Client]:
 
 
 async def refusal(client: Client, body: Object) -> str:
-    """The API server's refusal of a resource; empty if it accepts it."""
+    """Return the API server's refusal of a resource; empty if it accepts it."""
     try:
         await client.dry_run_create(JOBS, "default", body)
     except ApiError as error:
@@ -63,7 +63,7 @@ async def refusal(client: Client, body: Object) -> str:
 
 
 def messages(schema: JSON) -> set[str]:
-    """The messages of the CRD's rules."""
+    """Return the messages of the CRD's rules."""
     if isinstance(schema, list):
         return {text for item in schema for text in messages(item)}
     if not isinstance(schema, dict):
@@ -198,7 +198,7 @@ OTHERS: list[dict[str, JSON]] = [
 
 
 async def change(client: Client, job: Object, changes: dict[str, JSON]) -> str:
-    """The API server's refusal of a change of the spec."""
+    """Return the API server's refusal of a change of the spec."""
     namespace, name = part(dict(job), "metadata", "namespace"), part(dict(job), "metadata", "name")
     try:
         await client.merge(TWIN, str(namespace), str(name), {"spec": changes})

@@ -29,6 +29,6 @@ def test_what_muster_asks_for_is_granted_and_what_is_granted_it_asks_for(
 
 
 def accounts(events: list[audit.Event]) -> set[str]:
-    """The accounts of all operators of this cluster: of releases, and of processes with a release's permissions."""
+    """Return the accounts of all operators of this cluster: releases, and processes with a release's permissions."""
     names = {event["user"].get("username", "").removeprefix("system:serviceaccount:") for event in events}
     return {name for name in names if name.endswith(":muster")}

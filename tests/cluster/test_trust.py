@@ -100,7 +100,7 @@ async def test_an_authority_is_announced_then_signs_then_goes(client: Client, na
     for replica in replicas:
         assert replica.trust.bundle() == "".join(both)
         assert replica.trust.certificate().authority == old
-        assert replica.shown == [replica.trust.certificate()]  # it was old enough to be renewed
+        assert replica.shown == [replica.trust.certificate()]  # the authority was old enough to be renewed
 
     clock.now += PROPAGATION_SECONDS
     await replicas[0].trust.renew()
@@ -194,7 +194,7 @@ async def test_the_clusters_own_tokens_are_believed(client: Client, namespace: s
     assert (claim.namespace, claim.pod_name, claim.pod_uid) == (namespace, "worker-0", uid)
     for forged, reason in (
         (token("somebody-else", *bound), Reason.WRONG_AUDIENCE),
-        (token(TOKEN_AUDIENCE), Reason.BAD_TOKEN),  # of a service account, not of a pod
+        (token(TOKEN_AUDIENCE), Reason.BAD_TOKEN),  # a token of a service account, not of a pod
     ):
         with pytest.raises(RequestRefused) as refused:
             replica.trust.verifier.verify(forged, time.time())

@@ -27,7 +27,7 @@ NOTHING = TorchVolume()
 
 
 def provide() -> TorchVolume:
-    """The parts that a pod needs to import this environment's packages. Raises NoTorch."""
+    """Return the parts that a pod needs to import this environment's packages. Raises NoTorch."""
     ours = f"python{sys.version_info.major}.{sys.version_info.minor}"
     theirs = (debian.provide(packages.provide()).root / "usr/bin/python3").readlink().name
     if ours != theirs:

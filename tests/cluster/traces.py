@@ -1,4 +1,5 @@
-"""What a cluster could leave on a machine, compared before a start and after the end."""
+"""Lists everything that a cluster could leave on a machine. Tests compare the lists before a start and after the
+end."""
 
 import subprocess
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ def mounts() -> Iterator[str]:
 
 
 def processes() -> Iterator[str]:
-    """The cluster's processes, by their mark or by their program."""
+    """Yield the cluster's processes, by their mark or by their program."""
     marked = {found.pid for found in components.marked()}
     for process in Path("/proc").iterdir():
         if not process.name.isdigit():
@@ -53,14 +54,14 @@ def groups() -> Iterator[str]:
 
 
 def rules() -> Iterator[str]:
-    """The rules of the machine's packet filter."""
+    """Yield the rules of the machine's packet filter."""
     tools = packages.provide()
     for command in ("iptables-save", "ip6tables-save"):
         listed = subprocess.run(
             [tools.find(command)], check=False, capture_output=True, text=True, env=dict(tools.environment)
         ).stdout
         for line in listed.splitlines():
-            # Comments have the time, chains their counters.
+            # Leave out comments, which contain the time, and the counters of chains.
             if not line.startswith(("#", ":")):
                 yield f"rule {line}"
 

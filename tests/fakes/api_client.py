@@ -15,7 +15,7 @@ from muster.clients.kubernetes.client import Client
 
 @asynccontextmanager
 async def api_client(app: web.Application, folder: Path) -> AsyncIterator[Client]:
-    """A client of `app` while the app is served; its kubeconfig is in `folder`."""
+    """Yield a client of `app` while the app is served; its kubeconfig is in `folder`."""
     http = TestServer(app)
     await http.start_server()
     config = {

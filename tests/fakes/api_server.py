@@ -97,14 +97,14 @@ def lost_answer(server: ApiServer) -> None:
 
 
 def failure(code: int, reason: str, message: str, **headers: str) -> web.Response:
-    """A metav1.Status with a failure."""
+    """Return a metav1.Status with a failure."""
     body = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}
     return web.json_response(body, status=code, headers=headers)
 
 
 @asynccontextmanager
 async def served(server: ApiServer, folder: Path) -> AsyncIterator[Client]:
-    """A client of the server while the server runs."""
+    """Yield a client of the server while the server runs."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.handle)
     async with api_client(app, folder) as client:

@@ -1,4 +1,4 @@
-"""A proxy in front of an HTTP server that breaks some answers off in the middle."""
+"""A proxy in front of an HTTP server that interrupts some answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fakes.http_site import http_site
 
 
 class BreakingProxy:
-    """It breaks off the next `cuts` large answers."""
+    """Interrupts the next `cuts` large answers."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -30,7 +30,7 @@ class BreakingProxy:
 
 @contextmanager
 def breaking_proxy(upstream: str) -> Iterator[BreakingProxy]:
-    """A proxy in front of `upstream`."""
+    """Yield a proxy in front of `upstream`."""
     proxy, place = BreakingProxy(), urlsplit(upstream)
 
     class Handler(BaseHTTPRequestHandler):

@@ -31,7 +31,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def new_repository(folder: Path) -> Path:
-    """An empty repository that serves any of its commits, as the large hosts do."""
+    """Return an empty repository that serves any of its commits, as the large hosts do."""
     folder.mkdir(parents=True)
     git(folder, "init", "--quiet")
     git(folder, "config", "uploadpack.allowReachableSHA1InWant", "true")
@@ -112,7 +112,7 @@ def git_server(root: Path, at: At = HERE) -> Iterator[GitServer]:
 
 @contextmanager
 def pack_server(pack: bytes) -> Iterator[str]:
-    """The URL of a repository that answers each request for a commit with this pack, whatever it contains."""
+    """Yield the URL of a repository that answers each request for a commit with this pack, whatever it contains."""
     service = "application/x-git-upload-pack"
 
     class Handler(BaseHTTPRequestHandler):
@@ -139,7 +139,7 @@ def pack_server(pack: bytes) -> Iterator[str]:
 
 
 def packets(*lines: bytes) -> bytes:
-    """The packets of git's pkt-line protocol; b"" marks the end of a section."""
+    """Return the packets of git's pkt-line protocol; b"" marks the end of a section."""
     return b"".join(b"%04x%s" % (len(line) + 4, line) if line else b"0000" for line in lines)
 
 

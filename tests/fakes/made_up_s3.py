@@ -33,7 +33,7 @@ class MadeUpS3:
         self.keys = sorted(self.sizes)
 
     def read(self, key: str, start: int, end: int) -> Iterator[bytes]:
-        """The bytes of an object from `start` up to `end`."""
+        """Yield the bytes of an object from `start` up to `end`."""
         if key != "train/weights":
             yield key.partition("/")[2].encode()[start:end]
             return
@@ -44,14 +44,14 @@ class MadeUpS3:
             yield piece
 
     def digest(self) -> bytes:
-        """The SHA-256 of the large object."""
+        """Return the SHA-256 of the large object."""
         result = hashlib.sha256()
         for piece in self.read("train/weights", 0, self.large):
             result.update(piece)
         return result.digest()
 
     def page(self, after: str) -> str:
-        """A page of the list, as ListObjectsV2 returns it."""
+        """Return a page of the list, as ListObjectsV2 returns it."""
         keys = [key for key in self.keys if key > after][: _PAGE + 1]
         shown, more = keys[:_PAGE], len(keys) > _PAGE
         entries = "".join(

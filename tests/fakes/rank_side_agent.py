@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from muster.render.agent_archive import agent_archive
-from muster_dev.pythons import agent_pythons
+from muster_dev.pythons import list_agent_pythons
 from muster_worker.rank_group import link, progress
 
 ENOUGH_SECONDS = 60.0
 
 
 # A rank may run any Python of its image, from 3.8 on.
-_HERE = [python for _, python in agent_pythons()]
+_HERE = [python for _, python in list_agent_pythons()]
 PYTHONS = [
     sys.executable,
     *(pytest.param(one, marks=pytest.mark.long) for one in (_HERE[0], _HERE[-1]) if one != sys.executable),
@@ -40,12 +40,12 @@ class Heard:
     open_pipes: int = 0
 
     @property
-    def hello(self) -> link.Hello:
-        return next(message for message in self.messages if isinstance(message, link.Hello))
+    def hello(self) -> link.HelloMessage:
+        return next(message for message in self.messages if isinstance(message, link.HelloMessage))
 
     @property
-    def started(self) -> link.Started:
-        return next(message for message in self.messages if isinstance(message, link.Started))
+    def started(self) -> link.StartedMessage:
+        return next(message for message in self.messages if isinstance(message, link.StartedMessage))
 
     @property
     def last(self) -> link.Message:
@@ -53,7 +53,7 @@ class Heard:
 
     @property
     def over(self) -> bool:
-        return self.receiver.closed and self.open_pipes == 0
+        return self.receiver.is_closed and self.open_pipes == 0
 
     @property
     def progress(self) -> progress.Progress:
@@ -84,7 +84,7 @@ class Agent:
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
 
     def environment(self, **more: str) -> dict[str, str]:
-        """The environment that an agent gives a rank, without this test run's own variables."""
+        """Return the environment that an agent gives a rank, without this test run's own variables."""
         base = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")}
         return {
             **base,
@@ -168,14 +168,14 @@ class Agent:
     def _hear(self, heard: Heard) -> None:
         for incoming in heard.receiver.receive():
             heard.messages.append(incoming.message)
-            if isinstance(incoming.message, link.Hello):
+            if isinstance(incoming.message, link.HelloMessage):
                 self.heard.append(heard)
                 for fd, kept in zip(incoming.fds, (heard.out, heard.err), strict=False):
                     heard.open_pipes += 1
                     self._selector.register(
                         fd, selectors.EVENT_READ, lambda fd=fd, kept=kept: self._drain(heard, fd, kept)
                     )
-        if heard.receiver.closed:
+        if heard.receiver.is_closed:
             self._selector.unregister(heard.receiver.socket)
 
     def _drain(self, heard: Heard, fd: int, kept: bytearray) -> None:

@@ -23,7 +23,7 @@ ENVIRONMENT = {
 
 @contextmanager
 def s3_server() -> Iterator[str]:
-    """The URL of an S3 without buckets."""
+    """Yield the URL of an S3 without buckets."""
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -34,7 +34,7 @@ def s3_server() -> Iterator[str]:
 
 
 def client(url: str) -> S3Client:
-    """A client with all permissions."""
+    """Return a client with all permissions."""
     return boto3.client(
         "s3",
         endpoint_url=url,
@@ -46,7 +46,7 @@ def client(url: str) -> S3Client:
 
 @contextmanager
 def default_s3(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Client]:
-    """A client of the S3, to which AWS' default credential chain points inside the block, with one empty bucket,
+    """Yield a client of the S3, to which AWS' default credential chain points inside the block, with one empty bucket,
     `data`.
     """
     for name, value in {**ENVIRONMENT, "AWS_ENDPOINT_URL_S3": url}.items():
@@ -69,7 +69,7 @@ def empty(client: S3Client, bucket: str) -> None:
 
 
 def contents(client: S3Client, bucket: str, prefix: str = "") -> dict[str, bytes]:
-    """All objects below a prefix, by key."""
+    """Return all objects below a prefix, by key."""
     result: dict[str, bytes] = {}
     for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
         for entry in page.get("Contents", ()):

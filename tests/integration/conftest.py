@@ -12,7 +12,7 @@ from support.own_network import may_have_own_network, own_network
 
 @pytest.fixture
 def own_meeting_port() -> Iterator[None]:
-    """The port where the ranks of SageMaker jobs meet, of which a network has only one. As root the test gets its own
+    """Yield the rendezvous port of SageMaker jobs, of which a network has only one. As root the test gets its own
     network.
 
     Others use the machine's port in turn.

@@ -41,7 +41,7 @@ _ROWS: tuple[tuple[str, Kwargs, tuple[Kwargs, ...]], ...] = (
 
 
 def fitting_cases() -> list[Case]:
-    """A case for each estimator and distribution."""
+    """Return a case for each estimator and distribution."""
     pairs = [(estimator, kwargs, way) for estimator, kwargs, ways in _ROWS for way in ways]
     return [
         Case(f"fitting-{number}", "us-west-2", estimator, _asking(kwargs, way))

@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def questions() -> Iterator[dict[str, str]]:
-    """All regions with one instance type of each kind; one region with all families, Pythons and libraries."""
+    """Yield all regions with one instance type of each kind; one region with all families, Pythons and libraries."""
     regions = sorted(set(everywhere("registries")))
     pythons = ["", *sorted(set(itertools.chain.from_iterable(everywhere("py_versions"))))]
     for asked, own in versions():
@@ -82,7 +82,7 @@ def training(name: str) -> dict[str, Any]:
 
 
 def everywhere(key: str) -> Iterator[Any]:
-    """All values under a key in nested tables: the items of objects, and whole lists."""
+    """Yield all values under a key in nested tables: the items of objects, and whole lists."""
     rest = [training(name) for name in ("pytorch", "pytorch-neuron", "pytorch-smp", "tensorflow", "huggingface")]
     while rest:
         for name, value in rest.pop().items():
@@ -94,7 +94,7 @@ def everywhere(key: str) -> Iterator[Any]:
 
 @lru_cache
 def one_of_each_family() -> list[str]:
-    """An instance type of each family that trains."""
+    """Return an instance type of each family that trains."""
     model = botocore.session.get_session().get_service_model("sagemaker")
     types = model.shape_for("TrainingInstanceType").metadata["enum"]
     return list({name.split(".")[1]: name for name in types}.values())

@@ -25,7 +25,7 @@ MADE_BY = {"Rule": "Rule.custom", "ProfilerRule": "ProfilerRule.custom"}
 
 
 def launch_script(cases: Sequence[Case], role: str) -> str:
-    """A script that starts a training job for each case, in their order."""
+    """Return a script that starts a training job for each case, in their order."""
     return IMPORTS + "\n".join(_fit(case, role) for case in cases) + "\n"
 
 

@@ -56,7 +56,7 @@ class Wire:
         self.requests: list[dict[str, Any]] = []
 
     def send(self, model: Any, params: dict[str, Any], **_: object) -> tuple[AWSResponse, dict[str, Any]]:
-        """A handler of botocore's event `before-call`: a returned value becomes the answer."""
+        """Return a handler of botocore's event `before-call`: a returned value becomes the answer."""
         if model.name == "CreateTrainingJob":
             self.requests.append(json.loads(params["body"]))
         return AWSResponse("", 200, HTTPHeaders(), None), {
@@ -65,7 +65,7 @@ class Wire:
         }
 
     def answer(self, action: str) -> dict[str, Any]:
-        """The SDK requests its identity and its buckets."""
+        """Return the SDK requests its identity and its buckets."""
         if action == "GetCallerIdentity":
             return {"Account": self.account}
         return {"Buckets": []} if action == "ListBuckets" else {}
@@ -108,7 +108,7 @@ def refused(*_: object) -> None:
 
 
 def asked(case: dict[str, Any], fixed: dict[str, Any], wire: Wire) -> dict[str, Any]:
-    """The request for a case, or the SDK's message if there is none."""
+    """Return the request for a case, or the SDK's message if there is none."""
     wire.requests.clear()
     groups: dict[str, Any] = {}
     try:

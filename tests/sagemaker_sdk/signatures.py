@@ -23,7 +23,7 @@ KINDS: tuple[Any, ...] = (
 
 
 def named(function: Any) -> list[str]:
-    """The names of a function's arguments, without the first one, *args and **kwargs."""
+    """Return the names of a function's arguments, without the first one, *args and **kwargs."""
     parameters = inspect.signature(function).parameters.values()
     return [parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD][1:]
 

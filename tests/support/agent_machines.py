@@ -18,7 +18,7 @@ class Machines:
     nodes: tuple[NetworkNode, NetworkNode]
 
     def connect(self) -> Self:
-        """Connect the machines by a fabric and two more cables."""
+        """Connect the machines by a fabric and two additional cables."""
         first, second = self.nodes
         first.connect(second, "fabric0", ("10.79.0.11/16", "10.79.0.12/16"))
         first.connect(second, "fabric10", ("10.80.0.11/16", "10.80.0.12/16"), ("fd80::11/64", "fd80::12/64"))
@@ -26,7 +26,7 @@ class Machines:
         return self
 
     def sent(self, name: str) -> list[int]:
-        """The bytes that each machine has sent over an interface."""
+        """Return the bytes that each machine has sent over an interface."""
         return [node.sent_bytes(name) for node in self.nodes]
 
 

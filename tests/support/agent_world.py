@@ -1,4 +1,4 @@
-"""A job's agents as real processes and the collector that they report to, for tests."""
+"""Runs a job's agents as real processes, and the collector that they report to, for tests."""
 
 import os
 import secrets

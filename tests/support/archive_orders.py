@@ -1,4 +1,4 @@
-"""Orders of an archive, as the operator sends them."""
+"""Builds orders of an archive, as the operator sends them."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def can_unpack() -> bool:
 
 
 def digest(packages: Sequence[str]) -> str:
-    """A hash of the packages and of the machine's release."""
+    """Return a hash of the packages and of the machine's release."""
     release = Path("/etc/os-release")
     return hashlib.sha256(repr(packages).encode() + (release.read_bytes() if release.exists() else b"")).hexdigest()[
         :12

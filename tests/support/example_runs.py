@@ -23,13 +23,13 @@ class Finished:
     messages: str  # standard error
 
     def losses(self) -> list[float]:
-        """The losses in the output, in their order."""
+        """Return the losses in the output, in their order."""
         words = self.output.split()
         return [float(word.removeprefix("loss=")) for word in words if word.startswith("loss=")]
 
 
 def clean_environment() -> dict[str, str]:
-    """This process' environment without variables that a script could use as its rank or data."""
+    """Return this process' environment without variables that a script could use as its rank or data."""
     foreign = ("SM_", "PET_", "MUSTER_", "RANK", "LOCAL_", "WORLD_SIZE", "MASTER_", "GLOO_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     # Tests share the machine's cores, and these models are too small for threads.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Rounds:
-    """`longest` and `total` are seconds of the thread's own processor time."""
+    """The longest iteration and the total of all, in seconds of the thread's processor time."""
 
     longest: float = 0.0
     total: float = 0.0

@@ -1,4 +1,4 @@
-"""Finds a test's processes on the machine by a mark in their environment, whatever their parent is."""
+"""Finds a test's processes on the machine by a mark in their environment, with any parent."""
 
 import time
 from pathlib import Path
@@ -17,7 +17,7 @@ def marked(mark: str) -> dict[int, str]:
     return result
 
 
-def left_after(mark: str, seconds: float = 5.0) -> list[str]:
+def left_after(mark: str, seconds: float = 20.0) -> list[str]:
     """Command lines of the processes that still run after `seconds`; returns at once when there are none."""
     deadline = time.monotonic() + seconds
     while (left := marked(mark)) and time.monotonic() < deadline:

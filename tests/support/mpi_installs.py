@@ -30,7 +30,7 @@ class Install:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def added_to(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return an environment in which `mpirun` is this one."""
+        """Return an environment in which `mpirun` is that of this MPI."""
         added = {**environment, **self.environment}
         added["PATH"] = f"{self.folder / 'bin'}:{environment.get('PATH', os.defpath)}"
         added["MPI4PY"] = str(wheel("mpi4py"))
@@ -94,7 +94,7 @@ def installed(name: str) -> Install:
 
 
 def missing(name: str) -> str | None:
-    """The reason why an implementation can't be installed here, or None."""
+    """Return the reason why an implementation can't be installed here, or None."""
     if name == "openmpi4" and not debian_packages.can_unpack():
         return "Open MPI 4 comes as Debian's package: this machine has no apt-get"
     return None

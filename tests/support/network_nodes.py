@@ -70,7 +70,7 @@ class NetworkNode:
             end.ip(f"link set {name} up", *added)
 
     def sent_bytes(self, name: str) -> int:
-        """The value of the interface's counter."""
+        """Return the value of the interface's counter."""
         path = f"/sys/class/net/{name}/statistics/tx_bytes"
         return int(subprocess.run([*self.within, "cat", path], check=True, capture_output=True, text=True).stdout)
 

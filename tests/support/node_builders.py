@@ -1,10 +1,10 @@
-"""Builders of small plans and places for tests of the agent's pure parts."""
+"""Builds small plans and contexts of nodes, for tests of the agent's pure modules."""
 
 from collections.abc import Mapping
 
 from muster_worker.contract import schema
 from muster_worker.contract.schema import Channel, Peer, Plan, Scalar
-from muster_worker.launchers.environment import Place
+from muster_worker.launchers.environment import NodeContext
 from muster_worker.network.library_interfaces import Network
 from muster_worker.sagemaker.container import Host
 
@@ -36,17 +36,17 @@ def a_plan(
     )
 
 
-def a_place(plan: Plan | None = None, node: int = 1) -> Place:
+def a_node_context(plan: Plan | None = None, node: int = 1) -> NodeContext:
     plan = plan or a_plan()
-    return Place(
+    return NodeContext(
         plan=plan,
         node=node,
         peers=tuple(Peer(index, f"10.0.0.{index + 1}", 29500 + index) for index in range(plan.nodes)),
         network=Network("eth0", "10.0.0.2"),
         host=Host(cpus=8, gpus=1, instance_type="local", interface="eth0", directory="/code"),
         root="/opt/ml",
-        run="/run/muster",
-        socket="/run/muster/1.sock",
+        run_dir="/run/muster",
+        socket_path="/run/muster/1.sock",
         archive="/agent.pyz",
         python="/usr/bin/python3",
     )

@@ -54,7 +54,7 @@ class OtherRoot:
     shared: tuple[Path, ...]
 
     def python(self, folder: Path) -> str:
-        """A program that runs the agent's own Python in the root, in the namespaces of an unprivileged user."""
+        """Return a program that runs the agent's own Python in the root, in the namespaces of an unprivileged user."""
         shared = [(path, path) for path in (Path("/proc"), Path("/dev"), *self.shared)]
         inside = [
             *self._mounts([(self.own_python, Path("/muster-python")), *shared]),
@@ -76,7 +76,7 @@ class OtherRoot:
 
 
 def machine_root(root: Path, own_python: Path) -> OtherRoot:
-    """An image with all files of this machine."""
+    """Return an image with all files of this machine."""
     shared = []
     root.mkdir()
     for entry in Path("/").iterdir():

@@ -12,7 +12,7 @@ _NEW_NETWORK = 0x40000000  # CLONE_NEWNET, sched.h
 
 
 def may_have_own_network() -> bool:
-    """Whether this process may create one."""
+    """Whether this process may create a network namespace."""
     return os.geteuid() == 0 and shutil.which("ip") is not None
 
 

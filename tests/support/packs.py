@@ -18,7 +18,7 @@ def varint(number: int) -> bytes:
 
 
 def entry(kind: int, content: bytes, base: bytes = b"", says: int | None = None) -> bytes:
-    """An entry of a pack; `says` is the size in its header, if it isn't the true one."""
+    """Build an entry of a pack. `says` is the size in its header, if it isn't the true one."""
     size = len(content) if says is None else says
     more = 0x80 if size > 15 else 0
     rest = varint(size >> 4) if more else b""
@@ -26,34 +26,34 @@ def entry(kind: int, content: bytes, base: bytes = b"", says: int | None = None)
 
 
 def pack(*entries: bytes, count: int | None = None) -> bytes:
-    """A pack; `count` is the number of entries in its header, if it isn't the true one."""
+    """Build a pack. `count` is the number of entries in its header, if it isn't the true one."""
     head = b"PACK" + (2).to_bytes(4, "big") + (len(entries) if count is None else count).to_bytes(4, "big")
     body = head + b"".join(entries)
     return body + hashlib.sha1(body, usedforsecurity=False).digest()
 
 
 def name(kind: int, content: bytes) -> str:
-    """The name of an object, 40 hex digits."""
+    """Return the name of an object, 40 hex digits."""
     whole = b"%s %d\0" % (_KINDS[kind], len(content)) + content
     return hashlib.sha1(whole, usedforsecurity=False).hexdigest()
 
 
 def copy(offset: int, size: int) -> bytes:
-    """A delta's copy instruction."""
+    """Return a delta's copy instruction."""
     return bytes([0xFF]) + offset.to_bytes(4, "little") + size.to_bytes(3, "little")
 
 
 def delta(base: int, result: int, *commands: bytes) -> bytes:
-    """A delta, with the sizes of its base and its result."""
+    """Return a delta, with the sizes of its base and its result."""
     return varint(base) + varint(result) + b"".join(commands)
 
 
 def tree(*files: tuple[str, str, str]) -> bytes:
-    """A tree of files, each with its mode, its name and the object's name."""
+    """Return a tree of files, each with its mode, its name and the object's name."""
     return b"".join(f"{mode} {path}".encode() + b"\0" + bytes.fromhex(one) for mode, path, one in files)
 
 
 def commit_of(tree_name: str) -> bytes:
-    """A commit without parents."""
+    """Return a commit without parents."""
     who = "somebody <somebody@example.org> 1700000000 +0000"
     return f"tree {tree_name}\nauthor {who}\ncommitter {who}\n\na change\n".encode()

@@ -1,4 +1,4 @@
-"""Both nodes' ends of the calls between agents, in one process and one event loop, for tests."""
+"""Runs the calls between the agents of two nodes in one process and one event loop, for tests."""
 
 import os
 import secrets
@@ -18,12 +18,12 @@ from typing import Self
 from muster.collector.trust.rank_group_credentials import SEED_BYTES, derive
 from muster_worker.agent.log import Log
 from muster_worker.contract.schema import VERSION, Credentials, Launcher, Peer, Plan
-from muster_worker.launchers.environment import Place
+from muster_worker.launchers.environment import NodeContext
 from muster_worker.machine import processes
 from muster_worker.network.library_interfaces import Network
 from muster_worker.network.port import hold_port
 from muster_worker.remote.calls import Calls
-from muster_worker.remote.program import program
+from muster_worker.remote.program import program_path
 from muster_worker.sagemaker.container import Host
 
 JOB = "7a1f0000-0000-4000-8000-000000000001"
@@ -52,7 +52,7 @@ class RemoteRankGroup:
         self._log = Log(self._log_writer)
         self._called = 0
         self.connections: list[socket.socket] = []  # closed at the end
-        self.ends: dict[int, processes.Ended] = {}
+        self.ends: dict[int, processes.ProcessExit] = {}
         processes.adopt_orphans()
         self._archive = archive
         self.calls = [self._join(node) for node in range(2)]
@@ -61,7 +61,7 @@ class RemoteRankGroup:
         return self
 
     def __exit__(self, *error: object) -> None:
-        while processes.signal_all(processes.descendants(), signal.SIGKILL):
+        while processes.signal_all(processes.list_descendants(), signal.SIGKILL):
             processes.reap()
         for calls in self.calls:
             calls.close()
@@ -84,9 +84,9 @@ class RemoteRankGroup:
         outputs = [self.folder / f"{self._called}.{name}" for name in ("out", "err")]
         with outputs[0].open("wb") as out, outputs[1].open("wb") as err:
             process = subprocess.Popen(
-                [program(str(self.folder / "0")), *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err
+                [program_path(str(self.folder / "0")), *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err
             )
-        process.returncode = 0  # this process' loop reaps it
+        process.returncode = 0  # the event loop of this process reaps the program
         return Called(process.pid, *outputs)
 
     def ended(self, called: Called) -> int:
@@ -102,7 +102,7 @@ class RemoteRankGroup:
             if not any(calls.on_reaped(end) for calls in self.calls):
                 self.ends[end.pid] = end
         for calls in self.calls:
-            calls.step()
+            calls.poll()
 
     def turn_until(self, condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
         """Run iterations until `condition` holds."""
@@ -112,7 +112,7 @@ class RemoteRankGroup:
             self.turn()
 
     def log(self) -> str:
-        """The agents' log messages so far."""
+        """Return the agents' log messages so far."""
         self._log.flush(1.0)
         os.set_blocking(self._log_reader, False)
         try:
@@ -138,10 +138,10 @@ class RemoteRankGroup:
         run = self.folder / str(node)
         run.mkdir(mode=0o700, exist_ok=True)
         environment = {"PATH": os.environ["PATH"], "NODE": str(node)}
-        place = self._place(node, run)
-        return Calls(place, self.credentials(), self.ports[node], environment, selector=self.selector, log=self._log)
+        context = self._context(node, run)
+        return Calls(context, self.credentials(), self.ports[node], environment, selector=self.selector, log=self._log)
 
-    def _place(self, node: int, run: Path) -> Place:
+    def _context(self, node: int, run: Path) -> NodeContext:
         plan = Plan(
             version=VERSION,
             namespace="default",
@@ -159,15 +159,15 @@ class RemoteRankGroup:
             collector_url="https://127.0.0.1:1",
             collector_ca="",
         )
-        return Place(
+        return NodeContext(
             plan=plan,
             node=node,
             peers=self.peers,
             network=Network("lo", "127.0.0.1"),
             host=Host(2, 0, "local", "lo", "/"),
             root="/opt/ml",
-            run=str(run),
-            socket=str(run / "1.sock"),
+            run_dir=str(run),
+            socket_path=str(run / "1.sock"),
             archive=str(self._archive),
             python=sys.executable,
         )

@@ -1,1 +1,1 @@
-"""The code of the Makefile's targets: `python -m muster_dev setup | lock | check`, with tools/ on the module path."""
+"""The programs of the Makefile: `python -m muster_dev setup | lock | check`, with tools/ on the module path."""

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from muster_dev.paths import ROOT
-from muster_dev.pythons import OLDEST, agent_pythons
+from muster_dev.pythons import OLDEST, list_agent_pythons
 
 FOLDER = "training/muster_worker"
-OWN = "muster_worker"
-CHAINED = "sitecustomize"  # the user's own module, which the hook also imports
-VERMIN = ("-q", "-t=3.8-", "--no-tips", "--violations", FOLDER)
+PACKAGE = "muster_worker"
+USER_MODULE = "sitecustomize"  # the hook also imports this module of the user
+VERMIN_OPTIONS = ("-q", "-t=3.8-", "--no-tips", "--violations", FOLDER)
 
-TRIAL = """
+LOAD_SCRIPT = """
 import compileall, importlib, pkgutil, sys, typing, dataclasses
 sys.path.insert(0, sys.argv[1])
 if not compileall.compile_dir(sys.argv[1], quiet=1):
@@ -35,25 +35,25 @@ for name, kind in vars(schema).items():
 """
 
 
-def sources() -> Iterator[Path]:
-    """The files of the agent."""
+def list_sources() -> Iterator[Path]:
+    """List the files of the agent."""
     yield from sorted((ROOT / FOLDER).rglob("*.py"))
 
 
-def foreign_imports() -> Sequence[str]:
-    """Imports of anything but the standard library and the agent itself."""
-    allowed = sys.stdlib_module_names | {OWN, CHAINED}
+def find_foreign_imports() -> Sequence[str]:
+    """Return a message for each import that is neither from the standard library nor from the agent itself."""
+    allowed = sys.stdlib_module_names | {PACKAGE, USER_MODULE}
     return [
         f"{file.relative_to(ROOT)} imports {name}"
-        for file in sources()
+        for file in list_sources()
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        for name in imported(node)
+        for name in list_imports(node)
         if name.partition(".")[0] not in allowed
     ]
 
 
-def imported(node: ast.AST) -> list[str]:
-    """The absolute modules that a statement imports."""
+def list_imports(node: ast.AST) -> list[str]:
+    """Return the modules that a statement imports by an absolute name."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -61,18 +61,18 @@ def imported(node: ast.AST) -> list[str]:
     return []
 
 
-def older_python_name() -> str:
-    """The Python of this check, and whether it is the oldest supported one."""
-    version, python = next(agent_pythons())
+def describe_oldest_python() -> str:
+    """Return the oldest Python on this machine, with a note if it isn't the oldest supported one."""
+    version, python = next(list_agent_pythons())
     is_oldest = version == f"{OLDEST[0]}.{OLDEST[1]}"
     return f"Python {version} ({python})" + ("" if is_oldest else "; NOT TRIED on 3.8, which is not here")
 
 
-def problems_on_older_python() -> Sequence[str]:
+def check_oldest_python() -> Sequence[str]:
     """Compile and import every module of the agent with the oldest Python on this machine."""
-    _, python = next(agent_pythons())
+    _, python = next(list_agent_pythons())
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(ROOT / FOLDER, Path(folder) / OWN, ignore=shutil.ignore_patterns("__pycache__"))
-        command = [python, "-I", "-W", "error", "-c", TRIAL, folder]
+        shutil.copytree(ROOT / FOLDER, Path(folder) / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
+        command = [python, "-I", "-W", "error", "-c", LOAD_SCRIPT, folder]
         completed = subprocess.run(command, check=False, capture_output=True, text=True, env={"PATH": os.defpath})
     return [] if completed.returncode == 0 else [(completed.stdout + completed.stderr).strip()]

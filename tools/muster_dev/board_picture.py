@@ -1,7 +1,6 @@
-"""Prints the README's picture as an SVG: the board of `make demo` at two moments.
+"""Prints the README's picture as an SVG. It shows the board of `make demo` at two moments.
 
-The numbers are from a real run in which rank 2 was killed with `kill -9`. The board's own code draws it, so the picture
-changes with the board.
+The numbers are from a real run in which rank 2 was killed with `kill -9`. The code of the board draws the picture.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ SVG = """\
 </g>
 </svg>
 """
-"""rich's own frame without its fonts, which a browser would download."""
+"""rich's template for SVG files, without the fonts that a browser would download."""
 
 
 def main() -> None:
-    """Print both moments, one below the other."""
+    """Print both moments in one picture."""
     console = Console(
         file=io.StringIO(), record=True, width=WIDTH, height=HEIGHT, force_terminal=True, legacy_windows=False
     )

@@ -1,4 +1,4 @@
-"""Makes the environment use a torch that is already installed: no download of 5 GB, and it fits the GPU driver.
+"""Makes the environment use a torch that is already installed, which needs no download and fits the GPU driver.
 
 The environment keeps its own packages. A .pth file appends the folders of the other Python to the module path, so
 Python finds torch and its dependencies there. This works with a torch of the system, of another virtual environment or
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from muster_dev.paths import BIN, PYPROJECT, PYTHON, VENV
 
-PROBE = """
+PROBE_SCRIPT = """
 import json, os, site, sys
 import torch
 folders = [os.path.dirname(os.path.dirname(os.path.abspath(torch.__file__)))]
@@ -26,19 +26,19 @@ folders += [f for f in sys.path if os.path.basename(f) in ("site-packages", "dis
 print(json.dumps({"version": torch.__version__, "folders": folders}))
 """
 
-TRIAL = """
+TEST_SCRIPT = """
 import numpy, torch, torch.distributed.run, torch.distributed.tensor
 assert torch.distributed.is_gloo_available(), "it is built without gloo"
 assert torch.from_numpy(numpy.ones(2)).sum().item() == 2
 """
 
-TORCHRUN = """#!{python}
+TORCHRUN_SCRIPT = """#!{python}
 import sys
 from torch.distributed.run import main
 sys.exit(main())
 """
 
-PTH = "muster_borrowed_torch.pth"
+PTH_NAME = "muster_borrowed_torch.pth"
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Torch:
         return (Path(self.folders[0]) / "torch" / "__init__.py").is_file()
 
 
-def find(python: str) -> Torch | None:
-    """The torch that `python` imports; None if it has none or only the one in .venv."""
-    completed = subprocess.run([python, "-c", PROBE], check=False, capture_output=True, text=True)
+def find_torch(python: str) -> Torch | None:
+    """Return the torch that `python` imports; None if it has no torch, or only the one in .venv."""
+    completed = subprocess.run([python, "-c", PROBE_SCRIPT], check=False, capture_output=True, text=True)
     if completed.returncode != 0:
         return None
     document = json.loads(completed.stdout.splitlines()[-1])
@@ -64,49 +64,49 @@ def find(python: str) -> Torch | None:
     return None if Path(torch.folders[0]).is_relative_to(VENV) else torch
 
 
-def minimum() -> tuple[int, int]:
-    """The oldest torch for the examples, from the group `train` of pyproject.toml."""
+def read_minimum_version() -> tuple[int, int]:
+    """Return the oldest torch that the examples support, from the group `train` of pyproject.toml."""
     groups = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["dependency-groups"]
     [required] = [entry for entry in groups["train"] if isinstance(entry, str) and entry.startswith("torch>=")]
-    return release(required.removeprefix("torch>="))
+    return parse_version(required.removeprefix("torch>="))
 
 
-def release(version: str) -> tuple[int, int]:
-    """Major and minor version of a string such as 2.9.0a0+git1234."""
+def parse_version(version: str) -> tuple[int, int]:
+    """Return the major and minor version of a string such as 2.9.0a0+git1234."""
     major, minor = re.findall(r"\d+", version)[:2]
     return int(major), int(minor)
 
 
-def pth() -> Path:
-    """The path of the .pth file with the other environment's folders."""
+def pth_path() -> Path:
+    """Return the path of the .pth file with the other environment's folders."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    return VENV / "lib" / version / "site-packages" / PTH
+    return VENV / "lib" / version / "site-packages" / PTH_NAME
 
 
-def write(torch: Torch) -> None:
+def write_pth(torch: Torch) -> None:
     """Make `torch` importable in the environment, and write a `torchrun` script."""
-    pth().write_text("".join(f"{folder}\n" for folder in torch.folders), encoding="utf-8")
+    pth_path().write_text("".join(f"{folder}\n" for folder in torch.folders), encoding="utf-8")
     torchrun = BIN / "torchrun"
-    torchrun.write_text(TORCHRUN.format(python=PYTHON), encoding="utf-8")
+    torchrun.write_text(TORCHRUN_SCRIPT.format(python=PYTHON), encoding="utf-8")
     torchrun.chmod(0o755)
 
 
 def remove_pth() -> None:
-    """Undo `write`."""
-    if pth().is_file():
-        pth().unlink()
+    """Remove the files of `write_pth`."""
+    if pth_path().is_file():
+        pth_path().unlink()
         (BIN / "torchrun").unlink(missing_ok=True)
 
 
-def problem() -> str | None:
-    """Why this torch doesn't work in the environment; None if it does."""
-    completed = subprocess.run(trial(PYTHON), check=False, capture_output=True, text=True)
+def find_problem() -> str | None:
+    """Return the reason why this torch doesn't work in the environment; None if it does."""
+    completed = subprocess.run(test_command(PYTHON), check=False, capture_output=True, text=True)
     if completed.returncode == 0:
         return None
     lines = completed.stderr.strip().splitlines()
     return lines[-1] if lines else f"exit code {completed.returncode}"
 
 
-def trial(python: Path) -> Sequence[str]:
-    """The command that tests what tests and examples need from torch."""
-    return [str(python), "-c", TRIAL]
+def test_command(python: Path) -> Sequence[str]:
+    """Return the command that tests the parts of torch that tests and examples use."""
+    return [str(python), "-c", TEST_SCRIPT]

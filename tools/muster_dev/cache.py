@@ -13,32 +13,32 @@ from muster_dev import fetch_uv
 from muster_dev.paths import REQUIREMENTS, cache
 
 
-def fill_folder(name: str, make: Callable[[Path], None]) -> Path:
-    """The folder `name` in ~/.cache/muster. `make` fills it if it doesn't exist."""
+def fill_folder(name: str, fill: Callable[[Path], None]) -> Path:
+    """Return the folder `name` in ~/.cache/muster. If it doesn't exist, create it and fill it with `fill`."""
     folder = cache() / name
     if not folder.is_dir():
-        # Other processes may do the same: each fills its own folder, and renaming is atomic.
+        # Another process may do the same. Each process fills its own folder, and renaming is atomic.
         with tempfile.TemporaryDirectory(dir=cache()) as scratch:
             content = Path(scratch) / "made"
-            make(content)
+            fill(content)
             if not folder.is_dir():
                 content.rename(folder)
     return folder
 
 
 def install_folder(name: str, lock: str) -> Path:
-    """The folder `name` plus a digest, with the packages of requirements/`lock`. Use each name with one lock only.
+    """Return a folder with the packages of requirements/`lock`. Its name is `name` and a digest of the packages.
 
-    The folder is for PYTHONPATH; its packages don't mix with those of .venv.
+    The folder is for PYTHONPATH, so that its packages don't mix with those of .venv.
     """
     file = REQUIREMENTS / lock
-    # Without the header, which changes with pyproject.toml.
+    # Ignore the header, because it changes with pyproject.toml.
     entries = [line for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     key = hashlib.sha256("\n".join([*entries, sys.version]).encode()).hexdigest()[:12]
     return fill_folder(f"{name}-{key}", lambda folder: _install(file, folder))
 
 
 def _install(lock: Path, folder: Path) -> None:
-    command = [str(fetch_uv.uv()), "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
+    command = [str(fetch_uv.find_uv()), "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
     command += ["--python", sys.executable]
-    subprocess.run([*command, "--target", folder, "-r", lock], check=True, env=fetch_uv.environment())
+    subprocess.run([*command, "--target", folder, "-r", lock], check=True, env=fetch_uv.uv_environment())

@@ -1,4 +1,4 @@
-"""`make check`: all static checks of the code, with one line for each that passes."""
+"""`make check`: runs all static checks and prints a line for each."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Result:
     seconds: float
 
 
-def tool(*command: str) -> Callable[[], Sequence[str]]:
-    """A check with a program of .venv: its output is the problem if it fails."""
+def program_check(*command: str) -> Callable[[], Sequence[str]]:
+    """Return a check that runs a program of .venv. If the program fails, its output is the problem."""
 
     def run() -> Sequence[str]:
         completed = subprocess.run(
@@ -42,27 +42,31 @@ def tool(*command: str) -> Callable[[], Sequence[str]]:
     return run
 
 
-STAND_IN = ("-q", "-t=3.9-", "--no-tips", "--violations", "operator/muster/importers/sagemaker/standin")
-"""This code runs in the users' launch scripts: the SageMaker SDKs support Python 3.9."""
+STAND_IN_VERMIN_OPTIONS = ("-q", "-t=3.9-", "--no-tips", "--violations", "operator/muster/importers/sagemaker/standin")
+"""Options for code that runs in users' launch scripts, which may run on Python 3.9, as the SageMaker SDKs do."""
 
 CHECKS = (
-    # Start the slowest check first; the others run in parallel.
-    Check("types are strict (mypy)", tool("mypy", "--no-error-summary")),
+    # The checks run in parallel. Start the slowest one first.
+    Check("types are strict (mypy)", program_check("mypy", "--no-error-summary")),
     Check(
-        "format (ruff; `make format` puts it right)", tool("ruff", "format", "--check", "--output-format=concise", ".")
+        "format (ruff; `make format` repairs it)",
+        program_check("ruff", "format", "--check", "--output-format=concise", "."),
     ),
-    Check("lint (ruff)", tool("ruff", "check", "--no-cache", "--quiet", "--output-format=concise", ".")),
-    Check("imports go one way (import-linter)", tool("lint-imports", "--no-cache", "--no-logo")),
-    Check("pure folders use no clock, randomness, environment or I/O", purity.impure),
-    Check("the agent imports only the standard library", agent.foreign_imports),
-    Check("the agent's code is Python 3.8 (vermin)", tool("vermin", *agent.VERMIN)),
-    Check("what runs in launch scripts' processes is Python 3.9 (vermin)", tool("vermin", *STAND_IN)),
-    Check(f"the agent loads on {agent.older_python_name()}", agent.problems_on_older_python),
-    Check("generated files are current", generated.stale),
-    Check("the lock is current", lock.current),
-    Check("the bare package is small", package.unwanted),
-    Check("modules and functions are short", tree.too_long),
-    Check("no file names a machine's paths or a registry", tree.forbidden_texts),
+    Check("lint (ruff)", program_check("ruff", "check", "--no-cache", "--quiet", "--output-format=concise", ".")),
+    Check("imports go one way (import-linter)", program_check("lint-imports", "--no-cache", "--no-logo")),
+    Check("pure folders use no clock, randomness, environment or I/O", purity.find_violations),
+    Check("the agent imports only the standard library", agent.find_foreign_imports),
+    Check("the agent's code is Python 3.8 (vermin)", program_check("vermin", *agent.VERMIN_OPTIONS)),
+    Check(
+        "what runs in launch scripts' processes is Python 3.9 (vermin)",
+        program_check("vermin", *STAND_IN_VERMIN_OPTIONS),
+    ),
+    Check(f"the agent loads on {agent.describe_oldest_python()}", agent.check_oldest_python),
+    Check("generated files are current", generated.find_outdated_files),
+    Check("the lock is current", lock.find_outdated_files),
+    Check("the bare package is small", package.find_unwanted_packages),
+    Check("modules and functions are short", tree.find_long_code),
+    Check("no file names a machine's paths or a registry", tree.find_forbidden_texts),
 )
 
 
@@ -73,11 +77,11 @@ def main(_: Sequence[str]) -> int:
 
 def run_all() -> Sequence[Result]:
     """Run all checks and print the results."""
-    # PYTHONPATH is only for this package, not for the tools.
+    # The Makefile sets PYTHONPATH for this package. The programs don't need it.
     os.environ.pop("PYTHONPATH", None)
     started = time.monotonic()
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        results = list(pool.map(examine, CHECKS))
+        results = list(pool.map(run_check, CHECKS))
     for result in results:
         print(f"check: {'FAILED ' if result.problems else 'ok     '}{result.name} ({result.seconds:.1f} s)")
         for problem in result.problems:
@@ -88,7 +92,7 @@ def run_all() -> Sequence[Result]:
     return results
 
 
-def examine(check: Check) -> Result:
+def run_check(check: Check) -> Result:
     """Run one check."""
     started = time.monotonic()
     problems = check.run()

@@ -11,34 +11,34 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
+from muster_dev.messages import SetupError, print_step
 from muster_dev.paths import REQUIREMENTS, cache
-from muster_dev.say import SetupError, say
 
-PIN = REQUIREMENTS / "uv.txt"
+PIN_FILE = REQUIREMENTS / "uv.txt"
 
-FROM_PIP = {
+UV_NAMES = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
     "find-links": "UV_FIND_LINKS",
     "trusted-host": "UV_INSECURE_HOST",
     "cert": "SSL_CERT_FILE",
 }
-"""pip's settings and uv's names for them: uv then uses the mirrors and certificates that are configured for pip."""
+"""uv's variables by the names of pip's settings, so that uv uses the mirrors and certificates that pip uses."""
 
 
-def uv() -> Path:
-    """The path of the pinned uv; pip downloads it if necessary. Raises `SetupError` without pip."""
-    version = pinned_version()
+def find_uv() -> Path:
+    """Return the path of the pinned uv. pip downloads it if necessary. Raises `SetupError` without pip."""
+    version = read_pinned_version()
     folder = cache() / f"uv-{version}"
     program = folder / "bin" / "uv"
     if program.is_file():
         return program
-    say(f"fetching uv {version}, the installer (17 MB), to {folder}")
-    # Other processes may do the same: each fills its own folder, and renaming is atomic.
+    print_step(f"fetching uv {version}, the installer (17 MB), to {folder}")
+    # Another process may do the same. Each process fills its own folder, and renaming is atomic.
     with tempfile.TemporaryDirectory(dir=cache()) as scratch:
         fetched = Path(scratch) / "uv"
         command = [
-            *pip_command(Path(scratch)),
+            *find_pip(Path(scratch)),
             "install",
             "--quiet",
             "--no-deps",
@@ -46,7 +46,7 @@ def uv() -> Path:
             "--require-hashes",
         ]
         completed = subprocess.run(
-            [*command, "--target", str(fetched), "-r", str(PIN)],
+            [*command, "--target", str(fetched), "-r", str(PIN_FILE)],
             check=False,
             env={**os.environ, "PIP_ROOT_USER_ACTION": "ignore", "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
         )
@@ -58,21 +58,21 @@ def uv() -> Path:
     return program
 
 
-def pinned_version() -> str:
-    """The version in requirements/uv.txt."""
-    match = re.search(r"^uv==(\S+)", PIN.read_text(encoding="utf-8"), re.MULTILINE)
+def read_pinned_version() -> str:
+    """Return the version in requirements/uv.txt."""
+    match = re.search(r"^uv==(\S+)", PIN_FILE.read_text(encoding="utf-8"), re.MULTILINE)
     if match is None:
-        raise SetupError(f"{PIN} names no version of uv: run `make lock`")
+        raise SetupError(f"{PIN_FILE} names no version of uv: run `make lock`")
     return match.group(1)
 
 
-def pip_command(scratch: Path) -> list[str]:
-    """The command of a pip: this Python's own, or one in a temporary environment under `scratch` (ensurepip)."""
+def find_pip(scratch: Path) -> list[str]:
+    """Return the command of this Python's pip, or else of pip in a temporary environment below `scratch`."""
     if succeeds([sys.executable, "-m", "pip", "--version"]):
         return [sys.executable, "-m", "pip"]
-    place = scratch / "pip"
-    if succeeds([sys.executable, "-m", "venv", str(place)]):
-        return [str(place / "bin" / "python"), "-m", "pip"]
+    folder = scratch / "pip"
+    if succeeds([sys.executable, "-m", "venv", str(folder)]):
+        return [str(folder / "bin" / "python"), "-m", "pip"]
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     raise SetupError(
         f"{sys.executable} has neither pip nor ensurepip. Install one (Debian: apt-get install python{version}-venv), "
@@ -86,11 +86,11 @@ def succeeds(command: list[str]) -> bool:
 
 
 @lru_cache(maxsize=1)
-def environment() -> dict[str, str]:
-    """The environment for uv: a cache outside the tree, and pip's settings unless uv has its own."""
+def uv_environment() -> dict[str, str]:
+    """Return the environment for uv: a cache outside the checkout, and pip's settings unless uv has its own."""
     settings = {
-        **pip_settings(),
-        # Mirrors may be older than the main index; hashes protect against wrong files.
+        **read_pip_settings(),
+        # A mirror may be older than the main index, so search both. Hashes protect against wrong files.
         "UV_INDEX_STRATEGY": "unsafe-best-match",
         "UV_HTTP_TIMEOUT": "300",
         **os.environ,
@@ -104,15 +104,15 @@ def environment() -> dict[str, str]:
     return settings
 
 
-def pip_settings() -> dict[str, str]:
-    """pip's index, mirrors and certificate (PIP_*, pip.conf) as uv's variables."""
+def read_pip_settings() -> dict[str, str]:
+    """Return pip's index, mirrors and certificate (PIP_*, pip.conf) as uv's variables."""
     listed = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], check=False, capture_output=True, text=True
     ).stdout
     result = {}
     # pip lists variables first; they have priority over configuration files.
     for name, value in reversed(re.findall(r"^[\w:]+\.([\w-]+)='(.*)'$", listed, re.MULTILINE)):
-        if name in FROM_PIP:
-            result[FROM_PIP[name]] = " ".join(value.replace("\\n", " ").split())
+        if name in UV_NAMES:
+            result[UV_NAMES[name]] = " ".join(value.replace("\\n", " ").split())
     links = [link for link in result.pop("UV_FIND_LINKS", "").split() if "://" in link or Path(link).is_dir()]
     return {**result, **({"UV_FIND_LINKS": ",".join(links)} if links else {})}

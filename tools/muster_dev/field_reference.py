@@ -1,7 +1,4 @@
-"""Generates the field reference in docs/reference from the types of the CRD.
-
-Prints the page of `spec` or `status`, depending on its argument.
-"""
+"""Prints a page of docs/reference from the types of the CRD. The argument is `spec` or `status`."""
 
 from __future__ import annotations
 
@@ -18,17 +15,18 @@ PAGES = {
     "spec": """\
 # Field reference: spec
 
-What you write in a `DistributedTrainingJob`. What muster writes is in the [status](status.md).
+These are the fields that you write in a `DistributedTrainingJob`. muster writes the [status](status.md).
 
 - `[]` stands for each item of a list, `.*` for each key of a map.
-- **required** as the default: the field must be set where the field above it is set. "-": it stays unset.
-- The API server checks the limits, and the rules below each table: these are its messages when it refuses a job.
-  `muster validate -f job.yaml` checks them without a cluster, and rules that a schema can't hold.
+- The default **required** means that the field must be set if its parent field is set. "-" means that the field stays
+  unset.
+- The API server checks the limits and the rules below each table. A rule's text is the message of a refused job.
+  `muster validate -f job.yaml` checks them without a cluster. It also checks rules that a schema can't express.
 """,
     "status": """\
 # Field reference: status
 
-What muster writes in a `DistributedTrainingJob`. What you write is in the [spec](spec.md).
+These are the fields that muster writes in a `DistributedTrainingJob`. You write the [spec](spec.md).
 
 - A field that muster does not know is absent.
 - `[]` stands for each item of a list, `.*` for each key of a map.
@@ -48,7 +46,7 @@ BOUNDS = (
     (" items", ("minItems", "maxItems")),
     (" entries", ("minProperties", "maxProperties")),
 )
-"""The unit of each pair of limits in a schema."""
+"""The unit of each pair of limits in a schema: (unit, names of the limits)."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +58,10 @@ class Field:
     required: bool
 
 
-def page(part: str) -> str:
-    """The page of `spec` or `status`: a table for its own fields, and one for each field that has fields itself."""
+def render_page(part: str) -> str:
+    """Render the page of `spec` or `status`, with a table of its fields and a table for each field that has fields."""
     schema = spec_schema() if part == "spec" else status_schema()
-    top = [Field(f"{part}.{name}", child, name in _names(schema)) for name, child in _children(schema)]
+    top = [Field(f"{part}.{name}", child, name in _required_names(schema)) for name, child in _children(schema)]
     sections = [(part, top)]
     sections += [(field.path, list(_descendants(field))) for field in top if _has_fields(field.schema)]
     text = [PAGES[part]]
@@ -76,19 +74,19 @@ def page(part: str) -> str:
 
 
 def _descendants(field: Field) -> Iterator[Field]:
-    """All fields below this one, in the order of the types."""
+    """Yield all fields below this one, in the order of the types."""
     schema, path = field.schema, field.path
-    while (entry := _entry(schema)) is not None:
+    while (entry := _find_entry_schema(schema)) is not None:
         schema, path = entry[1], path + entry[0]
     for name, child in _children(schema):
-        below = Field(f"{path}.{name}", child, name in _names(schema))
-        yield below
-        yield from _descendants(below)
+        nested = Field(f"{path}.{name}", child, name in _required_names(schema))
+        yield nested
+        yield from _descendants(nested)
 
 
 def _table(fields: Sequence[Field], *, defaults: bool) -> str:
-    heads = ["field", "type", *(["default"] if defaults else []), "meaning", "limits"]
-    rows = [heads, ["---"] * len(heads)]
+    headings = ["field", "type", *(["default"] if defaults else []), "meaning", "limits"]
+    rows = [headings, ["---"] * len(headings)]
     for field in fields:
         default = [_default(field)] if defaults else []
         rows.append([f"`{field.path}`", _type(field.schema), *default, _text(field.schema), _limits(field.schema)])
@@ -96,7 +94,7 @@ def _table(fields: Sequence[Field], *, defaults: bool) -> str:
 
 
 def _type(schema: Schema) -> str:
-    entry = _entry(schema)
+    entry = _find_entry_schema(schema)
     if entry is not None:
         return ("list of " if entry[0] == "[]" else "map of ") + _type(entry[1])
     if schema.get("x-kubernetes-int-or-string"):
@@ -121,52 +119,52 @@ def _limits(schema: Schema) -> str:
     enum = schema.get("enum")
     if isinstance(enum, list):
         parts.append("one of " + ", ".join(f"`{_literal(value)}`" for value in enum))
-    for unit, (least, most) in BOUNDS:
-        parts += _bounds(schema.get(least), schema.get(most), unit)
+    for unit, (minimum, maximum) in BOUNDS:
+        parts += _bounds(schema.get(minimum), schema.get(maximum), unit)
     if "pattern" in schema:
         parts.append(f"matches `{str(schema['pattern']).replace('|', SEPARATOR)}`")
-    entry = _entry(schema)
+    entry = _find_entry_schema(schema)
     if entry is not None and not _has_fields(entry[1]) and _limits(entry[1]) != "":
         parts.append(f"each: {_limits(entry[1])}")
     return "; ".join(parts)
 
 
-def _bounds(least: JSON, most: JSON, unit: str) -> list[str]:
-    if least is None and most is None:
+def _bounds(minimum: JSON, maximum: JSON, unit: str) -> list[str]:
+    if minimum is None and maximum is None:
         return []
-    if most is None:
-        return [f"at least {least}{unit}"]
-    if least is None:
-        return [f"at most {most}{unit}"]
-    return [f"{least}{unit}" if least == most else f"{least} to {most}{unit}"]
+    if maximum is None:
+        return [f"at least {minimum}{unit}"]
+    if minimum is None:
+        return [f"at most {maximum}{unit}"]
+    return [f"{minimum}{unit}" if minimum == maximum else f"{minimum} to {maximum}{unit}"]
 
 
 def _rules(fields: Sequence[Field]) -> list[str]:
-    """The validation rules of these fields as a list. They are the API server's error messages."""
+    """Render the validation rules of these fields as a list. Each is an error message of the API server."""
     parts = [f"- `{path}`: {_cell(sentence)}" for field in fields for path, sentence in _sentences(field)]
     return ["Rules:\n", *(textwrap.fill(line, WIDTH, subsequent_indent="  ") for line in parts), ""] if parts else []
 
 
 def _sentences(field: Field) -> list[tuple[str, str]]:
-    """The path and message of each rule, including those of a list's items."""
+    """Return the path and message of each rule, including the rules of a list's items."""
     messages_by_path = []
     path, schema = field.path, field.schema
     while True:
         rules = schema.get("x-kubernetes-validations")
         messages = [str(rule["message"]) for rule in rules if isinstance(rule, dict)] if isinstance(rules, list) else []
         messages_by_path += [(path, message) for message in dict.fromkeys(messages)]
-        entry = _entry(schema)
+        entry = _find_entry_schema(schema)
         if entry is None:
             return messages_by_path
         path, schema = path + entry[0], entry[1]
 
 
-def _entry(schema: Schema) -> tuple[str, Schema] | None:
-    """The path suffix of a list's or map's entries, and their schema."""
+def _find_entry_schema(schema: Schema) -> tuple[str, Schema] | None:
+    """Return the path suffix and the schema of a list's or map's entries; None for other types."""
     for key, sign in (("items", "[]"), ("additionalProperties", ".*")):
-        below = schema.get(key)
-        if isinstance(below, dict):
-            return sign, below
+        nested = schema.get(key)
+        if isinstance(nested, dict):
+            return sign, nested
     return None
 
 
@@ -177,11 +175,11 @@ def _children(schema: Schema) -> list[tuple[str, Schema]]:
 
 
 def _has_fields(schema: Schema) -> bool:
-    entry = _entry(schema)
+    entry = _find_entry_schema(schema)
     return bool(_children(schema)) or (entry is not None and _has_fields(entry[1]))
 
 
-def _names(schema: Schema) -> list[str]:
+def _required_names(schema: Schema) -> list[str]:
     required = schema.get("required")
     return [str(name) for name in required] if isinstance(required, list) else []
 
@@ -196,4 +194,4 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page(sys.argv[1]))
+    sys.stdout.write(render_page(sys.argv[1]))

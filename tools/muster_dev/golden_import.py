@@ -1,6 +1,6 @@
-"""Prints what `muster import` makes of launch scripts, to compare it with the SageMaker SDK's requests.
+"""Prints the jobs that `muster import` makes of launch scripts. Tests compare them with the SageMaker SDK's requests.
 
-The output is a JSON object: the jobs' texts by path.
+The output is a JSON object of the jobs' texts by path.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ OPTIONS = ImportOptions(
     timeout_seconds=60,
 )
 
-HEAD = """\
+SCRIPT_HEAD = """\
 import sagemaker
 from sagemaker.estimator import Estimator
 from sagemaker.huggingface import HuggingFace
@@ -43,7 +43,7 @@ from sagemaker.tensorflow import TensorFlow
 role = sagemaker.get_execution_role()
 """
 
-TRAINER = """\
+TRAINER_SCRIPT = """\
 from sagemaker.train import ModelTrainer
 from sagemaker.train.configs import Compute, InputData, SourceCode
 from sagemaker.train.distributed import MPI, SMP, Torchrun
@@ -66,10 +66,10 @@ TRAINERS = {
     "torchrun": "Torchrun()",
     "torchrun_smp": "Torchrun(smp=SMP(hybrid_shard_degree=2, tensor_parallel_degree=4))",
 }
-"""The only difference between the golden requests of SDK 3."""
+"""The values of `distributed`, by the names of the golden requests of SDK 3."""
 
-REFUSED = "plain_spot_and_warmpool"
-"""SageMaker rejects the SDK's request for this case, so muster makes no job of it."""
+REJECTED_CASE = "plain_spot_and_warmpool"
+"""A case that muster refuses, because SageMaker rejects the SDK's request for it."""
 
 _INPUT_ARGUMENTS = {
     "S3Uri": "s3_data",
@@ -79,28 +79,30 @@ _INPUT_ARGUMENTS = {
 }
 
 
-def scripts(golden: Path) -> Iterator[tuple[str, str]]:
-    """Each case with its script. `golden` is the folder of requests."""
+def build_scripts(golden: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name and the script of each case. `golden` is the folder of requests."""
     cases: dict[str, dict[str, JSON]] = json.loads((golden / "cases.json").read_text(encoding="utf-8"))
     for name, case in cases.items():
-        yield name, case_script(name, case)
+        yield name, build_estimator_script(name, case)
     for name, distributed in TRAINERS.items():
-        yield f"v3_{name}", TRAINER.format(name=f"golden-{name}", distributed=distributed)
+        yield f"v3_{name}", TRAINER_SCRIPT.format(name=f"golden-{name}", distributed=distributed)
 
 
-def case_script(name: str, case: Mapping[str, JSON]) -> str:
-    """A launch script for a golden case. All estimators but plain images have a source folder."""
+def build_estimator_script(name: str, case: Mapping[str, JSON]) -> str:
+    """Build a launch script for a golden case. All estimators except `Estimator` have a source folder."""
     estimator, arguments = str(case["estimator"]), case["kwargs"]
     code: dict[str, JSON] = {"entry_point": "train.py", "source_dir": "src"} if estimator != "Estimator" else {}
     all_arguments = {**code, **arguments} if isinstance(arguments, dict) else code
     values = "".join(f"    {key}={to_source(value)},\n" for key, value in all_arguments.items())
     job = f"golden-{name.replace('_', '-')}"
     inputs = to_source(case["inputs"])
-    return f"{HEAD}estimator = {estimator}(\n    role=role,\n{values})\nestimator.fit({inputs}, job_name={job!r})\n"
+    return (
+        f"{SCRIPT_HEAD}estimator = {estimator}(\n    role=role,\n{values})\nestimator.fit({inputs}, job_name={job!r})\n"
+    )
 
 
 def to_source(value: JSON) -> str:
-    """A value as Python source, with the constructors of the SDK's classes."""
+    """Return a value as Python source, with the constructors of the SDK's classes."""
     if isinstance(value, list):
         return f"[{', '.join(map(to_source, value))}]"
     if not isinstance(value, dict):
@@ -119,7 +121,7 @@ def _arguments(fields: Mapping[str, JSON]) -> str:
 
 
 def _input_arguments(config: JSON) -> dict[str, JSON]:
-    """TrainingInput's arguments, from the part of the request that it generates."""
+    """Return the arguments of TrainingInput for a part of the request."""
     result: dict[str, JSON] = {}
     for name, value in config.items() if isinstance(config, dict) else ():
         if isinstance(value, dict):
@@ -129,7 +131,7 @@ def _input_arguments(config: JSON) -> dict[str, JSON]:
     return result
 
 
-def code_folder(folder: Path) -> None:
+def create_code_folder(folder: Path) -> None:
     """Create the source folder of the scripts, with the training script of the golden jobs."""
     (folder / "src").mkdir()
     (folder / "src" / "train.py").write_text("print('trained')\n", encoding="utf-8")
@@ -141,15 +143,15 @@ def main() -> None:
     golden = Path(GOLDEN).absolute()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        code_folder(Path(folder))
-        for name, script in scripts(golden):
-            if name != REFUSED:
+        create_code_folder(Path(folder))
+        for name, script in build_scripts(golden):
+            if name != REJECTED_CASE:
                 texts_by_path[f"{JOBS}/{name}.yaml"] = import_job(script)
     sys.stdout.write(json.dumps(texts_by_path))
 
 
 def import_job(script: str) -> str:
-    """The script's job as YAML."""
+    """Import a script and return its job as YAML."""
     Path(OPTIONS.script).write_text(script, encoding="utf-8")
     with contextlib.redirect_stdout(io.StringIO()) as text:
         if import_script(OPTIONS) != 0:

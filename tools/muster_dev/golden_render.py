@@ -1,6 +1,6 @@
-"""Print what jobs are rendered to, as `muster render` does, without the agent's own size and hash.
+"""Renders jobs as `muster render` does, but without the size and hash of the agent.
 
-`golden_render.py JOB=FILE ...` prints one JSON object: the text of each job's FILE.
+`golden_render.py JOB=FILE ...` prints a JSON object with the text of each FILE.
 """
 
 import json
@@ -15,8 +15,8 @@ AWS_REGION = "us-west-2"
 """The region for SageMaker jobs that don't set one."""
 
 
-def rendered(job: Job) -> str:
-    """The output of `muster render`."""
+def render_job(job: Job) -> str:
+    """Return the output of `muster render`."""
     if job.spec.backend == "SageMaker":
         return request_text(job, AWS_REGION, None, None)
     return render_text(job, b"")
@@ -24,4 +24,4 @@ def rendered(job: Job) -> str:
 
 if __name__ == "__main__":
     pairs = [argument.split("=") for argument in sys.argv[1:]]
-    sys.stdout.write(json.dumps({file: rendered(read_job(job)) for job, file in pairs}))
+    sys.stdout.write(json.dumps({file: render_job(read_job(job)) for job, file in pairs}))

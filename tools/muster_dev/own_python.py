@@ -1,8 +1,8 @@
 """Builds the Python that the agent uses in images without one: `own_python.py FOLDER`.
 
-The result runs only at `PLACE`, but in any image of this machine's architecture: it has its own loader and C library.
-It contains only what the agent imports. The operator's image build runs this with the Python to copy, and with
-`patchelf` on PATH.
+The result runs only at `INSTALL_PATH`. It runs in any image of this machine's architecture, because it has its own
+loader and C library. It contains only the modules that the agent imports. The build of the operator's image runs this
+program with the Python to copy, and with `patchelf` on PATH.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from modulefinder import ModuleFinder
 from pathlib import Path
 
-PLACE = "/muster-python"
-"""Its path in the operator's image and in pods. The program contains it, because a loader has one fixed path."""
+INSTALL_PATH = "/muster-python"
+"""The path of the result in the operator's image and in pods. An executable contains the fixed path of its loader."""
 
 AGENT = Path(__file__).resolve().parents[2] / "training"
 COPIER = Path(__file__).resolve().with_name("own_python_copier.py")
@@ -45,7 +45,7 @@ _EXCLUDED = (
     "sitecustomize",
     "usercustomize",
 )
-"""Modules that others import only as a script, or that may be installed beside the standard library."""
+"""Modules that are imported only by scripts, or that may be installed in addition to the standard library."""
 
 _MIN_GLIBC = (2, 34)
 """The first release of glibc that resolves hosts without additional libraries (glibc's NEWS)."""
@@ -64,20 +64,20 @@ _ABSENT = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
 
 
 class BuildError(Exception):
-    """This Python can't be copied for other images; the message has the reason."""
+    """This Python can't be copied for other images. The message has the reason."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Build it in the folder of the argument."""
+    """Build the Python in the folder of the argument."""
     [folder] = arguments
     target = Path(folder)
-    make(target)
+    build_python(target)
     size = sum(file.stat().st_size for file in target.rglob("*") if file.is_file())
-    print(f"{target}: {size / 1e6:.1f} MB, for {PLACE}", flush=True)
+    print(f"{target}: {size / 1e6:.1f} MB, for {INSTALL_PATH}", flush=True)
     return 0
 
 
-def make(target: Path) -> None:
+def build_python(target: Path) -> None:
     """Fill the new folder `target`. Raises `BuildError`."""
     check_c_library()
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -86,9 +86,9 @@ def make(target: Path) -> None:
     for folder in (target / "bin", extensions):
         folder.mkdir(parents=True)
     program = target / "bin" / "python3"
-    shutil.copy(os.path.realpath(base_executable()), program)
+    shutil.copy(os.path.realpath(find_base_executable()), program)
     built = [*copy_modules(find_modules(), modules, extensions), program]
-    loader = query(program, "--print-interpreter")
+    loader = query_property(program, "--print-interpreter")
     copy_libraries(loader, built, target / "lib")
     own_loader = Path(shutil.copy(loader, target / "lib"))
     set_library_paths(program, own_loader.name)
@@ -97,33 +97,33 @@ def make(target: Path) -> None:
 
 
 def check_c_library() -> None:
-    """Raises `BuildError` unless the C library is a suitable glibc."""
+    """Raise `BuildError` unless the C library is a suitable glibc."""
     name, _, release = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
     result = tuple(int(part) for part in release.split(".") if part.isdecimal())
     if name != "glibc" or result < _MIN_GLIBC:
         raise BuildError(f"expected a Python on glibc 2.34 or newer; found {name or 'another library'} {release}")
 
 
-def base_executable() -> str:
-    """The interpreter below a virtual environment."""
+def find_base_executable() -> str:
+    """Return the interpreter on which a virtual environment is based."""
     return getattr(sys, "_base_executable", None) or sys.executable
 
 
 def find_modules() -> Mapping[str, Path]:
-    """All modules of the standard library that the agent imports, directly or indirectly, with their files."""
+    """Find all modules of the standard library that the agent imports, directly or indirectly, with their files."""
     stdlib = sysconfig.get_path("stdlib")
-    # only the standard library, without installed packages
+    # Search only the standard library, not installed packages.
     path = [str(AGENT), stdlib, sysconfig.get_config_var("DESTSHARED")]
     finder = ModuleFinder(path=path, excludes=_EXCLUDED)
     finder.run_script(str(COPIER))
-    for name in (*agent_modules(), *_IMPORTED_BY_NAME):
+    for name in (*list_agent_modules(), *_IMPORTED_BY_NAME):
         finder.import_hook(name)
     files = {name: getattr(module, "__file__", None) for name, module in finder.modules.items()}
     return {name: Path(file) for name, file in files.items() if file and not is_excluded(name)}
 
 
-def agent_modules() -> Iterator[str]:
-    """The names of the agent's modules. Folders without `__init__` are for the ranks' Python."""
+def list_agent_modules() -> Iterator[str]:
+    """Yield the names of the agent's modules. A folder without `__init__` runs on the ranks' Python."""
     for file in sorted((AGENT / "muster_worker").rglob("*.py")):
         if file.with_name("__init__.py").exists():
             yield ".".join(file.relative_to(AGENT).with_suffix("").parts).removesuffix(".__init__")
@@ -141,7 +141,7 @@ def copy_modules(result: Mapping[str, Path], modules: Path, extensions: Path) ->
         if file.suffix == ".py":
             inside = Path(*name.split("."))
             compiled = modules / (inside / "__init__.pyc" if file.stem == "__init__" else inside.with_suffix(".pyc"))
-            # the folder is read-only, and an image layer changes the files' times
+            # Don't check sources: the folder is read-only, and an image layer changes the files' times.
             mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
             py_compile.compile(str(file), str(compiled), f"<{name}>", doraise=True, invalidation_mode=mode)
         elif file.name.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES)):
@@ -153,7 +153,7 @@ def copy_libraries(loader: str, programs: Sequence[Path], folder: Path) -> None:
     """Copy the programs' shared libraries to `folder`. Raises `BuildError` if one is missing."""
     result: dict[str, str] = {}
     for program in programs:
-        listing = output([loader, "--list", str(program)])
+        listing = run_command([loader, "--list", str(program)])
         missing = _ABSENT.search(listing)
         if missing is not None:
             raise BuildError(f"{program.name} needs {missing.group(1)}, which isn't on this machine")
@@ -165,20 +165,20 @@ def copy_libraries(loader: str, programs: Sequence[Path], folder: Path) -> None:
 
 
 def set_library_paths(program: Path, loader: str) -> None:
-    """Make a program use its own loader and libraries, whatever the image's environment is."""
-    library = f"{PLACE}/lib"
-    # DT_RPATH instead of DT_RUNPATH: it has priority over LD_LIBRARY_PATH and also applies to the libraries' libraries.
-    patch(program, "--set-interpreter", f"{library}/{loader}", "--force-rpath", "--set-rpath", library)
+    """Make a program use its own loader and libraries in any environment."""
+    library = f"{INSTALL_PATH}/lib"
+    # Use DT_RPATH, not DT_RUNPATH: it has priority over LD_LIBRARY_PATH, and applies to indirect dependencies.
+    patch_file(program, "--set-interpreter", f"{library}/{loader}", "--force-rpath", "--set-rpath", library)
     for file in (program.parents[1] / "lib").rglob("*.so*"):
-        if query(file, "--print-rpath"):
-            patch(file, "--remove-rpath")
+        if query_property(file, "--print-rpath"):
+            patch_file(file, "--remove-rpath")
 
 
 def disable_ld_variables(loader: Path, program: Path) -> None:
     """Patch a loader to ignore variables that begin with LD_. Raises `BuildError` if that fails.
 
-    A library that an image preloads is for the image's C library and would crash this program. The variables stay in
-    the environment, because the ranks use the image's loader.
+    A library that an image preloads is built for the image's C library and would crash this program. The variables
+    stay in the environment, because the ranks use the image's loader.
     """
     code = loader.read_bytes()
     for pattern, replacement in _LD_PATTERNS:
@@ -190,18 +190,18 @@ def disable_ld_variables(loader: Path, program: Path) -> None:
         raise BuildError(f"{loader.name} can't be patched to ignore LD_PRELOAD: {completed.stderr.strip()}")
 
 
-def query(file: Path, option: str) -> str:
+def query_property(file: Path, option: str) -> str:
     """Query a file's property with patchelf."""
-    return output(["patchelf", option, str(file)]).strip()
+    return run_command(["patchelf", option, str(file)]).strip()
 
 
-def patch(file: Path, *options: str) -> None:
+def patch_file(file: Path, *options: str) -> None:
     """Change a file with patchelf."""
-    output(["patchelf", *options, str(file)])
+    run_command(["patchelf", *options, str(file)])
 
 
-def output(command: Sequence[str]) -> str:
-    """A command's output. Raises `BuildError` with its output if it fails."""
+def run_command(command: Sequence[str]) -> str:
+    """Run a command and return its output. Raises `BuildError` with the output if it fails."""
     completed = subprocess.run(command, check=False, capture_output=True, text=True)
     if completed.returncode != 0:
         raise BuildError(f"`{' '.join(command)}` failed: {(completed.stdout + completed.stderr).strip()}")

@@ -1,4 +1,4 @@
-"""Runs in an init container with the agent's own Python: copies the files beside it into its argument's folder."""
+"""Copies the agent's own Python from its folder into the folder of the argument. It runs in an init container."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Copy. The folder exists and belongs to root: it is the top of an empty volume."""
+    """Copy the files. The target exists and belongs to root, because it is the root of an empty volume."""
     for source in Path(__file__).resolve().parent.iterdir():
         target = Path(sys.argv[1], source.name)
         if source.is_dir():

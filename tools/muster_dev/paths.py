@@ -14,7 +14,7 @@ PYTHON = BIN / "python"
 
 
 def cache() -> Path:
-    """The folder for downloads, shared by all checkouts: ~/.cache/muster. Creates it if it is missing."""
+    """Return the folder for downloads, ~/.cache/muster, which all checkouts share. Create it if it is missing."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "muster"
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -1,6 +1,6 @@
-"""Prints the fields of a pod's spec with their types as JSON, from the official client, without a cluster.
+"""Prints the fields of a pod's spec with their types as JSON, from the official client. It needs no cluster.
 
-The format of the types is that of `muster.api.validation.rules.pods.schema`.
+`muster.api.validation.rules.pods.schema` describes the format of the types.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ QUANTITIES = {
     "ResourceRequirements": ("limits", "requests"),
     "VolumeResourceRequirements": ("limits", "requests"),
 }
-"""Text in the client. The API server also accepts numbers."""
+"""Fields that are text in the client. The API server also accepts numbers."""
 
 UNTYPED = {("HTTPGetAction", "port"): "port", ("TCPSocketAction", "port"): "port"}
-"""Untyped in the client. The API server accepts a number or a port's name."""
+"""Fields without a type in the client. The API server accepts a number or a port's name."""
 
 _RELEASE = re.compile(r"OpenAPI document: release-(\d+\.\d+)")
 
@@ -33,12 +33,12 @@ _RELEASE = re.compile(r"OpenAPI document: release-(\d+\.\d+)")
 def main() -> int:
     """Print the file."""
     types: dict[str, dict[str, str]] = {}
-    waiting = [ROOT]
-    while waiting:
-        name = waiting.pop()
+    pending = [ROOT]
+    while pending:
+        name = pending.pop()
         if name not in types:
             types[name] = _fields(name)
-            waiting += [word for kind in types[name].values() for word in re.findall(r"[A-Z]\w+", kind)]
+            pending += [word for kind in types[name].values() for word in re.findall(r"[A-Z]\w+", kind)]
     json.dump({"kubernetes": _release(), "types": dict(sorted(types.items()))}, sys.stdout, indent=1)
     print()
     return 0
@@ -49,23 +49,24 @@ def _fields(name: str) -> dict[str, str]:
     kinds: dict[str, str] = model.__dict__["openapi_types"]
     names: dict[str, str] = model.__dict__["attribute_map"]
     return {
-        field: _kind(name, field, kinds[key]) for field, key in sorted((field, key) for key, field in names.items())
+        field: _parse_type(name, field, kinds[key])
+        for field, key in sorted((field, key) for key, field in names.items())
     }
 
 
-def _kind(name: str, field: str, kind: str) -> str:
+def _parse_type(name: str, field: str, kind: str) -> str:
     if field in QUANTITIES.get(name, ()):
         return "{quantity}" if kind.startswith("Dict") else "quantity"
     if kind == "object":
         return UNTYPED.get((name, field), "anything")
     listed = re.fullmatch(r"List\[(\w+)\]", kind)
     if listed:
-        return f"[{_name(listed[1])}]"
+        return f"[{_type_name(listed[1])}]"
     mapped = re.fullmatch(r"Dict\[str, (\w+)\]", kind)
-    return f"{{{_name(mapped[1])}}}" if mapped else _name(kind)
+    return f"{{{_type_name(mapped[1])}}}" if mapped else _type_name(kind)
 
 
-def _name(kind: str) -> str:
+def _type_name(kind: str) -> str:
     return SCALARS.get(kind) or re.sub(r"^(?:V1|Core)(?:V1)?", "", kind)
 
 
@@ -77,7 +78,7 @@ def _model(name: str) -> type:
 def _release() -> str:
     match = _RELEASE.search(sys.modules[_model(ROOT).__module__].__doc__ or "")
     if match is None:
-        raise SystemExit("the client doesn't say which release of Kubernetes it is of")
+        raise SystemExit("the client's docstring has no release of Kubernetes")
     return match[1]
 
 

@@ -1,7 +1,7 @@
 """Checks that the code of pure folders uses no I/O, clock, randomness or environment.
 
 The import contract of pyproject.toml, which lists these folders, only checks which modules import each other. This
-check works on names: `datetime.now` is a clock, `datetime.fromisoformat` is not.
+program checks names: `datetime.now` reads a clock, `datetime.fromisoformat` does not.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from muster_dev.paths import ROOT
 
 CONTRACT = "Pure folders do no I/O and know no clock"
 
-BUILT_IN = frozenset({"breakpoint", "input", "open", "print"})
-IMPORTED = frozenset({
+IMPURE_BUILTINS = frozenset({"breakpoint", "input", "open", "print"})
+IMPURE_NAMES = frozenset({
     *("io.FileIO", "io.open", "io.open_code"),
     *("datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow", "datetime.date.today"),
     *("sys.argv", "sys.exit", "sys.path", "sys.platform", "sys.stderr", "sys.stdin", "sys.stdout"),
@@ -24,33 +24,33 @@ IMPORTED = frozenset({
     *("logging", "mmap", "multiprocessing", "os", "pathlib", "platform", "random", "secrets", "select", "selectors"),
     *("shutil", "socket", "ssl", "subprocess", "tempfile", "threading", "time", "urllib.request", "uuid"),
 })  # fmt: skip
-"""Full names, each with everything below it. A package's own data (`importlib.resources`) counts as code."""
+"""Full names. All names below them are impure, too. A package's own data (`importlib.resources`) counts as code."""
 
 
-def impure() -> Sequence[str]:
-    """The violations in pure folders."""
+def find_violations() -> Sequence[str]:
+    """Return a message for each impure name in pure folders."""
     problems = []
     for module in pure_folders():
-        place = ROOT / "operator" / module.replace(".", "/")
-        single = place.with_suffix(".py")
-        files = [single] if single.is_file() else sorted(place.rglob("*.py"))
+        path = ROOT / "operator" / module.replace(".", "/")
+        module_file = path.with_suffix(".py")
+        files = [module_file] if module_file.is_file() else sorted(path.rglob("*.py"))
         if not files:
             problems.append(f"pyproject.toml: {module}, which the contract {CONTRACT!r} names, has no modules")
         for file in files:
-            for line, name in impurities(file.read_text(encoding="utf-8")):
+            for line, name in find_impure_names(file.read_text(encoding="utf-8")):
                 problems.append(f"{file.relative_to(ROOT)}:{line}: {name} in a pure folder")
     return problems
 
 
 def pure_folders() -> Sequence[str]:
-    """The packages in the import contract of pure folders."""
+    """Return the packages in the import contract of pure folders."""
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     contracts = tools["importlinter"]["contracts"]
     return [module for contract in contracts if contract["name"] == CONTRACT for module in contract["source_modules"]]
 
 
-def impurities(text: str) -> Sequence[tuple[int, str]]:
-    """The lines of a module with impure names."""
+def find_impure_names(text: str) -> Sequence[tuple[int, str]]:
+    """Find the impure names of a module. Returns their lines and names."""
     tree = ast.parse(text)
     imported: dict[str, str] = {}
     problems_by_line: set[tuple[int, str]] = set()
@@ -66,13 +66,13 @@ def impurities(text: str) -> Sequence[tuple[int, str]]:
                 problems_by_line |= {
                     (reference.lineno, impure_name) for impure_name in _impure(imported[first] + dot + rest)
                 }
-            elif not rest and first in BUILT_IN:
+            elif not rest and first in IMPURE_BUILTINS:
                 problems_by_line.add((reference.lineno, first))
     return sorted(problems_by_line)
 
 
 def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, str]]:
-    """For each imported name: the name, the full import, and the full name behind it."""
+    """Yield for each imported name: the name, the imported module or object, and the object that the name refers to."""
     for alias in node.names:
         if isinstance(node, ast.ImportFrom):
             full = f"{node.module}.{alias.name}"
@@ -86,14 +86,14 @@ def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, str]
 
 
 def _impure(name: str) -> Iterator[str]:
-    """The name or a parent of it, if impure."""
+    """Yield the name or its parent if it is impure."""
     parts = name.split(".")
     prefixes = (".".join(parts[: count + 1]) for count in range(len(parts)))
-    yield from IMPORTED.intersection(prefixes)
+    yield from IMPURE_NAMES.intersection(prefixes)
 
 
 def _dotted(node: ast.expr) -> str:
-    """The dotted name of an attribute or a name that is read, as `datetime.now`; "" for anything else."""
+    """Return the dotted name of an attribute or name that the code reads, such as `datetime.now`; otherwise ""."""
     if isinstance(node, ast.Name):
         return node.id if isinstance(node.ctx, ast.Load) else ""
     if isinstance(node, ast.Attribute):

@@ -1,4 +1,4 @@
-"""`make setup`: installs the environment in .venv from the hashed lock. Exits at once if it is current."""
+"""`make setup`: installs the environment in .venv from the hashed lock, unless it is current."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pathlib import Path
 
 from muster_dev import borrow_torch, fetch_uv
 from muster_dev.borrow_torch import Torch
-from muster_dev.lock import split
+from muster_dev.lock import split_entries
+from muster_dev.messages import SetupError, print_step
 from muster_dev.paths import BIN, PYPROJECT, PYTHON, REQUIREMENTS, ROOT, VENV, cache
-from muster_dev.say import SetupError, say
 
 STAMP = VENV / "muster-setup.json"
 TORCH_GB = 5.4  # unpacked, torch 2.15 with its CUDA libraries on x86-64 (measured)
@@ -28,11 +28,11 @@ def main(_: Sequence[str]) -> int:
     """Update .venv; return the exit code."""
     started = time.monotonic()
     try:
-        with one_at_a_time():
+        with lock_checkout():
             if is_current():
-                say("nothing to do, .venv is up to date")
+                print_step("nothing to do, .venv is up to date")
                 return 0
-            build()
+            build_environment()
     except SetupError as problem:
         print(f"setup: {problem}", file=sys.stderr)
         return 1
@@ -40,43 +40,47 @@ def main(_: Sequence[str]) -> int:
         command = " ".join(str(part) for part in problem.cmd)
         print(f"setup: this command failed, its reason is above: {command}", file=sys.stderr)
         return 1
-    say(f"done in {time.monotonic() - started:.0f} s; the command is {BIN / 'muster'}")
+    print_step(f"done in {time.monotonic() - started:.0f} s; the command is {BIN / 'muster'}")
     return 0
 
 
-def build() -> None:
+def build_environment() -> None:
     """Build the environment, and write its stamp at the end."""
-    say(f"making .venv with {base_python()} (Python {sys.version.split()[0]}); downloads are kept in {cache()}")
+    print_step(
+        f"creating .venv with {base_python()} (Python {sys.version.split()[0]}); downloads are kept in {cache()}"
+    )
     STAMP.unlink(missing_ok=True)
-    uv = fetch_uv.uv()
+    uv = fetch_uv.find_uv()
     make_venv(uv)
     torch = choose_torch()
     parts = ["base.txt", "cluster.txt", "aws.txt", "build.txt", "dev.txt"]
     if not torch:
         parts.append("torch.txt")
     borrow_torch.remove_pth()
-    install(uv, parts)
+    install_packages(uv, parts)
     if torch:
-        borrow_torch.write(torch)
-        if problem := borrow_torch.problem():
-            say(f"that torch does not work here ({problem})")
+        borrow_torch.write_pth(torch)
+        if problem := borrow_torch.find_problem():
+            print_step(f"that torch does not work here ({problem})")
             borrow_torch.remove_pth()
             torch = None
             print_download_size()
-            install(uv, [*parts, "torch.txt"])
+            install_packages(uv, [*parts, "torch.txt"])
     run_uv(uv, "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
-    STAMP.write_text(json.dumps({"inputs": inputs(), "borrowed": torch.folders if torch else []}), encoding="utf-8")
+    STAMP.write_text(
+        json.dumps({"inputs": compute_input_digest(), "borrowed": torch.folders if torch else []}), encoding="utf-8"
+    )
 
 
 @contextmanager
-def one_at_a_time() -> Iterator[None]:
-    """Lock the checkout: a second make waits for the first and then has nothing to do."""
+def lock_checkout() -> Iterator[None]:
+    """Lock the checkout. A second make waits for the first one, and then has nothing to do."""
     folder = os.open(ROOT, os.O_RDONLY)
     try:
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("waiting for another make in this folder")
+            print_step("waiting for another make in this folder")
             fcntl.flock(folder, fcntl.LOCK_EX)
         yield
     finally:
@@ -84,17 +88,17 @@ def one_at_a_time() -> Iterator[None]:
 
 
 def is_current() -> bool:
-    """Whether .venv is complete and from the current files, and the borrowed torch still exists."""
+    """Whether .venv is complete and was made from the current files, and the borrowed torch still exists."""
     try:
         stamp = json.loads(STAMP.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     borrowed = Torch("", tuple(stamp["borrowed"])) if stamp["borrowed"] else None
-    return stamp["inputs"] == inputs() and PYTHON.exists() and (borrowed is None or borrowed.exists)
+    return stamp["inputs"] == compute_input_digest() and PYTHON.exists() and (borrowed is None or borrowed.exists)
 
 
-def inputs() -> str:
-    """A digest of everything that determines .venv, including its path, which its scripts contain."""
+def compute_input_digest() -> str:
+    """Return a digest of all inputs of .venv, including its path, which its scripts contain."""
     digest = hashlib.sha256(str(VENV).encode())
     for file in [PYPROJECT, *sorted(REQUIREMENTS.glob("*.txt")), *sorted(Path(__file__).parent.glob("*.py"))]:
         digest.update(file.read_bytes())
@@ -102,7 +106,7 @@ def inputs() -> str:
 
 
 def base_python() -> str:
-    """The Python for .venv: the running one, or the one below it if the running one is .venv's (activated)."""
+    """Return the Python for .venv. If the running Python is that of .venv, return the Python on which it is based."""
     below: str = getattr(sys, "_base_executable", sys.executable)
     return below if Path(sys.prefix) == VENV else sys.executable
 
@@ -117,16 +121,16 @@ def make_venv(uv: Path) -> None:
 
 
 def choose_torch() -> Torch | None:
-    """The torch to use from elsewhere; None after a message if it has to be downloaded."""
-    torch = borrow_torch.find(base_python())
-    least = borrow_torch.minimum()
-    needed = ".".join(str(part) for part in least)
+    """Return the installed torch to use; None if torch has to be downloaded. Prints the reason."""
+    torch = borrow_torch.find_torch(base_python())
+    minimum = borrow_torch.read_minimum_version()
+    needed = ".".join(str(part) for part in minimum)
     if torch is None:
-        say(f"torch is not importable from {base_python()}")
-    elif borrow_torch.release(torch.version) < least:
-        say(f"torch {torch.version} is older than the {needed} that the examples need")
+        print_step(f"torch is not importable from {base_python()}")
+    elif borrow_torch.parse_version(torch.version) < minimum:
+        print_step(f"torch {torch.version} is older than the {needed} that the examples need")
     else:
-        say(f"using torch {torch.version} from {torch.folders[0]}: nothing to fetch")
+        print_step(f"using torch {torch.version} from {torch.folders[0]}: nothing to fetch")
         return torch
     print_download_size()
     return None
@@ -134,8 +138,8 @@ def choose_torch() -> Torch | None:
 
 def print_download_size() -> None:
     """Announce the large download. Raises `SetupError` if the disk is too small."""
-    say(f"fetching torch: about 3 GB to download unless it is in the cache, {TORCH_GB} GB installed")
-    say("(to use a torch that you have: make setup PYTHON=/path/of/its/python)")
+    print_step(f"fetching torch: about 3 GB to download unless it is in the cache, {TORCH_GB} GB installed")
+    print_step("(to use a torch that you have: make setup PYTHON=/path/of/its/python)")
     free = shutil.disk_usage(cache()).free / 1e9
     if free < TORCH_GB + 1:
         raise SetupError(
@@ -143,16 +147,16 @@ def print_download_size() -> None:
         )
 
 
-def install(uv: Path, parts: Sequence[str]) -> None:
+def install_packages(uv: Path, parts: Sequence[str]) -> None:
     """Install exactly the packages of these lock files into .venv, verified by hash."""
     files = [REQUIREMENTS / part for part in parts]
-    count = sum(len(split(file.read_text(encoding="utf-8"))) for file in files)
-    say(f"installing {count} packages, each checked by hash: requirements/{', '.join(parts)}")
+    count = sum(len(split_entries(file.read_text(encoding="utf-8"))) for file in files)
+    print_step(f"installing {count} packages, each checked by hash: requirements/{', '.join(parts)}")
     run_uv(uv, "pip", "sync", "--require-hashes", "--quiet", *map(str, files))
 
 
 def run_uv(uv: Path, *arguments: str) -> None:
     """Run uv for .venv. Raises `CalledProcessError`; uv prints the reason."""
-    environment = {**fetch_uv.environment(), "VIRTUAL_ENV": str(VENV)}
+    environment = {**fetch_uv.uv_environment(), "VIRTUAL_ENV": str(VENV)}
     environment.pop("CONDA_PREFIX", None)
     subprocess.run([uv, *arguments], check=True, env=environment, cwd=ROOT)

@@ -12,18 +12,18 @@ from muster_dev.paths import ROOT
 
 MAX_MODULE_LINES = 300
 MAX_FUNCTION_LINES = 40
-LIMITED = ("operator", "training", "tools")
+LIMITED_FOLDERS = ("operator", "training", "tools")
 
-# Written so that the patterns don't match themselves.
-FORBIDDEN = {
+# The brackets keep the patterns from matching this file.
+FORBIDDEN_PATTERNS = {
     "a machine's path": re.compile(r"(?<![\w.}-])/(?:work(?![\w-])|root/)"),
     "a folder outside the tree": re.compile(r"\.\./share[d]"),
     "a registry's host": re.compile(r"pypi\.or[g]|pythonhosted\.or[g]|download\.pytorch\.or[g]"),
 }
 
 
-def files() -> Iterator[Path]:
-    """The tree's files: tracked ones, and new ones that git doesn't ignore."""
+def list_files() -> Iterator[Path]:
+    """Yield the files of the checkout: tracked files, and new files that git doesn't ignore."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
     for name in sorted(set(names.split("\0")) - {""}):
@@ -31,12 +31,12 @@ def files() -> Iterator[Path]:
             yield ROOT / name
 
 
-def too_long() -> Sequence[str]:
-    """Modules and functions above the limits."""
+def find_long_code() -> Sequence[str]:
+    """Return a message for each module and function above the limits."""
     problems = []
-    for file in files():
+    for file in list_files():
         name = file.relative_to(ROOT)
-        if file.suffix != ".py" or name.parts[0] not in LIMITED:
+        if file.suffix != ".py" or name.parts[0] not in LIMITED_FOLDERS:
             continue
         text = file.read_text(encoding="utf-8")
         lines = text.count("\n")
@@ -52,18 +52,18 @@ def too_long() -> Sequence[str]:
     return problems
 
 
-def forbidden_texts() -> Sequence[str]:
-    """Lines with a path of a machine or the host of a registry."""
+def find_forbidden_texts() -> Sequence[str]:
+    """Return a message for each line with a path of a machine or the host of a registry."""
     problems = []
-    for file in files():
+    for file in list_files():
         try:
             text = file.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
         for number, line in enumerate(text.splitlines(), 1):
             problems += [
-                f"{file.relative_to(ROOT)}:{number}: {what}: {line.strip()[:120]}"
-                for what, pattern in FORBIDDEN.items()
+                f"{file.relative_to(ROOT)}:{number}: {description}: {line.strip()[:120]}"
+                for description, pattern in FORBIDDEN_PATTERNS.items()
                 if pattern.search(line)
             ]
     return problems

@@ -1,11 +1,11 @@
 """`__main__` of the agent's archive: runs the agent, or reports why this Python can't run it.
 
-This module has to load in any Python, 2.7 included: no functions and no annotations.
+This module has to load in any Python, including 2.7, so it has no functions and no annotations.
 """
 
 import sys
 
-# Equal to contract.UNUSABLE_PYTHON, in a module that an old Python can't read.
+# Equal to contract.UNUSABLE_PYTHON. An old Python can't import that module.
 MESSAGE_START = "muster's agent can't run on this python3: "
 EXIT_CODE = 69  # sysexits.h: EX_UNAVAILABLE
 

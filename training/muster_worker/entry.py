@@ -36,8 +36,8 @@ def main(arguments: Sequence[str]) -> int:
 
         return check.main(arguments[1:])
     if arguments and arguments[0] == "node":
-        # Process 1 of a container ignores SIGTERM without a handler. Until the agent's own handler is set, exit at
-        # once: otherwise Kubernetes would wait for the whole grace period.
+        # The kernel sends SIGTERM to process 1 of a container only if it has a handler. Exit at once until the agent
+        # sets its own handler: otherwise Kubernetes would wait for the whole grace period.
         signal.signal(signal.SIGTERM, lambda *_: os._exit(STOPPED_EXIT_CODE))
         from muster_worker.agent import start
 

@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 STOPPED_EXIT_CODE = 143
-"""The agent's exit code when something other than the operator stopped it: a shell's code for SIGTERM."""
+"""The agent's exit code if a signal or its parent's exit stopped it: a shell's code for SIGTERM."""

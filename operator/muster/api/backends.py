@@ -26,7 +26,7 @@ class BackendTraits:
 
 
 TRAINING_JOB_FINALIZER = "muster.dev/training-job"
-"""Set while a training job may run: Kubernetes can't stop it, so muster stops it before the resource is deleted."""
+"""Delays the resource's deletion until muster has stopped its training job, which Kubernetes can't stop itself."""
 
 BACKENDS: Mapping[BackendName, BackendTraits] = MappingProxyType(
     {

@@ -1,4 +1,4 @@
-"""The fields of an accepted job's spec that may change, as CEL rules and for the webhook.
+"""The fields of an accepted job's spec that may change: CEL rules for the CRD, and a comparison for the webhook.
 
 CEL and the webhook see the old and the new spec. The operator sees only the new one: it recognizes a change after the
 job's end by metadata.generation (`status.after_the_end`).
@@ -45,7 +45,7 @@ def active_job_rule(spec: Mapping[str, JSON]) -> str:
 
 
 def changed_fields(before: Mapping[str, JSON], now: Mapping[str, JSON]) -> tuple[str, ...]:
-    """The fields in which two specs differ, as CEL compares them: an empty list equals a missing field."""
+    """Return the fields in which two specs differ. As in the CEL rules, an empty list equals a missing field."""
     names = dict.fromkeys((*before, *now))
     return tuple(name for name in names if _empty_to_none(before.get(name)) != _empty_to_none(now.get(name)))
 
@@ -54,12 +54,12 @@ def _empty_to_none(value: JSON) -> JSON:
     return None if value == [] else value
 
 
-def _are_unchanged(spec: Mapping[str, JSON], changeable: Sequence[str]) -> str:
+def _are_unchanged(spec: Mapping[str, JSON], ignored_fields: Sequence[str]) -> str:
     fields = spec["properties"]
     return " && ".join(
         _is_unchanged(name, schema, spec.get("required"))
         for name, schema in (fields.items() if isinstance(fields, dict) else ())
-        if name not in changeable and isinstance(schema, dict)
+        if name not in ignored_fields and isinstance(schema, dict)
     )
 
 
@@ -67,7 +67,7 @@ def _is_unchanged(name: str, schema: Mapping[str, JSON], required: JSON) -> str:
     now, before = f"self.spec.{name}", f"oldSelf.spec.{name}"
     if "default" in schema or (isinstance(required, list) and name in required):
         return f"{now} == {before}"
-    # CEL's optional types would make this half as long, but the API server estimates their cost as unbounded
-    if schema.get("type") == "array":  # an empty list equals a missing field
+    # CEL's optional types would halve this rule, but the API server estimates their cost as unbounded.
+    if schema.get("type") == "array":  # An empty list equals a missing field.
         return f"(has({now}) && {now} != [] ? has({before}) && {now} == {before} : !has({before}) || {before} == [])"
     return f"(has({now}) ? has({before}) && {now} == {before} : !has({before}))"

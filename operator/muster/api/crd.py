@@ -10,27 +10,33 @@ from muster.api.names import API_VERSION, GROUP, KIND, NAME_MESSAGE, PLURAL, SHO
 from muster.api.schema import Schema, spec_schema, status_schema
 
 _COLUMNS: tuple[tuple[str, str, str, str, int], ...] = (
-    ("Backend", "string", ".spec.backend", f"What runs the job: {' or '.join(BACKENDS)}.", 0),
+    ("Backend", "string", ".spec.backend", f"The backend that runs the job: {' or '.join(BACKENDS)}.", 0),
     ("Phase", "string", ".status.phase", "Pending, Queued, Starting, Running, Refused, ...: see status.phase.", 0),
-    ("Nodes", "integer", ".spec.nodes", "Nodes asked for.", 0),
-    ("Ranks", "string", ".status.ranks.ready", "Running ranks of all ranks.", 0),
+    ("Nodes", "integer", ".spec.nodes", "The number of nodes in the spec.", 0),
+    ("Ranks", "string", ".status.ranks.ready", "The number of running ranks and of all ranks.", 0),
     (
         "Step",
         "integer",
         ".status.progress.step",
-        "Optimizer steps that every rank has completed, if they are counted.",
+        "The number of optimizer steps that every rank has completed, if the ranks report steps.",
         0,
     ),
     ("Restarts", "integer", ".status.restarts.total", "How often muster has restarted the ranks after a failure.", 0),
     ("Age", "date", ".metadata.creationTimestamp", "Time since the job was created.", 0),
     ("Attempt", "integer", ".status.attempt", "How often muster has started the ranks.", 1),
-    ("Message", "string", ".status.message", "What the job does now, or which rank failed first and how.", 1),
+    (
+        "Message",
+        "string",
+        ".status.message",
+        "The job's current activity, or the rank that failed first and its error.",
+        1,
+    ),
 )
-"""Columns of priority 1 appear with -o wide."""
+"""The columns of `kubectl get`: name, type, path, description and priority; -o wide adds those of priority 1."""
 
 
 def build_crd() -> Schema:
-    """Return the CRD as an object; every call returns an equal one."""
+    """Return the CRD as an object."""
     version: Schema = {
         "name": VERSION,
         "served": True,
@@ -43,7 +49,7 @@ def build_crd() -> Schema:
             "status": {},
             "scale": {"specReplicasPath": ".spec.nodes", "statusReplicasPath": ".status.nodes.ready"},
         },
-        "schema": {"openAPIV3Schema": _root()},
+        "schema": {"openAPIV3Schema": _build_root_schema()},
     }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -66,14 +72,17 @@ def build_crd() -> Schema:
 
 
 def crd_yaml() -> str:
-    """Return the CRD as the text of `crds/`: the same bytes for the same types."""
+    """Return the CRD as the YAML text that `crds/` contains."""
     header = "# Generated from operator/muster/api by `muster crd`. Do not edit.\n"
     return header + yaml.dump(build_crd(), Dumper=_PlainDumper, sort_keys=False, width=110, allow_unicode=True)
 
 
-def _root() -> Schema:
-    spec: Schema = {**deepcopy(spec_schema()), "description": "What the job is and how it runs."}
-    status: Schema = {**deepcopy(status_schema()), "description": "The job's observed state. muster writes it."}
+def _build_root_schema() -> Schema:
+    spec: Schema = {
+        **deepcopy(spec_schema()),
+        "description": "The desired state of the job: its command, its code and data, and how it runs.",
+    }
+    status: Schema = {**deepcopy(status_schema()), "description": "The observed state of the job, which muster writes."}
     return {
         "type": "object",
         "description": "A distributed training job: one command, run by nodes x procsPerNode ranks.",
@@ -107,7 +116,7 @@ def _root() -> Schema:
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """Write values that occur twice in full, without YAML anchors: people read this file."""
+    """A dumper without YAML anchors and aliases, because people read the CRD."""
 
-    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML calls it so
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML defines the parameter
         return True

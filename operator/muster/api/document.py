@@ -24,7 +24,7 @@ class Document:
     lines: Mapping[FieldPath, int] = field(default_factory=dict)
 
     def line(self, path: FieldPath) -> int | None:
-        """The line of `path`, or of its nearest parent that has a line."""
+        """Return the line of `path`, or of its nearest parent that has a line; None if there is no such parent."""
         for length in range(len(path), -1, -1):
             if path[:length] in self.lines:
                 return self.lines[path[:length]]
@@ -32,20 +32,20 @@ class Document:
 
 
 def format_path(path: FieldPath) -> str:
-    """Format a path for messages: `spec.inputs[1].name`. Keys with special characters are quoted."""
+    """Format a path for messages: `spec.inputs[1].name`. Quote keys that have special characters."""
     text = ""
-    for part in path:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        elif _PLAIN_KEY.fullmatch(part):
-            text += f".{part}" if text else part
+    for key in path:
+        if isinstance(key, int):
+            text += f"[{key}]"
+        elif _PLAIN_KEY.fullmatch(key):
+            text += f".{key}" if text else key
         else:
-            text += f"[{quote(part)}]"
+            text += f"[{quote(key)}]"
     return text
 
 
 def quote(text: str) -> str:
     """Quote a user's text for a message: escape line ends, and truncate long text."""
-    cut = text if len(text) <= _MAX_KEY_CHARS else text[: _MAX_KEY_CHARS - 1] + "…"
-    escaped = cut.replace("\\", "\\\\").replace('"', '\\"')
+    shortened_text = text if len(text) <= _MAX_KEY_CHARS else text[: _MAX_KEY_CHARS - 1] + "…"
+    escaped = shortened_text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in escaped) + '"'

@@ -22,7 +22,7 @@ class FieldProblem:
 class InvalidResource(Exception):
     """The resource is invalid, and the job can't run.
 
-    `problems` are in the file's order; `left_out` is the number of further problems. The job's conditions get
+    `problems` are in the file's order; `left_out` counts the problems that are not listed. The job's conditions get
     `reason`.
     """
 

@@ -1,14 +1,14 @@
-"""Check the paths of files that muster creates for users: a path must not lead out of its folder."""
+"""Check that the paths of files that muster creates for users do not lead out of their folder."""
 
 from collections.abc import Iterable
 
 MAX_PATH_BYTES = 1024
 MAX_PART_BYTES = 255
-"""Linux's NAME_MAX: the most bytes in a file's name."""
+"""The maximum length of a file's name on Linux (NAME_MAX)."""
 
 
 def find_path_problem(path: str) -> str | None:
-    """Return why muster must not create a file with this path below a folder; None if it may."""
+    """Return the reason why a file below a folder can't have this path; None if it can."""
     parts = path.split("/")
     if not path or path.startswith("/"):
         return "it is not the path of a file below a folder"
@@ -22,15 +22,15 @@ def find_path_problem(path: str) -> str | None:
 
 
 def find_file_and_folder(paths: Iterable[str]) -> str | None:
-    """Return a path that is both a file and the folder of another file; None if there is none.
+    """Return a path that is both a file and the folder of another file, or None.
 
     Ignore paths that are too long: `find_path_problem` rejects them.
     """
-    by_key = {path for path in paths if len(path) <= MAX_PATH_BYTES}
-    for path in sorted(by_key):
+    short_paths = {path for path in paths if len(path) <= MAX_PATH_BYTES}
+    for path in sorted(short_paths):
         slash = path.find("/")
         while slash >= 0:
-            if path[:slash] in by_key:
+            if path[:slash] in short_paths:
                 return path[:slash]
             slash = path.find("/", slash + 1)
     return None

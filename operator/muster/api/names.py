@@ -8,10 +8,10 @@ PLURAL = "distributedtrainingjobs"
 SHORT_NAME = "dtj"
 
 MAX_NAME_CHARS = 40
-"""Names of pods, Services and SageMaker jobs contain it and must have at most 63 characters."""
+"""The names of pods, Services and SageMaker jobs contain the job's name, and may have at most 63 characters."""
 
 NAME_PATTERN = r"[a-z]([-a-z0-9]*[a-z0-9])?"
-"""A DNS label that a Service may have, too: its name begins with a letter."""
+"""A DNS label that begins with a letter, as a Service's name must."""
 
 NAME_MESSAGE = (
     "a job's name has at most 40 small letters, digits and dashes, begins with a letter and ends with a letter or digit"
@@ -37,7 +37,7 @@ METADATA_FIELDS = (
     "managedFields",
     "selfLink",
 )
-"""The fields of metav1.ObjectMeta: any other key in metadata is a mistake."""
+"""The fields of metav1.ObjectMeta; muster rejects other keys in metadata."""
 
 TRAINER = "trainer"
-"""The container of each pod in which the ranks run."""
+"""The name of the container in which a pod's ranks run."""

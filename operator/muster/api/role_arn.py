@@ -5,5 +5,5 @@ _ACCOUNT_FIELD = 4
 
 
 def account_of(role_arn: str) -> str:
-    """Return the account of a role. Its training jobs run there: SageMaker accepts no role of another account."""
+    """Return a role's account. Its training jobs run in it, because SageMaker accepts no role of another account."""
     return role_arn.split(":")[_ACCOUNT_FIELD]

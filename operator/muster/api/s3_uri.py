@@ -10,16 +10,16 @@ _BUCKET = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
 """Amazon S3 User Guide, "General purpose bucket naming rules": 3 to 63 small letters, digits, dots and dashes."""
 
 PATTERN = rf"^s3://{_BUCKET}(/[^?#\\\x00-\x1f\x7f]*)?$"
-"""Without ? and #: the SageMaker SDK drops the rest of the URI as a query or fragment."""
+"""Excludes ? and #, because the SageMaker SDK drops the rest of the URI as a query or fragment."""
 
 CEL_PATTERN = rf"^s3://{_BUCKET}(/[^?#\\\\\\x00-\\x1f\\x7f]*)?$"
-"""The same pattern, inside a CEL string."""
+"""PATTERN, escaped for a CEL string."""
 
 PATH_TRAVERSAL = r"(/[.][.]?(/|$)|^[^/]*[.][.])"
-"""A part . or .. in a key, or two dots in a bucket's name: programs that resolve paths would read another location."""
+"""Matches . or .. in a key and two dots in a bucket's name: programs that resolve paths would read another location."""
 
 CEL = f"self.matches('{CEL_PATTERN}') && !self.substring(5).matches('{PATH_TRAVERSAL}')"
-"""The CEL rule of all fields that hold an S3 URI."""
+"""The CEL rule of all fields whose value is an S3 URI."""
 
 MESSAGE = (
     f"s3://bucket/key is expected, with at most {MAX_CHARS} characters: a bucket's name has 3 to 63 small letters,"
@@ -33,7 +33,7 @@ class InvalidS3Uri(ValueError):
 
 @dataclass(frozen=True)
 class S3Uri:
-    """A bucket, and a key or a key prefix ("" for the whole bucket)."""
+    """A bucket, and a key or key prefix; the prefix "" means the whole bucket."""
 
     bucket: str
     key: str
@@ -42,15 +42,17 @@ class S3Uri:
         return f"s3://{self.bucket}/{self.key}"
 
     def below(self, *parts: str) -> "S3Uri":
-        """Return the URI of `parts` below this one, as a folder."""
+        """Return the URI of `parts` below this URI, like pathlib's `joinpath`."""
         folder = self.key.rstrip("/")
         return S3Uri(self.bucket, "/".join((*((folder,) if folder else ()), *parts)))
 
 
 def parse(text: str) -> S3Uri:
-    """Parse an S3 URI. Raises `InvalidS3Uri`."""
-    bad = len(text) > MAX_CHARS or re.match(PATTERN, text) is None or re.search(PATH_TRAVERSAL, text[len("s3://") :])
-    if bad or text.endswith("\n"):
+    """Parse an S3 URI. Raise `InvalidS3Uri` if it is invalid."""
+    is_invalid = (
+        len(text) > MAX_CHARS or re.match(PATTERN, text) is None or re.search(PATH_TRAVERSAL, text[len("s3://") :])
+    )
+    if is_invalid or text.endswith("\n"):
         raise InvalidS3Uri(MESSAGE)
     bucket, _, key = text.removeprefix("s3://").partition("/")
     return S3Uri(bucket, key)

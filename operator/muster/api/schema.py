@@ -17,7 +17,7 @@ _COPIED_KEYS = ("description", "default", "enum", "pattern", "minimum", "maximum
          "maxItems", "minProperties", "maxProperties", "nullable", "x-kubernetes-preserve-unknown-fields")  # fmt: skip
 
 _LIST_KEYS = {"env": "name", "metrics": "name", "inputs": "name", "conditions": "type"}
-"""Lists with a key: server-side apply merges their entries by the key, and rejects duplicates."""
+"""The key of each list whose entries server-side apply merges by a key. The API server rejects duplicate keys."""
 
 
 @lru_cache
@@ -35,37 +35,37 @@ def spec_schema() -> Schema:
 
 @lru_cache
 def status_schema() -> Schema:
-    """The schema of `status`."""
-    return _without_defaults(_convert_model(Status))
+    """Return the schema of `status`."""
+    return _remove_defaults(_convert_model(Status))
 
 
 def find_schema(path: FieldPath) -> Schema | None:
-    """The schema at a path that begins with `spec`; None if there is no such field."""
+    """Return the schema of the field at a path that begins with `spec`; None if there is no such field."""
     schema: Schema | None = spec_schema() if path[:1] == ("spec",) else None
     for part in path[1:]:
         if schema is None:
             return None
         name = "items" if isinstance(part, int) else part
-        below = schema.get("items") if isinstance(part, int) else mapping(schema.get("properties")).get(name)
-        below = schema.get("additionalProperties") if below is None else below
-        schema = below if isinstance(below, dict) else None
+        child = schema.get("items") if isinstance(part, int) else mapping(schema.get("properties")).get(name)
+        child = schema.get("additionalProperties") if child is None else child
+        schema = child if isinstance(child, dict) else None
     return schema
 
 
 def field_names(path: FieldPath) -> list[str]:
-    """The fields that an object at `path` may have."""
+    """Return the names of the fields that an object at `path` may have."""
     return list(mapping((find_schema(path) or {}).get("properties")))
 
 
-def _without_defaults(schema: Schema) -> Schema:
-    """Remove defaults: muster writes the whole status, and a missing field means that the value is unknown."""
+def _remove_defaults(schema: Schema) -> Schema:
+    """Remove the defaults: in the status, a missing field means that its value is unknown."""
     result = {key: value for key, value in schema.items() if key != "default"}
     for name in ("items", "additionalProperties"):
         if name in schema:
-            result[name] = _without_defaults(mapping(schema[name]))
+            result[name] = _remove_defaults(mapping(schema[name]))
     if "properties" in schema:
         fields = mapping(schema["properties"])
-        result["properties"] = {key: _without_defaults(mapping(field)) for key, field in fields.items()}
+        result["properties"] = {key: _remove_defaults(mapping(field)) for key, field in fields.items()}
     return result
 
 
@@ -75,7 +75,7 @@ def _convert_model(model: type[BaseModel]) -> Schema:
 
 
 def _convert(source: Mapping[str, JSON], definitions: Mapping[str, JSON], name: str) -> Schema:
-    """Resolve the references and unions of `source`, and drop titles; `name` is the field's name."""
+    """Resolve the references and unions of `source`, and remove titles; `name` is the field's name."""
     reference = source.get("$ref")
     if isinstance(reference, str):
         source = {**mapping(definitions[reference.rpartition("/")[2]]), **source}
@@ -85,12 +85,12 @@ def _convert(source: Mapping[str, JSON], definitions: Mapping[str, JSON], name: 
     result: Schema = {key: source[key] for key in _COPIED_KEYS if key in source and source[key] not in ([], None)}
     if "const" in source:
         result["enum"] = [source["const"]]
-    kind = source.get("type")
-    if kind is not None:
-        result["type"] = kind
-    if kind == "integer":
+    type_name = source.get("type")
+    if type_name is not None:
+        result["type"] = type_name
+    if type_name == "integer":
         result["format"] = "int64"
-    if kind == "array":
+    if type_name == "array":
         result["items"] = _convert(mapping(source["items"]), definitions, "")
         result.update(_list_type(name))
     values = source.get("additionalProperties")
@@ -98,7 +98,7 @@ def _convert(source: Mapping[str, JSON], definitions: Mapping[str, JSON], name: 
         result["additionalProperties"] = _convert(values, definitions, name)
     if "properties" in source:
         result.update(_convert_properties(source, definitions))
-    if kind == "object" and result.get("default") == {} and "properties" not in source:
+    if type_name == "object" and result.get("default") == {} and "properties" not in source:
         del result["default"]
     return result
 

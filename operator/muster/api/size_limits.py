@@ -3,22 +3,22 @@
 from muster.api.document import JSON, FieldPath
 
 MAX_DEPTH = 64
-"""Maximum depth of nested lists and maps: deeper ones would overflow the stack of recursive functions."""
+"""Maximum depth of nested lists and maps. Deeper nesting would overflow the stack of recursive functions."""
 
 MAX_VALUES = 10_000
-"""Maximum number of texts, numbers, lists and maps.
+"""Maximum number of strings, numbers, lists and maps.
 
-Validating a value takes some microseconds, and more if the value is invalid; 256 KiB can hold 130,000 zeros. The
+Validating a value takes microseconds, and a document of 256 KiB can hold 130,000 zeros. The
 largest jobs have some thousands of values, most jobs fewer than a hundred.
 """
 
 
-MAX_SHOWN_STEPS = 8
-"""Messages show only this many keys of a path that is too deep: users can find the field by its beginning."""
+MAX_SHOWN_KEYS = 8
+"""The number of keys that messages show of a path that is too deep."""
 
 
 def find_size_problem(value: JSON) -> str | None:
-    """Return the problem if the value exceeds a limit, else None."""
+    """Return a message if the value exceeds a limit, else None."""
     level, count = [value], 0
     for _ in range(MAX_DEPTH):
         count += len(level)
@@ -30,14 +30,14 @@ def find_size_problem(value: JSON) -> str | None:
 
 
 def find_deep_path(value: JSON) -> FieldPath:
-    """Return the beginning of a path that is too deep; () if no path is, or if there are too many values."""
+    """Return the beginning of a path that is too deep; () if there is none, or if there are too many values."""
     level: list[tuple[FieldPath, JSON]] = [((), value)]
     count = 0
     for _ in range(MAX_DEPTH):
         count += len(level)
         if count > MAX_VALUES:
             return ()
-        level = [((*path, key)[:MAX_SHOWN_STEPS], item) for path, parent in level for key, item in _entries(parent)]
+        level = [((*path, key)[:MAX_SHOWN_KEYS], item) for path, parent in level for key, item in _entries(parent)]
     return level[0][0] if level else ()
 
 

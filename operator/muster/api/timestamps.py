@@ -9,17 +9,17 @@ def format_seconds(at: float) -> str:
 
 
 def format_milliseconds(at: float) -> str:
-    """Format `at` (Unix seconds) with milliseconds, which order the ends of ranks."""
+    """Format `at` (Unix seconds) with milliseconds."""
     return datetime.fromtimestamp(round(at, 3), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def parse_timestamp(text: str) -> float:
-    """Parse a time in one of this module's formats; return Unix seconds. Raises `ValueError` for other text."""
+    """Parse a time in RFC 3339; return Unix seconds. Raises `ValueError` for other text."""
     return datetime.fromisoformat(text).timestamp()
 
 
 def parse_or_past(text: str) -> float:
-    """Parse a time of the status; return Unix seconds. Anyone may have edited the status: other text is long past."""
+    """Parse a time of the status, which a user may have edited; return Unix seconds, and 0 for invalid text."""
     try:
         return parse_timestamp(text)
     except ValueError:

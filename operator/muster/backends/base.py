@@ -10,73 +10,73 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.core.judge import Outcome
+from muster.core.outcome import Outcome
 
-Observed = TypeVar("Observed")
+ObservedT = TypeVar("ObservedT")
 """What a backend's `observe` returns."""
 
-Facts = TypeVar("Facts")
+FactsT = TypeVar("FactsT")
 """The completed observation, which the plan judges."""
 
-Act = TypeVar("Act")
+ActionT = TypeVar("ActionT")
 """The actions of a backend."""
 
 
 REQUEUE_SECONDS = 1.0
-"""The delay after an action: the next observation shows its effect and the next deadline."""
+"""After an action, reconcile again after this delay, to observe its effect."""
 
 
 @dataclass(frozen=True)
-class Observation(Generic[Facts]):
+class Observation(Generic[FactsT]):
     """A job at one moment: its spec, its last status, the facts, and the time (Unix seconds)."""
 
     job: Job
     previous: Status
-    facts: Facts
+    facts: FactsT
     now: float
 
 
-class Plan(Protocol[Observed, Facts, Act]):
+class Plan(Protocol[ObservedT, FactsT, ActionT]):
     """The decisions about a backend's jobs. Pure: the same observation always gives the same result."""
 
-    def complete(self, observed: Observation[Observed]) -> Observation[Facts]:
+    def complete(self, observed: Observation[ObservedT]) -> Observation[FactsT]:
         """Derive the complete facts, in one ordered list of steps."""
         ...
 
-    def judge(self, observation: Observation[Facts]) -> Outcome:
+    def judge(self, observation: Observation[FactsT]) -> Outcome:
         """Return whether the job is over, and how it ended."""
         ...
 
-    def decide(self, observation: Observation[Facts], outcome: Outcome) -> tuple[Act, ...]:
+    def decide(self, observation: Observation[FactsT], outcome: Outcome) -> tuple[ActionT, ...]:
         """Return the actions that are needed now."""
         ...
 
-    def summarise(self, observation: Observation[Facts], outcome: Outcome, actions: Sequence[Act]) -> Status:
+    def summarise(self, observation: Observation[FactsT], outcome: Outcome, actions: Sequence[ActionT]) -> Status:
         """Return the new status of the resource."""
         ...
 
-    def next_requeue_at(self, observation: Observation[Facts], outcome: Outcome) -> float | None:
-        """Return when time alone may change the decision or the status (Unix seconds); None: never."""
+    def next_requeue_at(self, observation: Observation[FactsT], outcome: Outcome) -> float | None:
+        """Return when to reconcile again without an event (Unix seconds); None: never."""
         ...
 
-    def is_over(self, observation: Observation[Facts], outcome: Outcome, actions: Sequence[Act]) -> bool:
-        """Whether the outcome is decided, and the job needs no more reconciles."""
+    def is_over(self, observation: Observation[FactsT], outcome: Outcome, actions: Sequence[ActionT]) -> bool:
+        """Whether the job needs no more reconciles."""
         ...
 
 
-class Backend(Protocol[Observed, Facts, Act]):
+class Backend(Protocol[ObservedT, FactsT, ActionT]):
     """The system that runs a job's nodes."""
 
     @property
-    def plan(self) -> Plan[Observed, Facts, Act]:
+    def plan(self) -> Plan[ObservedT, FactsT, ActionT]:
         """The plan of this backend."""
         ...
 
-    async def observe(self, job: Job, previous: Status) -> Observed:
+    async def observe(self, job: Job, previous: Status) -> ObservedT:
         """Observe the job; `previous` is its last status."""
         ...
 
-    async def apply(self, job: Job, actions: Sequence[Act]) -> None:
+    async def apply(self, job: Job, actions: Sequence[ActionT]) -> None:
         """Execute the actions. Idempotent."""
         ...
 
@@ -87,9 +87,9 @@ AnyBackend: TypeAlias = Backend[Any, Any, Any]
 
 @dataclass(frozen=True)
 class Requeue:
-    """When to reconcile again without an event (Unix seconds; None: never), or that the job is over."""
+    """The time of the next reconcile without an event (Unix seconds; None: never), and whether the job is over."""
 
-    until: float | None
+    at: float | None
     is_over: bool
 
 
@@ -142,15 +142,15 @@ class ResourceWriter(Protocol):
         ...
 
     def notify_when_outdated(self, callback: Callable[[], None]) -> AbstractContextManager[None]:
-        """Call `callback` when the resource is deleted, or its spec changes during this reconcile."""
+        """In the `with` block, call `callback` when the resource is deleted or its spec changes."""
         ...
 
 
 class ClusterBackend(Protocol):
-    """All jobs of a backend, during one term as leader."""
+    """A backend of the operator: it runs the jobs of all users while this replica is the leader."""
 
     def for_job(self, resource: JobResource, writer: ResourceWriter) -> AnyBackend:
-        """Return the backend of one job, for one reconcile."""
+        """Return a backend for one job and one reconcile."""
         ...
 
     async def finalize(self, resource: JobResource, writer: ResourceWriter) -> Requeue:
@@ -162,5 +162,5 @@ class ClusterBackend(Protocol):
         ...
 
     def close(self) -> None:
-        """Stop: this process' term as leader ends."""
+        """Stop all work: this replica is no longer the leader."""
         ...

@@ -13,7 +13,8 @@ from muster.core.actions import Action
 from muster.core.decide import decide, next_requeue_at
 from muster.core.facts import JobFacts
 from muster.core.inference import infer
-from muster.core.judge import Outcome, judge
+from muster.core.judge import judge
+from muster.core.outcome import Outcome
 from muster.core.status.summarise import summarise
 
 
@@ -39,7 +40,7 @@ class ClusterNodes(NodeBackend, Protocol):
 
 @dataclass(frozen=True)
 class NodePlan:
-    """`leader_term` is the operator's term as leader: agents refuse commands of an earlier one."""
+    """The plan of a job. Agents refuse commands with an earlier `leader_term`."""
 
     leader_term: int
 
@@ -65,13 +66,13 @@ class NodePlan:
         return next_requeue_at(observation.job, observation.facts, outcome, observation.now)
 
     def is_over(self, observation: Observation[JobFacts], outcome: Outcome, _: Sequence[Action]) -> bool:
-        """Whether the outcome is decided and all agents have ended: agents still need commands until then."""
+        """Whether the outcome is decided and all agents have ended. Until then, agents need commands."""
         return outcome.ends_job and observation.facts.is_gone
 
 
 @dataclass(frozen=True)
-class PlannedNodes:
-    """Nodes with their plan: a backend for `reconcile`."""
+class NodeJobBackend:
+    """The backend of one job: its nodes and their plan."""
 
     nodes: NodeBackend
     plan: NodePlan
@@ -87,14 +88,14 @@ class PlannedNodes:
 
 @dataclass(frozen=True)
 class NodeJobs:
-    """All jobs of a backend of nodes, during one term as leader."""
+    """All jobs of a backend whose nodes run muster's agent, while this replica is the leader."""
 
     nodes: ClusterNodes
     leader_term: int
 
-    def for_job(self, resource: JobResource, writer: ResourceWriter) -> PlannedNodes:  # noqa: ARG002 - nodes need no resource
+    def for_job(self, resource: JobResource, writer: ResourceWriter) -> NodeJobBackend:  # noqa: ARG002 - nodes need no resource
         """Return the backend of one job, for one reconcile."""
-        return PlannedNodes(self.nodes, NodePlan(self.leader_term))
+        return NodeJobBackend(self.nodes, NodePlan(self.leader_term))
 
     async def finalize(self, resource: JobResource, writer: ResourceWriter) -> Requeue:  # noqa: ARG002 - nodes need no cleanup
         """Do nothing: Kubernetes deletes the objects of a deleted resource."""

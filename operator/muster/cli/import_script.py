@@ -22,8 +22,8 @@ from muster.importers.sagemaker.script_run import ScriptRequest, UnsupportedQues
 from muster.importers.sagemaker.translate.recording import Failure
 from muster.importers.sagemaker.translate.translation import AccountOptions
 from muster.render.sagemaker.image_facts import image_facts
-from muster.render.sagemaker.images import Framework, NoSuchImage, Wanted, training_image
-from muster.render.sagemaker.request.render import request
+from muster.render.sagemaker.images import Framework, ImageRequest, NoSuchImage, training_image
+from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.setting import Setting
 
 _NOT_IMPORTED = 1
@@ -151,7 +151,7 @@ def _find_image(arguments: Mapping[str, str]) -> str:
             f"{call}: muster doesn't support this argument; write the image's address into the script"
         )
     base = arguments.get("base_framework_version", "")
-    wanted = Wanted(
+    wanted = ImageRequest(
         framework=framework,
         version=arguments.get("version", ""),
         region=arguments["region"],
@@ -173,7 +173,9 @@ def _build_job_check(account: AccountOptions) -> JobCheck:
         block = job.spec.sagemaker
         region = block.region if block is not None and block.region is not None else account.region
         if region is not None:
-            request(job, Setting(region, account.account or _PLACEHOLDER_ACCOUNT, job.metadata.name), image_facts())
+            render_request(
+                job, Setting(region, account.account or _PLACEHOLDER_ACCOUNT, job.metadata.name), image_facts()
+            )
 
     return judge
 

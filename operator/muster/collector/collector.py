@@ -11,7 +11,7 @@ from dataclasses import replace
 from aiohttp import web
 
 from muster.collector.pod_directory import PodDirectory
-from muster.collector.routes import Routes, refusal
+from muster.collector.routes import Routes, refusal_response
 from muster.collector.server.admission import Admission
 from muster.collector.server.connections import AcceptedConnection, ConnectionLimits, Connections
 from muster.collector.server.cpu_shares import CpuShares
@@ -23,31 +23,31 @@ from muster.collector.trust.certificate import ServingCertificate, server_contex
 from muster.collector.trust.tokens import PodClaim, Verifier
 
 IDLE_SECONDS = 75.0
-"""How long a pod's connection stays open between requests: longer than two heartbeats."""
+"""A pod's connection stays open this long between requests: longer than two heartbeats."""
 
 LINGER_SECONDS = 2.0
-"""How long the collector drains a refused body, so that the client reads the response."""
+"""The collector reads a refused body this long, so that the client reads the response."""
 
 SHUTDOWN_SECONDS = 1.0
 
 BACKLOG = 4096
-"""Connections in the kernel's queue; the system may allow fewer."""
+"""The maximum number of connections in the kernel's queue; the system may allow fewer."""
 
 MAX_QUEUED_REQUESTS = 1
-"""Requests queued behind the current one. Agents wait for a response before the next request."""
+"""The maximum number of queued requests of a connection. Agents wait for a response before the next request."""
 
 PARSED_BYTES = 2048
-"""The size of the chunks of input that are parsed at a time."""
+"""The number of bytes that the HTTP parser gets at a time."""
 
 READ_BUFFER_BYTES = 16 * 1024
-"""How much of a body a connection buffers before the handler reads it."""
+"""The part of a body that a connection buffers until the handler reads it."""
 
 MAX_FIELD_BYTES = 16 * 1024
 """The limit for a header, which may be a token."""
 
 
 class Collector:
-    """Stores agents' reports and sends them commands, after `lead` is called.
+    """Stores agents' reports, and sends commands to agents. It does so only after `lead` is called.
 
     `clock` returns Unix seconds. `refusals` counts refused requests and connections.
     """
@@ -76,7 +76,7 @@ class Collector:
         )
         self._server: _Server | None = None
         self._connections: Connections | None = None
-        self._accepting: asyncio.Task[None] | None = None
+        self._accept_task: asyncio.Task[None] | None = None
 
     async def start(self, host: str, port: int = 0) -> str:
         """Listen on `host`, on any free port if `port` is 0. Returns the URL. Raises `OSError`."""
@@ -88,7 +88,7 @@ class Collector:
         self._connections = Connections(
             listening, self._context, self._server.connection, self._limits, self.refusals, self._cpu
         )
-        self._accepting = asyncio.create_task(self._connections.run(), name="collector")
+        self._accept_task = asyncio.create_task(self._connections.run(), name="collector")
         name = f"[{host}]" if ":" in host else host
         return f"https://{name}:{listening.getsockname()[1]}"
 
@@ -103,11 +103,11 @@ class Collector:
         return 0 if self._connections is None else len(self._connections)
 
     def lead(self, holds_lease: Callable[[], bool]) -> None:
-        """Accept reports from now on, and send commands while `holds_lease()`."""
+        """Start to accept reports and to send commands, while `holds_lease()` is true."""
         self._routes.lead(holds_lease)
 
     def step_down(self, leader: str | None) -> None:
-        """Respond 503 to all requests, at once to long polls; `leader` is the new leader (None: unknown)."""
+        """Respond 503 to all requests, and end long polls at once; `leader` is the new leader (None: unknown)."""
         self._routes.step_down(leader)
 
     def use(self, certificate: ServingCertificate) -> None:
@@ -120,12 +120,12 @@ class Collector:
         return 0.0 if self._connections is None else self._connections.pods_of(namespace)
 
     async def close(self) -> None:
-        """Answer long polls, let current requests finish, close all connections."""
-        if self._server is None or self._connections is None or self._accepting is None:
+        """End long polls, let current requests finish, and close all connections."""
+        if self._server is None or self._connections is None or self._accept_task is None:
             return
-        self._accepting.cancel()
+        self._accept_task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await self._accepting
+            await self._accept_task
         self._connections.listening.close()
         self._routes.close()
         self._server.pre_shutdown()
@@ -136,7 +136,7 @@ class Collector:
 
 
 class _Server(web.Server):
-    """An aiohttp server whose connections refer to their `AcceptedConnection`."""
+    """An aiohttp server whose connections know their `AcceptedConnection`."""
 
     def __init__(self, routes: Routes, refusals: RefusalCounter) -> None:
         super().__init__(
@@ -167,27 +167,27 @@ class _Connection(StrictConnection):
         self._refusals = server.refusals
 
     def data_received(self, data: bytes) -> None:
-        """Parse in small chunks, and refuse chunked bodies: a chunk of one byte costs as much as one of 16 KiB."""
-        for begin in range(0, len(data), PARSED_BYTES):
+        """Parse in small steps, and refuse chunked bodies: a chunk of one byte costs as much as a chunk of 16 KiB."""
+        for start in range(0, len(data), PARSED_BYTES):
             if self._is_refusing:
                 return
-            super().data_received(data[begin : begin + PARSED_BYTES])
+            super().data_received(data[start : start + PARSED_BYTES])
             if len(self._messages) > MAX_QUEUED_REQUESTS:
                 self._is_refusing = True
                 self.client.refuse(Reason.BAD_HTTP)
             elif self._messages and getattr(self._messages[-1][0], "chunked", True):
-                # respond to it, or to malformed HTTP, and close the connection without reading more
+                # respond to the chunked or malformed request, and close the connection without reading more
                 self._is_refusing = True
                 self._lingering_time = 0.0
 
     def answer_malformed(self, _status: int, /) -> web.StreamResponse:
-        """Count malformed HTTP, and refuse it like any other bad request."""
+        """Count malformed HTTP, and return the response to it."""
         pod = self.client.pod
         if pod is None:
             self._refusals.count(Reason.BAD_HTTP, self.client.address)
         else:
             self._refusals.count(Reason.BAD_HTTP, pod.pod_name, pod.namespace)
-        return refusal(RequestRefused(Reason.BAD_HTTP))
+        return refusal_response(RequestRefused(Reason.BAD_HTTP))
 
 
 def _trust(request: web.BaseRequest, pod: PodClaim) -> None:
@@ -201,9 +201,9 @@ def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return limits
-    most = max(16, soft // 2)
+    max_connections = max(16, soft // 2)
     return replace(
         limits,
-        connections=min(limits.connections, most),
-        unauthenticated=min(limits.unauthenticated, max(8, most // 2)),
+        connections=min(limits.connections, max_connections),
+        unauthenticated=min(limits.unauthenticated, max(8, max_connections // 2)),
     )

@@ -1,7 +1,7 @@
-"""Send commands to agents: encode each command once for all nodes, and limit concurrent large responses.
+"""Send commands to agents. Each command is encoded once for all nodes, and concurrent large responses are limited.
 
-All agents of a large job get the same Start with all peers: more than a mebibyte for 10,000 nodes. Writing it to all
-connections at once would take gigabytes.
+A Start command lists all nodes: more than a mebibyte for 10,000 nodes. Writing it to all connections at once would take
+gigabytes.
 """
 
 import asyncio
@@ -16,23 +16,23 @@ from muster_worker.contract import wire
 from muster_worker.contract.schema import Command
 
 MAX_CACHED_COMMANDS = 8
-"""The number of encoded commands in the cache: for jobs that are starting or stopping."""
+"""The number of encoded commands in the cache: enough for the jobs that are starting or stopping."""
 
 MIN_DEFLATED_BYTES = 4096
 
 LARGE_BYTES = 64 * 1024
-"""More than a socket's buffer holds."""
+"""A response above this size doesn't fit into a socket's buffer."""
 
 MAX_LARGE_RESPONSES = 16
-"""Concurrent large responses to pods of one namespace."""
+"""The maximum number of concurrent large responses to pods of one namespace."""
 
 SEND_SECONDS = 15.0
-"""The timeout of a response; a slower agent has to retry."""
+"""The timeout of a large response; a slower agent has to retry."""
 
 
 @dataclass(frozen=True)
 class EncodedCommand:
-    """A command's bytes, and `deflated` if the command is large enough."""
+    """A command's bytes; `deflated` is None for a small command."""
 
     plain: bytes
     deflated: bytes | None
@@ -40,7 +40,7 @@ class EncodedCommand:
 
 @dataclass
 class CommandSender:
-    """Sends commands as responses with `headers`. Belongs to one event loop."""
+    """Sends commands as responses with `headers`. Only one event loop may use this."""
 
     headers: dict[str, str]
     _encoded: OrderedDict[int, tuple[Command, EncodedCommand]] = field(default_factory=OrderedDict)
@@ -49,9 +49,9 @@ class CommandSender:
     async def send(self, request: web.BaseRequest, namespace: str, command: Command) -> web.StreamResponse:
         """Respond with `command`. Raises `RequestRefused` and closes the connection if the agent is too slow."""
         encoded = self.encode(command)
-        accepted = "deflate" in request.headers.get("Accept-Encoding", "")
+        accepts_deflate = "deflate" in request.headers.get("Accept-Encoding", "")
         body, headers = encoded.plain, self.headers
-        if accepted and encoded.deflated is not None:
+        if accepts_deflate and encoded.deflated is not None:
             body, headers = encoded.deflated, {**self.headers, "Content-Encoding": "deflate"}
         if len(body) <= LARGE_BYTES:
             return web.Response(body=body, headers=headers, content_type="application/json")
@@ -92,8 +92,8 @@ async def _send_slowly(request: web.BaseRequest, body: bytes, headers: dict[str,
     try:
         async with asyncio.timeout(SEND_SECONDS):
             await response.prepare(request)
-            for begin in range(0, len(body), LARGE_BYTES):
-                await response.write(view[begin : begin + LARGE_BYTES])
+            for start in range(0, len(body), LARGE_BYTES):
+                await response.write(view[start : start + LARGE_BYTES])
             await response.write_eof()
     except TimeoutError:
         if request.transport is not None:

@@ -1,4 +1,4 @@
-"""Find the job of a pod; each backend implements this for its pods."""
+"""Find the job and the node of a pod. Each backend implements this for its pods."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -6,7 +6,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Member:
-    """A pod's place in its job."""
+    """The job, the node and the replacement of a pod."""
 
     job_uid: str
     node: int
@@ -17,5 +17,5 @@ class PodDirectory(Protocol):
     """The pods that muster created."""
 
     def find(self, pod_uid: str) -> Member | None:
-        """Return the pod's place; None if it is unknown."""
+        """Return the pod's job, node and replacement; None if the pod is unknown."""
         ...

@@ -1,4 +1,4 @@
-"""Agents' long polls: at most one for each pod."""
+"""Handle agents' long polls: at most one for each pod."""
 
 import asyncio
 from dataclasses import dataclass
@@ -10,25 +10,25 @@ from muster_worker.contract.schema import Command, Order
 
 @dataclass
 class _Poll:
-    limit: asyncio.Timeout
+    timeout: asyncio.Timeout
     is_replaced: bool = False
 
 
 class Polls:
-    """Wait for pods' commands."""
+    """The current long polls of all pods."""
 
     def __init__(self, store: RankStore) -> None:
         self._store = store
         self._polls: dict[str, _Poll] = {}
 
     async def wait(self, pod_uid: str, job_uid: str, node: int, after: Order | None, seconds: float) -> Command | None:
-        """Return a command above `after`; None if there is none within `seconds`.
+        """Return the first command after `after`; None if no command arrives within `seconds`.
 
         Raises `RequestRefused` (TooManyPolls) if the pod polls again meanwhile, `UnknownJob` if the job is removed.
         """
         poll = self._begin(pod_uid, asyncio.timeout(seconds))
         try:
-            async with poll.limit:
+            async with poll.timeout:
                 return await self._store.next_command(job_uid, node, after)
         except TimeoutError:
             if poll.is_replaced:
@@ -43,16 +43,16 @@ class Polls:
         for poll in self._polls.values():
             _end(poll)
 
-    def _begin(self, pod_uid: str, limit: asyncio.Timeout) -> _Poll:
+    def _begin(self, pod_uid: str, timeout: asyncio.Timeout) -> _Poll:
         older = self._polls.get(pod_uid)
         if older is not None:
-            # an agent has one poll; the older one belongs to a lost connection
+            # an agent sends one poll at a time: the older poll belongs to a lost connection
             older.is_replaced = True
             _end(older)
-        poll = self._polls[pod_uid] = _Poll(limit)
+        poll = self._polls[pod_uid] = _Poll(timeout)
         return poll
 
 
 def _end(poll: _Poll) -> None:
-    if not poll.limit.expired():
-        poll.limit.reschedule(asyncio.get_running_loop().time())
+    if not poll.timeout.expired():
+        poll.timeout.reschedule(asyncio.get_running_loop().time())

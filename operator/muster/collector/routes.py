@@ -29,10 +29,10 @@ from muster_worker.contract import wire
 from muster_worker.contract.schema import CommandKind, Order, Report, ReportAnswer
 
 MAX_WAIT_SECONDS = 30
-"""The longest poll: below the idle timeouts of common proxies."""
+"""The maximum duration of a long poll: below the idle timeouts of common proxies."""
 
 _HEADERS = {"Server": "muster", "Cache-Control": "no-store"}
-_CLOSING = frozenset(
+_CLOSING_REASONS = frozenset(
     {
         Reason.NOT_LEADER,
         Reason.TOO_LARGE,
@@ -49,7 +49,7 @@ _WAIT = re.compile(r"\d{1,4}", re.ASCII)
 
 
 class Routes:
-    """Handles requests. `refusals` counts refused ones, `cpu` their processor time; `clock` returns Unix seconds.
+    """Handles requests. `refusals` counts refused requests, `cpu` the processor time; `clock` returns Unix seconds.
 
     `body_seconds` limits the time for a body. Every request is refused until `lead` is called.
     """
@@ -73,33 +73,33 @@ class Routes:
         self._bodies = Bodies()
         self._decode_queue = DecodeQueue(lambda namespace: cpu.namespace_balance(namespace, time.monotonic()))
         self._polls = Polls(store)
-        self._answers = CommandSender(_HEADERS)
-        self._leads = _never
+        self._command_sender = CommandSender(_HEADERS)
+        self._holds_lease = _never
         self._leader = _LEADER_UNKNOWN
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Handle one request; the only entry point."""
+        """Handle one request."""
         try:
             self._require_leading()
-            # clients without a valid token get no other information, such as the existing paths
-            admitted = self._admission.admit(request, self._clock())
-        except RequestRefused as refused:
-            return self._refuse(refused, request.remote or "")
-        pod = admitted.pod
+            # check the token first: without a valid token, a client doesn't even learn which paths exist
+            authenticated = self._admission.admit(request, self._clock())
+        except RequestRefused as error:
+            return self._refuse(error, request.remote or "")
+        pod = authenticated.pod
         try:
-            return await self._answer(request, admitted)
-        except RequestRefused as refused:
-            return self._refuse(refused, pod.pod_name, pod.namespace)
+            return await self._route(request, authenticated)
+        except RequestRefused as error:
+            return self._refuse(error, pod.pod_name, pod.namespace)
         except UnknownJob:
             return self._refuse(RequestRefused(Reason.UNKNOWN_POD, UNKNOWN_POD_SECONDS), pod.pod_name, pod.namespace)
 
     def lead(self, holds_lease: Callable[[], bool]) -> None:
         """Handle requests as the leader, as long as this process holds the Lease."""
-        self._leads = holds_lease
+        self._holds_lease = holds_lease
 
     def step_down(self, leader: str | None) -> None:
-        """Refuse all requests, also long polls; `leader` is the new leader (None: unknown)."""
-        self._leads = _never
+        """Refuse all requests, and end long polls; `leader` is the new leader (None: unknown)."""
+        self._holds_lease = _never
         self._leader = _LEADER_UNKNOWN if leader is None else f"{leader} is."
         self._polls.close()
 
@@ -108,36 +108,37 @@ class Routes:
         self._polls.close()
 
     def _require_leading(self) -> None:
-        if not self._leads():
+        if not self._holds_lease():
             raise RequestRefused(Reason.NOT_LEADER, detail=self._leader)
 
-    async def _answer(self, request: web.BaseRequest, admitted: AuthenticatedPod) -> web.StreamResponse:
-        wait = self._cpu.wait(admitted.pod.namespace, admitted.pod.pod_uid, time.monotonic())
+    async def _route(self, request: web.BaseRequest, authenticated: AuthenticatedPod) -> web.StreamResponse:
+        wait = self._cpu.wait(authenticated.pod.namespace, authenticated.pod.pod_uid, time.monotonic())
         if wait > 0.0:
             raise RequestRefused(Reason.TOO_BUSY, wait)
         match request.method, request.path:
             case "POST", "/v1/report":
-                return await self._report(request, admitted)
+                return await self._report(request, authenticated)
             case "GET", "/v1/command":
-                return await self._command(request, admitted)
+                return await self._command(request, authenticated)
         raise RequestRefused(Reason.NOT_FOUND)
 
-    async def _report(self, request: web.BaseRequest, admitted: AuthenticatedPod) -> web.Response:
-        procs = self._store.shape(admitted.member.job_uid).procs_per_node
-        async with self._bodies.read(request, admitted.pod, wire.max_report_bytes(procs), self._body_seconds) as body:
-            # ages in the report are relative to the arrival of its last byte
+    async def _report(self, request: web.BaseRequest, authenticated: AuthenticatedPod) -> web.Response:
+        procs = self._store.shape(authenticated.member.job_uid).procs_per_node
+        max_bytes = wire.max_report_bytes(procs)
+        async with self._bodies.read(request, authenticated.pod, max_bytes, self._body_seconds) as body:
+            # the report's ages are relative to the arrival of its last byte
             at = self._clock()
-            async with self._decode_queue.turn(admitted.pod.namespace):
-                with self._charged(admitted.pod):
+            async with self._decode_queue.turn(authenticated.pod.namespace):
+                with self._charge_cpu(authenticated.pod):
                     self._require_leading()
-                    self._take(body, admitted.member, procs, at)
+                    self._record_report(body, authenticated.member, procs, at)
         return _json(_encode_answer(heartbeat_seconds(self._store.agent_count())))
 
-    def _take(self, body: bytes, member: Member, procs: int, at: float) -> None:
+    def _record_report(self, body: bytes, member: Member, procs: int, at: float) -> None:
         try:
             check_bounds(body, procs)
             report = wire.decode(Report, body)
-        except (OutOfBounds, wire.Malformed):
+        except (OutOfBounds, wire.MalformedDocument):
             raise RequestRefused(Reason.MALFORMED) from None
         if report.job_uid != member.job_uid:
             raise RequestRefused(Reason.OTHER_JOB)
@@ -149,48 +150,48 @@ class Routes:
             raise RequestRefused(Reason.IMPLAUSIBLE, detail=str(error)) from None
 
     @contextmanager
-    def _charged(self, pod: PodClaim) -> Iterator[None]:
-        began = time.thread_time()
+    def _charge_cpu(self, pod: PodClaim) -> Iterator[None]:
+        started_at = time.thread_time()
         try:
             yield
         finally:
-            self._cpu.charge_pod(pod.namespace, pod.pod_uid, time.thread_time() - began, time.monotonic())
+            self._cpu.charge_pod(pod.namespace, pod.pod_uid, time.thread_time() - started_at, time.monotonic())
 
-    async def _command(self, request: web.BaseRequest, admitted: AuthenticatedPod) -> web.StreamResponse:
+    async def _command(self, request: web.BaseRequest, authenticated: AuthenticatedPod) -> web.StreamResponse:
         after, wait = _read_query(request)
-        member = admitted.member
-        command = await self._polls.wait(admitted.pod.pod_uid, member.job_uid, member.node, after, wait)
+        member = authenticated.member
+        command = await self._polls.wait(authenticated.pod.pod_uid, member.job_uid, member.node, after, wait)
         self._require_leading()
         if command is None:
             return web.Response(status=HTTPStatus.NO_CONTENT, headers=_HEADERS)
-        return await self._answers.send(request, admitted.pod.namespace, command)
+        return await self._command_sender.send(request, authenticated.pod.namespace, command)
 
-    def _refuse(self, refused: RequestRefused, source: str, namespace: str = "") -> web.Response:
-        self._refusals.count(refused.reason, source, namespace)
-        return refusal(refused)
+    def _refuse(self, error: RequestRefused, source: str, namespace: str = "") -> web.Response:
+        self._refusals.count(error.reason, source, namespace)
+        return refusal_response(error)
 
 
 def _never() -> bool:
     return False
 
 
-def refusal(refused: RequestRefused) -> web.Response:
-    """The response to a refused request: a status and one sentence as JSON."""
-    answer = RESPONSES[refused.reason]
+def refusal_response(error: RequestRefused) -> web.Response:
+    """Return the response to a refused request: a status and one sentence as JSON."""
+    response_text = RESPONSES[error.reason]
     headers = dict(_HEADERS)
-    if refused.retry_after is not None:
-        headers["Retry-After"] = str(max(1, math.ceil(refused.retry_after)))
-    if answer.status == HTTPStatus.UNAUTHORIZED:
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
+    if response_text.status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
-    sentence = answer.sentence if refused.detail is None else f"{answer.sentence} {refused.detail}"
+    sentence = response_text.sentence if error.detail is None else f"{response_text.sentence} {error.detail}"
     response = web.Response(
         body=json.dumps({"error": sentence}).encode(),
-        status=answer.status,
+        status=response_text.status,
         headers=headers,
         content_type="application/json",
     )
-    # close the connection without a valid token; behind a Service, the next connection may reach the leader
-    if answer.status == HTTPStatus.UNAUTHORIZED or refused.reason in _CLOSING:
+    # close the connection if the token is not valid, or because the next connection may reach the leader
+    if response_text.status == HTTPStatus.UNAUTHORIZED or error.reason in _CLOSING_REASONS:
         response.force_close()
     return response
 

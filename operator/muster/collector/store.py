@@ -1,4 +1,4 @@
-"""Agents' reports and commands, for all jobs of this process. In memory: agents report everything again."""
+"""Store agents' reports and commands in memory. Agents report again to a new leader."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _MIB = 1024 * 1024
 
 
 class UnknownJob(LookupError):
-    """The job, or this pod of it, is not registered, or was removed."""
+    """The job is not registered, or the pod was replaced."""
 
 
 @dataclass
@@ -47,19 +47,18 @@ class _Entry:
 
 
 class RankStore:
-    """Jobs, the newest facts about their agents, and the newest command for each."""
+    """The registered jobs, with the newest facts about each agent and the newest command for it."""
 
     def __init__(self, texts: MemoryShares | None = None) -> None:
         self._texts = texts or MemoryShares(per_namespace=48 * _MIB, total=144 * _MIB, floor=_MIB)
         self._jobs: dict[str, _Entry] = {}
-        # Count them, because every report needs the number.
+        # The number of agents, which each report needs.
         self._agents = 0
 
     def register(self, shape: Shape) -> None:
         """Accept reports of this job. Registering the same shape twice changes nothing.
 
-        If the shape has changed (the job was scaled while suspended), old reports are dropped, and readers of `changed`
-        continue to wait.
+        If the shape has changed, because the job was scaled while suspended, the old reports are dropped.
         """
         entry = self._jobs.get(shape.job_uid)
         if entry is None:
@@ -67,7 +66,7 @@ class RankStore:
             self._agents += shape.nodes
         elif entry.shape != shape:
             self._agents += shape.nodes - entry.shape.nodes
-            self._give_back(entry)
+            self._release_texts(entry)
             entry.shape = shape
             entry.forget()
 
@@ -76,7 +75,7 @@ class RankStore:
         entry = self._jobs.pop(job_uid, None)
         if entry is not None:
             self._agents -= entry.shape.nodes
-            self._give_back(entry)
+            self._release_texts(entry)
             entry.forget()
 
     def replace(self, job_uid: str, node: int) -> None:
@@ -92,7 +91,7 @@ class RankStore:
             self.forget(job_uid)
 
     def shape(self, job_uid: str) -> Shape:
-        """The job's registered shape. Raises `UnknownJob`."""
+        """Return the job's registered shape. Raises `UnknownJob`."""
         return self._entry(job_uid).shape
 
     def agent_count(self) -> int:
@@ -100,9 +99,9 @@ class RankStore:
         return self._agents
 
     def record(self, member: Member, report: Report, at: float) -> None:
-        """Record a report of `member`'s agent at `at` (Unix seconds).
+        """Record the report of an agent, which arrived `at` (Unix seconds).
 
-        Raises `UnknownJob`; `Implausible` if the report can't belong to this job. The report must be the member's.
+        Raises `UnknownJob`, and `Implausible` if the report can't belong to this job.
         """
         entry = self._entry(member.job_uid)
         if (report.job_uid, report.node, report.replacement) != (member.job_uid, member.node, member.replacement):
@@ -117,13 +116,13 @@ class RankStore:
             entry.changed.set()
 
     def agent(self, job_uid: str, node: int) -> AgentFacts | None:
-        """The facts about a node's agent; None until it has reported."""
+        """Return the facts about a node's agent; None until it has reported."""
         entry = self._jobs.get(job_uid)
         current = entry.nodes.get(node) if entry is not None else None
         return current.agent if current is not None else None
 
     def send(self, job_uid: str, node: int, command: Command) -> None:
-        """Set the node's current command, unless the current one has a higher order. Raises `UnknownJob`."""
+        """Set the node's command, unless it already has a later one. Raises `UnknownJob`."""
         if command.job_uid != job_uid:
             raise ValueError("the command belongs to another job")
         current = self._entry(job_uid).node(node)
@@ -132,15 +131,14 @@ class RankStore:
             _wake(current)
 
     def command(self, job_uid: str, node: int, after: Order | None) -> Command | None:
-        """Return the node's current command if it is above `after`. Raises `UnknownJob`."""
+        """Return the node's command if it is later than `after`. Raises `UnknownJob`."""
         command = self._entry(job_uid).node(node).command
         return command if command is not None and (after is None or command.order > after) else None
 
     async def next_command(self, job_uid: str, node: int, after: Order | None) -> Command:
-        """Wait for a command above `after`.
+        """Wait for a command that is later than `after`.
 
-        Raises `UnknownJob`, also if the job is removed or the node's pod replaced meanwhile, and for a node that the
-        job doesn't have.
+        Raises `UnknownJob`, also if the job is removed or the node's pod is replaced meanwhile.
         """
         entry = self._entry(job_uid)
         if node >= entry.shape.nodes:
@@ -153,16 +151,16 @@ class RankStore:
                 await future
             finally:
                 current.waiting.discard(future)
-            # a new pod's command is not for the old pod
+            # the next command is for the new pod
             if self._entry(job_uid).nodes.get(node) is not current:
                 raise UnknownJob("the node's pod was replaced")
         return command
 
     def changed(self, job_uid: str) -> asyncio.Event:
-        """Return the event that every report with changes sets; its only reader clears it. Raises `UnknownJob`."""
+        """Return the event that is set when a report changes facts. The caller clears it. Raises `UnknownJob`."""
         return self._entry(job_uid).changed
 
-    def _give_back(self, entry: _Entry) -> None:
+    def _release_texts(self, entry: _Entry) -> None:
         for node in entry.nodes:
             self._texts.release(_key(entry, node))
 

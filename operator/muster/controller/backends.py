@@ -1,4 +1,4 @@
-"""The registry of backends: how to create each one, and its defaults and notes for a job."""
+"""The registry of backends: it creates them, applies their defaults, and collects their notes about a job."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from muster.render.sagemaker.notes import training_notes
 
 @dataclass(frozen=True)
 class OperatorServices:
-    """The services of the operator process for its backends, whether it is the leader or not.
+    """The services of the operator's process, which its backends use.
 
     `authority` returns the CA certificates for agents, as PEM. `seed` returns the secret from which the agents'
     credentials are derived. `clock` returns Unix seconds.
@@ -47,7 +47,7 @@ class OperatorServices:
 
 @dataclass(frozen=True)
 class Term:
-    """One term of this process as leader. A backend calls `wake` with a job's uid when the job's state changes."""
+    """A term of this process as leader. A backend calls `wake` with a job's uid when the job's state changes."""
 
     number: int
     wake: Callable[[str], None]
@@ -55,7 +55,7 @@ class Term:
 
 @dataclass(frozen=True)
 class BackendKind:
-    """How to use one backend.
+    """The functions of a backend.
 
     `apply_defaults` completes a spec, and raises `InvalidResource` if it can't. `notes` returns warnings about a valid
     job. `make` creates a backend without any state of earlier terms.
@@ -115,7 +115,7 @@ def apply_defaults(job: Job, status: Status, config: OperatorConfig) -> Job:
 
 def check_job(job: Job, status: Status, config: OperatorConfig) -> None:
     """Raise `InvalidResource` if the namespace may not use what the job requests, or a node pool doesn't exist."""
-    # A job that has started keeps running, even if the configuration allows less now.
+    # A started job continues, even if the configuration allows less now.
     if not status.was_ever_started:
         admit(job, config)
     apply_defaults(job, status, config)

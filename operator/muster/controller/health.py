@@ -18,18 +18,18 @@ from aiohttp import web
 from muster.collector.server.strict_http import NO_ACCESS_LOG
 
 MAX_CONNECTIONS = 64
-"""Any client that reaches the port may connect. Past the limit, a new connection closes the oldest one."""
+"""The limit of connections, because any client may connect. A new connection beyond it closes the oldest."""
 
 CONNECTION_SECONDS = 2.0
 """The maximum age of a connection. The kubelet opens a new one for each probe."""
 
 FailureMessages = Callable[[], Iterable[str]]
-"""Returns a message for each problem; nothing if the process is healthy."""
+"""A function that returns a message for each problem."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A health check. `message` is the message if `passes` returns False."""
+    """A health check. If `passes` returns False, the probe reports `message`."""
 
     message: str
     passes: Callable[[], bool]
@@ -48,21 +48,21 @@ def listen(host: str, port: int) -> socket.socket:
 
 @asynccontextmanager
 async def serve_health(listening: socket.socket, alive: FailureMessages, ready: FailureMessages) -> AsyncIterator[None]:
-    """Serve /healthz and /readyz until the block ends."""
-    answers = {"/healthz": alive, "/readyz": ready}
-    server = _Server(_make_handler(answers))
-    accepting = await asyncio.get_running_loop().create_server(lambda: _Connection(server), sock=listening)
+    """Serve /healthz and /readyz until the `with` block ends."""
+    probes = {"/healthz": alive, "/readyz": ready}
+    server = _Server(_make_handler(probes))
+    listener = await asyncio.get_running_loop().create_server(lambda: _Connection(server), sock=listening)
     try:
         yield
     finally:
-        accepting.close()
+        listener.close()
         server.abort()
         await server.shutdown(0.0)
 
 
-def _make_handler(answers: dict[str, FailureMessages]) -> Callable[[web.BaseRequest], Awaitable[web.Response]]:
+def _make_handler(probes: dict[str, FailureMessages]) -> Callable[[web.BaseRequest], Awaitable[web.Response]]:
     async def answer(request: web.BaseRequest) -> web.Response:
-        probe = answers.get(request.path)
+        probe = probes.get(request.path)
         if probe is None:
             return _close_after(web.Response(status=HTTPStatus.NOT_FOUND))
         messages = tuple(probe())
@@ -84,48 +84,48 @@ class _Server(web.Server):
 
     def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.Response]]) -> None:
         super().__init__(handler)
-        self._open: dict[asyncio.BaseTransport, None] = {}
+        self._transports: dict[asyncio.BaseTransport, None] = {}
 
     def add(self, transport: asyncio.BaseTransport) -> None:
-        if len(self._open) >= MAX_CONNECTIONS:
-            self._abort(next(iter(self._open)))
-        self._open[transport] = None
+        if len(self._transports) >= MAX_CONNECTIONS:
+            self._abort(next(iter(self._transports)))
+        self._transports[transport] = None
 
     def remove(self, transport: asyncio.BaseTransport) -> None:
-        self._open.pop(transport, None)
+        self._transports.pop(transport, None)
 
     def abort(self) -> None:
-        for transport in tuple(self._open):
+        for transport in tuple(self._transports):
             self._abort(transport)
 
     def _abort(self, transport: asyncio.BaseTransport) -> None:
-        self._open.pop(transport, None)
+        self._transports.pop(transport, None)
         if isinstance(transport, asyncio.WriteTransport):
             transport.abort()
 
 
 class _Connection(web.RequestHandler):
-    """A connection that closes after one response."""
+    """A connection for one request."""
 
-    __slots__ = ("_connections", "_limit")
+    __slots__ = ("_server", "_timeout")
 
     def __init__(self, server: _Server) -> None:
         super().__init__(
             server, loop=asyncio.get_running_loop(), access_log=NO_ACCESS_LOG, max_line_size=1024, max_headers=32
         )
-        self._connections = server
-        self._limit: asyncio.TimerHandle | None = None
+        self._server = server
+        self._timeout: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._connections.add(transport)
-        self._limit = asyncio.get_running_loop().call_later(CONNECTION_SECONDS, self._end, transport)
+        self._server.add(transport)
+        self._timeout = asyncio.get_running_loop().call_later(CONNECTION_SECONDS, self._end, transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        if self._limit is not None:
-            self._limit.cancel()
+        if self._timeout is not None:
+            self._timeout.cancel()
         if self.transport is not None:
-            self._connections.remove(self.transport)
+            self._server.remove(self.transport)
         super().connection_lost(exc)
 
     def _end(self, transport: asyncio.BaseTransport) -> None:

@@ -32,20 +32,20 @@ from muster.controller.trust.collector_endpoints import CollectorEndpoints, main
 from muster.controller.watch.resources import ResourceWatch
 
 RECONCILE_GRACE_SECONDS = 2.0
-"""How long the current reconciles may continue after the operator is asked to stop."""
+"""The time that current reconciles have to finish when the operator stops."""
 
 
 class KopfEnded(Exception):
-    """kopf has ended too often in a row."""
+    """kopf has failed too often in a row."""
 
 
 @dataclass(frozen=True)
 class LeaderDependencies:
-    """What exists for the whole process, whether it leads or not. `clock` returns Unix seconds.
+    """The components that exist also while this process isn't the leader. `clock` returns Unix seconds.
 
-    `backends` creates the backends of one term, without any state of earlier terms. `endpoints` is where agents reach
-    this collector; None if the user routes agents to it. `identity` is the process' name. `holds_lease` returns whether
-    this process may act as leader now.
+    `backends` creates the backends of one term, without any state of earlier terms. `endpoints` are the addresses for
+    agents of this collector; None if the user routes agents to it. `identity` is the process' name. `holds_lease`
+    returns whether this process may act as leader now.
     """
 
     client: Client
@@ -81,27 +81,28 @@ class LeaderTasks:
             self._jobs.wake(job_uid)
 
     async def run(self) -> None:
-        """Lead. Raises `KopfEnded`."""
+        """Run all tasks until cancelled. Raises `KopfEnded`."""
         dependencies = self._dependencies
-        # Without all pods, the operator would create an existing pod again, or consider it lost.
+        # Wait for all pods: otherwise the operator would create existing pods again, or consider them lost.
         for informer in dependencies.informers:
             await informer.synced.wait()
         dependencies.collector.lead(dependencies.holds_lease)
         backends, gap = dependencies.backends(Term(self._leader_term, self.wake)), asyncio.Event()
         events = EventPoster(dependencies.client, dependencies.identity, dependencies.clock, random.random)
-
-        room = JobMemory()
-        controller_dependencies = self._controller_dependencies(backends, events, room)
+        job_memory = JobMemory()
+        controller_dependencies = self._controller_dependencies(backends, events, job_memory)
         jobs = self._jobs = Jobs(controller_dependencies, events.post_missed, partial(_forget, backends), gap.set)
-        inbox = ChangeQueue(controller_dependencies.processor, jobs.take)
+        changes = ChangeQueue(controller_dependencies.processor, jobs.handle_change)
         client, namespaces = dependencies.client, dependencies.namespaces
-        sweep = MissedDeletions(client, namespaces, lambda: (*jobs.resources(), *room.loaded_jobs()), jobs.remove, gap)
-        resources = self._resources = ResourceWatch(namespaces, room, inbox.put, time.monotonic, random.random)
+        missed_deletions = MissedDeletions(
+            client, namespaces, lambda: (*jobs.resources(), *job_memory.loaded_jobs()), jobs.remove, gap
+        )
+        resources = self._resources = ResourceWatch(namespaces, job_memory, changes.put, time.monotonic, random.random)
         resources.start()
         supervised_tasks = (
-            _supervised("the search for deleted jobs", sweep.run),
+            _supervised("the search for deleted jobs", missed_deletions.run),
             _supervised("the Event poster", events.run),
-            _supervised("the loading of waiting jobs", Readmission(client, room, inbox.put).run),
+            _supervised("the loading of waiting jobs", Readmission(client, job_memory, changes.put).run),
             _supervised("the collector's EndpointSlices", self._maintain_endpoints),
         )
         try:
@@ -109,16 +110,15 @@ class LeaderTasks:
             raise KopfEnded("kopf ended too often in a row; see its log messages")
         finally:
             resources.stop()
-            # Report no failure: the watch was stopped on purpose.
-            self._resources = None
-            inbox.close()
+            self._resources = None  # stopped on purpose: report no failure
+            changes.close()
             await jobs.stop(RECONCILE_GRACE_SECONDS)
-            # Cancel last: the next leader posts the Events that remain.
+            # Cancel the Event poster last. The next leader posts the remaining Events.
             await _cancel(supervised_tasks)
             for backend in backends.values():
                 backend.close()
             dependencies.collector.step_down(None)
-            # Keep nothing for a later term of this process: agents report again.
+            # Agents report again in a later term.
             dependencies.store.clear()
 
     async def _maintain_endpoints(self) -> None:
@@ -127,7 +127,7 @@ class LeaderTasks:
             await maintain_endpoints(dependencies.client, dependencies.endpoints, self._leader_term, random.random)
 
     def _controller_dependencies(
-        self, backends: Mapping[BackendName, ClusterBackend], events: EventPoster, room: JobMemory
+        self, backends: Mapping[BackendName, ClusterBackend], events: EventPoster, job_memory: JobMemory
     ) -> JobControllerDependencies:
         dependencies = self._dependencies
         return JobControllerDependencies(
@@ -139,13 +139,13 @@ class LeaderTasks:
                 dependencies.clock,
                 StatusPublisher(events),
                 dependencies.holds_lease,
-                room,
+                job_memory,
             ),
             apply_defaults=partial(apply_defaults, config=dependencies.config),
             admit=partial(admit, config=dependencies.config),
             clock=dependencies.clock,
             processor=ProcessorQueue(time.thread_time),
-            chance=random.random,
+            jitter=random.random,
         )
 
 

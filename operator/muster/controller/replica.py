@@ -1,4 +1,4 @@
-"""One replica of the operator, with all its components. A standby runs them, too, except for the leader's tasks."""
+"""One replica of the operator, with all its components. A standby runs all of them except the leader's tasks."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class OperatorOptions:
 
 @dataclass
 class Replica:
-    """`run` runs until it is cancelled, or until only a new process can help.
+    """One replica. `run` runs until it is cancelled, or until a component fails for good.
 
     `identity` is this process' name in the Lease, which `election` holds.
     """
@@ -87,7 +87,7 @@ class Replica:
     options: OperatorOptions
     identity: str
     election: LeaderElection
-    _leading: LeaderTasks | None = None
+    _leader_tasks: LeaderTasks | None = None
     _is_ready: bool = False
     _webhook: Webhook | None = None
 
@@ -108,7 +108,7 @@ class Replica:
             self._open_webhook(stack, trust)
             dependencies = self._dependencies(trust, collector, self._open_aws(stack))
             async with asyncio.TaskGroup() as tasks:
-                # A standby watches pods, too, so that it can take over at once. The price is one more watch.
+                # A standby also watches pods, so that it can take over at once.
                 for name, informer in zip(("pods", "warnings"), self._informers, strict=True):
                     self._start_task(tasks, f"the watch of {name}", informer.run)
                 self._start_task(tasks, "the renewal of certificates", trust.run)
@@ -136,7 +136,7 @@ class Replica:
     def _make_informers(self) -> tuple[Informer, ...]:
         namespaces = self.options.namespaces
         return (
-            Informer(self.client, JOB_PODS, namespaces, self._pods.take, labels=JOB_UID_LABEL),
+            Informer(self.client, JOB_PODS, namespaces, self._pods.handle_change, labels=JOB_UID_LABEL),
             Informer(
                 self.client,
                 POD_WARNINGS,
@@ -154,7 +154,9 @@ class Replica:
         return TrustSetting(self._namespace, f"{self.options.lease_name}-collector", tuple(hosts))
 
     def _open_health(self, stack: AsyncExitStack) -> None:
-        alive = (Check("the watch of jobs has ended", lambda: self._leading is None or self._leading.is_healthy),)
+        alive = (
+            Check("the watch of jobs has ended", lambda: self._leader_tasks is None or self._leader_tasks.is_healthy),
+        )
         ready = (
             Check("it is still starting", lambda: self._is_ready),
             Check(
@@ -163,7 +165,7 @@ class Replica:
             ),
         )
         self.election.start(alive, ready)
-        stack.callback(asyncio.create_task(self.election.send_heartbeats(), name="pulse").cancel)
+        stack.callback(asyncio.create_task(self.election.send_heartbeats(), name="heartbeats").cancel)
 
     async def _open_collector(self, stack: AsyncExitStack, trust: Trust) -> Collector:
         self._collector = Collector(
@@ -189,7 +191,7 @@ class Replica:
         stack.callback(self._webhook.stop)
 
     def _open_aws(self, stack: AsyncExitStack) -> Aws:
-        # Use one client for all terms: its requests count against the same quotas.
+        # Use one client for all terms, because the same quotas apply to them.
         aws = Aws(self.options.config.sagemaker.endpoints, may_change=self.election.holds_lease)
         stack.push_async_callback(aws.close)
         return aws
@@ -230,20 +232,20 @@ class Replica:
         return CollectorEndpoints(self._namespace, service, options.collector_addresses, options.collector_port)
 
     async def _lead(self, dependencies: LeaderDependencies, leader_term: int) -> None:
-        self._leading = LeaderTasks(dependencies, leader_term)
+        self._leader_tasks = LeaderTasks(dependencies, leader_term)
         try:
-            await self._leading.run()
+            await self._leader_tasks.run()
         finally:
-            self._leading = None
+            self._leader_tasks = None
 
     async def _publish_leader(self, collector: Collector) -> None:
-        """Let a standby's collector name the leader in its responses."""
+        """Tell a standby's collector the leader's identity, which its responses contain."""
         published: str | None = ""
         while True:
             holder = self.election.holder
-            if self._leading is None and holder != published:
+            if self._leader_tasks is None and holder != published:
                 collector.step_down(holder)
-            published = holder if self._leading is None else ""
+            published = holder if self._leader_tasks is None else ""
             await asyncio.sleep(POLL_SECONDS)
 
     def _use_certificate(self, certificate: ServingCertificate) -> None:
@@ -252,5 +254,5 @@ class Replica:
             self._webhook.server.use(certificate)
 
     def _pod_changed(self, job_uid: str) -> None:
-        if self._leading is not None:
-            self._leading.wake(job_uid)
+        if self._leader_tasks is not None:
+            self._leader_tasks.wake(job_uid)

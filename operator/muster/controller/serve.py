@@ -18,8 +18,8 @@ from muster.controller.leader.process import elector_process
 from muster.controller.replica import OperatorOptions, Replica
 
 SWITCH_INTERVAL_SECONDS = 0.0005
-"""How soon a computing thread lets another one run. With Python's 5 ms, each iteration of the event loop would take
-that long while kopf, or the reconcile of a large job, computes."""
+"""The time after which a busy thread lets another thread run. With Python's default of 5 ms, each iteration of the
+event loop would take that long while kopf's thread is busy."""
 
 FORCED_EXIT_CODE = 1
 """The exit code after a second signal."""
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 def serve(options: OperatorOptions) -> None:
-    """Run one replica until SIGTERM or SIGINT. It finishes the current reconciles and releases the Lease.
+    """Run one replica until SIGTERM or SIGINT. At the end it finishes current reconciles and releases the Lease.
 
     Call it before the process has threads, because it forks. Raises `NoCluster`, `StartupError`, `OSError` if a port is
     in use, and an `ExceptionGroup` if a component fails.
@@ -56,7 +56,7 @@ async def _serve(options: OperatorOptions, identity: str, election: LeaderElecti
 
 
 def _on_signals(stop: Callable[[], object]) -> Callable[[], bool]:
-    """Call `stop` at the first signal, and exit at the second. Return a function: whether there was a signal."""
+    """Call `stop` at the first signal, and exit at the second. The returned function tells whether a signal came."""
     received: list[int] = []
 
     def handle(number: int) -> None:

@@ -1,4 +1,4 @@
-"""Check what the operator needs to start: a responding API server, permissions, and the CRD."""
+"""Check that the operator can start: it needs the API server, permissions, and the CRD."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ CRD_CHECK_SECONDS = 2.0
 """The interval of checks for the CRD."""
 
 _UNUSED_LABEL = "muster.dev/none"
-"""A label that no object has: a list with it checks the permission, and returns nothing."""
+"""A label that no object has. A list with this label checks the permission, and returns no objects."""
 
 _log = logging.getLogger(__name__)
 
 
 class StartupError(Exception):
-    """The operator can't start; the message names what is missing."""
+    """The operator can't start; the message says why."""
 
 
-async def with_retries(action: str, work: Callable[[], Awaitable[T]], chance: Callable[[], float]) -> T:
+async def with_retries(action: str, work: Callable[[], Awaitable[T]], jitter: Callable[[], float]) -> T:
     """Retry `work` until the API server responds.
 
     Raises `StartupError` if the API server denies it, and `ApiError` for other errors that a retry can't fix.
@@ -42,25 +42,25 @@ async def with_retries(action: str, work: Callable[[], Awaitable[T]], chance: Ca
                 raise StartupError(f"{action}: the API server denies it: {error.message}") from error
             if error.is_not_found or error.is_refusal:
                 raise
-            seconds = backoff_seconds(failures, error, chance())
+            seconds = backoff_seconds(failures, error, jitter())
             _log.warning("%s: %s; retry in %.1f s", action, error, seconds)
         failures += 1
         await asyncio.sleep(seconds)
 
 
-async def check_cluster(client: Client, namespaces: tuple[str, ...], chance: Callable[[], float]) -> None:
-    """Wait for the CRD, and check the read permissions. Raises `StartupError`, which names the missing permission."""
+async def check_cluster(client: Client, namespaces: tuple[str, ...], jitter: Callable[[], float]) -> None:
+    """Wait for the CRD, and check the read permissions. Raises `StartupError` if one is missing."""
     for namespace in namespaces or (None,):
-        await _wait_for_crd(client, namespace, chance)
+        await _wait_for_crd(client, namespace, jitter)
         for kind in (PODS, EVENTS):
-            await with_retries(f"listing {kind.plural}", _list_request(client, kind, namespace), chance)
+            await with_retries(f"listing {kind.plural}", _list_request(client, kind, namespace), jitter)
 
 
-async def _wait_for_crd(client: Client, namespace: str | None, chance: Callable[[], float]) -> None:
+async def _wait_for_crd(client: Client, namespace: str | None, jitter: Callable[[], float]) -> None:
     is_logged = False
     while True:
         try:
-            await with_retries(f"listing {JOBS.plural}", _list_request(client, JOBS, namespace), chance)
+            await with_retries(f"listing {JOBS.plural}", _list_request(client, JOBS, namespace), jitter)
         except ApiError as error:
             if not error.is_not_found:
                 raise

@@ -1,4 +1,4 @@
-"""Restart a task that serves all jobs when a bug makes it fail."""
+"""Restart a task of the operator when a bug makes it fail."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from muster.clients.kubernetes.backoff import backoff_seconds
 
 STABLE_SECONDS = 60.0
-"""A failure after this long doesn't count as another one in a row."""
+"""If the task runs this long, its failures are counted from zero again."""
 
 _log = logging.getLogger(__name__)
 
@@ -18,18 +18,18 @@ _log = logging.getLogger(__name__)
 async def supervise(
     name: str,
     work: Callable[[], Awaitable[None]],
-    chance: Callable[[], float],
+    jitter: Callable[[], float],
     monotonic: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Run `work` until it returns, and restart it with backoff when it fails. `chance` returns numbers from 0 to 1."""
+    """Run `work` until it returns, and restart it with backoff when it fails. `jitter` is random, from 0 to 1."""
     failures = 0
     while True:
-        began = monotonic()
+        started_at = monotonic()
         try:
             return await work()
         except Exception:  # noqa: BLE001 - any bug; the operator must keep running
-            failures = 0 if monotonic() - began > STABLE_SECONDS else failures
-            seconds = backoff_seconds(failures, None, chance())
+            failures = 0 if monotonic() - started_at > STABLE_SECONDS else failures
+            seconds = backoff_seconds(failures, None, jitter())
             _log.exception("%s failed because of a bug in muster; restart in %.1f s", name, seconds)
         failures += 1
         await asyncio.sleep(seconds)

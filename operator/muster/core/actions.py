@@ -1,4 +1,4 @@
-"""The actions a backend can be asked to do. Every action is idempotent."""
+"""The actions that a backend executes. Every action is idempotent."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class SendCommand:
 
 @dataclass(frozen=True)
 class KillNode:
-    """Kill the node's process at once, without asking its agent."""
+    """Kill the node's process at once, without a command to its agent."""
 
     node: int
     why: str
@@ -31,7 +31,7 @@ class KillNode:
 
 @dataclass(frozen=True)
 class RemoveNode:
-    """Delete the node's pod; what still runs in it gets `grace_seconds` from SIGTERM to SIGKILL."""
+    """Delete the node's pod; its containers get `grace_seconds` between SIGTERM and SIGKILL."""
 
     node: int
     grace_seconds: float
@@ -40,7 +40,7 @@ class RemoveNode:
 
 @dataclass(frozen=True)
 class RemoveStray:
-    """Delete a pod of the job that belongs to none of its current nodes."""
+    """Delete a surplus pod of the job: it belongs to none of the current nodes."""
 
     name: str
 

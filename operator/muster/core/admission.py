@@ -1,4 +1,4 @@
-"""Validate a job at admission, with the rules that the operator applies later. Pure."""
+"""Validate a job at admission, with the rules that the operator applies later."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ def validate_change(change: JobChange, accept: Callable[[Job, Status], None]) ->
         # Changing only metadata, such as a finalizer or a label, never affects the running job.
         if stored.get("spec") == wanted.get("spec"):
             return ()
-        forbidden = _forbidden(_spec(stored), _spec(wanted), status)
+        forbidden = _find_forbidden_changes(_spec(stored), _spec(wanted), status)
         if forbidden:
             return forbidden
     try:
@@ -43,17 +43,19 @@ def validate_change(change: JobChange, accept: Callable[[Job, Status], None]) ->
     return ()
 
 
-def _forbidden(before: Mapping[str, JSON], now: Mapping[str, JSON], status: Status) -> tuple[FieldProblem, ...]:
+def _find_forbidden_changes(
+    before: Mapping[str, JSON], now: Mapping[str, JSON], status: Status
+) -> tuple[FieldProblem, ...]:
     """Repeat the CRD's own transition rules, because the cluster may have an older CRD than its operator."""
     changed = changed_fields(before, now)
     if status.final_condition is not None:
         return tuple(FieldProblem(f"spec.{name}", ENDED_MESSAGE) for name in changed)
-    if before.get("suspend") is True or _is_refused(status):
+    if before.get("suspend") is True or _is_rejected(status):
         return ()
     return tuple(FieldProblem(f"spec.{name}", IMMUTABLE_MESSAGE) for name in changed if name not in MUTABLE_FIELDS)
 
 
-def _is_refused(status: Status) -> bool:
+def _is_rejected(status: Status) -> bool:
     return any(entry.type == "Accepted" and entry.status == "False" for entry in status.conditions)
 
 

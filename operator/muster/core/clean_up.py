@@ -6,27 +6,47 @@ from muster.api.spec.job import Job
 from muster.core.actions import Action, DeleteResource, KillNode, RemoveNode, RemoveStray
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.gang_release import GangRelease
-from muster.core.judge import Outcome, Verdict
+from muster.core.outcome import Outcome, Verdict
 
 REMOVE_GRACE_SECONDS = 10.0
-"""Between SIGTERM and SIGKILL for containers that outlive the agent: a sidecar may still have data to send."""
+"""The grace period of containers that outlive the agent: a sidecar may still have data to send."""
 
 
-def remove_strays(facts: JobFacts) -> tuple[Action, ...]:
-    """Delete pods that belong to no current node, so that they never run next to their replacements."""
-    return tuple(RemoveStray(name) for name in facts.strays)
+def remove_surplus(facts: JobFacts) -> tuple[Action, ...]:
+    """Delete surplus pods, and pods on lost machines: none of them may run beside its replacement.
 
-
-def kill_lost(facts: JobFacts) -> tuple[Action, ...]:
-    """Delete pods on lost machines, so that their ranks don't continue if the machine returns."""
-    return tuple(
+    A lost machine may return with its pod.
+    """
+    kills = (
         KillNode(node.node, "its machine is lost")
         for node in facts.nodes
         if node.process.lost_at is not None and not node.process.is_terminating
     )
+    return (*(RemoveStray(name) for name in facts.strays), *kills)
 
 
-def remove_outdated(facts: JobFacts) -> tuple[Action, ...]:
+def clean_up(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> tuple[Action, ...]:
+    """Return the deletions that a finished or ending job needs now."""
+    at = outcome.expires_at
+    return (DeleteResource(),) if at is not None and now >= at else tuple(_removals(job, facts, outcome))
+
+
+def remove_before_start(job: Job, facts: JobFacts, outcome: Outcome) -> tuple[Action, ...] | None:
+    """Delete the pods that block the next start; None if the job can create its missing pods now."""
+    # The spec can't create all nodes, so create none.
+    if facts.refusal is not None:
+        return ()
+    # Delete pods of an earlier spec: none of them has started its ranks.
+    if facts.has_outdated_pods:
+        return _remove_outdated(facts)
+    # Release the nodes of an incomplete gang, so that other jobs can use them.
+    if outcome.release is not None and outcome.release.is_under_way:
+        return _remove_released(facts, outcome.release)
+    # With restartScope Pods every pod of an earlier attempt is replaced.
+    return _replace_pods(job, facts, outcome) or None
+
+
+def _remove_outdated(facts: JobFacts) -> tuple[Action, ...]:
     """Delete pods made from an older spec before the gang starts; they are created again once all are deleted."""
     return tuple(
         RemoveNode(node.node, REMOVE_GRACE_SECONDS, "it was made from an earlier spec")
@@ -35,17 +55,17 @@ def remove_outdated(facts: JobFacts) -> tuple[Action, ...]:
     )
 
 
-def remove_released(facts: JobFacts, release: GangRelease) -> tuple[Action, ...]:
+def _remove_released(facts: JobFacts, release: GangRelease) -> tuple[Action, ...]:
     """Delete the pods of a gang that can't be scheduled completely."""
     return tuple(
         RemoveNode(node.node, REMOVE_GRACE_SECONDS, "its gang could not be placed whole")
         for node in facts.nodes
-        if release.gives_up(node) and not node.process.is_terminating
+        if release.includes(node) and not node.process.is_terminating
     )
 
 
-def replace_pods(job: Job, facts: JobFacts, outcome: Outcome) -> tuple[Action, ...]:
-    """Delete the pods of earlier attempts that the next one can't use: nothing runs in them."""
+def _replace_pods(job: Job, facts: JobFacts, outcome: Outcome) -> tuple[Action, ...]:
+    """Delete the pods of earlier attempts that the next attempt can't use: no rank runs in them."""
     policy, last = job.spec.failure_policy, outcome.last_restart
     if policy is None or last is None:
         return ()
@@ -64,35 +84,23 @@ def _has_problem(node: NodeFacts) -> bool:
     return agent is not None and agent.report.problem is not None
 
 
-def clean_up(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> tuple[Action, ...]:
-    """Return the deletions that a finished or ending job needs now."""
-    at = expires_at(job, outcome)
-    return (DeleteResource(),) if at is not None and now >= at else tuple(_removals(job, facts, outcome))
-
-
-def expires_at(job: Job, outcome: Outcome) -> float | None:
-    """When `ttlSecondsAfterFinished` expires (Unix seconds); None if unset or before the status has the job's end."""
-    seconds = job.spec.ttl_seconds_after_finished
-    return None if seconds is None or outcome.final_since is None else outcome.final_since + seconds
-
-
 def _removals(job: Job, facts: JobFacts, outcome: Outcome) -> Iterator[RemoveNode]:
     for node in facts.nodes:
-        why = _why_removed(job, node, outcome)
+        why = _removal_reason(job, node, outcome)
         if why is not None and not node.process.is_terminating:
             yield RemoveNode(node.node, REMOVE_GRACE_SECONDS, why)
 
 
-def _why_removed(job: Job, node: NodeFacts, outcome: Outcome) -> str | None:
+def _removal_reason(job: Job, node: NodeFacts, outcome: Outcome) -> str | None:
     # A running agent exits by itself on a command.
     if node.process.state in (ProcessState.MISSING, ProcessState.RUNNING):
         return None
     if outcome.verdict is Verdict.SUSPENDED:
         return "the job is suspended"
-    return _why_not_kept(job, node, outcome)
+    return _clean_pod_policy_reason(job, node, outcome)
 
 
-def _why_not_kept(job: Job, node: NodeFacts, outcome: Outcome) -> str | None:
+def _clean_pod_policy_reason(job: Job, node: NodeFacts, outcome: Outcome) -> str | None:
     """Why `cleanPodPolicy` deletes this node's pod; None to keep it."""
     pods = job.spec.clean_pod_policy
     # A waiting pod would start without any work.

@@ -4,30 +4,19 @@ from collections.abc import Sequence
 
 from muster.api.spec.job import Job
 from muster.core.actions import Action, CreateNode, KillNode, SendCommand
-from muster.core.clean_up import (
-    clean_up,
-    expires_at,
-    kill_lost,
-    remove_outdated,
-    remove_released,
-    remove_strays,
-    replace_pods,
-)
-from muster.core.deadlines import active_deadline, startup_deadline
+from muster.core.clean_up import clean_up, remove_before_start, remove_surplus
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
-from muster.core.failure.lost_nodes import lost_at
-from muster.core.failure.mpi_ends import launcher_has_ended
-from muster.core.failure.problems import unreachable_at
-from muster.core.gang_release import release_at
-from muster.core.judge import Outcome, Verdict
+from muster.core.failure.problems import lost_at, unreachable_at
+from muster.core.outcome import Outcome, Verdict
 from muster.core.peers import select_peers
+from muster.core.world import is_mpi
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind
 
 FAILURE_GRACE_SECONDS = 2.0
-"""Between SIGTERM and SIGKILL after a rank failed: the other ranks can't continue, so free their devices soon."""
+"""The time between SIGTERM and SIGKILL after a rank failed: the other ranks can't continue, so free their devices."""
 
 STOP_GRACE_SECONDS = 10.0
-"""Between SIGTERM and SIGKILL at a deadline or a stop request, if the node sets no grace period.
+"""The time between SIGTERM and SIGKILL at a deadline or a stop request, if the node sets no grace period.
 
 Healthy ranks may need this time to write a checkpoint.
 """
@@ -36,7 +25,7 @@ LEAST_GRACE_SECONDS = 1.0
 """The minimum grace period: even a pod with a grace period of 0 gets a SIGTERM before SIGKILL."""
 
 HUNG_SECONDS = 10.0
-"""How long after the grace period an agent may take to obey a command before its process is killed."""
+"""The time after the grace period in which an agent must obey a command; then its process is killed."""
 
 
 def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
@@ -45,92 +34,69 @@ def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term:
     `outcome` is the result of `judge` for these facts. `leader_term` orders leaders: agents refuse commands from an
     earlier leader. Once the facts show the actions applied, the same decision returns no new actions.
     """
-    strays = (*remove_strays(facts), *kill_lost(facts))
+    surplus = remove_surplus(facts)
+    leftovers = clean_up(job, facts, outcome, now) if outcome.ends_job else ()
+    obstacles = None if outcome.is_decided or outcome.has_started else remove_before_start(job, facts, outcome)
+    if outcome.ends_job:
+        return (*surplus, *_end_nodes(job, facts, outcome, now, leader_term), *leftovers)
     if outcome.verdict is Verdict.RESTARTING:
-        return (*strays, *_stop_attempt(job, facts, outcome, now, leader_term))
-    if outcome.is_decided:
-        return (*strays, *_end_nodes(job, facts, outcome, now, leader_term), *clean_up(job, facts, outcome, now))
-    removals = None if outcome.started else _removals_before_start(job, facts, outcome, now)
-    if removals is not None:
-        return (*strays, *removals)
+        return (*surplus, *_stop_attempt(job, facts, outcome, now, leader_term))
+    if obstacles is not None:
+        return (*surplus, *obstacles)
     missing = tuple(node for node in facts.nodes if node.process.state is ProcessState.MISSING)
     # The start command contains the addresses of all nodes, so create missing nodes first.
     if missing:
         lowest = outcome.lowest_replacement
-        return (*strays, *(CreateNode(node.node, max(lowest, node.process.replacement + 1)) for node in missing))
-    can_start = _can_start(facts, outcome, now)
-    return (
-        *strays,
-        *(
-            _start(job, facts, outcome, leader_term)
-            if can_start
-            else _end_after_launcher(job, facts, outcome, now, leader_term)
-        ),
-    )
-
-
-def _removals_before_start(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> tuple[Action, ...] | None:
-    """The pods that have to go before an attempt can start; None when nothing stands in its way."""
-    # Create nothing for a job of which a part is refused.
-    if facts.refusal is not None:
-        return ()
-    # Delete pods of an earlier spec: none of them has started its ranks.
-    if facts.has_outdated_pods:
-        return remove_outdated(facts)
-    release = outcome.release
-    # Release the nodes of half a gang: others can use them.
-    if release is not None and release.is_under_way(facts, now):
-        return remove_released(facts, release)
-    # With restartScope Pods every pod of an earlier attempt is replaced.
-    return replace_pods(job, facts, outcome) or None
+        return (*surplus, *(CreateNode(node.node, max(lowest, node.process.replacement + 1)) for node in missing))
+    start = _send_start(job, facts, outcome, now, leader_term)
+    return (*surplus, *(start or _end_after_launcher(job, facts, outcome, now, leader_term)))
 
 
 def next_requeue_at(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> float | None:
     """The next time at which the decision or the status may change without a new event; None: never."""
     # The job was resumed during its suspension: complete the suspension first.
-    if outcome.verdict is Verdict.SUSPENDED and outcome.settled and not job.spec.suspend:
+    if outcome.verdict is Verdict.SUSPENDED and outcome.is_idle and not job.spec.suspend:
         return now
-    # The status has the restart by then, and the next decision starts from there.
+    # Once the status has the restart, decide on the next attempt at once.
     if outcome.is_restart_due:
         return now
     times = [at for node in facts.nodes for at in (facts.silent_at(node), lost_at(node, facts))]
     if outcome.is_decided:
-        times.append(expires_at(job, outcome))
+        times.append(outcome.expires_at)
         times.extend(_kill_at(facts, outcome, node) for node in facts.nodes if not node.is_gone)
     else:
-        if not outcome.started:
-            times += [startup_deadline(job, facts, outcome.waits_since), release_at(job, facts, outcome.waits_since)]
+        if not outcome.has_started:
+            times += [outcome.startup_deadline, outcome.release_at]
             times.append(None if outcome.last_restart is None else outcome.last_restart.not_before)
             times.append(None if outcome.release is None else outcome.release.until)
-        times.append(active_deadline(job, outcome.began_at))
+        times.append(outcome.active_deadline)
         times.extend(unreachable_at(node, facts) for node in facts.nodes)
         times.extend(_kill_at(facts, outcome, node) for node in facts.nodes if not node.is_gone)
     return min((at for at in times if at is not None and at > now), default=None)
 
 
-def _can_start(facts: JobFacts, outcome: Outcome, now: float) -> bool:
-    """Whether all nodes that have not started are ready. After an operator restart that can be a part of the gang."""
+def _send_start(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
+    """Start all nodes that have not started, once they are ready. After an operator restart some may have started."""
     if outcome.last_restart is not None and now < outcome.last_restart.not_before:
-        return False
+        return ()
     waiting = [node for node in facts.nodes if not node.has_started]
     if not waiting or not all(node.is_ready and not facts.is_silent(node, now) for node in waiting):
-        return False
-    # After its restart an operator receives running ranks' reports one by one, and the start needs all addresses.
-    return not outcome.started or bool(select_peers(facts.nodes))
-
-
-def _start(job: Job, facts: JobFacts, outcome: Outcome, leader_term: int) -> tuple[Action, ...]:
-    waiting = tuple(node.node for node in facts.nodes if not node.has_started)
-    command = Command(leader_term, job.metadata.uid, outcome.attempt, CommandKind.START, select_peers(facts.nodes))
-    return (SendCommand(waiting, command),)
+        return ()
+    peers = select_peers(facts.nodes)
+    # A restarted operator receives the nodes' reports one by one, and the start command needs all addresses.
+    if outcome.has_started and not peers:
+        return ()
+    command = Command(leader_term, job.metadata.uid, outcome.attempt, CommandKind.START, peers)
+    return (SendCommand(tuple(node.node for node in waiting), command),)
 
 
 def _end_after_launcher(
     job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int
 ) -> tuple[Action, ...]:
-    """After mpirun has ended, stop the other nodes, which wait for a command."""
+    """Stop the other nodes after mpirun has ended: they wait for a command."""
+    first = facts.nodes[0]
     # The agent on mpirun's own node cleans up by itself. Nodes that have ended receive an exit command later.
-    if not launcher_has_ended(job, facts) or not facts.nodes[0].has_ended:
+    if not is_mpi(job) or first.launcher is None or not first.has_ended:
         return ()
     waiting = [node for node in facts.nodes[1:] if node.current_agent is not None and not node.has_ended]
     command = _ending_command(job, outcome, CommandKind.STOP, FAILURE_GRACE_SECONDS, leader_term)
@@ -139,27 +105,27 @@ def _end_after_launcher(
 
 def _stop_attempt(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
     """Stop the ranks of a failed attempt, and keep the agents for the next one."""
-    # Send it to agents that have not started, too: they must not start a rank of this attempt now.
+    # Agents that have not started get the command, too: they must not start a rank of this attempt any more.
     command = _ending_command(job, outcome, CommandKind.STOP, FAILURE_GRACE_SECONDS, leader_term)
     return _send_where_needed(facts, outcome, [(node, command) for node in facts.nodes if not node.has_ended], now)
 
 
 def _end_nodes(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
     """Stop every node that still runs."""
-    wanted = []
+    commands = []
     for node in facts.nodes:
         grace = grace_seconds(node, facts, outcome)
-        wanted.append((node, _ending_command(job, outcome, _ending_kind(node, grace), grace, leader_term)))
-    return _send_where_needed(facts, outcome, wanted, now)
+        commands.append((node, _ending_command(job, outcome, _ending_kind(node, grace), grace, leader_term)))
+    return _send_where_needed(facts, outcome, commands, now)
 
 
 def _send_where_needed(
-    facts: JobFacts, outcome: Outcome, wanted: Sequence[tuple[NodeFacts, Command]], now: float
+    facts: JobFacts, outcome: Outcome, commands: Sequence[tuple[NodeFacts, Command]], now: float
 ) -> tuple[Action, ...]:
     """Send commands that the nodes have not received yet, and kill nodes that did not obey in time."""
     kills: list[Action] = []
     nodes_by_command: dict[Command, list[int]] = {}
-    for node, command in wanted:
+    for node, command in commands:
         # Without a running process there is no agent to receive the command.
         if node.process.state is not ProcessState.RUNNING:
             continue
@@ -194,7 +160,7 @@ def _ending_kind(node: NodeFacts, grace: float) -> str:
 
 
 def grace_seconds(node: NodeFacts, facts: JobFacts, outcome: Outcome) -> float:
-    """Between SIGTERM and SIGKILL for the node's running ranks; 0: SIGKILL at once."""
+    """Return the time between SIGTERM and SIGKILL for the node's running ranks; 0 sends SIGKILL at once."""
     node_grace = node.process.grace_seconds
     healthy = STOP_GRACE_SECONDS if node_grace is None else max(LEAST_GRACE_SECONDS, node_grace)
     grace = healthy if outcome.failure is None else FAILURE_GRACE_SECONDS
@@ -210,15 +176,15 @@ def _has_received(node: NodeFacts, command: Command) -> bool:
     last = node.command
     if last is None or last.leader_term < command.leader_term:
         return False
-    return (last.attempt, _order(last)) >= (command.attempt, _order(command))
+    return (last.attempt, _command_order(last)) >= (command.attempt, _command_order(command))
 
 
-def _order(command: Command) -> int:
+def _command_order(command: Command) -> int:
     return CommandKind.ALL.index(command.kind)
 
 
 def _kill_at(facts: JobFacts, outcome: Outcome, node: NodeFacts) -> float | None:
-    """When to kill the node's process if it still runs; None before it receives a command to end."""
+    """Return when to kill the node's process if it still runs; None before it was sent a command to end."""
     command = node.command
     if command is None or not node.has_end_command:
         return None

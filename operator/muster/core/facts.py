@@ -1,4 +1,4 @@
-"""The observed facts of a job at one moment: with the spec, the status and the time, the input of every decision.
+"""The observed facts of a job at one moment. Every decision depends on them, the spec, the status and the time.
 
 Backends create these in `observe`. Times are Unix seconds on the operator's clock.
 """
@@ -19,11 +19,11 @@ from muster_worker.contract.schema import (
 )
 
 SILENT_PACES = 3
-"""Missing heartbeats before a node counts as silent: two may be lost by accident."""
+"""The number of missing heartbeats after which a node counts as silent: two may be lost by accident."""
 
 
 class ProcessState(StrEnum):
-    """The state of a node's process (locally) or pod (on a cluster), as its backend observes it without the agent."""
+    """The state of a node's process (locally) or pod (on a cluster), as the backend observes it without the agent."""
 
     MISSING = "Missing"
     WAITING = "Waiting"  # the agent has not started: the pod is not scheduled or its image is being pulled
@@ -33,7 +33,7 @@ class ProcessState(StrEnum):
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a node can't start or work, or why it ended, when its agent can't report the reason.
+    """The reason why a node can't start, can't work or has ended, if its agent can't report it.
 
     `reason` is one CamelCase word, `message` a sentence for the user without a full stop. `shortage` is the missing
     resource, in words that are equal for all nodes with the same shortage: "insufficient nvidia.com/gpu".
@@ -48,9 +48,9 @@ class Problem:
 class TerminationMessage:
     """The content of a pod's termination log, which the agent writes so that its result survives a lost report.
 
-    `ranks` counts the node's ranks, `succeeded` those with exit code 0. `first_failure` is the first rank of the node
-    that failed. `terminated` is set if something other than muster stopped the agent.
-    The job can write this file itself, so trust it only about its own node.
+    `ranks` is the number of the node's ranks, `succeeded` the number of ranks with exit code 0. `first_failure` is the
+    first rank of the node that failed. `terminated` is set if something other than muster stopped the agent.
+    The user's code can write this file, too, so trust it only about its own node.
     """
 
     job_uid: str
@@ -104,7 +104,7 @@ class ProcessFacts:
 
 @dataclass(frozen=True)
 class RankFacts:
-    """A rank's report with ages converted to times. `sequence` is that of the latest report that includes the rank."""
+    """A rank's report with ages converted to times. `sequence` is the number of the latest report with this rank."""
 
     report: RankReport
     started_at: float | None = None
@@ -117,10 +117,16 @@ class RankFacts:
         """Whether the report says that the rank's process has exited."""
         return self.report.state == RankState.EXITED
 
+    @property
+    def has_succeeded(self) -> bool:
+        """Whether the rank exited by itself with code 0."""
+        report = self.report
+        return self.has_exited and report.exit_code == 0 and report.reason is None and not report.stopped
+
 
 @dataclass(frozen=True)
 class MetricFacts:
-    """The latest value of a metric on a node, and when the rank wrote it."""
+    """The latest value of a metric on a node, and the time at which the rank wrote it."""
 
     value: MetricValue
     at: float
@@ -128,11 +134,16 @@ class MetricFacts:
 
 @dataclass(frozen=True)
 class LauncherFacts:
-    """How the node's launcher ended, and when."""
+    """The end of the node's launcher, and its time."""
 
     end: LauncherEnd
     ended_at: float
     sequence: int = 0
+
+    @property
+    def has_succeeded(self) -> bool:
+        """Whether the launcher exited by itself with code 0."""
+        return self.end.exit_code == 0 and self.end.reason is None
 
 
 @dataclass(frozen=True)
@@ -169,6 +180,12 @@ class NodeFacts:
         """The ranks in the current agent's report."""
         agent = self.current_agent
         return () if agent is None else agent.ranks
+
+    @property
+    def launcher(self) -> LauncherFacts | None:
+        """The end of the node's launcher; None while it runs."""
+        agent = self.current_agent
+        return None if agent is None else agent.launcher
 
     @property
     def is_ready(self) -> bool:
@@ -236,11 +253,10 @@ class JobFacts:
     """The job's facts. `nodes` is ordered and has one entry for every node, even if it doesn't exist yet.
 
     `heartbeat_seconds` is the interval at which the job's agents report. `collector_started_at` is when the collector
-    started: a restarted operator has received no earlier report. `refusal` explains why no node can be created from
-    this
-    spec. `strays` are the names of the job's surplus pods: beyond its nodes, or replaced. `has_outdated_pods` is set if
-    a pod was made from an older spec. `problem` affects the whole job rather than one node.
-    `warnings` are warnings for the user about a valid spec, such as fields without effect.
+    started: a restarted operator has received no earlier report. `refusal` explains why the spec creates no node.
+    `strays` are the names of the job's surplus pods: beyond its nodes, or replaced. `has_outdated_pods` is set if a pod
+    was made from an older spec. `problem` affects the whole job rather than one node. `warnings` are warnings for the
+    user about a valid spec, such as fields without effect.
     """
 
     created_at: float

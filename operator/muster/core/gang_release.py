@@ -1,6 +1,6 @@
-"""Delete the pods of a gang that can't be scheduled completely, wait, and create them again. Pure.
+"""Delete the pods of a gang that can't be scheduled completely, wait, and create them again.
 
-Otherwise two jobs that hold half of the machines each would wait for each other for ever. The status records each
+Otherwise two jobs with half of the machines each would wait for each other for ever. The status records each
 release with the first replacement after it, so that a new leader can continue.
 """
 
@@ -27,37 +27,35 @@ _HASH_BYTES = 8
 class GangRelease:
     """The latest release of the gang: number `count`, at `at`, with the next try at `until` (Unix seconds).
 
-    Pods with a replacement below `replacement` belong to the released gang.
+    Pods with a replacement below `replacement` belong to the released gang. `is_under_way` is set while such pods exist
+    or `until` is in the future.
     """
 
     count: int
     replacement: int
     at: float
     until: float
+    is_under_way: bool
 
-    def gives_up(self, node: NodeFacts) -> bool:
+    def includes(self, node: NodeFacts) -> bool:
         """Whether the node's pod belongs to the released gang."""
-        return node.process.state is not ProcessState.MISSING and node.process.replacement < self.replacement
-
-    def is_under_way(self, facts: JobFacts, now: float) -> bool:
-        """Whether the released gang's pods still exist, or the backoff is not over."""
-        return now < self.until or any(self.gives_up(node) for node in facts.nodes)
+        return _is_older(node, self.replacement)
 
 
-def release_of(job: Job, previous: Status, facts: JobFacts, waits_since: float, now: float) -> GangRelease | None:
+def find_release(job: Job, previous: Status, facts: JobFacts, waits_since: float, now: float) -> GangRelease | None:
     """The gang's latest release, which may begin at `now` (Unix seconds); None if there was none."""
-    last = _previous_release(job, previous.placement)
+    last = _previous_release(job, previous.placement, facts, now)
     # Complete the current release first.
-    if last is not None and last.is_under_way(facts, now):
+    if last is not None and last.is_under_way:
         return last
-    at = release_at(job, facts, waits_since)
+    at = next_release_at(job, facts, waits_since)
     if at is None or now < at:
         return last
     return _next_release(job, facts, last, now)
 
 
-def release_at(job: Job, facts: JobFacts, waits_since: float) -> float | None:
-    """When to release the gang if nothing changes; None if it is schedulable, holds no resources, or has a queue."""
+def next_release_at(job: Job, facts: JobFacts, waits_since: float) -> float | None:
+    """Return when to release the gang if nothing changes; None if it fits, holds no machine or has a queue."""
     # A queue's scheduler is responsible for all-or-nothing placement.
     if job.spec.queue is not None:
         return None
@@ -71,7 +69,7 @@ def release_at(job: Job, facts: JobFacts, waits_since: float) -> float | None:
 
 
 def backoff_seconds(job_uid: str, count: int) -> float:
-    """How long to wait after release number `count`: exponential backoff with a jitter that differs between jobs."""
+    """Return the wait after release number `count`: exponential, with a jitter that differs between jobs."""
     longest = min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(count - 1, _MAX_DOUBLINGS))
     digest = hashlib.sha256(f"{job_uid}/{count}".encode()).digest()
     share = int.from_bytes(digest[:_HASH_BYTES], "big") / 2.0 ** (8 * _HASH_BYTES)
@@ -83,12 +81,19 @@ def _next_release(job: Job, facts: JobFacts, last: GangRelease | None, now: floa
     lowest = 0 if last is None else last.replacement
     replacement = max(lowest, *(node.process.replacement + 1 for node in facts.nodes))
     at = float(int(now))  # the status stores whole seconds
-    return GangRelease(count, replacement, at, at + backoff_seconds(job.metadata.uid, count))
+    until = at + backoff_seconds(job.metadata.uid, count)
+    return GangRelease(count, replacement, at, until, is_under_way=True)
 
 
-def _previous_release(job: Job, placement: Placement | None) -> GangRelease | None:
+def _previous_release(job: Job, placement: Placement | None, facts: JobFacts, now: float) -> GangRelease | None:
     if placement is None:
         return None
     at = parse_or_past(placement.released_at)
     until = at + backoff_seconds(job.metadata.uid, placement.releases)
-    return GangRelease(placement.releases, placement.replacement, at, until)
+    is_under_way = now < until or any(_is_older(node, placement.replacement) for node in facts.nodes)
+    return GangRelease(placement.releases, placement.replacement, at, until, is_under_way)
+
+
+def _is_older(node: NodeFacts, replacement: int) -> bool:
+    """Whether the node has a pod with a lower replacement number."""
+    return node.process.state is not ProcessState.MISSING and node.process.replacement < replacement

@@ -1,4 +1,4 @@
-"""Complete the observed facts before a decision: an ordered list of pure steps for each node."""
+"""Complete the observed facts of each node before a decision, in an ordered list of steps."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -6,35 +6,34 @@ from dataclasses import dataclass, replace
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.facts import AgentFacts, JobFacts, NodeFacts, ProcessState
-from muster.core.failure.lost_nodes import end_if_lost
-from muster.core.failure.problems import POD_DELETED, with_problem
+from muster.core.failure.problems import POD_DELETED, end_if_lost, with_problem
 from muster.core.failure.termination_log import with_termination_message
 from muster_worker.contract.schema import AgentPhase
 
 
 @dataclass(frozen=True)
 class InferenceContext:
-    """A step's input besides the node. `observed` are the facts before any step.
+    """The input of a step besides the node. `observed` are the facts before the first step.
 
-    `started` is set if `previous` records a start. `attempt` is the number of that start, or of the next one.
+    `has_started` is set if `previous` records a start. `attempt` is the number of that start, or of the next one.
     """
 
     job: Job
     previous: Status
     observed: JobFacts
     now: float
-    started: bool
+    has_started: bool
     attempt: int
 
 
 def end_lost_node(node: NodeFacts, context: InferenceContext) -> NodeFacts:
-    """If the node's machine is lost, end the node, or free its place."""
-    return end_if_lost(node, context.observed, context.previous, context.now, started=context.started)
+    """If the node's machine is lost, mark the node as ended, or as missing so that it can be replaced."""
+    return end_if_lost(node, context.observed, context.previous, context.now, has_started=context.has_started)
 
 
-def drop_own_removal(node: NodeFacts, context: InferenceContext) -> NodeFacts:
-    """Drop the problem of a deleted pod if it belongs to an attempt before the suspension: muster deleted that pod."""
-    process, previous_attempts = node.process, 0 if context.started else context.previous.attempt
+def drop_removal_problem(node: NodeFacts, context: InferenceContext) -> NodeFacts:
+    """Drop the problem PodDeleted of an attempt before the suspension: muster itself deleted that pod."""
+    process, previous_attempts = node.process, 0 if context.has_started else context.previous.attempt
     if process.state is not ProcessState.MISSING or not 0 <= process.replacement < previous_attempts:
         return node
     if process.problem is None or process.problem.reason != POD_DELETED:
@@ -42,9 +41,9 @@ def drop_own_removal(node: NodeFacts, context: InferenceContext) -> NodeFacts:
     return replace(node, process=replace(process, problem=None))
 
 
-def count_starts(node: NodeFacts, context: InferenceContext) -> NodeFacts:
-    """Raise the replacement of a missing node to match the attempt: every attempt had a process of the node."""
-    # A restart keeps pods, so their numbers do not count attempts.
+def raise_replacement(node: NodeFacts, context: InferenceContext) -> NodeFacts:
+    """Raise the replacement number of a missing node to the attempt's: each attempt had its own pod of the node."""
+    # A restart keeps pods, so their replacement numbers do not follow the attempts.
     if context.previous.last_restart is not None:
         return node
     process, attempts = node.process, context.previous.attempt
@@ -80,10 +79,10 @@ def reuse_agent(node: NodeFacts, context: InferenceContext) -> NodeFacts:
     )
 
 
-def drop_past(node: NodeFacts, context: InferenceContext) -> NodeFacts:
+def drop_earlier_attempts(node: NodeFacts, context: InferenceContext) -> NodeFacts:
     """Drop reports and commands of attempts before the job's suspension."""
     # The attempt has not started, so a missing node can't have a report or a command.
-    if node.process.state is ProcessState.MISSING and not context.started:
+    if node.process.state is ProcessState.MISSING and not context.has_started:
         return node if node.agent is None and node.command is None else _without_agent(node)
     agent, command = node.agent, node.command
     if agent is not None and 0 < agent.report.attempt < context.attempt:
@@ -93,7 +92,7 @@ def drop_past(node: NodeFacts, context: InferenceContext) -> NodeFacts:
     return node
 
 
-def read_last_message(node: NodeFacts, context: InferenceContext) -> NodeFacts:
+def use_termination_message(node: NodeFacts, context: InferenceContext) -> NodeFacts:
     """Use the pod's termination log if the agent's last report was lost."""
     message = node.process.termination_message
     # The pod ended between two attempts, so the message describes the earlier one.
@@ -102,19 +101,19 @@ def read_last_message(node: NodeFacts, context: InferenceContext) -> NodeFacts:
     return with_termination_message(context.job, node)
 
 
-def name_problem(node: NodeFacts, context: InferenceContext) -> NodeFacts:
-    """Add the problem of an agent that never reported, or stopped reporting."""
+def add_missing_report_problem(node: NodeFacts, context: InferenceContext) -> NodeFacts:
+    """Add the problem of an agent that has never reported, or has stopped reporting."""
     return with_problem(node, context.observed, context.now)
 
 
 STEPS: tuple[Callable[[NodeFacts, InferenceContext], NodeFacts], ...] = (
     end_lost_node,
-    drop_own_removal,
-    count_starts,
+    drop_removal_problem,
+    raise_replacement,
     reuse_agent,
-    drop_past,
-    read_last_message,
-    name_problem,
+    drop_earlier_attempts,
+    use_termination_message,
+    add_missing_report_problem,
 )
 """Each step receives the result of the previous one."""
 

@@ -1,95 +1,29 @@
 """Decide whether a job is over, and with which result."""
 
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 
 from muster.api.spec.job import Job
-from muster.api.status.status import SUSPENDED, Status
+from muster.api.status.status import RESUMED, SUSPENDED, Condition, Status
 from muster.api.timestamps import parse_timestamp
-from muster.core.attempts import LastRestart, began_at, last_restart, newest_attempt, was_missed
-from muster.core.deadlines import active_deadline, startup_deadline
 from muster.core.facts import JobFacts, ProcessState
-from muster.core.failure.ends import launcher_end, rank_ends
+from muster.core.failure.ends import rank_ends
 from muster.core.failure.failure import Failure, find_failure
 from muster.core.failure.problems import POD_DELETED
-from muster.core.gang_release import GangRelease, release_of
+from muster.core.gang_release import find_release, next_release_at
+from muster.core.outcome import (
+    DEADLINE_EXCEEDED,
+    NETWORK_MISMATCH,
+    RANKS_LOST,
+    STARTUP_TIMEOUT,
+    STOP_REQUESTED,
+    SUCCEEDED,
+    WORLD_SIZE_MISMATCH,
+    Outcome,
+    Verdict,
+)
 from muster.core.peers import find_network_mismatch
-from muster.core.restarts import NoRestart, Restart, find_restart
-from muster.core.world import is_mpi, world_size
-from muster_worker.contract.schema import RankState
-
-DEADLINE_EXCEEDED = "DeadlineExceeded"
-STARTUP_TIMEOUT = "StartupTimeout"
-STOP_REQUESTED = "StopRequested"
-SUCCEEDED = "AllRanksSucceeded"
-WORLD_SIZE_MISMATCH = "WorldSizeMismatch"
-NETWORK_MISMATCH = "NetworkMismatch"
-RANKS_LOST = "RanksLost"
-
-
-class Verdict(StrEnum):
-    """The result of a job."""
-
-    UNDECIDED = "Undecided"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
-    STOPPED = "Stopped"
-    SUSPENDED = "Suspended"
-    RESTARTING = "Restarting"  # the attempt has failed, and another one follows
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The verdict, its reason, and its time `at` (Unix seconds). It is final once `settled`: the job runs no more.
-
-    `failure` has the root causes if ranks, launchers or agents failed. A verdict that comes only from an earlier status
-    has neither `at` nor `failure`. `started` is set once the gang received its start command. `attempt` is
-    the number of that start, or of the next one. `began_at` is when the job was created or last
-    resumed; deadlines count from it. `final_since` is when the status recorded the end of the job.
-    `release` is the latest release of the gang before its start. `restart` is set for the verdict Restarting,
-    `no_restart` is the reason why no attempt follows a failure. `last_restart` is the restart before this attempt.
-    """
-
-    verdict: Verdict
-    reason: str = ""
-    at: float | None = None
-    failure: Failure | None = None
-    settled: bool = False
-    started: bool = False
-    attempt: int = 1
-    began_at: float = 0.0
-    final_since: float | None = None
-    release: GangRelease | None = None
-    restart: Restart | None = None
-    no_restart: str = ""
-    last_restart: LastRestart | None = None
-
-    @property
-    def waits_since(self) -> float:
-        """Since when (Unix seconds) the job waits for its nodes: since it was created, resumed or restarted."""
-        return self.began_at if self.last_restart is None else max(self.began_at, self.last_restart.not_before)
-
-    @property
-    def lowest_replacement(self) -> int:
-        """The lowest replacement number that a new pod may have."""
-        released = 0 if self.release is None else self.release.replacement
-        return released if self.last_restart is None else max(released, self.last_restart.replacement)
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether the attempt is over or has to end."""
-        return self.verdict is not Verdict.UNDECIDED
-
-    @property
-    def is_restart_due(self) -> bool:
-        """Whether nothing of the failed attempt runs, so that the status can record the next one."""
-        return self.verdict is Verdict.RESTARTING and self.settled
-
-    @property
-    def ends_job(self) -> bool:
-        """Whether no other attempt follows, unless a suspended job is resumed."""
-        return self.verdict not in (Verdict.UNDECIDED, Verdict.RESTARTING)
-
+from muster.core.restarts import NoRestart, find_restart, read_last_restart
+from muster.core.world import find_started_ranks, is_mpi, world_size
 
 _Cause = tuple[float, Outcome]
 """A time and an outcome that can end the job. The earliest cause gives the reason."""
@@ -97,63 +31,120 @@ _Cause = tuple[float, Outcome]
 
 def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
     """Return the job's outcome at `now` (Unix seconds). Complete or Failed in `previous` is final."""
-    # A restarted operator reads the start from the status.
-    started = previous.was_started or any(node.has_started for node in facts.nodes)
-    outcome = Outcome(
-        Verdict.UNDECIDED,
-        settled=facts.is_idle,
-        started=started,
-        attempt=newest_attempt(previous, facts),
-        began_at=began_at(previous, facts, now),
-        last_restart=last_restart(previous),
-    )
-    # A final condition never changes.
-    last = previous.final_condition
-    if last is not None:
-        verdict = Verdict.SUCCEEDED if last.type == "Complete" else Verdict.FAILED
-        return replace(
-            outcome, verdict=verdict, reason=last.reason, final_since=parse_timestamp(last.last_transition_time)
-        )
+    outcome = _start_outcome(job, previous, facts, now)
+    if previous.final_condition is not None:
+        return apply_final_condition(job, outcome, previous.final_condition)
     result = _decide_outcome(job, previous, facts, outcome, now)
     if result.failure is not None:
         return _apply_failure_policy(job, previous, facts, result, result.failure)
-    if result.is_decided or started:
+    if result.is_decided or result.has_started:
         return result
-    return replace(result, release=release_of(job, previous, facts, outcome.waits_since, now))
+    waits_since = _waits_since(outcome)
+    return replace(
+        result,
+        release=find_release(job, previous, facts, waits_since, now),
+        release_at=next_release_at(job, facts, waits_since),
+    )
+
+
+def find_active_since(previous: Status, facts: JobFacts, now: float) -> float:
+    """When the job was created or, after that, last resumed (Unix seconds): its deadlines count from there."""
+    suspension = previous.suspension
+    if suspension is None:
+        return facts.created_at
+    # This reconciliation resumes the job.
+    if suspension.status == "True":
+        return now
+    return parse_timestamp(suspension.last_transition_time) if suspension.reason == RESUMED else facts.created_at
+
+
+def find_active_deadline(job: Job, active_since: float) -> float | None:
+    """When `activeDeadlineSeconds` has passed (Unix seconds); None without a limit."""
+    seconds = job.spec.active_deadline_seconds
+    return None if seconds is None else active_since + seconds
+
+
+def apply_final_condition(job: Job, outcome: Outcome, condition: Condition) -> Outcome:
+    """Return the outcome that the status has recorded: it never changes."""
+    final_since, seconds = parse_timestamp(condition.last_transition_time), job.spec.ttl_seconds_after_finished
+    return replace(
+        outcome,
+        verdict=Verdict.SUCCEEDED if condition.type == "Complete" else Verdict.FAILED,
+        reason=condition.reason,
+        final_since=final_since,
+        expires_at=None if seconds is None else final_since + seconds,
+    )
+
+
+def _start_outcome(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
+    """Return the undecided outcome of the current attempt, with its deadlines."""
+    # Someone may have cleared the status, so compare it with the agents' reports.
+    agents = [agent for node in facts.nodes if (agent := node.current_agent) is not None]
+    attempt = max([previous.current_attempt, *(agent.report.attempt for agent in agents)])
+    active_since = find_active_since(previous, facts, now)
+    outcome = Outcome(
+        Verdict.UNDECIDED,
+        is_idle=facts.is_idle,
+        # A restarted operator reads the start from the status.
+        has_started=previous.was_started or any(node.has_started for node in facts.nodes),
+        attempt=attempt,
+        last_restart=read_last_restart(previous),
+        active_since=active_since,
+        active_deadline=find_active_deadline(job, active_since),
+    )
+    return outcome if outcome.has_started else replace(outcome, startup_deadline=_startup_deadline(job, facts, outcome))
+
+
+def _waits_since(outcome: Outcome) -> float:
+    """Return when the job was created, resumed or restarted: it waits for its nodes since then."""
+    last = outcome.last_restart
+    return outcome.active_since if last is None else max(outcome.active_since, last.not_before)
+
+
+def _startup_deadline(job: Job, facts: JobFacts, outcome: Outcome) -> float | None:
+    """When all nodes have to be ready for the gang to start; None while a node is not scheduled.
+
+    It counts from the last node's placement, because autoscalers take their time. Local nodes need no placement.
+    """
+    if not all(node.is_placed for node in facts.nodes):
+        return None
+    placed = (node.process.scheduled_at for node in facts.nodes)
+    since = max([_waits_since(outcome), *(at for at in placed if at is not None)])
+    return since + job.spec.startup_timeout_seconds
 
 
 def _apply_failure_policy(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, failure: Failure) -> Outcome:
     """Return the outcome of a failure: the job fails, or another attempt follows."""
     # Nothing of an attempt runs before its start.
-    is_over = outcome.settled or not outcome.started
-    restart = find_restart(job, previous, failure)
-    # The status has announced the job's end, or a user asked for it.
+    is_over = outcome.is_idle or not outcome.has_started
+    restart = find_restart(job, previous, failure, outcome.last_restart)
+    # The status already announces the job's end, or a user has requested it.
     is_final = previous.is_failing or facts.stop_request is not None
     if isinstance(restart, NoRestart):
         outcome = replace(outcome, no_restart=restart.reason)
-        # A later report may name an earlier failure, after which the policy wants a restart.
+        # A later report may show an earlier failure, for which the policy restarts the job.
         is_open = job.spec.failure_policy is not None and not (is_final or is_over or job.spec.suspend)
         return replace(outcome, verdict=Verdict.RESTARTING) if is_open else outcome
     if is_final:
         return outcome
     if job.spec.suspend:
-        return _suspended(previous, facts, replace(outcome, failure=None))
-    return replace(outcome, verdict=Verdict.RESTARTING, restart=restart, settled=is_over)
+        return _suspend(previous, facts, replace(outcome, failure=None))
+    return replace(outcome, verdict=Verdict.RESTARTING, restart=restart, is_idle=is_over)
 
 
 def _decide_outcome(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> Outcome:
-    failure = find_failure(job, facts, started=outcome.started)
+    failure = find_failure(job, facts, has_started=outcome.has_started)
     ended = (node.has_ended or node.process.state is ProcessState.EXITED for node in facts.nodes)
-    all_ended = outcome.started and all(ended)
+    all_ended = outcome.has_started and all(ended)
     # The job has completed: ignore a stop request that came later.
-    if failure is None and (all_ended or _launcher_has_succeeded(job, facts)) and _succeeded(job, facts):
+    if failure is None and (all_ended or _has_launcher_succeeded(job, facts)) and _have_ranks_succeeded(job, facts):
         return replace(outcome, verdict=Verdict.SUCCEEDED, reason=SUCCEEDED, at=_last_end_at(facts))
     # A failure during a suspension is a result of that suspension.
     if previous.is_suspending:
-        return _suspended(previous, facts, outcome)
-    # The pods have an older spec, which is no longer wanted.
-    if outcome.started and not previous.is_failing and was_missed(job, previous, facts):
-        return _suspended(previous, facts, outcome)
+        return _suspend(previous, facts, outcome)
+    # The pods have an older spec, which was replaced since.
+    if outcome.has_started and not previous.is_failing and _has_missed_suspension(job, previous, facts):
+        return _suspend(previous, facts, outcome)
     causes = [*_failure_causes(outcome, failure), *_other_causes(job, previous, facts, outcome, now)]
     if causes:
         at, first = min(causes, key=lambda cause: cause[0])
@@ -163,19 +154,21 @@ def _decide_outcome(job: Job, previous: Status, facts: JobFacts, outcome: Outcom
     if all_ended or previous.is_failing:
         reason = _shortfall_reason(job, facts) if all_ended else POD_DELETED
         return replace(outcome, verdict=Verdict.FAILED, reason=reason, at=_last_end_at(facts))
-    return _suspended(previous, facts, outcome) if job.spec.suspend else outcome
+    return _suspend(previous, facts, outcome) if job.spec.suspend else outcome
 
 
-def _suspended(previous: Status, facts: JobFacts, outcome: Outcome) -> Outcome:
-    settled = facts.is_empty or previous.is_suspended
-    return replace(outcome, verdict=Verdict.SUSPENDED, reason=SUSPENDED, settled=settled)
+def _suspend(previous: Status, facts: JobFacts, outcome: Outcome) -> Outcome:
+    is_idle = facts.is_empty or previous.is_suspended
+    return replace(outcome, verdict=Verdict.SUSPENDED, reason=SUSPENDED, is_idle=is_idle)
 
 
-def ranks_seen(job: Job, facts: JobFacts) -> frozenset[int]:
-    """The ranks that were ever started. Agents also list ranks that have not started."""
-    reports = (rank.report for node in facts.nodes for rank in node.ranks)
-    ranks = {report.rank for report in reports if report.state != RankState.STARTING}
-    return frozenset(rank for rank in ranks if 0 <= rank < world_size(job))
+def _has_missed_suspension(job: Job, previous: Status, facts: JobFacts) -> bool:
+    """Whether the job was suspended and resumed while no operator ran, so that its pods have an older spec.
+
+    Only a suspended job's spec may change. Pods with another spec are no proof: a new release of muster may render the
+    same spec differently.
+    """
+    return facts.has_outdated_pods and job.metadata.generation > previous.observed_generation
 
 
 def _failure_causes(outcome: Outcome, failure: Failure | None) -> list[_Cause]:
@@ -193,33 +186,30 @@ def _other_causes(job: Job, previous: Status, facts: JobFacts, outcome: Outcome,
     # Deadlines don't apply to a suspended job, unless it is already failing.
     if job.spec.suspend and not previous.is_failing:
         return causes
-    # Ranks that can't reach each other would only wait for their timeouts. Date the cause to the job's creation.
-    if not outcome.started and find_network_mismatch(facts.nodes) is not None:
-        causes.append((facts.created_at, replace(failed, reason=NETWORK_MISMATCH)))
-    startup = None if outcome.started else startup_deadline(job, facts, outcome.waits_since)
-    if startup is not None and now >= startup:
-        causes.append((startup, replace(failed, reason=STARTUP_TIMEOUT)))
-    active = active_deadline(job, outcome.began_at)
-    if active is not None and now >= active:
-        causes.append((active, replace(failed, reason=DEADLINE_EXCEEDED)))
+    mismatch = None if outcome.has_started else find_network_mismatch(facts.nodes)
+    # Ranks that can't reach each other would only wait for their timeouts. The cause dates from the job's creation.
+    if mismatch is not None:
+        causes.append((facts.created_at, replace(failed, reason=NETWORK_MISMATCH, message=mismatch)))
+    for at, reason in ((outcome.startup_deadline, STARTUP_TIMEOUT), (outcome.active_deadline, DEADLINE_EXCEEDED)):
+        if at is not None and now >= at:
+            causes.append((at, replace(failed, reason=reason)))
     return causes
 
 
-def _launcher_has_succeeded(job: Job, facts: JobFacts) -> bool:
+def _has_launcher_succeeded(job: Job, facts: JobFacts) -> bool:
     """Whether mpirun ended with exit code 0. Nodes without mpirun wait for a command to end."""
-    end = launcher_end(facts.nodes[0]) if is_mpi(job) else None
-    return end is not None and end.is_good
+    launcher = facts.nodes[0].launcher if is_mpi(job) else None
+    return launcher is not None and launcher.has_succeeded
 
 
-def _succeeded(job: Job, facts: JobFacts) -> bool:
+def _have_ranks_succeeded(job: Job, facts: JobFacts) -> bool:
     """Whether every rank of the world was started and exited by itself with code 0."""
-    all_good = all(end.is_good for end in rank_ends(facts))
-    all_exited = all(rank.has_exited for node in facts.nodes for rank in node.ranks)
-    return all_good and all_exited and len(ranks_seen(job, facts)) == world_size(job)
+    all_succeeded = all(rank.has_succeeded for node in facts.nodes for rank in node.ranks)
+    return all_succeeded and len(find_started_ranks(job, facts)) == world_size(job)
 
 
 def _shortfall_reason(job: Job, facts: JobFacts) -> str:
-    return WORLD_SIZE_MISMATCH if len(ranks_seen(job, facts)) < world_size(job) else RANKS_LOST
+    return WORLD_SIZE_MISMATCH if len(find_started_ranks(job, facts)) < world_size(job) else RANKS_LOST
 
 
 def _last_end_at(facts: JobFacts) -> float:

@@ -18,7 +18,7 @@ _Network = IPv4Network | IPv6Network
 
 
 def select_peers(nodes: Sequence[NodeFacts]) -> tuple[Peer, ...]:
-    """Return every node's peer entry in order; an empty tuple until all nodes have reported their addresses.
+    """Return each node's address for its peers, in order; an empty tuple until all nodes have reported theirs.
 
     Each agent's own choice is used unless another network that all nodes share is better. Agents report the same
     choices after the start, so the result stays the same.
@@ -34,22 +34,22 @@ def select_peers(nodes: Sequence[NodeFacts]) -> tuple[Peer, ...]:
 
 
 def find_network_mismatch(nodes: Sequence[NodeFacts]) -> str | None:
-    """Why the nodes can't reach each other, as a sentence; None if they can or if an address is missing."""
+    """Describe why the nodes can't reach each other; None if they can, or if an address is missing."""
     peers = select_peers(nodes)
     if len(nodes) == 1 or not peers:
         return None
     addresses = [_parse(peer.address) for peer in peers]
-    odd = _first(addresses, lambda address: address.version != addresses[0].version)
-    if odd is not None:
-        return _mismatch_message(nodes, peers, odd, "one is IPv4, the other IPv6")
-    odd = _first(addresses, lambda address: address.is_loopback != addresses[0].is_loopback)
+    index = _find_first(addresses, lambda address: address.version != addresses[0].version)
+    if index is not None:
+        return _mismatch_message(nodes, peers, index, "one is IPv4, the other IPv6")
+    index = _find_first(addresses, lambda address: address.is_loopback != addresses[0].is_loopback)
     # Processes on one machine share a loopback interface; each pod has its own.
-    if odd is None and addresses[0].is_loopback and any(node.process.name is not None for node in nodes):
-        odd = 1
-    if odd is not None:
-        return _mismatch_message(nodes, peers, odd, "a loopback leads to no other node")
-    odd = _find_duplicate_address(nodes, peers)
-    return None if odd is None else _mismatch_message(nodes, peers, odd, "each machine has this address for itself")
+    if index is None and addresses[0].is_loopback and any(node.process.name is not None for node in nodes):
+        index = 1
+    if index is not None:
+        return _mismatch_message(nodes, peers, index, "a loopback leads to no other node")
+    index = _find_duplicate_address(nodes, peers)
+    return None if index is None else _mismatch_message(nodes, peers, index, "each machine has this address for itself")
 
 
 def _report_with_address(node: NodeFacts) -> Report | None:
@@ -62,10 +62,10 @@ def _report_with_address(node: NodeFacts) -> Report | None:
 def _select_links(reports: Sequence[Report]) -> Sequence[Link]:
     chosen = [_chosen_link(report) for report in reports]
     chosen_networks = {_network(link) for link in chosen}
-    others = [links for links in _shared_networks(reports) if {_network(links[0])} != chosen_networks]
-    if len(reports) == 1 or not others:
+    alternatives = [links for links in _shared_networks(reports) if {_network(links[0])} != chosen_networks]
+    if len(reports) == 1 or not alternatives:
         return chosen
-    best = min(others, key=lambda links: (_rank_links(links), str(_network(links[0]))))
+    best = min(alternatives, key=lambda links: (_rank_links(links), str(_network(links[0]))))
     # The agents chose both IPv4 and IPv6, which can't reach each other.
     if len({network.version for network in chosen_networks}) > 1:
         return best
@@ -108,25 +108,27 @@ def _parse(address: str) -> _Address:
     return ip_interface(address)
 
 
-def _first(addresses: Sequence[_Address], is_odd: Callable[[_Address], bool]) -> int | None:
-    return next((index for index, address in enumerate(addresses) if is_odd(address)), None)
+def _find_first(addresses: Sequence[_Address], is_mismatch: Callable[[_Address], bool]) -> int | None:
+    return next((index for index, address in enumerate(addresses) if is_mismatch(address)), None)
 
 
 def _find_duplicate_address(nodes: Sequence[NodeFacts], peers: Sequence[Peer]) -> int | None:
     """The first node with the same address as a node on another machine. Pods on one machine may share its network."""
-    visited: dict[str, str | None] = {}
+    machines: dict[str, str | None] = {}
     for index, (node, peer) in enumerate(zip(nodes, peers, strict=True)):
         machine = node.process.machine
-        if machine is not None and visited.setdefault(peer.address, machine) != machine:
+        if machine is not None and machines.setdefault(peer.address, machine) != machine:
             return index
     return None
 
 
-def _mismatch_message(nodes: Sequence[NodeFacts], peers: Sequence[Peer], odd: int, why: str) -> str:
-    others = [index for index, peer in enumerate(peers) if index != odd and peer.address == peers[odd].address]
-    first = others[0] if others else 0
-    met = " and ".join(f"{nodes[index].name} is met at {_describe_address(peers[index])}" for index in (first, odd))
-    return f"The nodes can't reach each other: {met}; {why}. Set spec.network.interface to a network that all have"
+def _mismatch_message(nodes: Sequence[NodeFacts], peers: Sequence[Peer], index: int, why: str) -> str:
+    duplicates = (other for other, peer in enumerate(peers) if other != index and peer.address == peers[index].address)
+    pair = (next(duplicates, 0), index)
+    addresses = " and ".join(f"{nodes[number].name} is met at {_describe_address(peers[number])}" for number in pair)
+    return (
+        f"The nodes can't reach each other: {addresses}; {why}. Set spec.network.interface to a network that all have"
+    )
 
 
 def _describe_address(peer: Peer) -> str:

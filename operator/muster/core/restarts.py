@@ -1,4 +1,4 @@
-"""Whether a failed attempt is followed by another one: the checks of `spec.failurePolicy`, in order. Pure."""
+"""Decide by `spec.failurePolicy` whether another attempt follows a failed one."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,7 +10,6 @@ from muster.api.spec.job import Job
 from muster.api.status.restarts import NO_RESTARTS, Restarts
 from muster.api.status.status import Status
 from muster.api.timestamps import parse_or_past
-from muster.core.attempts import last_restart
 from muster.core.failure import rank_output
 from muster.core.failure.ends import NODE_LOST, NODE_STOPPED, End, Subject
 from muster.core.failure.failure import Failure
@@ -20,26 +19,28 @@ from muster_worker.contract.schema import EndReason
 DISRUPTIONS = frozenset(
     (NODE_LOST, NODE_STOPPED, POD_DELETED, PREEMPTED, "Evicted", "NodeShutdown", "RefusedByKubelet")
 )
-"""Reasons for which the cluster is to blame, and neither the script nor its memory."""
+"""Reasons that come from the cluster, and not from the script or its memory."""
 
 SAME_FAILURE_LIMIT = 3
-"""A failure that comes back at the same step so often in a row is in the script or its data."""
+"""The same failure at the same step in so many attempts in a row comes from the script or its data."""
 
 SHORT_ATTEMPT_SECONDS = 30.0
-"""An attempt that fails sooner made no progress worth a checkpoint: the next one waits."""
+"""An attempt that fails sooner has hardly made progress, so the next one waits."""
 
 FIRST_BACKOFF_SECONDS = 2.0
 MAX_BACKOFF_SECONDS = 300.0
 
 _USAGE_ERROR = 2
-"""What argparse and Python itself exit with for a wrong command line."""
+"""The exit code of argparse and of Python itself for a wrong command line."""
 
 _CODE_ERRORS = ("SyntaxError:", "IndentationError:", "ImportError:", "ModuleNotFoundError:")
-_NOT_STARTED = frozenset((EndReason.COMMAND_NOT_FOUND, EndReason.COMMAND_NOT_EXECUTABLE, EndReason.WORLD_SIZE_MISMATCH))
+_START_ERRORS = frozenset(
+    (EndReason.COMMAND_NOT_FOUND, EndReason.COMMAND_NOT_EXECUTABLE, EndReason.WORLD_SIZE_MISMATCH)
+)
 
 
-class Counted(StrEnum):
-    """Which budget a restart counts for."""
+class RestartBudget(StrEnum):
+    """The budget that a restart counts for."""
 
     FAILURE = "Failure"
     DISRUPTION = "Disruption"
@@ -47,86 +48,113 @@ class Counted(StrEnum):
 
 
 @dataclass(frozen=True)
-class Restart:
-    """Another attempt follows, `backoff_seconds` after the failure at the earliest. `allowance` is for people."""
+class LastRestart:
+    """The restart that the current attempt follows: pods with a lower replacement are from earlier attempts.
 
-    counts_as: Counted
+    The attempt starts at `not_before` (Unix seconds) at the earliest.
+    """
+
+    replacement: int
+    not_before: float
+
+
+@dataclass(frozen=True)
+class Restart:
+    """The decision that another attempt follows, at the earliest `backoff_seconds` after `failed_at` (Unix seconds).
+
+    `allowance` tells users how many restarts are used.
+    """
+
+    counts_as: RestartBudget
+    failed_at: float
     backoff_seconds: float
     allowance: str
 
 
 @dataclass(frozen=True)
 class NoRestart:
-    """The job ends. `reason` is for people; "" for a job without a failure policy."""
+    """The decision that the job ends. `reason` is for users; "" for a job without a failure policy."""
 
     reason: str = ""
 
 
-def failed_at(previous: Status, failure: Failure) -> float:
-    """Return when the attempt failed (Unix seconds). A lost pod that was never seen may seem older than its attempt."""
-    last = last_restart(previous)
+def read_last_restart(previous: Status) -> LastRestart | None:
+    """Return the restart before the current attempt; None for an attempt that follows no failure."""
+    restarts, record = previous.restarts, previous.last_restart
+    if restarts is None or record is None:
+        return None
+    return LastRestart(restarts.replacement, parse_or_past(restarts.not_before or record.at))
+
+
+def _failed_at(previous: Status, failure: Failure, last: LastRestart | None) -> float:
+    """Return when the attempt failed. A lost pod that was never seen may seem older than its attempt."""
     if last is not None:
         return max(failure.at, last.not_before)
     return failure.at if previous.start_time is None else max(failure.at, parse_or_past(previous.start_time))
 
 
-def find_restart(job: Job, previous: Status, failure: Failure) -> Restart | NoRestart:
-    """What the job's failure policy says about this failure of its current attempt."""
+def find_restart(job: Job, previous: Status, failure: Failure, last: LastRestart | None) -> Restart | NoRestart:
+    """Apply the job's failure policy to this failure of its current attempt, which follows the restart `last`."""
     policy = job.spec.failure_policy
     if policy is None:
         return NoRestart()
     restarts = previous.restarts or NO_RESTARTS
-    failure = replace(failure, at=failed_at(previous, failure))
-    index, rule = next(_matching(policy, failure.first), (0, None))
+    failure = replace(failure, at=_failed_at(previous, failure, last))
+    index, rule = next(_find_matching_rules(policy, failure.first), (0, None))
     if rule is None:
-        return _by_default(policy, restarts, failure)
+        return _apply_default_policy(policy, restarts, failure)
     if rule.action == "Fail":
         return NoRestart(f"failurePolicy.rules[{index}] says Fail")
     if rule.action == "Ignore":
-        return Restart(Counted.NOTHING, _backoff(restarts, failure), f"failurePolicy.rules[{index}] says Ignore")
-    return _within(policy, restarts, failure, Counted.FAILURE)
+        return Restart(
+            RestartBudget.NOTHING,
+            failure.at,
+            _backoff_seconds(restarts, failure),
+            f"failurePolicy.rules[{index}] says Ignore",
+        )
+    return _restart_within_budget(policy, restarts, failure, RestartBudget.FAILURE)
 
 
-def _by_default(policy: FailurePolicy, restarts: Restarts, failure: Failure) -> Restart | NoRestart:
-    """What becomes of a failure that no rule matches."""
+def _apply_default_policy(policy: FailurePolicy, restarts: Restarts, failure: Failure) -> Restart | NoRestart:
+    """Decide about a failure that no rule matches."""
     if failure.reason in DISRUPTIONS:
-        return _within(policy, restarts, failure, Counted.DISRUPTION)
+        return _restart_within_budget(policy, restarts, failure, RestartBudget.DISRUPTION)
     # Starting the same script again gives the same error.
-    if _is_error_of_script(failure.first):
+    if _is_script_error(failure.first):
         return NoRestart("a restart would give the same error" if policy.max_restarts else "")
-    if _repeats(restarts, failure):
+    if _has_failed_repeatedly(restarts, failure):
         return NoRestart(f"it failed so {SAME_FAILURE_LIMIT} times in a row at step {failure.first.step}")
-    return _within(policy, restarts, failure, Counted.FAILURE)
+    return _restart_within_budget(policy, restarts, failure, RestartBudget.FAILURE)
 
 
-def _matching(policy: FailurePolicy, end: End) -> Iterator[tuple[int, FailureRule]]:
+def _find_matching_rules(policy: FailurePolicy, end: End) -> Iterator[tuple[int, FailureRule]]:
     for index, rule in enumerate(policy.rules):
-        if _matches(rule, end):
+        if _does_rule_match(rule, end):
             yield index, rule
 
 
-def _matches(rule: FailureRule, end: End) -> bool:
-    wanted = (
+def _does_rule_match(rule: FailureRule, end: End) -> bool:
+    criteria = (
         (rule.exit_codes, end.exit_code),
         (rule.signals, end.signal),
-        (rule.reasons, end.why),
+        (rule.reasons, end.failure_reason),
         (rule.ranks, end.rank),
         (rule.nodes, end.node),
     )
-    return all(value in values for values, value in wanted if values)
+    return all(value in values for values, value in criteria if values)
 
 
-def _is_error_of_script(end: End) -> bool:
-    # An agent that can't work says why: its image, its network or its folders are wrong.
-    if end.subject is Subject.NODE or end.reason in _NOT_STARTED:
+def _is_script_error(end: End) -> bool:
+    # The agent reports that it can't work: its image, its network or its folders are wrong.
+    if end.subject is Subject.NODE or end.reason in _START_ERRORS:
         return True
     if end.step:
         return False
-    line = rank_output.error_line(end.lines)
+    line = rank_output.find_error_line(end.lines)
     return end.exit_code == _USAGE_ERROR or any(error in line for error in _CODE_ERRORS)
 
 
-def _repeats(restarts: Restarts, failure: Failure) -> bool:
+def _has_failed_repeatedly(restarts: Restarts, failure: Failure) -> bool:
     """Whether the last attempts failed like this one, at the same step."""
     first, last = failure.first, restarts.history[1 - SAME_FAILURE_LIMIT :]
     if not first.step or len(last) < SAME_FAILURE_LIMIT - 1:
@@ -134,37 +162,39 @@ def _repeats(restarts: Restarts, failure: Failure) -> bool:
     return all((record.reason, record.step) == (failure.reason, first.step) for record in last)
 
 
-def _within(policy: FailurePolicy, restarts: Restarts, failure: Failure, counts_as: Counted) -> Restart | NoRestart:
+def _restart_within_budget(
+    policy: FailurePolicy, restarts: Restarts, failure: Failure, counts_as: RestartBudget
+) -> Restart | NoRestart:
     name, limit, total = (
         ("maxRestarts", policy.max_restarts, restarts.failures)
-        if counts_as is Counted.FAILURE
+        if counts_as is RestartBudget.FAILURE
         else ("maxDisruptions", policy.max_disruptions, restarts.disruptions)
     )
     window = policy.window_seconds
-    used = total if window is None else _used_since(restarts, counts_as, failure.at - window)
+    used = total if window is None else _count_restarts_since(restarts, counts_as, failure.at - window)
     if used < limit:
-        return Restart(counts_as, _backoff(restarts, failure), f"{used + 1} of {limit}")
+        return Restart(counts_as, failure.at, _backoff_seconds(restarts, failure), f"{used + 1} of {limit}")
     within = "" if window is None else f" within {pluralize(window, 'second')}"
     return NoRestart(f"failurePolicy.{name} ({limit}) is used up{within}" if limit else "")
 
 
-def _used_since(restarts: Restarts, counts_as: Counted, at: float) -> int:
+def _count_restarts_since(restarts: Restarts, counts_as: RestartBudget, at: float) -> int:
     return sum(record.counts_as == counts_as and parse_or_past(record.at) > at for record in restarts.history)
 
 
-def _backoff(restarts: Restarts, failure: Failure) -> float:
-    """Return a longer time after each attempt in a row that failed soon after its start; 0 after the first failure."""
-    short, ended_at = 0, failure.at
+def _backoff_seconds(restarts: Restarts, failure: Failure) -> float:
+    """Return the wait before the next attempt: longer for each attempt in a row that failed soon after its start."""
+    short_attempts, ended_at = 0, failure.at
     for record in reversed(restarts.history):
         # Without `seconds_lost` the attempt after this failure never ran as a whole.
         lost = record.seconds_lost
         if lost is not None and ended_at - (parse_or_past(record.at) + lost) >= SHORT_ATTEMPT_SECONDS:
             break
-        short, ended_at = short + 1, parse_or_past(record.at)
-    return _backoff_of(short)
+        short_attempts, ended_at = short_attempts + 1, parse_or_past(record.at)
+    return _exponential_backoff(short_attempts)
 
 
-def _backoff_of(short: int) -> float:
-    if short == 0:
+def _exponential_backoff(short_attempts: int) -> float:
+    if short_attempts == 0:
         return 0.0
-    return min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(short - 1, 16))
+    return min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(short_attempts - 1, 16))

@@ -1,12 +1,17 @@
-"""The number of ranks that a job needs, and the node of each rank."""
+"""The world of a job: how many ranks it needs, on which nodes, and which of them have started."""
 
 from muster.api.spec.job import Job
 from muster.api.spec.sagemaker.block import sagemaker_blocks
 from muster.api.spec.sagemaker.launch import rank_instance_groups
+from muster.core.facts import JobFacts
+from muster_worker.contract.schema import RankState
 
 
 def procs_per_node(job: Job) -> int:
-    """The ranks on each node. Raises `ValueError` while `procsPerNode` is still Auto: see `render.resolve_procs`."""
+    """The number of ranks on each node.
+
+    Raises `ValueError` while `procsPerNode` is still Auto: see `render.resolve_procs`.
+    """
     procs = job.spec.procs_per_node
     if isinstance(procs, str):
         raise ValueError("spec.procsPerNode is still Auto: resolve it from the node's devices first")
@@ -14,7 +19,7 @@ def procs_per_node(job: Job) -> int:
 
 
 def is_mpi(job: Job) -> bool:
-    """Whether one mpirun, on node 0, starts the ranks of all nodes."""
+    """Whether a single mpirun, on node 0, starts the ranks of all nodes."""
     return job.spec.launcher.chosen.runs_on_first_node
 
 
@@ -32,6 +37,13 @@ def world_size(job: Job) -> int:
 def node_of_rank(job: Job, rank: int) -> int:
     """The node of `rank`; launchers number ranks node by node."""
     return rank // procs_per_node(job)
+
+
+def find_started_ranks(job: Job, facts: JobFacts) -> frozenset[int]:
+    """Return the ranks that have started. Agents also list ranks that have not started."""
+    reports = (rank.report for node in facts.nodes for rank in node.ranks)
+    ranks = {report.rank for report in reports if report.state != RankState.STARTING}
+    return frozenset(rank for rank in ranks if 0 <= rank < world_size(job))
 
 
 def uploads_to_s3(job: Job) -> bool:

@@ -1,6 +1,6 @@
-"""Translate botocore's errors to `AwsError`s with messages. Pure.
+"""Translate botocore's errors to `AwsError`s. Pure.
 
-Messages quote AWS's text, except for errors that quote the request: it contains the caller's credentials.
+Messages quote AWS' text, unless it may contain parts of the request, such as credentials.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _THROTTLED = frozenset(
         "TooManyRequestsException",
     }
 )
-"""As in botocore (retries/standard.py), without codes of services that muster doesn't use."""
+"""The error codes in botocore (retries/standard.py), without those of services that muster doesn't use."""
 
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
 
@@ -73,7 +73,7 @@ _UNKNOWN_CALLER = frozenset(
         "UnrecognizedClientException",
     }
 )
-"""Errors about the caller's identity. Their messages may quote the request, so don't show them."""
+"""The error codes about the caller's identity. Their messages may quote the request, so they are not shown."""
 
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException", "403", "Forbidden", "UnauthorizedOperation"})
 _MISSING = frozenset(
@@ -87,16 +87,17 @@ _MISSING = frozenset(
         "ResourceNotFoundException",
     }
 )
+_STS_OPERATIONS = frozenset({"AssumeRole", "AssumeRoleWithWebIdentity", "GetCallerIdentity"})
 _MISSING_TEXTS = ("Requested resource not found", "Could not find")
-"""SageMaker sends these texts in a ValidationException, whatever its model says (aws/aws-sdk#165)."""
+"""SageMaker reports a missing resource as a ValidationException with these texts (aws/aws-sdk#165)."""
 
 _LONG_VALUE = re.compile(r"(?<=Value )'(.{40}).+?'(?= at ')")
-"""SageMaker quotes the whole invalid value, and a hyperparameter may have 2,500 characters."""
+"""A long value in a message: SageMaker quotes a whole hyperparameter, which may have 2,500 characters."""
 
 _UNKNOWN_DENIAL = "IAM's policies of that identity, of the organisation or of the resource forbid it."
 
 _UNANSWERED = "Received error when attempting to retrieve container metadata"
-"""botocore's message if the EKS Pod Identity agent does not answer; the credentials may still be valid."""
+"""botocore's message if the EKS Pod Identity agent doesn't respond. The credentials may still be valid."""
 
 _DENIAL = re.compile(r"User: (?P<who>\S+) is not authorized to perform: (?P<action>[\w-]+:\w+)(?P<rest>.*)", re.DOTALL)
 _ON = re.compile(r"\s*on resource: (?P<resource>\S+)(?P<why>.*)", re.DOTALL)
@@ -110,12 +111,12 @@ _ACTIONS: Mapping[tuple[str, str], str] = MappingProxyType(
         ("s3", "CompleteMultipartUpload"): "s3:PutObject",
     }
 )
-"""Actions whose name differs from the operation's (Service Authorization Reference, Amazon S3)."""
+"""The IAM actions whose names differ from the operations' (Service Authorization Reference, Amazon S3)."""
 
 
 @dataclass(frozen=True)
 class _Refusal:
-    """AWS's error response to `operation`."""
+    """An error response of AWS to `operation`."""
 
     service: str
     operation: str
@@ -126,16 +127,16 @@ class _Refusal:
 
     @property
     def action(self) -> str:
-        """The IAM action."""
+        """The IAM action of the operation."""
         return iam_action(self.service, self.operation)
 
     @property
-    def asked(self) -> str:
+    def request(self) -> str:
         return f"{self.action} in {self.place}"
 
 
 def iam_action(service: str, operation: str) -> str:
-    """The IAM action for an operation."""
+    """Return the IAM action for an operation."""
     return _ACTIONS.get((service, operation), f"{service}:{operation}")
 
 
@@ -143,15 +144,15 @@ def translate_error(error: Exception, service: str, operation: str, place: Place
     """Translate an exception of botocore; `operation` is the requested operation."""
     if not isinstance(error, ClientError):
         return _translate_other(error, iam_action(service, operation), place)
-    answer = error.response.get("Error", {})
-    # The failed operation may be AssumeRole, which precedes the requested one.
-    asked = error.operation_name
+    details = error.response.get("Error", {})
+    # The failed operation may be AssumeRole, which botocore sends before the requested operation.
+    failed_operation = error.operation_name
     refusal = _Refusal(
-        service="sts" if asked in {"AssumeRole", "AssumeRoleWithWebIdentity", "GetCallerIdentity"} else service,
-        operation=asked,
+        service="sts" if failed_operation in _STS_OPERATIONS else service,
+        operation=failed_operation,
         place=place,
-        code=str(answer.get("Code", "")),
-        text=_shorten(str(answer.get("Message", ""))),
+        code=str(details.get("Code", "")),
+        text=_shorten(str(details.get("Message", ""))),
         status=int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)),
     )
     return next(result for check in _CHECKS if (result := check(refusal)) is not None)
@@ -160,14 +161,14 @@ def translate_error(error: Exception, service: str, operation: str, place: Place
 def _throttled(refusal: _Refusal) -> AwsError | None:
     if refusal.code not in _THROTTLED:
         return None
-    return Throttled(f"AWS throttles {refusal.asked}: the account sends too many requests.")
+    return Throttled(f"AWS throttles {refusal.request}: the account sends too many requests.")
 
 
 def _expired(refusal: _Refusal) -> AwsError | None:
     if refusal.code not in _EXPIRED:
         return None
     return ExpiredCredentials(
-        f"The operator's AWS credentials have expired: {refusal.asked} was refused with {refusal.code}. "
+        f"The operator's AWS credentials have expired: {refusal.request} was refused with {refusal.code}. "
         "Check that their source (IRSA, Pod Identity, profile) still provides new ones."
     )
 
@@ -176,7 +177,7 @@ def _unknown_caller(refusal: _Refusal) -> AwsError | None:
     if refusal.code not in _UNKNOWN_CALLER:
         return None
     return NoCredentials(
-        f"AWS doesn't accept the operator's credentials: {refusal.asked} was refused with {refusal.code}. "
+        f"AWS doesn't accept the operator's credentials: {refusal.request} was refused with {refusal.code}. "
         "They are wrong, deleted or for another partition, or this machine's clock is off by minutes."
     )
 
@@ -187,8 +188,8 @@ def _denied(refusal: _Refusal) -> AwsError | None:
         return None
     if match is None:
         why = f" AWS says: {refusal.text}" if refusal.text else ""
-        return AccessDenied(f"{refusal.asked} is not allowed.{why or ' ' + _UNKNOWN_DENIAL}", refusal.action, "")
-    # The denied action may differ: creating a training job also needs iam:PassRole.
+        return AccessDenied(f"{refusal.request} is not allowed.{why or ' ' + _UNKNOWN_DENIAL}", refusal.action, "")
+    # The denied action may be another one: creating a training job also needs iam:PassRole.
     resource_match = _ON.match(match["rest"])
     resource = resource_match["resource"].rstrip(".,") if resource_match else ""
     why = (resource_match["why"] if resource_match else match["rest"]).strip().rstrip(".").removeprefix("because ")
@@ -201,7 +202,7 @@ def _denied(refusal: _Refusal) -> AwsError | None:
 
 
 def _trust_policy_hint(action: str, place: Place) -> str:
-    # STS sends the same message for a wrong principal and for a missing external id.
+    # STS sends the same message for a wrong principal and for a wrong external id.
     needs_trust = action == "sts:AssumeRole" and place.external_id
     return f", and in the role's trust policy for the external id {place.external_id}" if needs_trust else ""
 
@@ -222,25 +223,25 @@ def _missing(refusal: _Refusal) -> AwsError | None:
     has_text = refusal.code == "ValidationException" and refusal.text.startswith(_MISSING_TEXTS)
     if not has_text and refusal.code not in _MISSING:
         return None
-    return NotFound(f"{refusal.asked}: the resource does not exist ({refusal.code}{_after_colon(refusal.text)}).")
+    return NotFound(f"{refusal.request}: the resource does not exist ({refusal.code}{_after_colon(refusal.text)}).")
 
 
 def _failed(refusal: _Refusal) -> AwsError | None:
     if refusal.status < 500:  # noqa: PLR2004  (HTTP's server errors)
         return None
-    return Unavailable(f"AWS failed on {refusal.asked}: {refusal.status} {refusal.code}{_after_colon(refusal.text)}.")
+    return Unavailable(f"AWS failed on {refusal.request}: {refusal.status} {refusal.code}{_after_colon(refusal.text)}.")
 
 
 def _invalid(refusal: _Refusal) -> AwsError:
-    return Invalid(f"AWS refuses {refusal.asked}: {refusal.code}{_after_colon(refusal.text)}")
+    return Invalid(f"AWS refuses {refusal.request}: {refusal.code}{_after_colon(refusal.text)}")
 
 
 _CHECKS: tuple[Callable[[_Refusal], AwsError | None], ...] = (
-    # Errors about the caller come first, because other messages may resemble them.
+    # Errors about the caller are checked first, because their messages may look like other errors.
     _unknown_caller,
     _expired,
     _throttled,
-    # Before invalid requests: SageMaker reports a denied iam:PassRole as a ValidationException.
+    # Check this before invalid requests: SageMaker reports a denied iam:PassRole as a ValidationException.
     _denied,
     _no_capacity,
     _exists,
@@ -251,7 +252,7 @@ _CHECKS: tuple[Callable[[_Refusal], AwsError | None], ...] = (
 
 
 def _translate_other(error: Exception, action: str, place: Place) -> AwsError:
-    """Translate errors that occurred before a request was sent, or without a response."""
+    """Translate errors that occur before a request is sent, or because no response arrives."""
     text = _shorten(str(error))
     if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound):
         return NoCredentials(
@@ -266,7 +267,7 @@ def _translate_other(error: Exception, action: str, place: Place) -> AwsError:
         return ExpiredCredentials(f"The provider of AWS credentials refuses them for {action} in {place}: {text}")
     if isinstance(error, ParamValidationError | InvalidRegionError | UnknownEndpointError):
         return Invalid(f"{action} can't be requested in {place}: {text}")
-    # Unreachable, interrupted, or timed out.
+    # AWS is unreachable, or the connection was interrupted or timed out.
     return Unavailable(f"AWS does not answer {action} in {place}: {text}")
 
 

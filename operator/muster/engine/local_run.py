@@ -9,7 +9,7 @@ from typing import Protocol
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.backends.node_jobs import NodeBackend, NodePlan, PlannedNodes
+from muster.backends.node_jobs import NodeBackend, NodeJobBackend, NodePlan
 from muster.core.facts import JobFacts
 from muster.engine.reconcile import ReconcileResult, reconcile
 
@@ -21,10 +21,10 @@ _MIN_INTERVAL_SECONDS = 0.02
 
 
 class StoppableBackend(NodeBackend, Protocol):
-    """A backend that can be asked to stop its job."""
+    """A backend that can stop its job."""
 
     def request_stop(self, by: str, grace_seconds: float) -> None:
-        """Request a stop by `by`; the ranks get `grace_seconds` between SIGTERM and SIGKILL."""
+        """Request a stop; the ranks get `grace_seconds` between SIGTERM and SIGKILL. `by` names the requester."""
         ...
 
 
@@ -53,7 +53,7 @@ class LocalRun:
 
     async def run(self) -> ReconcileResult[JobFacts]:
         """Reconcile until the job is over; return the last result."""
-        status, backend = Status(), PlannedNodes(self.backend, NodePlan(_LEADER_TERM))
+        status, backend = Status(), NodeJobBackend(self.backend, NodePlan(_LEADER_TERM))
         while True:
             self.changed.clear()
             result = await reconcile(self.job, status, backend, self, self.clock())
@@ -64,7 +64,7 @@ class LocalRun:
             await self._wait_for_change(result)
 
     async def write(self, status: Status) -> None:
-        """Discard the status: `publish` has shown it, and no one needs it after the run."""
+        """Do nothing: `publish` has shown the status, and it has no use after the run."""
 
     async def _wait_for_change(self, result: ReconcileResult[JobFacts]) -> None:
         timeout = None if result.requeue_at is None else max(0.0, result.requeue_at - self.clock())

@@ -9,9 +9,9 @@ from typing import Generic, Protocol
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.backends.base import REQUEUE_SECONDS, Act, Backend, Facts, Observation, Observed, Plan
+from muster.backends.base import REQUEUE_SECONDS, ActionT, Backend, FactsT, Observation, ObservedT, Plan
 from muster.core.world import world_size
-from muster.engine.apart import apart
+from muster.engine.thread import run_in_thread
 
 MAX_RANKS_IN_EVENT_LOOP = 1000
 """Up to this number of ranks the event loop computes the decision itself, in about 20 ms."""
@@ -26,28 +26,30 @@ class StatusWriter(Protocol):
 
 
 @dataclass(frozen=True)
-class ReconcileResult(Generic[Facts]):
+class ReconcileResult(Generic[FactsT]):
     """The result of one reconciliation.
 
     `requeue_at` is when to reconcile without a new event (Unix seconds; None: never). `is_over` is set once the job's
     result is final and nothing of it remains.
     """
 
-    facts: Facts
+    facts: FactsT
     status: Status
     requeue_at: float | None
     is_over: bool
 
 
 async def reconcile(
-    job: Job, previous: Status, backend: Backend[Observed, Facts, Act], status_writer: StatusWriter, now: float
-) -> ReconcileResult[Facts]:
+    job: Job, previous: Status, backend: Backend[ObservedT, FactsT, ActionT], status_writer: StatusWriter, now: float
+) -> ReconcileResult[FactsT]:
     """Bring the job one step closer to its spec, and report its state."""
     observed = Observation(job, previous, await backend.observe(job, previous), now)
     compute = partial(_decide, backend.plan, observed)
     # This takes a millisecond for a hundred ranks and seconds for a hundred thousand.
     actions, result = (
-        compute() if world_size(job) <= MAX_RANKS_IN_EVENT_LOOP else await apart(job.metadata.namespace, compute)
+        compute()
+        if world_size(job) <= MAX_RANKS_IN_EVENT_LOOP
+        else await run_in_thread(job.metadata.namespace, compute)
     )
     # Write the decision before acting, so that a new leader finds it in the status after a crash.
     await status_writer.write(result.status)
@@ -56,13 +58,13 @@ async def reconcile(
 
 
 def _decide(
-    plan: Plan[Observed, Facts, Act], observed: Observation[Observed]
-) -> tuple[Sequence[Act], ReconcileResult[Facts]]:
+    plan: Plan[ObservedT, FactsT, ActionT], observed: Observation[ObservedT]
+) -> tuple[Sequence[ActionT], ReconcileResult[FactsT]]:
     context = plan.complete(observed)
     outcome = plan.judge(context)
     actions = plan.decide(context, outcome)
     status = plan.summarise(context, outcome, actions)
-    # A silent agent sends no event, so check again after LOOK_AGAIN_SECONDS.
+    # Actions may have no visible effect that sends an event, so check again after REQUEUE_SECONDS.
     times = (plan.next_requeue_at(context, outcome), context.now + REQUEUE_SECONDS if actions else None)
     requeue_at = min((at for at in times if at is not None), default=None)
     return actions, ReconcileResult(context.facts, status, requeue_at, plan.is_over(context, outcome, actions))

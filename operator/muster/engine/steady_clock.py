@@ -8,7 +8,7 @@ from collections.abc import Callable
 def steady_clock(now: float, monotonic: Callable[[], float]) -> Callable[[], float]:
     """Return a clock that starts at `now` (Unix seconds) and advances with `monotonic`.
 
-    A correction of the system clock would otherwise seem to exceed deadlines, silence all nodes, or reorder failures.
+    With the system clock, a correction could exceed deadlines, make all nodes look silent, or reorder failures.
     """
     started_at = monotonic()
     return lambda: now + (monotonic() - started_at)

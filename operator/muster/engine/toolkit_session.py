@@ -37,7 +37,7 @@ from muster_worker.contract.log_line import MARK
 
 ATTEMPT = 1
 HOMOGENEOUS = "homogeneousCluster"
-"""The group of instances without a named one: sagemaker-training 5.1.4, environment.py."""
+"""The name of the only instance group (sagemaker-training 5.1.4, environment.py)."""
 
 PYTORCH_MODULE = "sagemaker_pytorch_container.training:main"
 """The value of SAGEMAKER_TRAINING_MODULE in PyTorch's and Hugging Face's images."""
@@ -81,7 +81,7 @@ def training_of(job: Job, request: TrainingRequest, code: Mapping[str, CodeFile]
 
 
 def framework_module(job: Job) -> str:
-    """The framework's module for the toolkit, as MODULE:FUNCTION; "" for none."""
+    """Return the framework's module for the toolkit, as MODULE:FUNCTION; "" without one."""
     framework = job.spec.sagemaker.framework if job.spec.sagemaker is not None else None
     return PYTORCH_MODULE if framework is not None and framework.name != "TensorFlow" else ""
 
@@ -103,7 +103,7 @@ async def open_toolkit(
         is_report = log.feed([LogLine(run.training.hosts[node], now, text)])
         if metrics.feed(node, now, text) or is_report:
             changed.set()
-        # The board shows the ranks' own report lines in another form.
+        # The board shows the contents of report lines in its own form.
         if MARK not in text:
             on_line(node, text)
 
@@ -150,7 +150,7 @@ def _by_node(agents: tuple[AgentFacts, ...]) -> Mapping[int, AgentFacts]:
 
 
 def _channels(config: JSON) -> dict[str, dict[str, str]]:
-    """Build inputdataconfig.json (SageMaker developer guide, "How SageMaker AI Provides Training Information")."""
+    """Build inputdataconfig.json: see "How SageMaker AI Provides Training Information" in its developer guide."""
     result = {}
     for channel in config if isinstance(config, list) else []:
         if not isinstance(channel, dict):

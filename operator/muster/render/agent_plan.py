@@ -6,13 +6,13 @@ from muster_worker.contract import schema
 
 
 def resolve_procs(job: Job, devices: int) -> int:
-    """Ranks on each node with `devices` accelerators: procsPerNode, or for Auto one per device and at least one."""
+    """Return the ranks on each node: procsPerNode; for Auto, the number of `devices`, at least 1."""
     procs = job.spec.procs_per_node
     return max(devices, 1) if isinstance(procs, str) else procs
 
 
 def render_plan(job: Job, collector_url: str, collector_ca: str) -> schema.Plan:
-    """Return the job's plan. `collector_ca` is PEM. Raises `ValueError` while `procsPerNode` is still Auto."""
+    """Return the job's plan. `collector_ca` is in PEM. Raises `ValueError` while `procsPerNode` is still Auto."""
     spec = job.spec
     return schema.Plan(
         version=schema.VERSION,

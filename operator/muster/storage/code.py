@@ -9,9 +9,16 @@ from pathlib import Path
 from muster.api.document import quote
 from muster.api.s3_uri import S3Uri, parse
 from muster.render.storage.errors import FOLDER_UNUSABLE, GIT_TOKEN_MISSING, StorageError
-from muster.render.storage.git_place import ORIGIN, GitPlace
-from muster.render.storage.git_token import VARIABLE, checked_token
-from muster.render.storage.source_files import MAX_BYTES, SourceFile, SourceFiles, checked, from_texts, refused
+from muster.render.storage.git_place import GIT_FIELD, GitPlace
+from muster.render.storage.git_token import VARIABLE, parse_token
+from muster.render.storage.source_files import (
+    MAX_BYTES,
+    SourceFile,
+    SourceFiles,
+    check_files,
+    from_texts,
+    source_refused,
+)
 from muster.render.storage.storage_plan import CodePlan
 from muster.storage.dependencies import StorageDependencies
 from muster.storage.retry import retry
@@ -37,7 +44,7 @@ def read_code(plan: CodePlan, config_map: Path | None, dependencies: StorageDepe
         return _read_archive(parse(plan.archive), dependencies)
     if plan.config_map is not None:
         return _read_config_map(plan.config_map, config_map)
-    return checked(from_texts(plan.files), "spec.source.inline")
+    return check_files(from_texts(plan.files), "spec.source.inline")
 
 
 def _get_token(repository: GitPlace, dependencies: StorageDependencies) -> str | None:
@@ -46,8 +53,8 @@ def _get_token(repository: GitPlace, dependencies: StorageDependencies) -> str |
         return None
     if dependencies.git_token is None:
         message = f"the job's code needs a token: set {VARIABLE} for `muster run`"
-        raise StorageError(GIT_TOKEN_MISSING, f"{ORIGIN}.secretKeyRef: {message}")
-    return checked_token(dependencies.git_token.encode("utf-8", "surrogateescape"), VARIABLE)
+        raise StorageError(GIT_TOKEN_MISSING, f"{GIT_FIELD}.secretKeyRef: {message}")
+    return parse_token(dependencies.git_token.encode("utf-8", "surrogateescape"), VARIABLE)
 
 
 def _read_archive(uri: S3Uri, dependencies: StorageDependencies) -> SourceFiles:
@@ -58,7 +65,7 @@ def _read_archive(uri: S3Uri, dependencies: StorageDependencies) -> SourceFiles:
     bucket = Bucket(dependencies.client(), uri.bucket, field)
     stored = retry(lambda: bucket.head(uri.key), dependencies.sleep)
     if stored.size > MAX_BYTES:
-        raise refused(field, f"it has more than {MAX_BYTES // 2**20} MiB; data belongs in spec.inputs")
+        raise source_refused(field, f"it has more than {MAX_BYTES // 2**20} MiB; data belongs in spec.inputs")
 
     def read() -> bytes:
         data = io.BytesIO()
@@ -71,15 +78,15 @@ def _read_archive(uri: S3Uri, dependencies: StorageDependencies) -> SourceFiles:
 def _read_config_map(name: str, folder: Path | None) -> SourceFiles:
     field = "spec.source.configMap"
     if folder is None:
-        raise refused(
+        raise source_refused(
             field, f"{quote(name)} is in a cluster, not on this machine; name a folder, or write the code inline"
         )
     try:
         # the kubelet creates symbolic links beside the entries
         entries = {file.name: SourceFile(file.read_bytes()) for file in folder.iterdir() if file.is_file()}
     except OSError as error:
-        raise refused(field, str(error)) from None
-    return checked(entries, field)
+        raise source_refused(field, str(error)) from None
+    return check_files(entries, field)
 
 
 def _write_files(files: SourceFiles, folder: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from muster.api.plurals import pluralize
 from muster.api.s3_uri import S3Uri, parse
 from muster.render.storage.errors import FOLDER_UNUSABLE, StorageError
-from muster.render.storage.objects import check_case, nothing_found, placed, share
+from muster.render.storage.objects import check_case, no_objects_error, select_shard, to_file_objects
 from muster.render.storage.storage_plan import S3Channel, StoragePlan
 from muster.storage.code import download_code
 from muster.storage.dependencies import StorageDependencies
@@ -55,10 +55,10 @@ def _download_channel(
 ) -> None:
     field, uri = f"spec.inputs[{channel.index}].s3.uri", parse(channel.uri)
     bucket = _open_bucket(dependencies, uri, field)
-    result = placed(retry(lambda: list(bucket.objects(uri.key)), dependencies.sleep), uri, field)
+    result = to_file_objects(retry(lambda: list(bucket.objects(uri.key)), dependencies.sleep), uri, field)
     if not result:
-        raise nothing_found(uri, field)
-    own_objects = share(result, node, plan.nodes) if channel.is_sharded else result
+        raise no_objects_error(uri, field)
+    own_objects = select_shard(result, node, plan.nodes) if channel.is_sharded else result
     into = DownloadFolders(folders.channels / channel.name, folders.notes / "input" / channel.name)
     if _ignores_case(into):
         check_case(own_objects, field)

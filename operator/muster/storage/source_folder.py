@@ -12,7 +12,14 @@ from typing import BinaryIO, cast
 
 from muster.api import file_paths
 from muster.api.document import quote
-from muster.render.storage.source_files import MAX_FILES, SourceFile, SourceFiles, check_bytes, checked, refused
+from muster.render.storage.source_files import (
+    MAX_FILES,
+    SourceFile,
+    SourceFiles,
+    check_bytes,
+    check_files,
+    source_refused,
+)
 
 _MAX_HEADER_BYTES = 2 * MAX_FILES * 4096
 """Maximum size of an archive's headers, including long names."""
@@ -26,7 +33,7 @@ def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
         with gzip.GzipFile(fileobj=archive) as unpacked, _open_tar(_Limited(unpacked, origin)) as members:
             for count, member in enumerate(members):
                 if count > 2 * MAX_FILES:
-                    raise refused(origin, f"it has more than {MAX_FILES} files")
+                    raise source_refused(origin, f"it has more than {MAX_FILES} files")
                 path = _check_path(member, origin)
                 if member.isdir():
                     continue
@@ -35,11 +42,11 @@ def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
                 check_bytes(size, origin)
                 content = members.extractfile(member)
                 if path in files or content is None:
-                    raise refused(origin, f"{quote(path)} occurs twice in it")
+                    raise source_refused(origin, f"{quote(path)} occurs twice in it")
                 files[path] = SourceFile(content.read(), executable=bool(member.mode & 0o100))
     except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
-        raise refused(origin, f"it is not a complete .tar.gz archive ({error})") from None
-    checked(files, origin)
+        raise source_refused(origin, f"it is not a complete .tar.gz archive ({error})") from None
+    check_files(files, origin)
     return files
 
 
@@ -68,15 +75,15 @@ def _check_path(member: tarfile.TarInfo, origin: str) -> str:
     if member.isdir():
         return path
     if not member.isreg():
-        raise refused(origin, f"{quote(path)} is a link or a device; replace it by the file itself")
+        raise source_refused(origin, f"{quote(path)} is a link or a device; replace it by the file itself")
     objection = file_paths.find_path_problem(path)
     if objection is not None:
-        raise refused(origin, f"{quote(path)}: {objection}")
+        raise source_refused(origin, f"{quote(path)}: {objection}")
     return path
 
 
 def write_files(files: SourceFiles, folder: Path) -> None:
-    """Write these `checked` files to `folder`, and remove everything else. Raises `OSError`. Blocks.
+    """Write these `check_files` files to `folder`, and remove everything else. Raises `OSError`. Blocks.
 
     Existing files are from an earlier attempt. The folder itself remains, because it may be a mount.
     """

@@ -10,6 +10,6 @@ from muster.clients.kubernetes.client import Client
 
 @pytest.fixture
 async def world(kubectl: Kubectl, client: Client, namespace: str) -> World:
-    """A job of two nodes without pods."""
+    """Return a job of two nodes without pods."""
     kubectl.define(crd_yaml())
     return await World.begin(client, namespace)

@@ -46,7 +46,7 @@ async def _stranger(world: World, kind: Kind, name: str) -> None:
 async def _tell_all(world: World, operator: Operator) -> None:
     """Return what an informer's first list reports."""
     for pod in (await world.client.list(PODS, world.namespace)).items:
-        operator.pods.take(Change("ADDED", pod))
+        operator.pods.handle_change(Change("ADDED", pod))
 
 
 def _reason(problem: Problem | None) -> str | None:
@@ -109,7 +109,7 @@ async def test_a_name_that_is_taken_is_waited_for(world: World) -> None:
     operator, job = world.operator(), world.job()
     await operator.create(job)
     taken, made = await operator.nodes(job)
-    words = f"Pod vit-0-0 in namespace {world.namespace} is there and isn't this job's: it has to go first"
+    words = f"Pod vit-0-0 in namespace {world.namespace} exists and belongs to another owner: delete it first"
     assert taken.process.problem == Problem("NameTaken", words)
     assert made.process.state is WAITING
     await world.client.delete(PODS, world.namespace, "vit-0-0")

@@ -42,7 +42,7 @@ class Clock:
 
 @dataclass
 class Operator:
-    """One process' view: its pods, its store, its backend."""
+    """An operator's process: its pods, its store, its backend."""
 
     client: Client
     clock: Clock
@@ -70,7 +70,7 @@ class Operator:
     @asynccontextmanager
     async def informed(self, namespace: str) -> AsyncIterator[None]:
         """Start an informer that reports the namespace's pods."""
-        informer = Informer(self.client, PODS, (namespace,), self.pods.take)
+        informer = Informer(self.client, PODS, (namespace,), self.pods.handle_change)
         task = asyncio.create_task(informer.run())
         try:
             await informer.synced.wait()
@@ -106,7 +106,7 @@ class World:
         return cls(client, namespace, string(mapping(made.get("metadata")).get("uid")), Clock())
 
     def job(self, **fields: JSON) -> Job:
-        """The job with these fields in its spec; each call may be another generation of the resource."""
+        """Return the job with these fields in its spec; each call may be another generation of the resource."""
         metadata = Metadata(
             name="vit",
             namespace=self.namespace,

@@ -17,5 +17,5 @@ def told(kubectl: Kubectl, namespace: str) -> ToldJobs:
 
 @pytest.fixture
 def muster(kubectl: Kubectl, namespace: str) -> Muster:
-    """The command, as the administrator."""
+    """Return the command, as the administrator."""
     return Muster(kubectl.kubeconfig, namespace)

@@ -50,7 +50,7 @@ def test_a_cluster_that_does_not_answer(kubectl: Kubectl, namespace: str, tmp_pa
 
 @pytest.mark.parametrize(("group", "version"), [("nosuch.muster.dev", "v1"), ("muster.dev", "v1alpha1")])
 async def test_a_cluster_without_the_crd(kubectl: Kubectl, told: ToldJobs, group: str, version: str) -> None:
-    del told  # its CRD; the second one is of an existing group
+    del told  # the job's CRD, and a resource of a group that exists
     client = await Client.connect(str(kubectl.kubeconfig))
     try:
         with pytest.raises(ApiError) as raised:

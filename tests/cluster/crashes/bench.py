@@ -24,7 +24,7 @@ END_SECONDS = 90.0
 
 
 class Accident(Protocol):
-    """Decides about some of a scenario's calls."""
+    """Fails or delays some of a scenario's calls."""
 
     def befall(self, what: str) -> Fate:
         """Return what happens to this call."""
@@ -36,7 +36,7 @@ class Accident(Protocol):
 
 @dataclass
 class AtStep:
-    """Affects a number of calls of one kind, from a step on."""
+    """Affects `count` calls of one kind, from a step on."""
 
     step: Step
     fate: Callable[[], Fate]
@@ -74,7 +74,7 @@ class AtEveryStep:
 
 @dataclass(frozen=True)
 class Together:
-    """Several accidents in one scenario; the first one wins for a call."""
+    """Several accidents in one scenario. The first accident that matches a call is used."""
 
     accidents: tuple[Accident, ...]
 
@@ -105,7 +105,7 @@ class Bench:
     @classmethod
     @contextlib.asynccontextmanager
     async def ready(cls, place: Place, folder: Path, names: Callable[[Life], str]) -> AsyncIterator[Bench]:
-        """A bench without a running operator."""
+        """Yield a bench without a running operator."""
         async with ApiProxy.serve(folder, state().kubeconfig) as proxy:
             operator = OperatorFork(proxy.kubeconfig, place.namespace, folder / "operator.log")
             bench = cls(place, proxy, operator, names)
@@ -127,7 +127,7 @@ class Bench:
         return steps(self.proxy.calls, job), result
 
     async def record_start(self, life: Life) -> tuple[Step, ...]:
-        """The calls of an operator's start with a first job, each kind once. Raises `NotReached`."""
+        """Return the calls of an operator's start with a first job, each kind once. Raises `NotReached`."""
         await self.clear()
         await self.record(life)
         return tuple(step for step in steps(self.proxy.calls, None) if step.nth == 1)
@@ -145,7 +145,7 @@ class Bench:
             del self._accidents[job]
 
     async def start(self, life: Life, accident: Accident, clean: Ending) -> str | None:
-        """The same for an accident in the operator's own start, in a namespace where none was before."""
+        """Run an accident in the operator's own start, in a namespace where none was before."""
         await self.clear()
         self._accidents[None] = accident
         try:

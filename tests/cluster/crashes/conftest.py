@@ -24,7 +24,7 @@ NAMESPACES = 2 * len(LIVES)
 
 @pytest.fixture(scope="session")
 def namespaces(cluster_with_jobs: Kubectl) -> Iterator[tuple[str, ...]]:
-    """The namespaces of these tests."""
+    """Yield the namespaces of these tests."""
     prefix = f"test-crash-{secrets.token_hex(2)}"
     names = tuple(f"{prefix}-{number}" for number in range(NAMESPACES))
     cluster_with_jobs.apply(*({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names))
@@ -36,7 +36,7 @@ def namespaces(cluster_with_jobs: Kubectl) -> Iterator[tuple[str, ...]]:
 
 @pytest.fixture(scope="session")
 def cluster_with_jobs(shared_cluster: SharedCluster) -> Kubectl:
-    """A cluster with the CRD, whose pods reach this machine."""
+    """Return a cluster with the CRD, whose pods reach this machine."""
     shared_cluster.up()
     kubectl = Kubectl(shared_cluster.kubeconfig)
     kubectl.define(crd_yaml())
@@ -45,7 +45,7 @@ def cluster_with_jobs(shared_cluster: SharedCluster) -> Kubectl:
 
 @pytest.fixture
 async def places(cluster_with_jobs: Kubectl, namespaces: tuple[str, ...]) -> AsyncIterator[tuple[Place, ...]]:
-    """One for each namespace; the jobs in it are watched."""
+    """One place for each namespace, whose jobs are observed."""
     world = World()
     desk = RankDesk(world.stir)
     client = await Client.connect(str(cluster_with_jobs.kubeconfig))
@@ -66,7 +66,7 @@ def numbers() -> Iterator[int]:
 async def benches(
     places: tuple[Place, ...], numbers: Iterator[int], tmp_path: Path
 ) -> AsyncIterator[tuple[Bench, ...]]:
-    """One for each namespace, with no operator running."""
+    """One bench for each namespace. No operator runs yet."""
 
     def names(life: Life) -> str:
         return f"{life.name}{next(numbers)}"

@@ -31,7 +31,7 @@ class Ending:
     restarts: tuple[tuple[Any, ...], ...]
 
     def differs(self, other: Ending) -> str:
-        """The differences to `other`."""
+        """Return the differences to `other`."""
         pairs = ((name, getattr(self, name), getattr(other, name)) for name in self.__dataclass_fields__)
         return "; ".join(
             f"{name}: {_shown(mine)}, not {_shown(theirs)}" for name, mine, theirs in pairs if mine != theirs
@@ -39,7 +39,7 @@ class Ending:
 
 
 def ending(seen: ObservedJob, starts: Counter[int]) -> Ending:
-    """The job's current state as an end. The last status of a deleted job is ignored."""
+    """Return the job's current state as an end. The last status of a deleted job is ignored."""
     status = seen.status if seen.exists else {}
     ranks = status.get("ranks", {})
     return Ending(
@@ -59,7 +59,7 @@ def ending(seen: ObservedJob, starts: Counter[int]) -> Ending:
 
 
 def wrongs(seen: ObservedJob, starts: Counter[int]) -> list[str]:
-    """Violations of rules that hold whatever happens to the operator.
+    """Return violations of rules that always hold, also if the operator is killed.
 
     A node has one pod at a time and, unless it is deleted before it starts, one for each attempt. A pod may have the
     name of a deleted one: muster identifies pods by uid.

@@ -30,7 +30,7 @@ class Step:
 
 
 def job_of(call: Call) -> str | None:
-    """The name of the call's job, without a hyphen; None: no job, or all jobs."""
+    """Return the name of the call's job, without a hyphen; None: no job, or all jobs."""
     if call.resource == "events" and call.verb == "create":
         return str(json.loads(call.body)["involvedObject"]["name"])
     if call.resource.split("/")[0] not in ("pods", "services", "configmaps", "distributedtrainingjobs"):
@@ -39,13 +39,13 @@ def job_of(call: Call) -> str | None:
 
 
 def what_of(call: Call) -> str:
-    """The kind of a call."""
+    """Return the kind of a call."""
     verb = "rehearse" if "dryRun=All" in call.query else call.verb
     return f"{verb} {call.resource or call.path} {_subject(call)}".rstrip()
 
 
 def steps(calls: Sequence[Call], job: str | None) -> tuple[Step, ...]:
-    """The calls of a scenario in their order, without watches: a watch is closed, not answered."""
+    """Return the calls of a scenario in their order, without watches: a watch is closed, not answered."""
     counted: Counter[str] = Counter()
     result = []
     for call in calls:
@@ -74,7 +74,7 @@ def _subject(call: Call) -> str:
 
 
 def _news(status: Any) -> str:
-    """The subject of a status write; progress of ranks counts as one subject."""
+    """Return the subject of a status write; progress of ranks counts as one subject."""
     conditions = [f"{one['type']}={one['status']}" for one in status.get("conditions", ()) if one["type"] in _STAGES]
     return " ".join([status.get("phase", "-"), *conditions])
 

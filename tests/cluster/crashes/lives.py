@@ -32,15 +32,15 @@ class Place:
     namespace: str
 
     def starts(self, job: str) -> Counter[int]:
-        """The number of starts of each of the job's ranks."""
+        """Return the number of starts of each of the job's ranks."""
         return self.desk.starts.get(job, Counter())
 
     def ending(self, job: str) -> Ending:
-        """The job's current end."""
+        """Return the job's current end."""
         return ending(self.world.of(job), self.starts(job))
 
     def wrongs(self, job: str, clean: Ending) -> str:
-        """What is wrong with a job that should have this end; "" for nothing."""
+        """Describe how the job differs from its expected end; "" if it doesn't."""
         result = (*self.mistakes(job), self.ending(job).differs(clean))
         return "; ".join(each for each in result if each)
 
@@ -89,7 +89,7 @@ class Life:
         await place.client.create(JOBS, place.namespace, self._manifest(place, job))
 
     async def live(self, place: Place, job: str) -> None:
-        """Do what the user does."""
+        """Carry out the user's actions."""
         await self.acts(place, job)
 
     def _manifest(self, place: Place, job: str) -> Object:
@@ -120,23 +120,23 @@ def all_began(place: Place, job: str, world: int, times: int = 1) -> Callable[[O
 
 
 async def ends_well(_: Begun) -> int:
-    """It ends at once."""
+    """The ranks succeed at once."""
     return 0
 
 
 async def stays(_: Begun) -> int:
-    """It runs until it is stopped."""
+    """The ranks run until they are stopped."""
     return await asyncio.Future[int]()
 
 
 async def rank_1_fails(begun: Begun) -> int:
-    """Rank 1 fails; the other one would run."""
+    """Rank 1 fails. Rank 0 would continue to run."""
     await begun.until_all(2)
     return FAILING_CODE if begun.rank == 1 else await stays(begun)
 
 
 async def fails_once(begun: Begun) -> int:
-    """The first attempt fails; the second ends well."""
+    """The first attempt fails, the second succeeds."""
     return await rank_1_fails(begun) if begun.start == 1 else 0
 
 

@@ -36,7 +36,7 @@ class OperatorFork:
     _process: ForkServerProcess | None = None
 
     def start(self) -> None:
-        """Start it, without waiting until it is ready."""
+        """Start the operator, without waiting until it is ready."""
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(_IMPORTED)
         self._said_before = len(self.said)
@@ -45,24 +45,24 @@ class OperatorFork:
         self.starts += 1
 
     def ensure(self) -> None:
-        """Start it if it doesn't run."""
+        """Start the operator if it doesn't run."""
         if not self.runs:
             self.end()
             self.start()
 
     @property
     def runs(self) -> bool:
-        """Whether its process is there."""
+        """Whether the operator's process exists."""
         return self._process is not None and self._process.is_alive()
 
     def until_leads(self) -> None:
-        """Wait until it is the leader, up to a limit."""
+        """Wait until the operator is the leader, up to a time limit."""
         deadline = time.monotonic() + LEAD_SECONDS
         while " is the leader, term" not in self.said[self._said_before :] and time.monotonic() < deadline:
             time.sleep(PAUSE_SECONDS)
 
     def kill(self) -> None:
-        """Kill it with SIGKILL; return when it has ended."""
+        """Kill the operator with SIGKILL and wait for its end."""
         self._send(signal.SIGKILL)
 
     def stop(self) -> None:
@@ -70,14 +70,14 @@ class OperatorFork:
         self._send(signal.SIGTERM)
 
     def join(self) -> None:
-        """Wait until it has ended after SIGTERM."""
+        """Wait until the operator has ended after SIGTERM."""
         process = self._process
         if process is not None:
             process.join(END_SECONDS)
         self.end()
 
     def end(self) -> None:
-        """Kill it if it runs, and wait for its end."""
+        """Kill the operator if it runs, and wait for its end."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -87,7 +87,7 @@ class OperatorFork:
 
     @property
     def said(self) -> str:
-        """The log of all of them."""
+        """Return the log of all replicas."""
         return self.log.read_text(encoding="utf-8") if self.log.exists() else ""
 
     def _send(self, number: signal.Signals) -> None:

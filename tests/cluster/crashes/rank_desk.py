@@ -1,6 +1,4 @@
-"""A server to which ranks report their start and which tells them how to end: tests see each start and choose its
-length.
-"""
+"""A server to which ranks report their start. It sends their exit code, so tests choose the length of each start."""
 
 from __future__ import annotations
 
@@ -60,7 +58,7 @@ class RankDesk:
             await asyncio.gather(*self._talks, return_exceptions=True)
 
     def command(self, job: str) -> list[str]:
-        """The command of the job's ranks."""
+        """Return the command of the job's ranks."""
         return ["python3", "-c", RANK.format(host=lan.HOST, port=self.port), job]
 
     async def _until_begun(self, counts: Counter[int], ranks: int) -> None:

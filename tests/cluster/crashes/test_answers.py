@@ -1,4 +1,4 @@
-"""The API server refuses, fails, drops or delays every call of a job's life; the operator survives."""
+"""The API server refuses, fails, drops or delays every call of a job's life. The operator continues."""
 
 from asyncio import gather
 from collections.abc import Callable, Mapping

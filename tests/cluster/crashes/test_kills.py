@@ -17,7 +17,7 @@ pytestmark = pytest.mark.long
 
 TEST_SECONDS = 900
 ATTEMPTS = 3
-"""Some calls, such as a write of progress, don't occur in each run: try this often."""
+"""The number of tries: some calls, such as a write of progress, don't occur in each run."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Case:
 
 
 def cases_of(record: Record, steps: tuple[Step, ...], *, at_start: bool) -> list[Case]:
-    """A read that was executed has no effect: it equals one that wasn't sent."""
+    """Leave out reads that were executed: they have the same effect as reads that were not sent."""
     return [
         Case(record, step, fate, at_start) for step in steps for fate in ((Drop, Lose) if step.is_change else (Drop,))
     ]

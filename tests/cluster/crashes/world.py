@@ -36,7 +36,7 @@ class ObservedJob:
 
     @property
     def status(self) -> dict[str, Any]:
-        """The last one."""
+        """Return the last status."""
         return self.statuses[-1] if self.statuses else {}
 
     @property
@@ -53,7 +53,7 @@ class World:
     _changed: dict[str, asyncio.Event] = field(default_factory=dict)
 
     def of(self, job: str) -> ObservedJob:
-        """The history of a job."""
+        """Return the history of a job."""
         return self.jobs.setdefault(job, ObservedJob())
 
     def stir(self, job: str) -> None:

@@ -17,7 +17,7 @@ from cluster.torch_volume import NoTorch, provide
 
 @pytest.fixture(scope="session")
 def surroundings(shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPathFactory) -> Surroundings:
-    """The images, prepared on this machine, where the nodes see them."""
+    """Return the images, prepared on this machine, where the nodes see them."""
     shared_cluster.up()
     data = tmp_path_factory.mktemp("digits")
     subprocess.run([sys.executable, PREPARE, data], check=True, capture_output=True)
@@ -29,7 +29,7 @@ def surroundings(shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture(scope="module")
 def trained(cluster: Cluster, installer: Installer, surroundings: Surroundings) -> Iterator[Trained]:
-    """The classifier, trained once, with all output of that time."""
+    """Train the classifier once. The result has all output of the run."""
     kubectl = Kubectl(cluster.kubeconfig)
     installation = installer.provide(kubectl, Helm(cluster.kubeconfig))
     with train(kubectl, installation.namespace, surroundings) as done:

@@ -25,7 +25,7 @@ class Surroundings:
 
 
 def example_job(example: str, surroundings: Surroundings) -> dict[str, Any]:
-    """The job of the example in that folder."""
+    """Return the job of the example in that folder."""
     job: dict[str, Any] = yaml.safe_load((EXAMPLES / example / "job.yaml").read_text(encoding="utf-8"))
     inside = job["spec"]
     inside["image"] = PYTHON_IMAGE

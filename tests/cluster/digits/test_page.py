@@ -69,7 +69,7 @@ class Reader:
         assert done.returncode == 0, done.stderr
 
     def _await(self, words: list[str]) -> None:
-        """Wait for what a reader would wait for."""
+        """Wait for the state that a reader of the page would wait for."""
         said = " ".join(words)
         if '"suspend": false' in said:
             self.kubectl.wait("jsonpath={.status.phase}=Running", JOB, self.inside)
@@ -94,7 +94,7 @@ def test_the_pages_are_true(installed_operator: Installation) -> None:
 
 
 def quick_start(name: str, torch: TorchVolume) -> dict[str, Any]:
-    """The job of the quick start, with this cluster's image instead of the public one."""
+    """Return the job of the quick start, with this cluster's image instead of the public one."""
     blocks = re.findall(r"```yaml\n(.*?)```", text("quickstart.md"), re.DOTALL)
     (job,) = (job for job in map(yaml.safe_load, blocks) if job["metadata"]["name"] == name)
     trainer = {"name": "trainer", "imagePullPolicy": PULL_POLICY, "volumeMounts": list(torch.mounts)}

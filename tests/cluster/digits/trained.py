@@ -67,7 +67,7 @@ def train(kubectl: Kubectl, namespace: str, surroundings: Surroundings) -> Itera
 
 
 def _rows(table: "subprocess.Popen[str]") -> tuple[Row, ...]:
-    """The lines so far."""
+    """Return the lines so far."""
     table.terminate()
     assert table.stdout is not None
     rows = (line.split() for line in table.stdout.read().splitlines() if line.startswith(NAME))

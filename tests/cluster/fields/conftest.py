@@ -11,7 +11,7 @@ from cluster.shared import SharedCluster
 
 @pytest.fixture(scope="session")
 def fields_site(shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A site with a ready operator."""
+    """Yield a site with a ready operator."""
     with new_site(shared_cluster, "fields", tmp_path_factory.mktemp("fields")) as site:
         site.operators.start()
         yield site
@@ -19,5 +19,5 @@ def fields_site(shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture
 def jobs(fields_site: Site) -> Jobs:
-    """The jobs of that namespace."""
+    """Return the jobs of that namespace."""
     return fields_site.jobs

@@ -10,7 +10,7 @@ NOTHING: Manifest = {}
 
 
 def template(container: Manifest = NOTHING, *, grace: int = 6, **pod: object) -> Manifest:
-    """A job's template with further fields in `trainer` and in the pod."""
+    """Return a job's template with further fields in `trainer` and in the pod."""
     others = pod.pop("containers", [])
     assert isinstance(others, list)
     trainer = {"name": "trainer", "imagePullPolicy": PULL_POLICY, **container}
@@ -18,7 +18,7 @@ def template(container: Manifest = NOTHING, *, grace: int = 6, **pod: object) ->
 
 
 def sleeper(name: str) -> Manifest:
-    """A container that ends only when it gets a signal, and then at once."""
+    """Return a container that ends only when it gets a signal, and then at once."""
     script = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); signal.pause()"
     return {
         "name": name,
@@ -29,7 +29,7 @@ def sleeper(name: str) -> Manifest:
 
 
 def condition(jobs: Jobs, name: str, kind: str) -> Any:
-    """One of the job's conditions."""
+    """Return one of the job's conditions."""
     return next(entry for entry in jobs.status(name)["conditions"] if entry["type"] == kind)
 
 

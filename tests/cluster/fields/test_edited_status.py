@@ -30,7 +30,7 @@ def condition(status: Any, kind: str) -> Any:
 
 
 def pods(jobs: Jobs, name: str) -> set[str]:
-    """The uids of its pods."""
+    """Return the uids of the job's pods."""
     listed = json.loads(jobs.run("get", "pods", f"--selector=muster.dev/job={name}", "--output=json"))
     return {item["metadata"]["uid"] for item in listed["items"]}
 
@@ -99,9 +99,9 @@ def test_a_time_that_is_none_is_told_of_and_the_ranks_run_on_until_it_is_correct
 
 
 def events(jobs: Jobs, name: str, reason: str) -> list[str]:
-    """The job's events of a reason; waits for the first."""
+    """Return the job's events of a reason; waits for the first."""
     chosen = f"--field-selector=involvedObject.name={name},reason={reason}"
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not (result := jobs.run("get", "events", chosen, "--output=name").split()):
         assert time.monotonic() < deadline
         time.sleep(0.2)

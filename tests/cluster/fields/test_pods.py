@@ -1,4 +1,4 @@
-"""Pods with unusual settings of their owner: each kind runs, and the ranks' end is reported."""
+"""Jobs with unusual pod templates run, and the status has the end of their ranks."""
 
 import json
 
@@ -39,7 +39,7 @@ AS_NOBODY = {"runAsNonRoot": True, "runAsUser": 65534, "seccompProfile": {"type"
 
 @pytest.fixture(scope="module")
 def odd(fields_site: Site) -> Jobs:
-    """All jobs of this module."""
+    """Return all jobs of this module."""
     jobs = fields_site.jobs
     jobs.apply("host-net", MEETS, nodes=2, procsPerNode=1, template=template(hostNetwork=True))
     jobs.apply("shared-pids", TELLS, **ONE, template=template(shareProcessNamespace=True))
@@ -53,7 +53,7 @@ def odd(fields_site: Site) -> Jobs:
 
 
 def report_of(jobs: Jobs, pod: str) -> dict[str, object]:
-    """The report of the pod's rank about itself."""
+    """Return the report of the pod's rank about itself."""
     (line,) = (line for line in jobs.log(pod).splitlines() if line.startswith("[rank "))
     result: dict[str, object] = json.loads(line.partition("] ")[2])
     return result

@@ -31,7 +31,7 @@ WITH_SIDECAR = template(containers=[sleeper("side")])
 
 @pytest.fixture(scope="module")
 def timed(fields_site: Site) -> Iterator[Jobs]:
-    """All jobs of this module."""
+    """Yield all jobs of this module."""
     jobs = fields_site.jobs
     late = template(nodeSelector={LATE: jobs.namespace})
     jobs.apply("patient", OK, **ONE, template=late, startupTimeoutSeconds=3)

@@ -13,7 +13,7 @@ RUN = tuple(ROWS)[:2]
 
 
 def listed(jobs: Jobs) -> dict[str, dict[str, str]]:
-    """The condition Accepted of each row."""
+    """Return the condition Accepted of each row."""
     items = json.loads(jobs.run("get", "dtj", "--selector=table=bad", "--output=json"))["items"]
     return {
         item["metadata"]["name"]: next(one for one in item["status"]["conditions"] if one["type"] == "Accepted")

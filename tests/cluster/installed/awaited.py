@@ -1,4 +1,4 @@
-"""Polls for conditions without an event."""
+"""Waits for conditions that no event reports, by polling."""
 
 import time
 from collections.abc import Callable

@@ -23,14 +23,14 @@ class Footprint:
 
 
 def footprint(processes: tuple[int, ...], seconds: float) -> Footprint:
-    """The memory of processes now, and their average processor time over the next seconds."""
+    """Return the memory of processes now, and their average processor time over the next seconds."""
     before = _processor(processes)
-    time.sleep(seconds)  # it's an average over them
+    time.sleep(seconds)  # the share is an average over these seconds
     return Footprint(_sum(processes, _RESIDENT_PAGES) * _PAGE / 2**20, (_processor(processes) - before) / seconds)
 
 
 def started_at(process: int) -> float:
-    """The start time of a process, in Unix seconds."""
+    """Return the start time of a process, in Unix seconds."""
     booted_at = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
     return booted_at + _sum((process,), _STARTED_TICKS) / _TICKS
 

@@ -44,7 +44,7 @@ def template() -> Manifest:
 
 
 def programs(pod: Any, name: str) -> list[int]:
-    """The processes of the pod that run this program. A process that has just been forked is still its parent's
+    """Return the processes of the pod that run this program. A process that has just been forked is still its parent's
     copy.
     """
     return [one for one in machine.processes(pod) if program_of(one) == name]

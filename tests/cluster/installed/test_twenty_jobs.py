@@ -67,13 +67,13 @@ def test_twenty_jobs_cost_little_and_their_progress_is_written_every_two_seconds
     gaps = [later - earlier for times in quiet for earlier, later in itertools.pairwise(times)]
     say(f"{number} writes; the least time between two of {len(quiet)} jobs without news: {min(gaps):.2f} s")
     assert min(gaps) >= PROGRESS_SECONDS
-    # ... and progress is written nearly at its highest rate.
+    # Progress is written nearly at its highest rate.
     assert all(len(times) > BUSY_SECONDS / PROGRESS_SECONDS / 2 for times in quiet)
 
 
 @contextlib.contextmanager
 def restless(kubectl: Kubectl, namespace: str) -> Iterator[set[str]]:
-    """The names of jobs whose progress changes all the time; they complete at the end."""
+    """Yield the names of jobs whose progress changes all the time; they complete at the end."""
     result: set[str] = set()
     line = "--output=jsonpath={.metadata.name} {.status}{'\\n'}"
     with (
@@ -81,7 +81,7 @@ def restless(kubectl: Kubectl, namespace: str) -> Iterator[set[str]]:
         ThreadPoolExecutor(1) as reader,
     ):
         assert watch.stdout is not None
-        # It has started.
+        # The job has started.
         first = watch.stdout.readline()
         rest = reader.submit(watch.stdout.read)
         yield result
@@ -98,7 +98,7 @@ def restless(kubectl: Kubectl, namespace: str) -> Iterator[set[str]]:
 
 
 def leaders_processes(release: Installation) -> tuple[int, ...]:
-    """This machine's process ids of the leader's container."""
+    """Return this machine's process ids of the leader's container."""
     pod = release.leader.partition("_")[0]
     result = release.kubectl("get", "pod", pod, f"--namespace={release.system}", "--output=json")
     return machine.processes(json.loads(result), "muster")
@@ -112,7 +112,7 @@ def acquired_at(release: Installation) -> float:
 
 
 def requested_memory(release: Installation) -> int:
-    """The chart's memory request of one replica, in bytes."""
+    """Return the chart's memory request of one replica, in bytes."""
     path = "--output=jsonpath={.spec.template.spec.containers[0].resources.requests.memory}"
     text = release.kubectl("get", "deployment", "muster", f"--namespace={release.system}", path)
     match = re.fullmatch(r"(\d+)Mi", text)
@@ -121,7 +121,7 @@ def requested_memory(release: Installation) -> int:
 
 
 def status_writes(namespace: str, began: float, ended: float) -> dict[str, Sequence[float]]:
-    """The times of each job's status writes, in Unix seconds, by the API server's clock."""
+    """Return the times of each job's status writes, in Unix seconds, by the API server's clock."""
     result: dict[str, list[float]] = defaultdict(list)
     for event in audit.events(places.state()):
         about: Any = event.get("objectRef") or {}

@@ -22,12 +22,12 @@ HEARD_AGAIN_SECONDS = 150.0
 
 
 def inside(kubectl: Kubectl, namespace: str) -> set[str]:
-    """All objects of a namespace except events."""
+    """Return all objects of a namespace except events."""
     return objects(kubectl, "true", f"--namespace={namespace}")
 
 
 def outside(kubectl: Kubectl, *namespaces: str) -> set[str]:
-    """All cluster-scoped objects, and those with an owner outside these namespaces."""
+    """Return all cluster-scoped objects, and those with an owner outside these namespaces."""
     others = set(kubectl("get", "namespaces", "--output=jsonpath={.items[*].metadata.name}").split()) - {*namespaces}
     return {
         each
@@ -38,7 +38,7 @@ def outside(kubectl: Kubectl, *namespaces: str) -> set[str]:
 
 
 def objects(kubectl: Kubectl, namespaced: str, *options: str) -> set[str]:
-    """The output of `kubectl get` for all kinds."""
+    """Return the output of `kubectl get` for all kinds."""
     kinds = kubectl("api-resources", "--verbs=list", "--output=name", f"--namespaced={namespaced}").split()
     wanted = ",".join(kind for kind in kinds if not kind.startswith("events"))
     line = "--output=jsonpath={range .items[*]}{.kind}/{.metadata.name}{'\\n'}{end}"

@@ -18,7 +18,7 @@ async def proxy(kubectl: Kubectl, tmp_path: Path) -> AsyncIterator[ApiProxy]:
 
 @pytest.fixture
 async def proxied(proxy: ApiProxy) -> AsyncIterator[Client]:
-    """A client behind the proxy."""
+    """Yield a client behind the proxy."""
     connected = await Client.connect(str(proxy.kubeconfig))
     yield connected
     await connected.close()

@@ -124,7 +124,7 @@ async def test_a_list_of_large_objects_comes_in_smaller_parts(
         await client.create(CONFIG_MAPS, namespace, config_map(name, {"mine": "yes"}, x="y" * 30_000))
     listing = await proxied.list(CONFIG_MAPS, namespace, labels="mine=yes")
     assert [meta(item, "name") for item in listing.items] == names
-    # 16 requests at once are too many, and so are 2; then each is sent alone.
+    # 16 requests at once are too many, and 2 are too many as well. Then the client sends each request alone.
     assert [call.verb for call in proxy.calls].count("list") == 2 + len(names)
 
 
@@ -259,14 +259,15 @@ async def test_a_namespace_begins_with_8_requests_at_once_and_watches_are_not_co
     def decide(call: Call) -> Fate:
         if call.number == before + int(INITIAL_LIMIT) - 1:
             full.set()
-        return Pass(seconds=1)
+        return Pass(seconds=3)
 
     proxy.decide = decide
     gets = [asyncio.create_task(proxied.list(CONFIG_MAPS, namespace)) for _ in range(80)]
     await full.wait()
-    # Give one request too many the time to arrive.
+    # Wait, so that an unexpected further request has time to arrive.
     await asyncio.sleep(0.1)
     assert len(proxy.calls) == before + int(INITIAL_LIMIT)
+    proxy.decide = lambda _: PASS
     await asyncio.gather(*gets)
     for watch in watches:
         await watch.aclose()

@@ -75,7 +75,7 @@ async def test_what_is_there_and_what_happens_is_told_in_order(client: Client, n
 
 
 def once(matches: Callable[[Call], bool], fate: Fate) -> Callable[[Call], Fate]:
-    """The fate of the first call that matches; the others pass."""
+    """Return a decision for the first call that matches. Other calls pass."""
     fates: Iterator[Fate] = iter([fate])
     return lambda call: next(fates, PASS) if matches(call) else PASS
 

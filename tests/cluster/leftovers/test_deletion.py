@@ -16,7 +16,7 @@ RUNNING = "jsonpath={.status.phase}=Running"
 
 @pytest.fixture
 def doomed_site(cluster: Cluster, tmp_path: Path) -> Iterator[Site]:
-    """A site that loses a namespace: without the chart's permissions for it, no operator can start any more."""
+    """Yield a site that loses a namespace: without the chart's permissions for it, no operator can start any more."""
     with new_site(cluster, "doomed", tmp_path) as made:
         yield made
 

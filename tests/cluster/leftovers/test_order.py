@@ -23,7 +23,7 @@ def late(is_it: Callable[[Call], bool]) -> Callable[[Call], Fate]:
 
 @pytest.fixture
 async def lagging(site: Site, tmp_path: Path) -> AsyncIterator[ApiProxy]:
-    """An operator that gets no events about its pods for a while, only the answers to its own requests."""
+    """Yield an operator that gets no events about its pods for a while, only the answers to its own requests."""
     async with ApiProxy.serve(tmp_path, site.kubectl.kubeconfig) as proxy:
         proxy.decide = late(lambda call: (call.verb, call.resource) == ("watch", "pods"))
         for running in site.operators.started:

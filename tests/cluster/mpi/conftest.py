@@ -15,7 +15,7 @@ from cluster.shared import SharedCluster
 
 @pytest.fixture(scope="session")
 def mpi_site(shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MpiSite]:
-    """A site with a ready operator."""
+    """Yield a site with a ready operator."""
     shared_cluster.up()
     try:
         image = mpi_image(packages.provide())

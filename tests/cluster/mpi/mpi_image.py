@@ -25,7 +25,7 @@ INSTALL = Run(" && ".join(STEPS).replace("apt-get", "apt-get -o APT::Sandbox::Us
 
 
 def mpi_image(tools: Tools) -> Image:
-    """Return it from the cache, or build it from the machine's own mirror. Raises CannotGoOn with apt's last lines."""
+    """Return the image from the cache, or build it from apt's mirror. Raises CannotGoOn with its last lines."""
     with alone_in_cache():
         base = debian.provide(tools)
         key = hashlib.sha256(f"{base.key} {INSTALL}".encode()).hexdigest()[:12]

@@ -61,11 +61,11 @@ class MpiSite:
         )
 
     def ended(self, name: str, condition: str) -> Any:
-        """The job's status once it has a condition, `Complete` or `Failed`."""
+        """Return the job's status once it has the condition `Complete` or `Failed`."""
         self.jobs.wait(name, f"condition={condition}")
         return self.jobs.status(name)
 
     def why(self, name: str) -> str:
-        """The logs of the job's nodes and of the operator."""
+        """Return the logs of the job's nodes and of the operator."""
         pods = self.jobs.children(name, "pods")
         return "\n".join([*(self.jobs.run("logs", pod) for pod in sorted(pods)), self.site.said])

@@ -1,4 +1,4 @@
-"""The commands of MPI jobs: the owner's own mpirun, one that muster's settings don't reach, and the example."""
+"""MPI jobs with the owner's own mpirun, with an mpirun that doesn't get muster's settings, and the example."""
 
 import json
 from dataclasses import replace
@@ -12,7 +12,7 @@ from cluster.ended_job import succeeded
 from cluster.mpi.mpi_site import USER, MpiSite
 from cluster.mpi.pod_installs import pod_install
 
-# in one write, because mpirun passes on pieces
+# Print the line in one write, because mpirun passes on each piece at once.
 HELLO = (
     "import os; from mpi4py.MPI import COMM_WORLD as world; os.write(1, b'hello %d %d\\n' % (world.rank, world.size))"
 )
@@ -28,7 +28,7 @@ exec {bin}/mpirun --map-by slot:oversubscribe "$@"
 
 @pytest.mark.timeout(180)
 def test_commands(mpi_site: MpiSite) -> None:
-    """All jobs at once, because they wait most of the time."""
+    """Run all jobs at once, because they wait most of the time."""
     mpi_site.apply("own", pod_install("openmpi4"), OWN, USER)
     forgetful(mpi_site, "forgetful")
     messages(mpi_site)
@@ -82,7 +82,7 @@ def messages(site: MpiSite) -> None:
 
 
 def averages(site: MpiSite, name: str) -> None:
-    """It runs on all 3 nodes."""
+    """The example runs on all 3 nodes."""
     status = site.ended(name, "Complete")
     assert (succeeded(status), status["phase"]) == ("6/6", "Succeeded"), site.why(name)
     assert abs(float(status["progress"]["metrics"]["average"]) - 0.5) < TOLERANCE

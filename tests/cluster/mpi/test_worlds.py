@@ -40,7 +40,7 @@ def by_state(status: Any) -> list[tuple[str, int, str]]:
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("name", mpi_installs.NAMES)
 def test_a_world_of_two_nodes(mpi_site: MpiSite, name: str) -> None:
-    """Three jobs at once, because they wait most of the time."""
+    """Run three jobs at once, because they wait most of the time."""
     mpi = pod_install(name)
     for job, script, rights in (("sum", MEET, ROOT), ("exit", MEET + LEAVE, USER), ("kill", MEET + STAY, RESTRICTED)):
         mpi_site.apply(f"{name}-{job}", mpi, ("python3", "-c", script), rights)
@@ -50,7 +50,7 @@ def test_a_world_of_two_nodes(mpi_site: MpiSite, name: str) -> None:
 
 
 def completes(site: MpiSite, name: str) -> None:
-    """As root; the status equals that of a torchrun job."""
+    """A job as root completes, and its status equals that of a torchrun job."""
     status = site.ended(name, "Complete")
     assert (status["phase"], succeeded(status), status["attempt"]) == ("Succeeded", "4/4", 1), site.why(name)
     assert by_state(status) == [("Succeeded", WORLD, "0-3")]
@@ -59,7 +59,7 @@ def completes(site: MpiSite, name: str) -> None:
 
 
 def names_the_exit_code(site: MpiSite, name: str) -> None:
-    """The exit code of the rank that fails first, whatever mpirun returns."""
+    """The status has the exit code of the rank that fails first, not that of mpirun."""
     status = site.ended(name, "Failed")
     first = status["ranks"]["details"][0]
     assert (first["rank"], first["state"], first["exitCode"]) == (3, "Failed", 3), site.why(name)
@@ -67,7 +67,7 @@ def names_the_exit_code(site: MpiSite, name: str) -> None:
 
 
 def names_the_killed_rank(site: MpiSite, name: str) -> None:
-    """As a user without an entry in the image, without permissions, in an image without sshd."""
+    """The user has no entry in the image and no permissions, and the image has no sshd."""
     jobs = site.jobs
     jobs.wait(name, "jsonpath={.status.ranks.ready}=4/4")
     assert by_state(jobs.status(name)) == [("Running", WORLD, "0-3")]

@@ -13,7 +13,7 @@ PODS = "10.79.0.{}/24"
 
 
 def keeper(name: str) -> int:
-    """A process in the node."""
+    """Return a process in the node."""
     return int((places.state().node(name) / "keeper").read_bytes())
 
 
@@ -25,7 +25,7 @@ def ip(process: int, *arguments: str) -> str:
 
 
 def sent(interface: str) -> list[int]:
-    """The bytes that each node has sent over one of its interfaces."""
+    """Return the bytes that each node has sent over one of its interfaces."""
     links = (json.loads(ip(keeper(node.name), "-s", "-j", "link", "show", interface)) for node in lan.NODES)
     return [int(link[0]["stats64"]["tx"]["bytes"]) for link in links]
 
@@ -37,12 +37,12 @@ def attach(pod: Any, processes: Sequence[int], host: int) -> None:
     ip(node, "link", "add", made, "link", "fabric0", "type", "macvlan", "mode", "bridge")
     ip(node, "link", "set", made, "netns", str(inside), "name", "net1")
     ip(inside, "link", "set", "net1", "up")
-    # last, because the pod waits for it
+    # Create this file last, because the pod waits for it.
     ip(inside, "addr", "add", PODS.format(host), "dev", "net1")
 
 
 def waiting_pods(kubectl: Kubectl, namespace: str) -> Iterator[Any]:
-    """The namespace's pods, each when its first init container runs."""
+    """Yield the namespace's pods, each when its first init container runs."""
     listed = json.loads(kubectl("get", "pods", f"--namespace={namespace}", "--output=json"))["items"]
     for name in (pod["metadata"]["name"] for pod in listed):
         running = "jsonpath={.status.initContainerStatuses[0].state.running.startedAt}"

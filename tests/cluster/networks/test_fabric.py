@@ -48,7 +48,7 @@ def spec(torch: TorchVolume, interface: str, pod: dict[str, Any]) -> dict[str, A
 
 
 def report_of(jobs: Jobs, name: str) -> dict[str, Any]:
-    """The network in the status of the completed job."""
+    """Return the network in the status of the completed job."""
     jobs.wait(name, "condition=Complete")
     network: dict[str, Any] = jobs.status(name)["network"]
     return network

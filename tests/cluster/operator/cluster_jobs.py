@@ -50,11 +50,11 @@ class Jobs:
         self.kubectl.wait(condition, f"dtj/{name}", f"--namespace={self.namespace}")
 
     def resource(self, name: str) -> Any:
-        """The job's resource."""
+        """Return the job's resource."""
         return json.loads(self.run("get", f"dtj/{name}", "--output=json"))
 
     def status(self, name: str) -> Any:
-        """The job's status."""
+        """Return the job's status."""
         return self.resource(name).get("status", {})
 
     def patch(self, name: str, **spec: object) -> None:
@@ -62,12 +62,12 @@ class Jobs:
         self.run("patch", f"dtj/{name}", "--type=merge", "--patch", json.dumps({"spec": spec}))
 
     def children(self, name: str, kinds: str = "pods,services,configmaps") -> set[str]:
-        """The job's objects, without its resource."""
+        """Return the job's objects, without its resource."""
         selector = f"--selector=muster.dev/job={name}"
         return set(self.run("get", kinds, selector, "--output=name").split())
 
     def started_pod(self, name: str) -> Any:
-        """A pod whose container has started by the kubelet's report, which comes later than muster's report of the
+        """Return a pod whose container has started by the kubelet's report, which is later than muster's report of the
         rank.
         """
         self.kubectl.wait(
@@ -76,7 +76,7 @@ class Jobs:
         return json.loads(self.run("get", "pod", name, "--output=json"))
 
     def log(self, pod: str) -> str:
-        """A pod's log."""
+        """Return a pod's log."""
         return self.run("logs", self.started_pod(pod)["metadata"]["name"])
 
     def run(self, *arguments: str, stdin: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""The operator as a process, and jobs for it: faster than an installed one, for tests that aren't about installing."""
+"""The operator as a process, and jobs for it. A process starts faster than an operator that the chart installs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ from muster.api.crd import crd_yaml
 def operators(
     shared_cluster: SharedCluster, kubectl: Kubectl, helm: Helm, namespace: str, tmp_path: Path
 ) -> Iterator[Replicas]:
-    """Operators as processes for the test's namespace, none of them started."""
+    """Yield operators for the test's namespace, as processes that are not started yet."""
     del shared_cluster  # pods of another cluster can't reach this machine
     kubectl.define(crd_yaml())
     with replicas(kubectl, account(kubectl, helm, namespace, tmp_path), namespace, tmp_path) as none_yet:
@@ -25,11 +25,11 @@ def operators(
 
 @pytest.fixture
 def process_operator(operators: Replicas) -> OperatorProcess:
-    """A ready operator."""
+    """Return a ready operator."""
     return operators.start()
 
 
 @pytest.fixture
 def jobs(kubectl: Kubectl, namespace: str) -> Jobs:
-    """The jobs of the test's namespace."""
+    """Return the jobs of the test's namespace."""
     return Jobs(kubectl, namespace)

@@ -33,7 +33,7 @@ PORTS = range(10_000, 30_000)
 
 
 def free_port() -> int:
-    """A currently free port."""
+    """Return a currently free port."""
     while True:
         port = PORTS[secrets.randbelow(len(PORTS))]
         with socket.socket() as listening, contextlib.suppress(OSError):
@@ -64,7 +64,7 @@ class OperatorProcess:
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> "OperatorProcess":
-        """Start it, and wait until it is ready."""
+        """Start the operator, and wait until it is ready."""
         folder = self.log.with_suffix(".tmp")
         folder.mkdir(exist_ok=True)
         with self.log.open("ab") as log:
@@ -85,27 +85,27 @@ class OperatorProcess:
 
     @property
     def said(self) -> str:
-        """Its log so far."""
+        """Return the operator's log so far."""
         return self.log.read_text(encoding="utf-8")
 
     @property
     def runs(self) -> bool:
-        """Whether it was started and hasn't ended."""
+        """Whether the operator was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def leads(self) -> bool:
-        """Whether it is the leader now."""
+        """Whether the operator is the leader now."""
         return self.said.rfind(" is the leader, term") > self.said.rfind(" is no longer the leader")
 
     def signal(self, number: signal.Signals) -> int:
-        """Send it a signal that ends it; return its exit code."""
+        """Send the operator a signal that ends it. Returns its exit code."""
         assert self._process is not None
         self._process.send_signal(number)
         return self._process.wait(END_SECONDS)
 
     def pass_on(self, number: int, *, to_elector: bool) -> None:
-        """Send a signal that doesn't end it, also to its second process."""
+        """Send a signal that doesn't end the operator to both of its processes."""
         assert self._process is not None
         pid = self._process.pid
         beside = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split() if to_elector else ()
@@ -113,7 +113,7 @@ class OperatorProcess:
             os.kill(each, number)
 
     def end(self) -> None:
-        """Kill it if it runs."""
+        """Kill the operator if it runs."""
         if self._process is not None and self.runs:
             self._process.kill()
             self._process.wait(END_SECONDS)
@@ -143,7 +143,7 @@ def collector_service(namespace: str) -> Manifest:
 
 
 def account(kubectl: Kubectl, helm: Helm, namespace: str, folder: Path, more: tuple[str, ...] = ()) -> Path:
-    """A kubeconfig of the operator's account with the chart's permissions for its own namespace, and for `more`."""
+    """Return a kubeconfig of the operator's account with the chart's permissions for its namespace and `more`."""
     values = folder / "values.json"
     values.write_text(
         json.dumps({"image": {"repository": "unused"}, "namespaces": [namespace, *more]}), encoding="utf-8"
@@ -179,7 +179,7 @@ class Replicas:
     started: list[OperatorProcess] = field(default_factory=list)
 
     def start(self) -> OperatorProcess:
-        """Start one more."""
+        """Start another operator."""
         log = self.folder / f"operator-{len(self.started)}.log"
         replica = OperatorProcess(
             *(self.kubectl, self.kubeconfig, self.namespace, log, self.more),

@@ -31,13 +31,13 @@ class Site:
 
     @property
     def said(self) -> str:
-        """The log of all its operators."""
+        """Return the log of all operators of the site."""
         return "\n".join(operator.said for operator in self.operators.started)
 
 
 @contextlib.contextmanager
 def new_site(cluster: Cluster, name: str, folder: Path) -> Iterator[Site]:
-    """A site in namespaces that are deleted at the end; skips if pods can't reach this machine."""
+    """Yield a site in namespaces that are deleted at the end; skips if pods can't reach this machine."""
     if not isinstance(cluster, SharedCluster):
         pytest.skip("pods of another cluster don't reach the operator on this machine")
     cluster.up()

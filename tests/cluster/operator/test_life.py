@@ -10,7 +10,7 @@ RUNNING = "jsonpath={.status.phase}=Running"
 
 
 def events(jobs: Jobs, name: str) -> list[str]:
-    """The reasons of the job's events, in the order of their reports."""
+    """Return the reasons of the job's events, in the order of their reports."""
     listed = json.loads(jobs.run("get", "events", f"--field-selector=involvedObject.name={name}", "--output=json"))
     value = sorted(listed["items"], key=lambda event: (event["firstTimestamp"], event["metadata"]["creationTimestamp"]))
     return [event["reason"] for event in value if event["involvedObject"]["kind"] == "DistributedTrainingJob"]

@@ -26,7 +26,7 @@ STOP_SECONDS = 1.0
 
 @dataclass
 class Heard:
-    """The reports, by name."""
+    """The reported jobs, by name."""
 
     changes: list[tuple[str, str]] = field(default_factory=list)
     more: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -81,7 +81,7 @@ async def watching(jobs: Jobs, folder: Path, patch: pytest.MonkeyPatch) -> Async
 
 @dataclass
 class OneWatch:
-    """The next watch has this fate, all others the usual one."""
+    """Decides about the next watch. All other calls pass."""
 
     fate: Fate
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -153,7 +153,7 @@ def deep(levels: int) -> str:
 
 
 def hostile(name: str, namespace: str) -> str:
-    """A job that the API server accepts and Python's parser does not."""
+    """Return a job that the API server accepts and Python's parser does not."""
     fields = '{"manager":"m","operation":"Update","apiVersion":"muster.dev/v1alpha1","fieldsType":"FieldsV1"'
     metadata = f'{{"name":"{name}","namespace":"{namespace}","managedFields":[{fields},"fieldsV1":{deep(3000)}}}]}}'
     template = f'{{"spec":{{"affinity":{deep(3000)}}}}}'

@@ -118,7 +118,7 @@ async def test_what_sagemaker_would_not_run_is_refused_by_the_api_server_or_in_t
 
 
 async def create_refused(jobs: Jobs) -> dict[str, RefusedJob]:
-    """The created jobs that the API server accepts, by their names."""
+    """Return the created jobs that the API server accepts, by their names."""
     taken: dict[str, RefusedJob] = {}
     client = await Client.connect(str(jobs.kubectl.kubeconfig))
     try:

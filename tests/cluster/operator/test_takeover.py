@@ -11,14 +11,16 @@ from cluster.say import say
 from cluster.waiting import PAUSE_SECONDS
 
 KILLED_SECONDS = 20.0
-STOPPED_SECONDS = 2.0
-EXIT_SECONDS = 3.0
+STOPPED_SECONDS = 5.0
+"""On a busy machine. A Lease that is not handed over expires after 15 s."""
+
+EXIT_SECONDS = 6.0
 
 SOME_TIME = "import time; time.sleep(25)"
 
 
 def pair(operators: Replicas) -> tuple[OperatorProcess, OperatorProcess]:
-    """A leader and a standby."""
+    """Return a leader and a standby."""
     leader = operators.start()
     until(lambda: leader.leads, KILLED_SECONDS)
     return leader, operators.start()

@@ -30,7 +30,7 @@ def job(name: str, **spec: object) -> Manifest:
 
 
 def configuration(namespace: str, port: int, bundle: str) -> Manifest:
-    """The chart's configuration, with a URL."""
+    """Return the chart's configuration, with a URL."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",

@@ -15,7 +15,7 @@ from muster.api.crd import crd_yaml
 
 @pytest.fixture(scope="session")
 def stage(shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """The stage for these jobs."""
+    """Yield the stage for these jobs."""
     shared_cluster.up()
     kubectl, folder = Kubectl(shared_cluster.kubeconfig), tmp_path_factory.mktemp("reasons")
     namespace = f"test-reasons-{uuid.uuid4().hex[:6]}"

@@ -1,4 +1,4 @@
-"""The cluster's nodes from their machine's side: the processes of a container, and disconnecting a pod."""
+"""Finds and kills a container's processes from outside the cluster, and disconnects pods and nodes."""
 
 import os
 import signal
@@ -12,12 +12,12 @@ from cluster import components, lan, node, packages, places
 
 
 def processes(pod: Any, container: str = "trainer") -> tuple[int, ...]:
-    """This machine's ids of all processes of a pod's container, including its sub-groups."""
+    """Return this machine's ids of all processes of a pod's container, including its sub-groups."""
     return _processes(pod, "containerStatuses", container)
 
 
 def init_processes(pod: Any, container: str) -> tuple[int, ...]:
-    """The same of a running init container."""
+    """Return this machine's ids of all processes of a running init container."""
     return _processes(pod, "initContainerStatuses", container)
 
 
@@ -28,7 +28,7 @@ def _processes(pod: Any, kind: str, container: str) -> tuple[int, ...]:
 
 
 def rank(pod: Any, number: int) -> int:
-    """The process of a rank: the latest one with its number in the environment."""
+    """Return the process of a rank: the latest one with its number in the environment."""
     wanted = f"RANK={number}"
     result = [one for one in processes(pod) if wanted in _text(Path(f"/proc/{one}/environ")).split("\0")]
     assert result, f"no process of rank {number} in {pod['metadata']['name']}"
@@ -41,7 +41,7 @@ def kill(*wanted: int) -> None:
         try:
             os.kill(process, signal.SIGKILL)
         except ProcessLookupError:
-            continue  # it ended with another one
+            continue  # another kill has already ended the process
 
 
 @contextmanager
@@ -92,4 +92,4 @@ def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
-        return ""  # it has ended in the meantime
+        return ""  # the process has ended in the meantime

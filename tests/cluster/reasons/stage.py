@@ -82,7 +82,7 @@ class Stage:
         self.timeline.first(says(name, "AllRanksSucceeded", "Complete"))
 
     def runs(self, name: str) -> ObservedChange:
-        """Wait until its ranks run."""
+        """Wait until the job's ranks run."""
         return self.timeline.first(
             lambda seen: seen.kind == "Job" and seen.name == name and seen.status.get("phase") == "Running"
         )
@@ -96,22 +96,22 @@ class Stage:
 
     @staticmethod
     def now() -> float:
-        """The time on the timeline's clock."""
+        """Return the time on the timeline's clock."""
         return time.monotonic()
 
     def pod(self, name: str, node: int = 0) -> Any:
-        """The latest state of the pod of a job's node."""
+        """Return the latest state of the pod of a job's node."""
         seen = self.timeline.all(pod_of(name, lambda pod: _is_node(pod, node)))
         return seen[-1].object
 
     def started_pod(self, name: str, node: int = 0) -> Any:
-        """The same, once the kubelet reports its container, which is later than muster's report of its ranks."""
+        """Return the same, once the kubelet reports its container, which is later than muster's report of its ranks."""
         self.timeline.first(pod_of(name, lambda pod: _is_node(pod, node) and _has_started(pod)))
         return self.pod(name, node)
 
     def warned_once(self, name: str, reason: str, *, maybe_before: str | None = None) -> None:
         """The job has one warning, with this reason, except for one that `maybe_before` names."""
-        self.timeline.first(lambda seen: _warns(seen, name) and seen.object["reason"] == reason, SOON_SECONDS)
+        self.timeline.first(lambda seen: _warns(seen, name) and seen.object["reason"] == reason)
         value = self.timeline.all(lambda seen: _warns(seen, name))
         reasons = [seen.object["reason"] for seen in value]
         assert reasons in ([reason], [maybe_before, reason]), [seen.object["message"] for seen in value]
@@ -137,7 +137,7 @@ def _tells(seen: ObservedChange, message: str) -> bool:
 
 
 def template(container: Manifest = NOTHING, **pod: object) -> Manifest:
-    """A job's template with further fields in `trainer` and in the pod."""
+    """Return a job's template with further fields in `trainer` and in the pod."""
     others = pod.pop("containers", [])
     assert isinstance(others, list)
     trainer = {"name": "trainer", "imagePullPolicy": PULL_POLICY, **container}

@@ -23,7 +23,7 @@ time.sleep(600)
 """
 # Long enough for trainer to start, and for trainer to see the sidecar fail.
 SOME_TIME_THEN_4 = "import time; time.sleep(8); raise SystemExit(4)"
-SOME_TIME = "import time; time.sleep(10)"
+SOME_TIME = "import time; time.sleep(20)"
 
 
 @dataclass(frozen=True)

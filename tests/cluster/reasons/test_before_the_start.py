@@ -1,4 +1,4 @@
-"""Problems before a job's start: reported at once, and when they are fixed the job continues by itself."""
+"""muster reports problems before a job's start at once. When they are fixed, the job continues by itself."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -20,7 +20,7 @@ SILENT_SECONDS = SILENT_PACES * MIN_HEARTBEAT_SECONDS
 
 
 def until_cut_off(port: int) -> str:
-    """The command of an init container that waits until the pod is disconnected."""
+    """Return the command of an init container that waits until the pod is disconnected."""
     return f"""
 import socket
 while True:
@@ -43,7 +43,7 @@ def ranks_are(name: str, state: str, count: int) -> Predicate:
 
 @pytest.fixture
 def cut() -> Iterator[ExitStack]:
-    """The blocked connections, until the end of the block."""
+    """Yield the blocked connections, until the end of the block."""
     with ExitStack() as cuts:
         yield cuts
 

@@ -72,7 +72,7 @@ def all_at_work(stage: Stage, job: Job) -> bool:
 
 
 def names_it(job: Job) -> Predicate:
-    """The status has the rank's end with all expected details."""
+    """Whether the status has the rank's end with all expected details."""
 
     def is_it(seen: ObservedChange) -> bool:
         detail = first_detail(seen) if seen.kind == "Job" and seen.name == job.name else {}

@@ -20,8 +20,7 @@ from cluster.say import say
 from cluster.shared import Manifest
 from cluster.torch_volume import TorchVolume
 from muster.core.decide import HUNG_SECONDS
-from muster.core.failure.lost_nodes import LOST_SECONDS
-from muster.core.failure.problems import NODE_SILENT
+from muster.core.failure.problems import LOST_SECONDS, NODE_SILENT
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -85,7 +84,7 @@ def is_silent(name: str, status: str, after: float) -> Predicate:
 
 @pytest.fixture
 def jobs(stage: Stage, torch_for_pods: TorchVolume) -> Iterator[Stage]:
-    """All jobs, with running ranks."""
+    """Yield all jobs, with running ranks."""
     torch = {"volumeMounts": list(torch_for_pods.mounts), "env": list(torch_for_pods.env)}
     stage.apply(
         "ring", TRAINS, **placed(launcher=TORCHRUN, template=template(torch, volumes=list(torch_for_pods.volumes)))
@@ -135,7 +134,7 @@ def test_a_machine_that_is_lost(jobs: Stage) -> None:
         )
         say(f"again: Complete {done.at - began:.1f} s after the cut, beside the pod that it was")
         assert _terminates(jobs, "again-1-0")
-    # The machine returns, and nothing that was lost continues there.
+    # The machine returns, and no process of a lost node continues there.
     jobs.until(lambda: not jobs.jobs.children("ring", "pods") - {"pod/ring-0-0"})
     jobs.kubectl.wait("condition=Ready", f"node/{LOST}")
 

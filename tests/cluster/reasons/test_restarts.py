@@ -1,4 +1,4 @@
-"""Jobs that go on after a failure, in the pods that are left: what users and `kubectl get` see of it."""
+"""Jobs that continue after a failure in the remaining pods, as users and `kubectl get` see them."""
 
 import json
 from typing import Any

@@ -69,19 +69,19 @@ class Timeline:
     def first(self, sight: Predicate, within: float = PATIENCE_SECONDS) -> ObservedChange:
         """Wait for the first matching change."""
         deadline = time.monotonic() + within
-        looked_at = 0
+        observed_at = 0
         with self._more:
             while True:
-                result = next((seen for seen in self._told[looked_at:] if sight(seen)), None)
+                result = next((seen for seen in self._told[observed_at:] if sight(seen)), None)
                 if result is not None:
                     return result
-                looked_at = len(self._told)
+                observed_at = len(self._told)
                 left = deadline - time.monotonic()
                 assert left > 0, f"not seen within {within:.0f} s; jobs said: {self._messages()}"
                 self._more.wait(left)
 
     def all(self, sight: Predicate) -> list[ObservedChange]:
-        """All matching changes so far."""
+        """Return all matching changes so far."""
         with self._more:
             return [seen for seen in self._told if sight(seen)]
 
@@ -98,12 +98,12 @@ class Timeline:
 
 
 def condition(job: ObservedChange, kind: str) -> Any:
-    """A condition of a job or a pod; {} if it has none."""
+    """Return a condition of a job or a pod; {} if it has none."""
     return next((entry for entry in job.status.get("conditions", []) if entry["type"] == kind), {})
 
 
 def says(name: str, reason: str, kind: str = "Stalled") -> Predicate:
-    """The job's status has this reason in one of the conditions for users."""
+    """Whether one of the conditions for users has this reason."""
 
     def is_it(seen: ObservedChange) -> bool:
         return seen.kind == "Job" and seen.name == name and condition(seen, kind).get("reason") == reason
@@ -112,7 +112,7 @@ def says(name: str, reason: str, kind: str = "Stalled") -> Predicate:
 
 
 def pod_of(name: str, what: Callable[[Any], object]) -> Predicate:
-    """A pod of the job that meets `what`."""
+    """Return a pod of the job that meets `what`."""
 
     def is_it(seen: ObservedChange) -> bool:
         labels = seen.object["metadata"].get("labels", {}) if seen.kind == "Pod" else {}
@@ -129,12 +129,12 @@ def waits(reason: str) -> Callable[[Any], bool]:
 
 
 def ended(pod: Any) -> bool:
-    """A container of it has ended."""
+    """Whether a container of the pod has ended."""
     return any("terminated" in status.get("state", {}) for status in statuses(pod))
 
 
 def statuses(pod: Any) -> list[Any]:
-    """The statuses of all containers of a pod."""
+    """Return the statuses of all containers of a pod."""
     status = pod.get("status", {})
     return [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
 

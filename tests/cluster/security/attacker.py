@@ -1,7 +1,7 @@
-"""`python -m cluster.security.attacker`: a tenant's attacks, in a separate process, until it is ended.
+"""`python -m cluster.security.attacker`: runs a tenant's attacks until it is stopped.
 
-So that they don't disturb concurrent measurements. The arguments come as JSON on standard input; the answers are
-printed once all finite attacks have ended, and again after a signal to stop.
+It is a separate process, so that the attacks don't disturb concurrent measurements. The arguments come as JSON on
+standard input; the answers are printed once all finite attacks have ended, and again after a signal to stop.
 """
 
 import json

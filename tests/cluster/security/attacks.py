@@ -131,7 +131,7 @@ def big_jobs(_: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def big_strings(_: random.Random, __: Prey) -> Iterator[Call]:
-    """The same size as one string, as many small ones, as keys, with repeated changes."""
+    """Yield the same size as one string, as many small ones, as keys, with repeated changes."""
     parts = (
         json.dumps("x" * _LARGE),
         text([""] * 300_000),
@@ -177,7 +177,7 @@ def big_environment(_: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def many_jobs(_: random.Random, __: Prey) -> Iterator[Call]:
-    """A thousand small ones: suspended, refused, and unschedulable."""
+    """Create a thousand small jobs: suspended, refused, and unschedulable ones."""
     for number in range(1_000):
         spec: Mapping[str, Any] = ({"suspend": True}, {"nodes": 0}, {"suspend": True, "nodes": 5_000}, {})[number % 4]
         yield Call(CREATE, JOBS, text(job(f"small-{number}", None, **spec)))
@@ -193,7 +193,7 @@ def wide_jobs(_: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def created_and_deleted(_: random.Random, __: Prey) -> Iterator[Call]:
-    """The same names again and again, so that the state of one is wrong for the next."""
+    """Create and delete objects of the same names, so that the state of one object is wrong for the next."""
     for turn in itertools.count():
         name = f"again-{turn % 5}"
         yield Call(CREATE, JOBS, text(job(name, suspend=turn % 3 == 0)))
@@ -316,7 +316,7 @@ def large_sources(_: random.Random, __: Prey) -> Iterator[Call]:
 
 
 def own_status(_: random.Random, __: Prey) -> Iterator[Call]:
-    """A status of the tenant's own, in created objects and by the subresource, for which `edit` has no permission."""
+    """Write a status, in created objects and by the subresource, for which `edit` has no permission."""
     nonsense = {"phase": 7, "conditions": [{"type": "Complete"}], "ranks": {"world": -1}, "attempt": 10**18}
     for number in range(10):
         yield Call(CREATE, JOBS, text({**job(f"told-{number}"), "status": nonsense}))
@@ -393,4 +393,4 @@ ATTACKS: Mapping[str, Attack] = {
         real_pods,
     )
 }
-"""By name; attacks by outsiders come first."""
+"""The attacks by name. Attacks by outsiders come first."""

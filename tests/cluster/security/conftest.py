@@ -10,7 +10,7 @@ from cluster.shared import Cluster
 
 @pytest.fixture(scope="session")
 def guarded(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A site with a running operator."""
+    """Yield a site with a running operator."""
     with new_site(cluster, "security", tmp_path_factory.mktemp("security")) as site:
         site.operators.start()
         yield site

@@ -24,7 +24,7 @@ def connect() -> http.client.HTTPSConnection:
 
 
 def news() -> Iterator[bytes]:
-    """A report that always has new content, of the maximum size."""
+    """Yield a report that always has new content, of the maximum size."""
     for number in range(10**9, 10**9 + 10**6):
         report = json.loads(wanted["report"])
         rank = report["ranks"][0]

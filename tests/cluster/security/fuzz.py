@@ -21,7 +21,7 @@ Json = Any
 
 
 def fuzz(chance: random.Random, prey: Prey) -> Iterator[Call]:
-    """Endless."""
+    """Yield random requests without an end."""
     running = {name: attack(random.Random(chance.random()), prey) for name, attack in ATTACKS.items()}  # noqa: S311
     while True:
         if chance.random() < _ATTACK_SHARE:
@@ -58,7 +58,7 @@ def value(chance: random.Random, depth: int = 4) -> Json:
 
 
 def word(chance: random.Random) -> str:
-    """A text: meaningful names, and texts that often cause problems."""
+    """Return a text: meaningful names, and texts that often cause problems."""
     return chance.choice(
         (
             *("", "trainer", "x", "0", "0-9", "1,2,3", "algo-1", "True", "null", "s3://b/k", "${X}", "../../etc"),

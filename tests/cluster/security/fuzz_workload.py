@@ -23,7 +23,7 @@ RAW = (b"", b"{", b"[" * 50_000, b'{"a":' * 2_000, b"\xff\xfe", b"1" * 5_000, b"
 
 
 def changed(value: Any) -> Any:
-    """Change one value in it."""
+    """Change one value of the report."""
     if isinstance(value, dict) and value and chance.random() < 0.8:
         key = chance.choice(sorted(value))
         return {**value, key: changed(value[key])}

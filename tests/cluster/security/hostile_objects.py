@@ -17,12 +17,12 @@ DEEPEST = 9_000
 
 
 def text(body: object) -> str:
-    """An object as JSON."""
+    """Return an object as JSON."""
     return json.dumps(body)
 
 
 def job(name: str, metadata: Mapping[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
-    """A job that the API server accepts; no scheduler places its pods."""
+    """Return a job that the API server accepts; no scheduler places its pods."""
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -38,7 +38,7 @@ def job(name: str, metadata: Mapping[str, Any] | None = None, **spec: Any) -> di
 
 
 def pod(name: str, metadata: Mapping[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
-    """A pod that looks like a job's; no scheduler places it."""
+    """Return a pod that looks like a job's; no scheduler places it."""
     labels = {"muster.dev/job-uid": "x", "muster.dev/job": "x", "muster.dev/node": "0", "muster.dev/replacement": "0"}
     return {
         "apiVersion": "v1",
@@ -49,7 +49,7 @@ def pod(name: str, metadata: Mapping[str, Any] | None = None, **spec: Any) -> di
 
 
 def event(name: str, kind: str, about: str, uid: str, message: str) -> dict[str, Any]:
-    """A warning about an object of the tenant's namespace, or a false one about another object."""
+    """Return a warning about an object of the tenant's namespace, or a false one about another object."""
     group = "v1" if kind == "Pod" else API_VERSION
     return {
         "apiVersion": "v1",
@@ -73,17 +73,17 @@ def event(name: str, kind: str, about: str, uid: str, message: str) -> dict[str,
 
 
 def nested(levels: int) -> str:
-    """An object in an object, this many times."""
+    """Return an object in an object, this many times."""
     return '{"a":' * levels + "1" + "}" * levels
 
 
 def nested_lists(levels: int) -> str:
-    """The same with lists."""
+    """Return a list in a list, this many times."""
     return "[" * levels + "]" * levels
 
 
 def with_deep_fields(body: dict[str, Any], levels: int) -> str:
-    """An object with deep metadata.managedFields. Any client may write them to any object."""
+    """Return an object with deep metadata.managedFields. Any client may write them to any object."""
     entry = {
         "manager": "m",
         "operation": "Update",
@@ -98,7 +98,7 @@ def with_deep_fields(body: dict[str, Any], levels: int) -> str:
 
 
 def here(body: dict[str, Any], what: str) -> str:
-    """The object as text, with `what` instead of HERE."""
+    """Return the object as text, with `what` instead of HERE."""
     return text(body).replace(f'"{_HERE}"', what)
 
 

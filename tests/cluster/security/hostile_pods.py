@@ -135,7 +135,7 @@ class _Reporter:
 
 
 def own_job(jobs: Jobs, name: str, nodes: int) -> tuple[Target, str]:
-    """A running job of the tenant: the collector from its plan, and its uid."""
+    """Return a running job of the tenant: the collector from its plan, and its uid."""
     jobs.apply(name, FOREVER, nodes=nodes, procsPerNode=1, resources=_SMALL)
     jobs.wait(name, f"jsonpath={{.status.ranks.running}}={nodes}")
     settings = json.loads(jobs.run("get", "configmap", f"{name}-muster", "--output=json"))
@@ -165,7 +165,7 @@ def execute(jobs: Jobs, pod: str, program: str, wanted: dict[str, Any]) -> "subp
 
 
 def _lurker(namespace: str, name: str) -> dict[str, Any]:
-    """A pod without a job, with a token for the collector and a job's label."""
+    """Return a pod without a job, with a token for the collector and a job's label."""
     token = {"serviceAccountToken": {"audience": TOKEN_AUDIENCE, "expirationSeconds": 600, "path": "token"}}
     return {
         "apiVersion": "v1",

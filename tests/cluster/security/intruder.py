@@ -36,7 +36,7 @@ class Place:
 
 
 def failure_of(place: Place) -> str:
-    """A report that the node's rank has failed. The job has one rank per node."""
+    """Return a report that the node's rank has failed. The job has one rank per node."""
     ended = RankReport(
         rank=place.node,
         local_rank=0,
@@ -50,7 +50,7 @@ def failure_of(place: Place) -> str:
 
 
 def progress_of(place: Place) -> str:
-    """A report that it runs."""
+    """Return a report that the node's rank runs."""
     return _report(place, RankReport(place.node, 0, RankState.RUNNING, started_age=1.0, step=1, step_age=0.0))
 
 
@@ -69,14 +69,14 @@ class Target:
 
 
 def collector(site: Site, job: str) -> Target:
-    """The collector of a job's plan: the same for each job."""
+    """Return the collector of a job's plan: the same for each job."""
     settings = json.loads(site.jobs.run("get", "configmap", f"{job}-muster", "--output=json"))
     plan = json.loads(settings["data"]["plan.json"])
     return Target(plan["collector_url"], plan["collector_ca"])
 
 
 def api_server(site: Site) -> Target:
-    """The API server, as every pod finds it."""
+    """Return the API server, as every pod finds it."""
     settings = json.loads(site.jobs.run("get", "configmap", "kube-root-ca.crt", "--output=json"))
     return Target("https://kubernetes.default.svc", settings["data"]["ca.crt"])
 

@@ -44,7 +44,7 @@ class Siege:
 
     @property
     def kubectl(self) -> Kubectl:
-        """The administrator's."""
+        """kubectl as the administrator."""
         return self.release.kubectl
 
     @property
@@ -54,12 +54,12 @@ class Siege:
         return Prey(self.victim, STANDING, uid)
 
     def victims_story(self) -> str:
-        """The operator's log of the victim's latest job: its share of that job's time."""
+        """Return the operator's log of the victim's latest job: its share of that job's time."""
         lines = [line for line in self.said().splitlines() if f" {self.victim}/good-" in line]
         return "\n".join(lines[-_STORY_LINES:])
 
     def victims_seconds(self) -> float:
-        """The time from applying a job of the victim's to its successful end."""
+        """Return the time from applying a job of the victim's to its successful end."""
         jobs, name = Jobs(self.kubectl, self.victim), f"good-{uuid.uuid4().hex[:6]}"
         began = time.monotonic()
         jobs.apply(name, _SCRIPT, nodes=2, procsPerNode=1, resources={"requests": {"cpu": "10m"}})
@@ -75,7 +75,7 @@ class Siege:
         return took
 
     def plain_seconds(self) -> float:
-        """The time of an Indexed Job of the same two containers, which the operator doesn't run."""
+        """Return the time of an Indexed Job of the same two containers, which the operator doesn't run."""
         name = f"plain-{uuid.uuid4().hex[:6]}"
         inside = f"--namespace={self.victim}"
         began = time.monotonic()
@@ -88,7 +88,7 @@ class Siege:
 
     @contextlib.contextmanager
     def evil(self) -> Iterator[str]:
-        """A namespace of the tenant's, which is deleted at the end with its content."""
+        """Yield a namespace of the tenant's, which is deleted at the end with its content."""
         name = f"evil-{uuid.uuid4().hex[:6]}"
         self.kubectl("create", "namespace", name)
         self.kubectl.wait("create", "serviceaccount/default", f"--namespace={name}")
@@ -116,7 +116,7 @@ class Siege:
     def attacked(
         self, namespace: str, names: Sequence[str], rate: float, seed: int = 1, head_start: float = 0.0
     ) -> Iterator[dict[str, int]]:
-        """A tenant attacks; the API server's answers are available at the end.
+        """Yield a tenant attacks; the API server's answers are available at the end.
 
         The block begins this many seconds after the attack, or earlier if the attack is over.
         """
@@ -152,16 +152,16 @@ class Siege:
             yield seen
 
     def pods(self) -> list[Any]:
-        """The operator's pods."""
+        """Return the operator's pods."""
         result = self.kubectl("get", "pods", f"--namespace={self.release.system}", *_OURS, "--output=json")
         return list(json.loads(result)["items"])
 
     def restarts(self) -> int:
-        """The number of restarts of their containers."""
+        """Return the number of restarts of their containers."""
         return sum(status["restartCount"] for pod in self.pods() for status in pod["status"]["containerStatuses"])
 
     def said(self) -> str:
-        """The log of all of them."""
+        """Return the log of all replicas."""
         return "\n".join(self.release.logs(pod["metadata"]["name"]) for pod in self.pods())
 
 
@@ -183,7 +183,7 @@ def _plain(name: str) -> Any:
 
 
 def _memory_file(pod: Any) -> Path:
-    """The kernel's file with the container's memory: the processes' memory without the page cache."""
+    """Return the kernel's file with the container's memory: the processes' memory without the page cache."""
     process = machine.processes(pod, "muster")[0]
     for line in Path(f"/proc/{process}/cgroup").read_text(encoding="ascii").splitlines():
         _, controllers, path = line.split(":", 2)

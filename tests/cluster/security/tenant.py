@@ -56,7 +56,7 @@ class Access:
 
 
 def access(kubectl: Kubectl, namespace: str) -> Access:
-    """A tenant's in an existing namespace: an account with only the role `edit` there."""
+    """Return a tenant's in an existing namespace: an account with only the role `edit` there."""
     inside = f"--namespace={namespace}"
     kubectl.apply(*_rights(namespace))
     token = kubectl("create", "token", ACCOUNT, inside, "--duration=2h").strip()

@@ -72,7 +72,7 @@ def siege(shared_cluster: SharedCluster) -> Iterator[Siege]:
 
 @pytest.fixture(scope="module")
 def undisturbed(siege: Siege) -> float:
-    """The time of the victim's job without an attack. The first one is slower."""
+    """Return the time of the victim's job without an attack. The first one is slower."""
     siege.victims_seconds()
     return max(siege.victims_seconds() for _ in range(2))
 
@@ -96,7 +96,7 @@ def test_hostile_pods(siege: Siege, undisturbed: float) -> None:
 
 @pytest.mark.long
 def test_the_first_attacks_together(siege: Siege, undisturbed: float) -> None:
-    """Each of them alone once stopped the operator for the whole cluster."""
+    """Each of these attacks alone once stopped the operator for the whole cluster."""
     with siege.evil() as evil:
         took, plain = besiege(siege, undisturbed, evil, "the first together", FIRST, FIRST_RATE)
     assert took <= allowed(undisturbed, plain), siege.victims_story()
@@ -143,7 +143,7 @@ def besiege(
 
 
 def allowed(undisturbed: float, plain: float) -> float:
-    """The allowed seconds of a job of the victim's."""
+    """Return the allowed seconds of a job of the victim's."""
     return SLOWER * max(undisturbed, plain)
 
 

@@ -58,13 +58,13 @@ def _ended(status: object) -> bool:
 
 
 def _has_reached_limits(count: Counter[str]) -> bool:
-    """Whether some reports were accepted, and others and those of strangers refused."""
+    """Whether the collector has accepted some reports, and has refused others and those of strangers."""
     strangers = count["stranger 429"] + count["stranger 401"]
     return min(count["report 200"], count["report 429"], strangers) > 0
 
 
 def _await_refusals(flood: "subprocess.Popen[str]") -> Counter[str]:
-    """Wait until the collector has refused some of its requests: how soon depends on the machine."""
+    """Wait until the collector has refused some of its requests. The time depends on the machine."""
     assert flood.stdout is not None
     for line in flood.stdout:
         if _has_reached_limits(count := Counter(json.loads(line))):
@@ -74,7 +74,7 @@ def _await_refusals(flood: "subprocess.Popen[str]") -> Counter[str]:
 
 @contextmanager
 def flooded(site: Site) -> Iterator[list["subprocess.Popen[str]"]]:
-    """Both pods of the job send as much as possible."""
+    """Make both pods of the job send as much as possible."""
     uid = site.jobs.resource("flood")["metadata"]["uid"]
     floods = []
     try:

@@ -34,7 +34,7 @@ class Scene:
     former: str
 
     def token(self, pod: str, audience: str = TOKEN_AUDIENCE) -> str:
-        """The token that the API server issues to a user with permission; "": for no pod, or for itself."""
+        """Return the token that the API server issues to a user with permission; "": for no pod, or for itself."""
         bound = ("--bound-object-kind=Pod", f"--bound-object-name={pod}") if pod else ()
         audiences = (f"--audience={audience}",) if audience else ()
         return self.site.jobs.run("create", "token", "default", *audiences, *bound).strip()
@@ -62,7 +62,7 @@ def scene(guarded: Site) -> Iterator[Scene]:
 
 
 def _others_pod(site: Site, name: str, job_uid: str) -> Manifest:
-    """A pod created by a user with permission for it; with a name like muster's, it has all the labels, too."""
+    """Return a pod created by a user with permission for it; with a name like muster's, it has all the labels, too."""
     labels = {"job": "victim", "job-uid": job_uid, "node": "0", "replacement": "1"}
     token = {"audience": TOKEN_AUDIENCE, "path": "token"}
     return {
@@ -89,7 +89,7 @@ def _others_pod(site: Site, name: str, job_uid: str) -> Manifest:
 
 
 def _signed_by_somebody_else(token: str) -> str:
-    """A valid token and key name with an invalid signature."""
+    """Return a valid token and key name with an invalid signature."""
     claims = jwt.decode(token, options={"verify_signature": False})
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     return jwt.encode(claims, key, algorithm="RS256", headers={"kid": jwt.get_unverified_header(token)["kid"]})
@@ -101,7 +101,7 @@ def _signed_by_nobody(token: str) -> str:
 
 
 def _made_longer(token: str) -> str:
-    """The token claims to be valid for years, with the signature of a token that was valid for an hour."""
+    """Return the token claims to be valid for years, with the signature of a token that was valid for an hour."""
     head, body, signature = token.split(".")
     claims = jwt.decode(token, options={"verify_signature": False}) | {"exp": int(time.time()) + 10**8}
     body = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
@@ -123,7 +123,7 @@ class Case:
     changed: tuple[str, str] = (WORDS, WORDS)
 
     def body(self, scene: Scene) -> str:
-        """The report."""
+        """Return the report."""
         return failure_of(self.place(scene)).replace(*self.changed)
 
 

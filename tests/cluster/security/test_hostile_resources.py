@@ -33,7 +33,7 @@ def nested(levels: int) -> dict[str, object]:
 
 
 def large() -> Manifest:
-    """The content of a template of 250 KiB."""
+    """Return the content of a template of 250 KiB."""
     trainer = {
         "name": "trainer",
         "imagePullPolicy": PULL_POLICY,
@@ -43,7 +43,7 @@ def large() -> Manifest:
 
 
 def decorated(name: str) -> Manifest:
-    """With labels, annotations, an owner and a finalizer of another controller."""
+    """Create a job with labels, annotations, an owner and a finalizer of another controller."""
     body = manifest(name, FOREVER, nodes=1, procsPerNode=1)
     metadata = {
         "name": name,
@@ -56,7 +56,7 @@ def decorated(name: str) -> Manifest:
 
 @pytest.fixture(scope="module")
 def hostile(guarded: Site) -> Iterator[Site]:
-    """All of them at once, and a normal job."""
+    """Apply all hostile jobs at once, and a normal job."""
     jobs = guarded.jobs
     jobs.run("create", "service", "clusterip", "squatted-muster", "--tcp=1:1")
     jobs.run("create", "configmap", "squatted-too-muster", "--from-literal=mine=1")

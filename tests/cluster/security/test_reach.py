@@ -34,7 +34,7 @@ RESTRICTED = {
 
 @pytest.fixture(scope="module")
 def caged(guarded: Site) -> Iterator[Site]:
-    """A job in a namespace for restricted pods only, and another one outside."""
+    """Yield a job in a namespace for restricted pods only, and another one outside."""
     guarded.kubectl("label", "namespace", guarded.namespace, f"{PROFILE}=restricted")
     try:
         for name in ("caged", "neighbour"):

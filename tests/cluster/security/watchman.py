@@ -29,7 +29,7 @@ class Watched:
     memory: int = 0
 
     def longest_without_renewal(self, until: float) -> float:
-        """The longest time between two renewals, the last of them up to `until` (Unix seconds)."""
+        """Return the longest time between two renewals, the last of them up to `until` (Unix seconds)."""
         times = [*self.renewed_at, until]
         return max((later - earlier for earlier, later in itertools.pairwise(times)), default=0.0)
 

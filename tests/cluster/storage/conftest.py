@@ -20,7 +20,7 @@ from muster.api.crd import crd_yaml
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[PodsS3]:
-    """An S3 with one bucket, `data`."""
+    """Yield an S3 with one bucket, `data`."""
     with pods_s3() as site:
         site.client.create_bucket(Bucket="data")
         yield site
@@ -28,7 +28,7 @@ def s3() -> Iterator[PodsS3]:
 
 @pytest.fixture(scope="session")
 def stage(shared_cluster: SharedCluster, s3: PodsS3, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """The stage for these jobs."""
+    """Yield the stage for these jobs."""
     shared_cluster.up()
     kubectl, folder = Kubectl(shared_cluster.kubeconfig), tmp_path_factory.mktemp("storage")
     namespace = f"test-storage-{uuid.uuid4().hex[:6]}"

@@ -87,7 +87,7 @@ def _variables(sts: str) -> list[Mapping[str, str]]:
         "AWS_REGION": "us-east-1",
         "AWS_ROLE_ARN": ROLE,
         "AWS_WEB_IDENTITY_TOKEN_FILE": f"{_FOLDER}/token",
-        # EKS doesn't set this one: there it is Amazon's own
+        # only this test sets the variable; on EKS the default endpoint is Amazon's
         "AWS_ENDPOINT_URL_STS": sts,
     }
     return [{"name": name, "value": value} for name, value in values.items()]

@@ -100,7 +100,7 @@ def _role(environ: dict[str, Any]) -> Role:
 
 @contextmanager
 def pods_s3() -> Iterator[PodsS3]:
-    """An S3 without buckets, at the machine's address in the cluster's network."""
+    """Yield an S3 without buckets, at the machine's address in the cluster's network."""
     gate = _Gate(DomainDispatcherApplication(create_backend_app))
     server = make_server(lan.HOST, 0, gate, threaded=True, request_handler=_Quiet)
     url = f"http://{lan.HOST}:{server.server_port}"

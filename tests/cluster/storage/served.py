@@ -11,7 +11,7 @@ from fakes.http_site import At
 
 
 def for_pods(authority: Authority, folder: Path) -> At:
-    """With a certificate of `authority`, which Python reads only from a file: one in `folder`."""
+    """Return TLS settings with a certificate of `authority`. Python reads it only from a file, which is in `folder`."""
     pair = authority.issue("served", hosts=[lan.HOST])
     file = folder / "served.pem"
     file.touch(mode=0o600)

@@ -10,7 +10,7 @@ USER = 1000
 
 
 def restricted(**pod: object) -> Manifest:
-    """A template that satisfies the namespace's policy, with further fields in the pod."""
+    """Return a template that satisfies the namespace's policy, with further fields in the pod."""
     return template(
         {
             "securityContext": {

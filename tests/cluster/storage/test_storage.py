@@ -32,7 +32,7 @@ COMMAND = ["python3", "train.py"]
 
 @pytest.fixture(autouse=True)
 def filled(s3: PodsS3) -> Iterator[None]:
-    """A bucket with data and without denied requests."""
+    """Yield a bucket with data and without denied requests."""
     for key in KEYS:
         s3.client.put_object(Bucket="data", Key=key, Body=key.encode())
     yield
@@ -178,7 +178,7 @@ def test_who_keeps_is_there_again_after_a_fall(stage: Stage, s3: PodsS3) -> None
 
 
 def _waiting_with_a_snapshot(stage: Stage, name: str) -> Any:
-    """The pod of a job whose rank has written a snapshot and would continue for long."""
+    """Return the pod of a job whose rank has written a snapshot and would continue for long."""
     script = "import os, time; open(os.environ['MUSTER_CHECKPOINT_DIR'] + '/1.pt', 'w').write('step 10')"
     waits = "print('has written', flush=True); time.sleep(600)"
     stage.apply(name, f"{script}; {waits}", checkpoint={"s3": f"s3://data/{name}"}, template=RESTRICTED)
@@ -216,7 +216,7 @@ def _said(stage: Stage, pod: str) -> str:
 
 
 def _fetched_by(s3: PodsS3, stage: Stage, name: str) -> dict[str, list[str]]:
-    """The objects that the first pod of each node has requested, by node."""
+    """Return the objects that the first pod of each node has requested, by node."""
     pods = {
         seen.status["podIP"]: seen.object["metadata"]["labels"]["muster.dev/node"]
         for seen in stage.timeline.all(pod_of(name, lambda pod: pod.get("status", {}).get("podIP")))
@@ -229,7 +229,7 @@ def _fetched_by(s3: PodsS3, stage: Stage, name: str) -> dict[str, list[str]]:
 
 
 def _credentials(pod: Any) -> list[str]:
-    """The parts of a pod's spec that look like credentials; a path to a token doesn't count."""
+    """Return the parts of a pod's spec that look like credentials; a path to a token doesn't count."""
     spec = pod["spec"]
     containers = [*spec["initContainers"], *spec["containers"]]
     names = [variable["name"] for container in containers for variable in container.get("env", [])]

@@ -34,11 +34,11 @@ class Policy:
         return effects == {"Allow"}
 
     def actions(self) -> set[str]:
-        """All actions in the policy."""
+        """Return all actions in the policy."""
         return {action for statement in self._statements for action in _listed(statement["Action"])}
 
     def without(self, action: str) -> Policy:
-        """The same policy without an action."""
+        """Return the same policy without an action."""
         statements = [
             {**statement, "Action": [each for each in _listed(statement["Action"]) if each != action]}
             for statement in self._statements
@@ -47,8 +47,8 @@ class Policy:
 
 
 def rights(operation: str, request: Mapping[str, object], arn: str, tags: Mapping[str, str]) -> tuple[Right, ...]:
-    """The permissions that SageMaker requires (Service Authorization Reference, Amazon SageMaker); `arn`, `tags`: the
-    training job's.
+    """Return the permissions that SageMaker requires (Service Authorization Reference). `arn` and `tags` belong to
+    the training job.
     """
     if operation == "ListTrainingJobs":
         return (Right("sagemaker:ListTrainingJobs", "*"),)

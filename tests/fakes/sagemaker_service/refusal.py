@@ -22,7 +22,7 @@ def throttled() -> Refusal:
 
 
 def not_found() -> Refusal:
-    # Not ResourceNotFound, as in the model: aws/aws-sdk#165.
+    # The model has ResourceNotFound, but the service returns this code: aws/aws-sdk#165.
     return invalid("Requested resource not found.")
 
 

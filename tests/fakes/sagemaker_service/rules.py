@@ -31,7 +31,7 @@ def number(fields: Fields, key: str) -> int:
 
 
 def instances(request: Fields) -> dict[str, int]:
-    """The requested number of instances of each type."""
+    """Return the requested number of instances of each type."""
     resources = part(request, "ResourceConfig")
     groups = resources.get("InstanceGroups")
     wanted: dict[str, int] = {}

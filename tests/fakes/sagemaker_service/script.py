@@ -33,7 +33,7 @@ STOPPED = Stage("Stopped", status="Stopped", message="Training job stopped")
 
 
 def until_training(seconds: float = 10.0) -> Script:
-    """The stages before the training, with equal durations."""
+    """Return the stages before the training, with equal durations."""
     return (
         Stage("Starting", seconds, message="Starting the training job"),
         Stage("Downloading", seconds, message="Downloading input data"),
@@ -63,7 +63,7 @@ def failing(reason: str, training_seconds: float = 60.0, *, stage_seconds: float
 
 
 def any_training(draw: random.Random) -> Script:
-    """A training that succeeds, with random durations: some stages are shorter than the sweep's interval, as on AWS."""
+    """Return a training that succeeds, with random durations. Some stages are shorter than the sweep's interval."""
     return (
         Stage("Starting", draw.uniform(20, 120)),
         Stage("Downloading", draw.uniform(1, 30)),
@@ -102,9 +102,9 @@ class Course:
             at += timedelta(seconds=stage.seconds)
 
     def until(self, now: datetime) -> list[tuple[datetime, Stage]]:
-        """The states so far."""
+        """Return the states so far."""
         return [entry for entry in self.stages if entry[0] <= now]
 
     def at(self, now: datetime) -> tuple[datetime, Stage]:
-        """The current state, and its start time."""
+        """Return the current state, and its start time."""
         return self.until(now)[-1]

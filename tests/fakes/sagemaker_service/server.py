@@ -16,7 +16,7 @@ from fakes.sagemaker_service.service import NoReply, Service
 
 @contextmanager
 def serving(service: Service) -> Iterator[str]:
-    """The URL at which `service` answers inside the block."""
+    """Yield the URL at which `service` answers inside the block."""
     site: Queue[tuple[str, Callable[[], object]]] = Queue()
 
     async def run() -> None:

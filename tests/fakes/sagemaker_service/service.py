@@ -74,7 +74,7 @@ class Service:
     _recent: defaultdict[tuple[str, str, str], deque[datetime]] = field(default_factory=lambda: defaultdict(deque))
 
     def jobs(self, region: str = "us-west-2", account: str = ACCOUNT) -> Jobs:
-        """The training jobs in this account and region."""
+        """Return the training jobs in this account and region."""
         return self._jobs.setdefault((account, region), Jobs(account, region))
 
     def called(self, operation: str) -> list[Call]:

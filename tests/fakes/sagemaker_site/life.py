@@ -15,7 +15,7 @@ Life = Callable[[Site], Awaitable[None]]
 
 
 def lived(wire: Wire, life: Life) -> None:
-    """Run a scenario with an operator that lets jobs use everything."""
+    """Run a scenario with an operator that allows jobs all buckets and roles."""
     lived_on(partial(Site, wire), life)
 
 

@@ -29,7 +29,7 @@ class Logs:
         self.lines.append(Line(f"{job}/algo-{host}-1795233600", self.now() + after, text))
 
     def answer(self, operation: str, request: Mapping[str, object]) -> dict[str, object]:
-        """The answer to an operation."""
+        """Return the answer to an operation."""
         there = [line for line in self.lines if line.at <= self.now()]
         if operation == "DescribeLogStreams":
             prefix = str(request["logStreamNamePrefix"])

@@ -48,7 +48,7 @@ Fate = Literal["pass", "before", "after"]
 
 
 def spec(**changes: Any) -> dict[str, Any]:
-    """A job that SageMaker's container starts by itself."""
+    """Return a job that SageMaker's container starts by itself."""
     return {
         "backend": "SageMaker",
         "nodes": 2,
@@ -101,7 +101,7 @@ class Operator:
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.aws = Aws(chance=lambda: 0.5)
+        self.aws = Aws(jitter=lambda: 0.5)
         # The same clients, without the state of the previous operator.
         self.aws._connections |= self.site.wire.aws._connections
         client = Client(cast("Session", stored.Session(self._ask)))
@@ -117,7 +117,7 @@ class Operator:
             admit=self.site.admit,
             clock=self.site.now,
             processor=ProcessorQueue(lambda: 0.0),
-            chance=lambda: 0.5,
+            jitter=lambda: 0.5,
         )
         self.life = life
         self.jobs = Jobs(tools, events.post_missed, life.forget, lambda: None)
@@ -125,10 +125,10 @@ class Operator:
         for name in tuple(self.site.stored.kept):
             resource = self.site.stored.read(name)
             assert resource is not None
-            self.jobs.take(Change("ADDED", resource))
+            self.jobs.handle_change(Change("ADDED", resource))
 
     async def end(self) -> None:
-        """Close what remains of it."""
+        """Close the remaining resources of the operator."""
         self.is_alive = False
         await self.jobs.stop(0.0)
         self.life.close()
@@ -171,7 +171,7 @@ class Operator:
         await asyncio.Event().wait()
 
     def die(self) -> None:
-        """Kill it (SIGKILL): none of its requests is executed any more."""
+        """Kill the operator (SIGKILL): no further request of it is executed."""
         if self.is_alive:
             self.is_alive = False
             self.site.died.set()
@@ -245,7 +245,7 @@ class Site:
         await self.until(lambda: self.operator is not None and self.operator.is_alive)
 
     def status(self, name: str = "vit") -> Status:
-        """The job's stored status."""
+        """Return the job's stored status."""
         resource = self.stored.read(name)
         assert resource is not None
         return Status.model_validate_json(_json(resource.get("status", {})), by_alias=True, by_name=False)
@@ -256,19 +256,19 @@ class Site:
         return ("", "", "") if result is None else (result.status, result.reason, result.message)
 
     def record(self, name: str = "vit") -> SageMakerStatus:
-        """The status' record of the training job."""
+        """Return the status' record of the training job."""
         backend = self.status(name).backend
         assert backend is not None
         assert backend.sagemaker is not None
         return backend.sagemaker
 
     def record_if_any(self, name: str = "vit") -> SageMakerStatus | None:
-        """The same, or None before there is one."""
+        """Return the status' record of the training job; None if it doesn't exist yet."""
         backend = self.status(name).backend
         return None if backend is None else backend.sagemaker
 
     def phase(self, name: str = "vit") -> str:
-        """The job's phase, "" if there is no such job."""
+        """Return the job's phase, "" if there is no such job."""
         resource = self.stored.read(name)
         return "" if resource is None else str(resource.get("status", {}).get("phase", ""))
 
@@ -276,7 +276,7 @@ class Site:
         self.changed.set()
         operator = self.operator
         if operator is not None and operator.is_alive:
-            self._loop.call_soon(lambda: operator.jobs.take(change) if operator.is_alive else None)
+            self._loop.call_soon(lambda: operator.jobs.handle_change(change) if operator.is_alive else None)
 
     async def _keep_going(self) -> None:
         while True:

@@ -75,7 +75,7 @@ class Stored:
         self._changed(name, "MODIFIED")
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """The stored job."""
+        """Return the stored job."""
         return deepcopy(self.kept.get(name))
 
     def answer(self, request: Request) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class Session:
     ask: Ask
 
     async def text(self, request: Request, most: int = MAX_RESPONSE_BYTES) -> bytes:
-        """The answer as the API server serialises it."""
+        """Return the answer as the API server serialises it."""
         text = json.dumps(await self.ask(request)).encode()
         assert len(text) <= most
         return text

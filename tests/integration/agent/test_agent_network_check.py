@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from muster.core.peers import select_peers
-from muster.core.status.network_check import summarise_check
+from muster.core.status.network import summarise_check
 from muster.render.agent_archive import agent_archive
 from muster_worker.contract import wire
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Launcher, NetworkFigures, Peer, Report
@@ -45,7 +45,7 @@ def fabric(tmp_path: Path) -> Iterator[tuple[AgentWorld, tuple[NetworkNode, ...]
 
 
 def reports_of(world: AgentWorld, nodes: int) -> list[Report]:
-    """The last reports of agents whose ranks have all succeeded."""
+    """Return the last reports of agents whose ranks have all succeeded."""
     reports = [world.wait_ended(number) for number in range(nodes)]
     for number, report in enumerate(reports):
         assert [rank.exit_code for rank in report.ranks] == [0], world.log(number)
@@ -106,7 +106,7 @@ def test_a_stop_ends_the_check(tmp_path: Path) -> None:
             world.wait(number, lambda report: report.phase == AgentPhase.RUNNING)
             world.collector.command(number, Command(1, JOB, 1, CommandKind.STOP, grace_seconds=2.0))
         for number in range(2):
-            report = world.wait_ended(number, patience=10)
+            report = world.wait_ended(number)
             assert (report.figures, report.ranks[0].pid) == (None, None)
 
 
@@ -152,7 +152,7 @@ def test_strangers_get_nothing_and_a_source_is_counted(tmp_path: Path, address: 
 
 
 def connected(peer: Peer) -> socket.socket:
-    """A connection, once the server listens."""
+    """Return a connection, once the server listens."""
     until = time.monotonic() + PATIENCE
     while True:
         try:
@@ -163,7 +163,7 @@ def connected(peer: Peer) -> socket.socket:
 
 
 def received(connection: socket.socket) -> bytes:
-    """All data until the other side closes the connection, in whatever way."""
+    """Return all data until the other side closes the connection, in whatever way."""
     try:
         return connection.recv(64)
     except ConnectionResetError:

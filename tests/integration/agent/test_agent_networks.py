@@ -146,7 +146,7 @@ def test_a_stop_ends_the_look_for_a_peer(machines: Machines) -> None:
     machines.world.launch()
     machines.world.wait(1, lambda report: report.phase == AgentPhase.RUNNING)
     machines.world.collector.command(1, Command(1, JOB, 1, CommandKind.STOP, grace_seconds=2.0))
-    report = machines.world.wait_ended(1, patience=5)
+    report = machines.world.wait_ended(1)
     assert (report.problem, report.ranks[0].pid) == (None, None)
 
 

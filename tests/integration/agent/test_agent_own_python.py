@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from muster_dev.pythons import agent_pythons
+from muster_dev.pythons import list_agent_pythons
 from muster_worker.contract.schema import CommandKind, Launcher, RankState, Report
 from support.agent_world import AgentWorld
 from support.musl_files import COMMAND, musl_files
@@ -162,7 +162,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize("python", sorted({sys.executable, next(agent_pythons())[1]}))
+@pytest.mark.parametrize("python", sorted({sys.executable, next(list_agent_pythons())[1]}))
 def test_a_rank_that_is_python_has_the_image_s_and_its_steps_and_stacks_are_seen(
     world: AgentWorld, tmp_path: Path, own_python: Path, python: str
 ) -> None:

@@ -155,7 +155,7 @@ def test_the_agent_below_its_guardian_is_killed(world: AgentWorld, marker: str) 
     children = Path(f"/proc/{guardian}/task/{guardian}/children").read_text()
     (agent,) = map(int, children.split())
     os.kill(agent, signal.SIGKILL)
-    assert world.agents[0].wait(timeout=10) == -signal.SIGKILL
+    assert world.agents[0].wait(timeout=30) == -signal.SIGKILL
     assert left_after(marker.split("=")[1]) == []
 
 
@@ -163,7 +163,7 @@ def test_leftovers_of_a_good_command_are_ended(world: AgentWorld, marker: str) -
     world.make_plan("sh", "-c", "sleep 300 & exit 0")
     name, value = marker.split("=")
     world.launch(environment={f"X{name}": value})
-    assert world.wait_ended(patience=15).ranks[0].exit_code == 0
+    assert world.wait_ended().ranks[0].exit_code == 0
     assert world.leave() == 0
     assert left_after(value) == []
 

@@ -93,8 +93,8 @@ def test_a_process_lives_as_long_as_any_of_its_threads() -> None:
         assert headless.stdout.readline() == b"UP\n"
         status = Path(f"/proc/{headless.pid}/status")
         await_true(lambda: "State:\tZ" in status.read_text(), 60, status.read_text)
-        assert headless.pid in processes.descendants()
+        assert headless.pid in processes.list_descendants()
         headless.kill()
         os.waitid(os.P_PID, headless.pid, os.WEXITED | os.WNOWAIT)
         # a zombie, until it is reaped
-        assert headless.pid not in processes.descendants()
+        assert headless.pid not in processes.list_descendants()

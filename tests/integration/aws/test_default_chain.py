@@ -30,7 +30,7 @@ class Token:
 
 @pytest.fixture
 def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Token:
-    """The only proof of the caller's identity."""
+    """Return the only proof of the caller's identity."""
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     token = Token(tmp_path / "token")

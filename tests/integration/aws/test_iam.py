@@ -18,7 +18,7 @@ from fakes.sagemaker_service.script import completing
 from fakes.sagemaker_service.service import Service
 from muster.api.config.sagemaker import AwsEndpoints
 from muster.clients.aws.client import Aws
-from muster.clients.aws.job_logs import GROUP, JobLogs, LogPosition
+from muster.clients.aws.job_logs import LOG_GROUP, JobLogs, LogPosition
 from muster.objects.aws.errors import AccessDenied, NotFound
 from muster.objects.aws.listing import Since
 from muster.objects.aws.place import Place
@@ -50,7 +50,7 @@ class Recorder:
         self.asked.append((model.service_model.service_name, model.name, dict(params)))
 
     def rights(self) -> Iterator[Right]:
-        """The permissions of requests to services other than SageMaker, whose fake checks its own."""
+        """Yield the permissions of requests to services other than SageMaker, whose fake checks its own."""
         for service, operation, params in self.asked:
             if service == "s3":
                 action = NAMED_OTHERWISE.get(operation, operation)
@@ -74,11 +74,11 @@ def elsewhere() -> Iterator[str]:
         Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "us-west-2"}
     )
     logs = boto3.client("logs", endpoint_url=url, region_name=HERE.region)
-    logs.create_log_group(logGroupName=GROUP)
-    logs.create_log_stream(logGroupName=GROUP, logStreamName=STREAM)
+    logs.create_log_group(logGroupName=LOG_GROUP)
+    logs.create_log_stream(logGroupName=LOG_GROUP, logStreamName=STREAM)
     now = int(time.time() * 1000)
     logs.put_log_events(
-        logGroupName=GROUP, logStreamName=STREAM, logEvents=[{"timestamp": now, "message": "[muster] {}"}]
+        logGroupName=LOG_GROUP, logStreamName=STREAM, logEvents=[{"timestamp": now, "message": "[muster] {}"}]
     )
     yield url
     server.stop()
@@ -86,7 +86,7 @@ def elsewhere() -> Iterator[str]:
 
 @pytest.fixture
 async def guarded(service: Service, url: str, elsewhere: str) -> AsyncIterator[Aws]:
-    """An operator with only the documented permissions."""
+    """Yield an operator with only the documented permissions."""
     service.policy = documented_policy()
     aws = Aws(AwsEndpoints(sagemaker=url, sts=url, s3=elsewhere, logs=elsewhere))
     yield aws

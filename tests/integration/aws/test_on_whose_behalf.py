@@ -17,21 +17,21 @@ from muster.api.status.status import Status
 from muster.api.validation.validate import validate
 from muster.backends.sagemaker.backend import SageMakerBackend
 from muster.backends.sagemaker.log_follower import LogFollower
-from muster.backends.sagemaker.targets import location
+from muster.backends.sagemaker.targets import spec_location
 from muster.backends.sagemaker.withdrawal import Withdrawal
 from muster.clients.aws.client import Aws
 from muster.clients.aws.job_logs import JobLogs
 from muster.core.training_job.decide import CreateTrainingJob
 from muster.core.training_job.name import training_job_name
 from muster.objects.aws.place import Place
-from muster.render.sagemaker.request.identity import own_tags
+from muster.render.sagemaker.request.identity import job_tags
 from support.training_job_requests import training_job_request
 
 ROLE = "arn:aws:iam::444455556666:role/training"
 
 
 def job(namespace: str) -> Job:
-    """A job of that namespace in ROLE's account."""
+    """Return a job of that namespace in ROLE's account."""
     head: dict[str, JSON] = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob"}
     own: JSON = {"role": ROLE, "assumeRoleArn": ROLE, "instanceType": "ml.c5.xlarge", "region": "us-west-2"}
     metadata: JSON = {
@@ -52,7 +52,7 @@ class Prepared:
 
     async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
         self.places.append(place)
-        tags = [{"Key": key, "Value": value} for key, value in own_tags(job, attempt)]
+        tags = [{"Key": key, "Value": value} for key, value in job_tags(job, attempt)]
         return training_job_request(training_job_name(job.metadata, attempt), Tags=tags)
 
 
@@ -75,9 +75,9 @@ async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones
 ) -> None:
     service.callers.demanded[ROLE] = frozenset({"muster/team-a"})
     for theirs in (job("team-a"), job("team-b")):
-        await backend.observe(theirs, Status(), location(theirs), has_finalizer=True)
+        await backend.observe(theirs, Status(), spec_location(theirs), has_finalizer=True)
         await backend.create(theirs, CreateTrainingJob(1), Withdrawal())
-        await backend.stop(theirs.metadata, training_job_name(theirs.metadata, 1), location(theirs))
+        await backend.stop(theirs.metadata, training_job_name(theirs.metadata, 1), spec_location(theirs))
     assert {call.request.get("ExternalId") for call in service.called("AssumeRole")} == {
         "muster/team-a",
         "muster/team-b",
@@ -86,6 +86,6 @@ async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones
     asked = [call.request["TrainingJobName"] for call in service.called("CreateTrainingJob")]
     assert asked == [training_job_name(job("team-a").metadata, 1)]
     assert [call.request["TrainingJobName"] for call in service.called("StopTrainingJob")] == asked
-    facts = await backend.observe(theirs, Status(), location(theirs), has_finalizer=True)
+    facts = await backend.observe(theirs, Status(), spec_location(theirs), has_finalizer=True)
     assert facts.request_failure is not None
     assert "external id muster/team-b" in facts.request_failure.problem.message

@@ -64,7 +64,7 @@ def at_a_site(test: Callable[[Site], Awaitable[None]]) -> Site:
         loop = asyncio.get_running_loop()
         service = Service(lambda: BEGINNING + timedelta(seconds=loop.time()))
         service.jobs(HERE.region).script = lambda _request: ENDLESS
-        aws = Aws(chance=latency.random)
+        aws = Aws(jitter=latency.random)
         wire.join(aws, HERE, service)
         site = Site(service, aws)
         await test(site)

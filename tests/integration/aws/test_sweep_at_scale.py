@@ -50,7 +50,7 @@ class Diary:
 
 
 def the_same_script(_draw: random.Random) -> Script:
-    """All jobs change at the same moment: the largest number of changes for a sweep."""
+    """Return all jobs change at the same moment: the largest number of changes for a sweep."""
     return (Stage("Starting", 70), Stage("Training", 200), Stage("Failed", status="Failed", failure_reason="so"))
 
 
@@ -59,7 +59,7 @@ async def follow(service: Service, script: Callable[[random.Random], Script]) ->
     start = service.now()
     jobs = service.jobs(HERE.region)
     jobs.script = lambda _request: script(draw)
-    aws = Aws(chance=draw.random)
+    aws = Aws(jitter=draw.random)
     wire.join(aws, HERE, service)
     sweep = aws.sweep(HERE)
     diaries = {f"job-{number:04d}": Diary() for number in range(JOBS)}

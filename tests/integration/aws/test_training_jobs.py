@@ -169,7 +169,7 @@ async def test_the_service_is_down() -> None:
 async def test_a_service_that_is_silent_is_not_waited_for_for_ever(
     aws: Aws, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "_CONFIG", connection._CONFIG.merge(Config(read_timeout=0.3)))
+    monkeypatch.setattr(connection, "_CONFIG", connection._CONFIG.merge(Config(read_timeout=1.0)))
     service.faults.add("CreateTrainingJob", Fault.SILENCE_AFTER)
     with pytest.raises(Unavailable, match="does not answer sagemaker:CreateTrainingJob"):
         await aws.training_jobs(HERE).create(training_job_request("a-1"))

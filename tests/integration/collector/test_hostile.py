@@ -28,7 +28,7 @@ async def site() -> AsyncIterator[Site]:
         yield running
 
 
-@pytest.mark.parametrize("pods", [2, 30])
+@pytest.mark.parametrize("pods", [pytest.param(2, marks=pytest.mark.long), 30])
 def test_hostile_pods_cost_little_and_delay_no_agent(pods: int) -> None:
     """The limits are wide, as test machines are slow; bench/hostile_pods.py prints the numbers."""
     bench = [sys.executable, str(ROOT / "bench" / "hostile_pods.py"), f"--pods={pods}", "--seconds=6"]
@@ -51,7 +51,7 @@ async def half_a_body(site: Site, token: str, size: int) -> Raw:
 
 
 def pod_of(site: Site, namespace: str, node: int = 0) -> str:
-    """A token of another pod, of another namespace."""
+    """Return a token of another pod, of another namespace."""
     uid = f"{namespace}-{node}"
     site.pods[uid] = Member(JOB, 0, 0)
     pod = replace(claim(0), namespace=namespace, pod_name=uid, pod_uid=uid)
@@ -124,7 +124,7 @@ async def test_many_tokens_of_one_pod_evict_no_other_pods_tokens(site: Site) -> 
         assert (await site.post(site.report(0), token))[0] == 200
 
     verifier = site.collector._routes._admission._verifier
-    assert len(verifier._of_pod[pod_uid(0)]) == MAX_CACHED_TOKENS_PER_POD
+    assert len(verifier._tokens_by_pod[pod_uid(0)]) == MAX_CACHED_TOKENS_PER_POD
     assert len(verifier._verified) == MAX_CACHED_TOKENS_PER_POD + 1
 
 

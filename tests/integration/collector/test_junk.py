@@ -261,7 +261,7 @@ class Raw:
     writer: asyncio.StreamWriter
 
     async def rest(self) -> bytes:
-        """All data until the other side closes the connection."""
+        """Return all data until the other side closes the connection."""
         try:
             async with asyncio.timeout(10.0):
                 return await self.reader.read()

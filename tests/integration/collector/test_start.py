@@ -75,7 +75,7 @@ async def test_every_agent_gets_the_start_of_ten_thousand_nodes(site: Site, tmp_
 
     assert result == [START] * NODES
     # one object for all, encoded once
-    assert [command for command, _ in site.collector._routes._answers._encoded.values()] == [START]
+    assert [command for command, _ in site.collector._routes._command_sender._encoded.values()] == [START]
     assert not site.collector.refused
 
 
@@ -100,7 +100,7 @@ async def test_who_does_not_read_it_loses_its_place(site: Site, monkeypatch: pyt
     await until(lambda: bool(site.collector.refused))
 
     assert site.collector.refused == {Reason.TOO_SLOW: 1}
-    assert not site.collector._routes._answers._slots
+    assert not site.collector._routes._command_sender._slots
     reader.close()
 
 
@@ -138,7 +138,7 @@ def test_a_longer_interface_is_not_believed() -> None:
 def test_a_process_starts_with_the_variables_of_ten_thousand_nodes() -> None:
     plan = Plan(1, "ns", JOB, "uid", MOST_NODES, 8, "torchrun", (), ("x",), {}, (), (), "Auto", "https://x", "pem")
 
-    result = container.variables(plan, 3, container.Host(8, 8, "p5", "eth0", "/x"), "/opt/ml")
+    result = container.build_sagemaker_variables(plan, 3, container.Host(8, 8, "p5", "eth0", "/x"), "/opt/ml")
 
     said = subprocess.run(
         ["/bin/sh", "-c", "echo $SM_CURRENT_HOST"], env={**os.environ, **result}, check=True, capture_output=True

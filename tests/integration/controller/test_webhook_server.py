@@ -62,7 +62,7 @@ class Site:
             pass
 
     def session(self) -> aiohttp.ClientSession:
-        """A connection like the API server's: from its address, with the authority as the only trusted one."""
+        """Return a connection like the API server's: from its address, with the authority as the only trusted one."""
         trust = ssl.create_default_context(cadata=self.certificate.authority)
         return aiohttp.ClientSession(
             f"https://{API_SERVER}:{self.port}",
@@ -71,11 +71,11 @@ class Site:
         )
 
     def knock(self) -> socket.socket:
-        """A pod's connection that sends nothing."""
+        """Return a pod's connection that sends nothing."""
         return socket.create_connection((API_SERVER, self.port), source_address=(POD, 0), timeout=20)
 
     async def knock_with_tls(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A pod's connection after the TLS handshake."""
+        """Return a pod's connection after the TLS handshake."""
         trust = ssl.create_default_context(cadata=self.certificate.authority)
         return await asyncio.open_connection(API_SERVER, self.port, ssl=trust, local_addr=(POD, 0))
 
@@ -161,7 +161,7 @@ async def test_bodies_that_never_come_hold_no_room_for_long(site: Site) -> None:
 
 
 async def test_who_used_up_the_processor_time_is_not_looked_at(site: Site) -> None:
-    site.shares.charge(POD, "team", NAMESPACE.saved)
+    site.shares.charge(POD, "team", NAMESPACE.burst_seconds)
     async with site.session() as session:
         async with session.post(PATH, json=REVIEW) as answer:
             response = (await answer.json())["response"]
@@ -171,7 +171,7 @@ async def test_who_used_up_the_processor_time_is_not_looked_at(site: Site) -> No
         async with session.post(PATH, json=other) as answer:
             assert answer.status == 200
         assert len(site.asked) == 1
-        site.shares.charge(POD, "", TOTAL.saved)
+        site.shares.charge(POD, "", TOTAL.burst_seconds)
         async with session.post(PATH, json=REVIEW) as answer:
             assert answer.status == 503
         site.now += 60.0

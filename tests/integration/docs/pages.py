@@ -31,14 +31,14 @@ class Block:
 
 
 def blocks(page: pathlib.Path | None = None) -> Iterator[Block]:
-    """The blocks of one page, or of all pages."""
+    """Yield the blocks of one page, or of all pages."""
     for each in PAGES if page is None else [page]:
         for found in _BLOCK.finditer(each.read_text(encoding="utf-8")):
             yield Block(str(each.relative_to(ROOT)), found["language"], found["text"])
 
 
 def headings(page: pathlib.Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub generates them."""
+    """Return the anchors of a page's headings, as GitHub generates them."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}

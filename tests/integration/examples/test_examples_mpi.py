@@ -53,7 +53,7 @@ def test_example_completes(
 
 
 def _job(example: str, variables: dict[str, str], folder: Path) -> Path:
-    """The C program's job, with a program that is built outside of the working tree."""
+    """Return the C program's job, with a program that is built outside of the working tree."""
     source, program = EXAMPLES / example / "averages.c", folder / "averages"
     command = ["mpicc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", str(program), str(source), "-lm"]
     subprocess.run(command, check=True, env=variables)

@@ -15,7 +15,7 @@ Prepare = Callable[[Path], None]
 
 @pytest.fixture
 def prepare(monkeypatch: pytest.MonkeyPatch) -> Prepare:
-    """The script's main function on a folder, in this process: a new one takes seconds to import scikit-learn."""
+    """Run the script's main function in this process: a new process would import scikit-learn for seconds."""
     main = runpy.run_path(str(EXAMPLES / "digits" / "prepare.py"))["main"]
 
     def run(folder: Path) -> None:

@@ -81,13 +81,13 @@ def test_example_completes(
 
 
 def image() -> Mapping[str, str]:
-    """The content of a training image: a Python with SageMaker's toolkit and the training's libraries."""
+    """Return the content of a training image: a Python with SageMaker's toolkit and the training's libraries."""
     toolkit = cache.install_folder("sagemaker-toolkit", "sagemaker-toolkit.txt")
     return {"PYTHONPATH": str(toolkit), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
 def mpi() -> Mapping[str, str]:
-    """The image's Open MPI 4 and mpi4py."""
+    """Return the image's Open MPI 4 and mpi4py."""
     own = dict(image())
     added = mpi_installs.installed("openmpi4").added_to(own)
     return {**added, "PYTHONPATH": f"{added['MPI4PY']}:{own['PYTHONPATH']}"}

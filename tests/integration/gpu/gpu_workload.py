@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def device_of(kind: str) -> torch.device:
-    """This rank's device."""
+    """Return this rank's device."""
     if kind == "cpu":
         return torch.device("cpu")
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
@@ -58,12 +58,12 @@ def device_of(kind: str) -> torch.device:
 
 
 def precisions(device: torch.device) -> list[torch.dtype]:
-    """The precisions to compute in: all that GPUs support; a CPU would be slow with the others."""
+    """Return the precisions to compute in: all that GPUs support; a CPU would be slow with the others."""
     return [torch.float16, torch.bfloat16] if device.type == "cuda" else [torch.bfloat16]
 
 
 def train(device: torch.device, precision: torch.dtype) -> tuple[float, float]:
-    """The first and the last loss of a model that all ranks train together."""
+    """Return the first and the last loss of a model that all ranks train together."""
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1)).to(device))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from integration.run.muster_run import end_all, run, write_job
-from muster.backends.local.devices import VISIBLE, machine_gpus
+from muster.backends.local.devices import VISIBLE_DEVICES, machine_gpus
 
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 
@@ -52,7 +52,9 @@ def ran(folder: Path, device: str, gpus: Sequence[str], nodes: int = 1) -> Ran:
     """Run the workload on these GPUs, with one rank for each."""
     command = [sys.executable, str(WORKLOAD), "--device", device]
     job = write_job(folder, command, nodes=nodes, procsPerNode="Auto")
-    done = run(folder, job, "-o", "json", env={VISIBLE: ",".join(gpus), "NCCL_DEBUG": "INFO", "OMP_NUM_THREADS": "1"})
+    done = run(
+        folder, job, "-o", "json", env={VISIBLE_DEVICES: ",".join(gpus), "NCCL_DEBUG": "INFO", "OMP_NUM_THREADS": "1"}
+    )
     assert done.wait() == 0, done.stderr
     logs = [(done.folder / "logs" / f"tiny-{node}.log").read_text() for node in range(nodes)]
     said = [json.loads(text) for log in logs for text in re.findall(r"SEEN (\{.*\})", log)]
@@ -60,7 +62,7 @@ def ran(folder: Path, device: str, gpus: Sequence[str], nodes: int = 1) -> Ran:
 
 
 def gpus_of(device: str) -> tuple[str, ...]:
-    """All GPUs of this machine."""
+    """Return all GPUs of this machine."""
     return machine_gpus(os.environ, Path("/dev")) if device == "cuda" else NAMED
 
 
@@ -74,7 +76,7 @@ def test_ranks_train_together_in_mixed_precision(device: str, how_many: str, tmp
     for number, rank in enumerate(seen.ranks):
         assert rank["world"] == len(gpus)
         assert rank["sum"] == [sum(range(1, len(gpus) + 1))]
-        assert rank["variables"][VISIBLE] == ",".join(gpus)
+        assert rank["variables"][VISIBLE_DEVICES] == ",".join(gpus)
         assert rank["variables"]["SM_NUM_GPUS"] == str(len(gpus))
         on_gpu, on_cpu = ("nccl", f"cuda:{number}"), ("gloo", "cpu")
         assert (rank["backend"], rank["device"]) == (on_gpu if device == "cuda" else on_cpu)
@@ -105,5 +107,5 @@ def test_each_node_gets_its_share_of_the_devices(device: str, tmp_path: Path) ->
     seen = ran(tmp_path, device, gpus[: 2 * share], nodes=2)
 
     expected = [",".join(gpus[:share])] * share + [",".join(gpus[share : 2 * share])] * share
-    assert [rank["variables"][VISIBLE] for rank in seen.ranks] == expected
+    assert [rank["variables"][VISIBLE_DEVICES] for rank in seen.ranks] == expected
     assert {rank["world"] for rank in seen.ranks} == {2 * share}

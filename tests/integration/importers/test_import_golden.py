@@ -4,16 +4,16 @@ compared.
 
 import pytest
 
-from muster_dev.golden_import import GOLDEN, JOBS, REFUSED, code_folder, scripts
+from muster_dev.golden_import import GOLDEN, JOBS, REJECTED_CASE, build_scripts, create_code_folder
 from muster_dev.paths import ROOT
 from support.import_runs import Desk
 
-SCRIPTS = dict(scripts(ROOT / GOLDEN))
+SCRIPTS = dict(build_scripts(ROOT / GOLDEN))
 
 
-@pytest.mark.parametrize("name", [name for name in SCRIPTS if name != REFUSED])
+@pytest.mark.parametrize("name", [name for name in SCRIPTS if name != REJECTED_CASE])
 def test_a_script_becomes_its_job(desk: Desk, name: str) -> None:
-    code_folder(desk.folder)
+    create_code_folder(desk.folder)
     outcome = desk.run_file(SCRIPTS[name])
     assert outcome.err == ""
     assert outcome.out == (ROOT / JOBS / f"{name}.yaml").read_text(encoding="utf-8")
@@ -21,8 +21,8 @@ def test_a_script_becomes_its_job(desk: Desk, name: str) -> None:
 
 
 def test_what_sagemaker_refuses_becomes_no_job(desk: Desk) -> None:
-    code_folder(desk.folder)
-    outcome = desk.run_file(SCRIPTS[REFUSED])
+    create_code_folder(desk.folder)
+    outcome = desk.run_file(SCRIPTS[REJECTED_CASE])
     assert outcome.out == ""
     assert "keepAliveSeconds with spot; a warm pool and spot exclude each other" in outcome.err
     assert outcome.code == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from muster_dev.golden_import import GOLDEN, ROLE, code_folder, scripts
+from muster_dev.golden_import import GOLDEN, ROLE, build_scripts, create_code_folder
 from muster_dev.paths import ROOT
 
 MUSTER = Path(sys.executable).parent / "muster"
@@ -20,8 +20,8 @@ def run(folder: Path, *words: str) -> str:
 
 
 def test_import_then_render_gives_the_sdks_request(tmp_path: Path) -> None:
-    code_folder(tmp_path)
-    (tmp_path / "launch.py").write_text(dict(scripts(ROOT / GOLDEN))["plain"], encoding="utf-8")
+    create_code_folder(tmp_path)
+    (tmp_path / "launch.py").write_text(dict(build_scripts(ROOT / GOLDEN))["plain"], encoding="utf-8")
     job = run(tmp_path, "import", "launch.py", "--aws-region", "us-west-2", "--role", ROLE)
     (tmp_path / "job.yaml").write_text(job, encoding="utf-8")
 

@@ -33,7 +33,7 @@ ATTEMPTS = [
 
 @contextmanager
 def listener() -> Iterator[tuple[int, list[object]]]:
-    """A port of this machine, and its connections."""
+    """Yield a port of this machine, and its connections."""
     came: list[object] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 

@@ -11,7 +11,7 @@ from support.mpi_installs import NAMES, Install, installed
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[AgentWorld]:
-    """A job's nodes on this machine; processes that still run at the end are killed."""
+    """Yield a job's nodes on this machine; processes that still run at the end are killed."""
     with AgentWorld(tmp_path) as made:
         yield made
 

@@ -45,7 +45,7 @@ time.sleep(60)
 
 
 def run(world: AgentWorld, mpi: Install, *command: str) -> list[Report]:
-    """The last reports of all nodes, once node 0's mpirun has ended and the others were stopped."""
+    """Return the last reports of all nodes, once node 0's mpirun has ended and the others were stopped."""
     world.make_plan(*command, launcher=Launcher.MPI, nodes=NODES, procs=PROCS)
     world.launch(environment=mpi.added_to(os.environ))
     world.wait_ended(0)
@@ -142,7 +142,7 @@ def test_a_killed_rank_is_named(world: AgentWorld, mpi: Install) -> None:
     live = world.wait(2, lambda report: all(rank.pid is not None for rank in report.ranks) and bool(report.ranks))
     assert live.ranks[0].pid is not None
     os.kill(live.ranks[0].pid, signal.SIGKILL)
-    is_told = world.wait(2, lambda report: report.ranks[0].state == RankState.EXITED, patience=5)
+    is_told = world.wait(2, lambda report: report.ranks[0].state == RankState.EXITED)
     assert (is_told.ranks[0].rank, is_told.ranks[0].signal, is_told.ranks[0].reason) == (4, 9, None)
     # Hydra's mpirun waits for the other processes of a program that doesn't use MPI
     world.send(CommandKind.STOP, grace=2.0)
@@ -176,12 +176,12 @@ def test_a_kill_leaves_nothing(world: AgentWorld, mpi: Install, kind: str, first
         world.wait_said(node, "UP", 1)
     word = Command(1, JOB, 1, kind)
     world.collector.command(first, word)
-    (rank,) = world.wait_ended(first, patience=10).ranks
+    (rank,) = world.wait_ended(first).ranks
     assert (rank.signal, rank.stopped) == (9, True)
     (other,) = world.wait(1 - first, lambda report: report.ranks[0].state == RankState.EXITED).ranks
     assert (other.signal, other.stopped) == (9, False)
     world.collector.command(1 - first, word)
-    world.wait_ended(1 - first, patience=10)
+    world.wait_ended(1 - first)
 
 
 def test_all_ranks_on_one_node_are_no_success(world: AgentWorld) -> None:
@@ -227,7 +227,7 @@ def test_no_mpirun_for_a_command_that_is_one(world: AgentWorld, program: str, wo
 
 
 def own_mpirun(mpi: Install, *rank: str) -> tuple[str, ...]:
-    """The command of a job from elsewhere, which has nothing specific to muster."""
+    """Return the command of a job from elsewhere, which has nothing specific to muster."""
     per_node = ("--map-by", f"ppr:{PROCS}:node") if mpi.name.startswith("openmpi") else ("-ppn", str(PROCS))
     return ("mpirun", "-np", str(NODES * PROCS), *per_node, *rank)
 

@@ -18,7 +18,7 @@ def main(arguments):
 
 
 def archive_in(folder: Path) -> str:
-    """A folder that Python runs like an archive."""
+    """Return a folder that Python runs like an archive."""
     package = folder / "muster_worker"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")

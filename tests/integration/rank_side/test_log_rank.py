@@ -21,7 +21,7 @@ TORCHRUN = {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE
 
 
 def source(folder: Path, script: str, program: str = "train.py") -> Path:
-    """An unpacked source archive whose program is `script`."""
+    """Return an unpacked source archive whose program is `script`."""
     for name, content in {**report_files(program), program: script.encode()}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)

@@ -14,7 +14,7 @@ from muster_worker.contract import log_line
 from muster_worker.contract.log_line import RankLine
 from muster_worker.rank import hook_environment, progress_file
 from muster_worker.rank_group import progress
-from muster_worker.sagemaker.log_rank.host_rank import RankPlace
+from muster_worker.sagemaker.log_rank.host_rank import RankPosition
 from muster_worker.sagemaker.log_rank.output_relay import Relay
 from muster_worker.sagemaker.log_rank.reporter import FIRST_INTERVAL_SECONDS, LogReporter
 
@@ -46,9 +46,9 @@ class Rank:
         self._out, target = os.pipe()
         reader, writer = os.pipe()
         self._descriptors = [self._out, target, writer]
-        place = RankPlace("algo-1", rank=1, local_rank=1, world=4, local_world=2)
+        position = RankPosition("algo-1", rank=1, local_rank=1, world=4, local_world=2)
         self.log_reporter = LogReporter(
-            Relay([(reader, target)]), place, str(self.progress), self.process.pid, time.time(), stall_seconds=0.2
+            Relay([(reader, target)]), position, str(self.progress), self.process.pid, time.time(), stall_seconds=0.2
         )
 
     def tells(self) -> RankLine:

@@ -82,7 +82,7 @@ def test_pythons_too_old_for_the_hook_run_without_it(agent: Agent, version: str)
     heard = agent.rank(python, *program, PYTHONPATH=str(agent.folder))
     assert heard.text.startswith(f"mine\n{agent.folder}/sitecustomize.py")
     assert heard.errors == ""
-    assert progress.no_step_reason(heard.progress, [python, *program]) == "NotHooked"
+    assert progress.find_no_step_reason(heard.progress, [python, *program]) == "NotHooked"
 
 
 def test_the_sitecustomize_is_written_for_any_python() -> None:
@@ -111,7 +111,7 @@ for number in range(200):
 """
     heard = agent.rank(sys.executable, _script(agent, script))
     assert heard.errors == ""
-    assert heard.progress.report_full
+    assert heard.progress.is_report_full
     assert heard.progress.metrics["good"] == 1.0
     assert heard.progress.step == 2
 
@@ -192,7 +192,7 @@ def test_a_rank_without_steps_says_why(agent: Agent, command: list[str], reason:
     agent.start(*command, _script(agent, text))
     heard = agent.until_says("ready\n")
     arguments = Path(f"/proc/{heard.started.pid}/cmdline").read_text().split("\0")[:-1]
-    assert progress.no_step_reason(heard.progress, arguments) == reason
+    assert progress.find_no_step_reason(heard.progress, arguments) == reason
 
 
 def test_a_node_s_command_keeps_the_hook_for_the_ranks_that_it_starts(agent: Agent) -> None:
@@ -225,7 +225,7 @@ sys.exit(3 + int(os.environ['LOCAL_RANK']))
         (5, 1, "hook"),
     ]
     for heard, code in ((first, 3), (second, 4)):
-        assert isinstance(heard.last, link.Ended)
+        assert isinstance(heard.last, link.EndedMessage)
         assert heard.last.exit_code == code
         assert heard.progress.step == 7
         assert heard.progress.pid == heard.started.pid

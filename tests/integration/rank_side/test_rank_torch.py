@@ -84,7 +84,7 @@ def step(optimizer):
 
 
 # Each imports torch anew, since counting begins with a process. The DataLoader's program has one optimizer, too.
-IN_SHORT = {"skipped by the gradient scaler", "DataLoader with workers"}
+IN_SHORT = {"DataLoader with workers"}
 
 
 @pytest.mark.parametrize(
@@ -147,11 +147,11 @@ def _gang(agent: Agent, script: str) -> dict[int, Heard]:
 
 
 def _activities(agent: Agent, ranks: dict[int, Heard], wanted: dict[int, str]) -> dict[int, str | None]:
-    """The ranks' activities, requested until they are `wanted`: a ready rank may not hang yet."""
+    """Return the ranks' activities, requested until they are `wanted`: a ready rank may not hang yet."""
     visited: dict[int, str | None] = {}
 
     def as_wanted() -> bool:
-        dumps = stack_dump.capture({rank: heard.hello.progress for rank, heard in ranks.items()}, 0.3)
+        dumps = stack_dump.capture_stack_dumps({rank: heard.hello.progress for rank, heard in ranks.items()}, 0.3)
         visited.update({rank: activity.describe_dump(dump) for rank, dump in dumps.items()})
         return visited == wanted
 
@@ -213,7 +213,7 @@ while True: signal.pause()
     (agent.folder / "train.py").write_text(script)
     agent.start(sys.executable, "train.py")
     heard = agent.until_says("ready\n")
-    assert stack_dump.capture({3: heard.hello.progress}, 0.3) == {}
+    assert stack_dump.capture_stack_dumps({3: heard.hello.progress}, 0.3) == {}
     assert heard.text == "ready\n"
     os.kill(heard.started.pid, signal.SIGRTMIN + 5)
     agent.until_says("mine\n")
@@ -231,7 +231,7 @@ def test_a_program_that_took_the_means_away_is_left_alone(agent: Agent, program:
     (agent.folder / "train.py").write_text(f"{program}\nimport time\nprint('ready', flush=True)\ntime.sleep(600)")
     agent.start(sys.executable, "-X", "faulthandler", "train.py")
     heard = agent.until_says("ready\n")
-    assert stack_dump.capture({3: heard.hello.progress}, 0.3) == {}
+    assert stack_dump.capture_stack_dumps({3: heard.hello.progress}, 0.3) == {}
     assert agent.processes[0].poll() is None
     assert not (agent.folder / "other").exists() or (agent.folder / "other").read_bytes() == b""
 

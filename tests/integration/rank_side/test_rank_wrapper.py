@@ -26,10 +26,10 @@ def test_start_and_end_reach_the_agent_and_the_launcher(agent: Agent, python: st
     before = time.monotonic()
     heard = agent.rank("sh", "-c", "echo out; echo err >&2; exit 7", python=python)
     hello, started, ended = heard.messages
-    assert isinstance(hello, link.Hello)
+    assert isinstance(hello, link.HelloMessage)
     assert (hello.rank, hello.local_rank, hello.pid, hello.role) == (3, 1, agent.processes[0].pid, "wrapper")
-    assert isinstance(started, link.Started)
-    assert isinstance(ended, link.Ended)
+    assert isinstance(started, link.StartedMessage)
+    assert isinstance(ended, link.EndedMessage)
     assert (ended.exit_code, ended.signal) == (7, None)
     assert before < started.at < ended.at < time.monotonic()
     assert (heard.text, heard.errors) == ("out\n", "err\n")
@@ -40,7 +40,7 @@ def test_start_and_end_reach_the_agent_and_the_launcher(agent: Agent, python: st
 @pytest.mark.parametrize("code", [0, 1, 126, 127, 137, 255])
 def test_exit_codes(agent: Agent, code: int) -> None:
     last = agent.rank("sh", "-c", f"exit {code}").last
-    assert isinstance(last, link.Ended)
+    assert isinstance(last, link.EndedMessage)
     assert last.exit_code == code
     assert agent.processes[0].wait() == code
 
@@ -48,7 +48,7 @@ def test_exit_codes(agent: Agent, code: int) -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGTERM, signal.SIGPIPE, 34])
 def test_the_wrapper_dies_by_the_rank_s_signal_and_leaves_no_core(agent: Agent, number: int) -> None:
     last = agent.rank("sh", "-c", f"kill -{int(number)} $$").last
-    assert isinstance(last, link.Ended)
+    assert isinstance(last, link.EndedMessage)
     assert (last.exit_code, last.signal) == (None, number)
     assert agent.processes[0].wait() == -number
     assert not list(agent.folder.glob("core*"))
@@ -56,7 +56,7 @@ def test_the_wrapper_dies_by_the_rank_s_signal_and_leaves_no_core(agent: Agent, 
 
 def test_os_exit_in_a_python_rank(agent: Agent) -> None:
     last = agent.rank(sys.executable, "-c", "import os; print('there', flush=True); os._exit(9)").last
-    assert isinstance(last, link.Ended)
+    assert isinstance(last, link.EndedMessage)
     assert last.exit_code == 9
     assert agent.heard[0].text == "there\n"
 
@@ -84,7 +84,7 @@ def test_a_command_that_cannot_run(agent: Agent, command: list[str], reason: str
         (agent.folder / name).chmod(mode)
     (agent.folder / "folder").mkdir()
     refused = agent.rank(*command).last
-    assert isinstance(refused, link.Refused)
+    assert isinstance(refused, link.RefusedMessage)
     assert refused.reason == reason
     assert [word for word in words if word not in refused.message] == []
     assert agent.processes[0].wait() == code
@@ -169,7 +169,7 @@ def test_a_rank_that_ignores_sigterm_keeps_its_wrapper(agent: Agent) -> None:
     os.killpg(wrapper.pid, signal.SIGKILL)
     agent.until(lambda: heard.over)
     agent.until(lambda: not _alive(heard.started.pid))  # its descriptors are closed a little before it exits
-    assert not isinstance(heard.last, link.Ended)
+    assert not isinstance(heard.last, link.EndedMessage)
 
 
 def test_the_rank_dies_with_its_wrapper(agent: Agent) -> None:
@@ -177,7 +177,7 @@ def test_the_rank_dies_with_its_wrapper(agent: Agent) -> None:
     agent.until(lambda: len(agent.heard) > 0 and len(agent.heard[0].messages) == 2)
     os.kill(wrapper.pid, signal.SIGKILL)
     heard = agent.until(lambda: agent.heard[0].over)  # the pipes are closed: the rank has ended
-    assert isinstance(heard.last, link.Started)
+    assert isinstance(heard.last, link.StartedMessage)
 
 
 def test_the_wrapper_dies_with_its_launcher(agent: Agent) -> None:

@@ -91,7 +91,7 @@ async def witness_a_kill(case: Case, folder: pathlib.Path, victim: int) -> Witne
 
 
 def verdict(witnesses: list[Witness]) -> str:
-    """The wrong ones, for people."""
+    """Return the wrong ones, for people."""
     wrong = [witness for witness in witnesses if not witness.is_right]
     return "\n".join(f"rank {one.victim}: named after {one.named_after} s; said {one.messages}" for one in wrong)
 

@@ -24,14 +24,14 @@ class Truth:
     exit_code: int
     status: dict[str, Any]
     stderr: str
-    left: tuple[str, ...]  # command lines of processes that were still there 5 s after the end
+    left: tuple[str, ...]  # command lines of processes that were still there 20 s after the end
 
     @property
     def message(self) -> str:
         return str(self.status["message"])
 
     def ranks(self, state: str) -> str:
-        """The ranks in `state`, in the status' format: "0-3,5"; "" for none."""
+        """Return the ranks in `state`, in the status' format: "0-3,5"; "" for none."""
         return next((str(entry["ranks"]) for entry in self.status["ranks"]["byState"] if entry["state"] == state), "")
 
     def detail(self, rank: int) -> dict[str, Any]:

@@ -15,10 +15,11 @@ from muster_worker.machine import processes
 from muster_worker.remote import frames
 from muster_worker.remote.calls import MAX_PENDING_CONNECTIONS
 from support.remote_rank_group import JOB, RemoteRankGroup
+from support.searches import examples
 
 
 def client(rank_group: RemoteRankGroup, credentials: Credentials | None) -> ssl.SSLSocket:
-    """A TLS connection to node 1 with these credentials, by a client that trusts any server."""
+    """Return a TLS connection to node 1 with these credentials, by a client that trusts any server."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -123,7 +124,9 @@ def test_a_replayed_connection_is_refused(rank_group: RemoteRankGroup) -> None:
             if not sent:
                 sent = True
                 secure.send(frames.encode(frames.RUN, f"echo >> {rank_group.folder}/ran".encode()))
-        return (rank_group.folder / "ran").exists()
+        # The shell creates the file before it writes into it.
+        ran = rank_group.folder / "ran"
+        return ran.exists() and ran.read_text() != ""
 
     rank_group.turn_until(pump)
     again = rank_group.stranger()
@@ -187,22 +190,22 @@ def test_a_second_request_ends_what_the_first_started(rank_group: RemoteRankGrou
     connection = client(rank_group, rank_group.credentials())
     request = frames.encode(frames.RUN, b"sleep 300")
     connection.send(request)
-    rank_group.turn_until(lambda: bool(processes.find_marked(b"MUSTER_CALL=1.1")))
+    rank_group.turn_until(lambda: bool(processes.find_by_variable(b"MUSTER_CALL=1.1")))
     connection.send(request)
-    rank_group.turn_until(lambda: not processes.find_marked(b"MUSTER_CALL=1.1"), seconds=10)
+    rank_group.turn_until(lambda: not processes.find_by_variable(b"MUSTER_CALL=1.1"), seconds=30)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(junk=st.binary(min_size=1, max_size=2000), is_inside=st.booleans())
 def test_junk_ends_its_connection_and_nothing_else(
     rank_group: RemoteRankGroup, junk: bytes, *, is_inside: bool
 ) -> None:
     """Instead of TLS, and inside it."""
-    begun = processes.descendants()
+    begun = processes.list_descendants()
     connection: socket.socket = client(rank_group, rank_group.credentials()) if is_inside else rank_group.stranger()
     connection.setblocking(False)
     with contextlib.suppress(OSError):
         connection.send(b"\0" + junk)
     connection.close()
     rank_group.turn_until(lambda: not rank_group.calls[1]._incoming)
-    assert processes.descendants() == begun
+    assert processes.list_descendants() == begun

@@ -21,12 +21,12 @@ OUT = '"$SM_OUTPUT_DIR"'
 
 
 def sh(line: str) -> list[str]:
-    """A command that runs a shell line."""
+    """Return a command that runs a shell line."""
     return ["sh", "-c", line]
 
 
 def write_job(folder: pathlib.Path, command: list[str], name: str = "tiny", **spec: object) -> pathlib.Path:
-    """A job of 2 x 2 ranks with the launcher `direct`, unless `spec` sets another."""
+    """Return a job of 2 x 2 ranks with the launcher `direct`, unless `spec` sets another."""
     document = {
         "apiVersion": "muster.dev/v1alpha1",
         "kind": "DistributedTrainingJob",
@@ -70,10 +70,10 @@ class Started:
         await_true(lambda: len(list((self.folder / "output").glob(pattern))) >= count, seconds, lambda: self.stderr)
 
     def agents(self) -> list[int]:
-        """The process ids of the run's agents and their guardians."""
+        """Return the process ids of the run's agents and their guardians."""
         return [pid for pid, line in marked(f"{MARK}={self.mark}").items() if "agent.pyz node " in line]
 
-    def left(self, seconds: float = 5.0) -> list[str]:
+    def left(self, seconds: float = 20.0) -> list[str]:
         """Command lines of the run's processes that still run after `seconds`; returns at once when there are none."""
         return left_after(f"{MARK}={self.mark}", seconds)
 
@@ -136,7 +136,7 @@ class OnTerminal:
         os.write(self.terminal, keys)
 
     def read_until(self, text: str, seconds: float = 60) -> str:
-        """The terminal's output up to and including `text`."""
+        """Return the terminal's output up to and including `text`."""
         shown = b""
         until = time.monotonic() + seconds
         while text.encode() not in shown and time.monotonic() < until:

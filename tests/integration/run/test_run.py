@@ -217,7 +217,7 @@ def test_a_killed_muster_leaves_nothing(tmp_path: pathlib.Path) -> None:
     running.await_files("up-*", 4)
     running.process.kill()
     running.wait()
-    assert running.left(5) == []
+    assert running.left() == []
 
 
 def test_who_outlives_a_killed_agent_and_its_guardian_is_found(tmp_path: pathlib.Path) -> None:
@@ -227,7 +227,7 @@ def test_who_outlives_a_killed_agent_and_its_guardian_is_found(tmp_path: pathlib
     for pid in running.agents():
         os.kill(pid, signal.SIGKILL)
     assert running.wait() == 1
-    assert running.left(5) == []
+    assert running.left() == []
 
 
 def test_runs_of_the_same_file_do_not_meet(tmp_path: pathlib.Path) -> None:

@@ -41,7 +41,7 @@ FAILURES = [
 
 
 def environment(name: str) -> dict[str, str]:
-    """This process' environment with an implementation's programs, and its mpi4py."""
+    """Return this process' environment with an implementation's programs, and its mpi4py."""
     variables = installed(name).added_to(os.environ)
     return {**variables, "PYTHONPATH": variables["MPI4PY"]}
 

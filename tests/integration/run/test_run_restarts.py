@@ -40,7 +40,8 @@ def result_of(folder: Path, job: Path, env: Mapping[str, str] | None = None) -> 
     return ended.wait(), status, ended.folder
 
 
-@pytest.mark.parametrize("launcher", ["direct", "torchrun", "mpi"])
+# Each node's torchrun imports torch, three times.
+@pytest.mark.parametrize("launcher", ["direct", pytest.param("torchrun", marks=pytest.mark.long), "mpi"])
 def test_the_ranks_start_again_in_the_same_agents_from_their_checkpoint(tmp_path: Path, launcher: str) -> None:
     script = tmp_path / "train.py"
     script.write_text(TRAIN)
@@ -90,6 +91,6 @@ def test_a_stop_between_two_attempts_ends_the_job(tmp_path: Path) -> None:
     started = start(tmp_path, job, "-o", "json")
     await_true(lambda: "(restart 3 of 1000)" in started.stderr, 60, lambda: started.stderr)
     started.process.send_signal(signal.SIGINT)
-    assert started.wait(30) != 0
+    assert started.wait() != 0
     assert json.loads(started.stdout)["status"]["phase"] == "Failed"
     assert started.left() == []

@@ -6,19 +6,19 @@ from collections import Counter
 import pytest
 
 from muster.render.sagemaker.image_facts import image_facts
-from muster.render.sagemaker.images import NoSuchImage, Wanted, training_image
+from muster.render.sagemaker.images import ImageRequest, NoSuchImage, training_image
 from muster_dev import image_facts as refresh
 from muster_dev import sagemaker_sdk
 from muster_dev.paths import ROOT
 
-Row = tuple[Wanted, str | None]
+Row = tuple[ImageRequest, str | None]
 """A combination, and the SDK's image; None if the SDK refuses it."""
 
 
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
-    lines = sagemaker_sdk.answer(ROOT / "tests" / "sagemaker_sdk" / "image_rows.py", "").splitlines()
-    return [(Wanted(**asked), image) for asked, image in map(json.loads, lines)]
+    lines = sagemaker_sdk.run_script(ROOT / "tests" / "sagemaker_sdk" / "image_rows.py", "").splitlines()
+    return [(ImageRequest(**asked), image) for asked, image in map(json.loads, lines)]
 
 
 # The SDK is asked for 10,000 images. They change with the lock alone, and then the facts below differ.
@@ -43,11 +43,11 @@ def test_the_sdk_was_asked_for_all_that_it_has(rows: list[Row]) -> None:
 
 
 def test_the_facts_are_those_of_the_locked_sdk() -> None:
-    current = refresh.rendered(refresh.facts(sagemaker_sdk.folder()))
+    current = refresh.format_json(refresh.build_document(sagemaker_sdk.sdk_folder()))
     assert refresh.FILE.read_text(encoding="utf-8") == current, "run `make image-facts`"
 
 
-def our_image(wanted: Wanted) -> str | None:
+def our_image(wanted: ImageRequest) -> str | None:
     try:
         return training_image(wanted, image_facts())
     except NoSuchImage:

@@ -18,7 +18,7 @@ from muster.api.timestamps import format_seconds
 from muster.backends.sagemaker.log_follower import POLL_SECONDS, SETTLE_SECONDS, LogFollower
 from muster.backends.sagemaker.rank_reports import LogSource
 from muster.clients.aws.client import Aws
-from muster.clients.aws.job_logs import GROUP, JobLogs
+from muster.clients.aws.job_logs import LOG_GROUP, JobLogs
 from muster.objects.aws.place import Place
 from muster_worker.contract import log_line
 from muster_worker.contract.log_line import Event, RankLine
@@ -44,21 +44,21 @@ def logs(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudWatchLogsCl
     for name, value in s3_server.ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     client = boto3.client("logs", endpoint_url=url, region_name="us-east-1")
-    client.create_log_group(logGroupName=GROUP)
+    client.create_log_group(logGroupName=LOG_GROUP)
     yield client
-    client.delete_log_group(logGroupName=GROUP)
+    client.delete_log_group(logGroupName=LOG_GROUP)
     client.close()
 
 
 def put_lines(logs: CloudWatchLogsClient, stream: str, at: float, *lines: str) -> None:
     """Write lines, the first of which came `at` seconds after the job's start."""
-    names = logs.describe_log_streams(logGroupName=GROUP, logStreamNamePrefix=stream)["logStreams"]
+    names = logs.describe_log_streams(logGroupName=LOG_GROUP, logStreamNamePrefix=stream)["logStreams"]
     if not names:
-        logs.create_log_stream(logGroupName=GROUP, logStreamName=stream)
+        logs.create_log_stream(logGroupName=LOG_GROUP, logStreamName=stream)
     events: list[InputLogEventTypeDef] = [
         {"timestamp": int((BEGAN + at + i / 100) * 1000), "message": line} for i, line in enumerate(lines)
     ]
-    logs.put_log_events(logGroupName=GROUP, logStreamName=stream, logEvents=events)
+    logs.put_log_events(logGroupName=LOG_GROUP, logStreamName=stream, logEvents=events)
 
 
 def line(rank: int, at: float, event: str = Event.PROGRESS, step: int | None = None, code: int | None = None) -> str:
@@ -198,12 +198,12 @@ def test_of_ranks_that_do_not_report_their_launcher_speaks(url: str, logs: Cloud
 
 
 def test_a_log_that_is_not_there_is_waited_for(url: str, logs: CloudWatchLogsClient) -> None:
-    logs.delete_log_group(logGroupName=GROUP)
+    logs.delete_log_group(logGroupName=LOG_GROUP)
 
     async def scene(value: Recorder) -> None:
         value.follow(source())
         await asyncio.sleep(1)
-        logs.create_log_group(logGroupName=GROUP)
+        logs.create_log_group(logGroupName=LOG_GROUP)
         put_lines(logs, f"{NAME}/algo-1-1", 10, line(0, 10, step=3))
         await asyncio.sleep(POLL_SECONDS)
         assert value.steps() == {0: ("Running", 3)}

@@ -19,7 +19,7 @@ from muster.importers.sagemaker.script_run import ScriptRequest, UnsupportedQues
 from muster.importers.sagemaker.translate.recording import EstimatorFit, Recording, TrainerRun
 from muster.importers.sagemaker.translate.translation import AccountOptions
 from muster.render.sagemaker.image_facts import image_facts
-from muster.render.sagemaker.request.render import request
+from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.setting import Setting
 from muster_dev import sagemaker_sdk
 from muster_dev.paths import ROOT
@@ -33,19 +33,19 @@ GOLDEN = ROOT / "tests" / "unit" / "render" / "sagemaker" / "golden"
 SCRIPTS = ["train.py", "train.sh", "parts/train.py"]
 SEED, COUNT = 20261121, 250
 
-REFUSED_BY_THE_SERVICE = ("keepAliveSeconds with spot", "maxWaitSeconds is at least maxRunSeconds")
+REFUSED_BY_THE_SERVICE = ("keepAliveSeconds with spot", "maxWaitSeconds must be at least maxRunSeconds")
 """Requests that the SDK sends although SageMaker refuses them, and muster doesn't."""
 
 
 def asked_of_the_sdk(questions: Sequence[Case]) -> dict[str, Mapping[str, JSON]]:
-    """The SDK's answers by the cases' names: {"request": ...} or {"refused": ...}."""
+    """Return the SDK's answers by the cases' names: {"request": ...} or {"refused": ...}."""
     question = {"account": ACCOUNT, "role": ROLE, "scripts": SCRIPTS, "cases": [asdict(case) for case in questions]}
-    lines = sagemaker_sdk.answer(ROOT / "tests" / "sagemaker_sdk" / "sent_requests.py", json.dumps(question))
+    lines = sagemaker_sdk.run_script(ROOT / "tests" / "sagemaker_sdk" / "sent_requests.py", json.dumps(question))
     return {answer.pop("name"): answer for answer in map(json.loads, lines.splitlines())}
 
 
 def imported_runs(questions: Sequence[Case], folder: Path) -> list[EstimatorFit | TrainerRun]:
-    """The calls of `fit`, from a launch script's own process."""
+    """Return the calls of `fit`, from a launch script's own process."""
     for name in SCRIPTS:
         (folder / SOURCE / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / SOURCE / name).touch()
@@ -70,7 +70,9 @@ def asked_of_muster(case: Case, run: EstimatorFit | TrainerRun, folder: Path) ->
         return {"refused": "; ".join(result.problems)}
     [document] = load_bytes(result.documents[0].encode(), "launch.yaml")
     try:
-        return {"request": request(validate(document), Setting(case.region, ACCOUNT, case.name), image_facts()).body}
+        return {
+            "request": render_request(validate(document), Setting(case.region, ACCOUNT, case.name), image_facts()).body
+        }
     except InvalidResource as invalid:
         return {"refused": "; ".join(str(problem) for problem in invalid.problems)}
 
@@ -78,7 +80,7 @@ def asked_of_muster(case: Case, run: EstimatorFit | TrainerRun, folder: Path) ->
 def differences(
     questions: Sequence[Case], answers: Mapping[str, Mapping[str, JSON]], folder: Path
 ) -> list[tuple[Case, Mapping[str, JSON], Mapping[str, JSON]]]:
-    """The cases in which muster's request differs from the SDK's, with both requests."""
+    """Return the cases in which muster's request differs from the SDK's, with both requests."""
     result = []
     for case, run in zip(questions, imported_runs(questions, folder), strict=True):
         theirs, ours = answers[case.name], asked_of_muster(case, run, folder)
@@ -91,7 +93,7 @@ def differences(
 
 @pytest.fixture(scope="module")
 def answers() -> dict[str, Mapping[str, JSON]]:
-    """The SDK's answers, requested once for all tests: it takes seconds to start."""
+    """Return the SDK's answers, requested once for all tests: it takes seconds to start."""
     return asked_of_the_sdk([*cases(SEED, COUNT), *fitting_cases(), *golden_cases()])
 
 
@@ -130,7 +132,7 @@ def test_each_way_of_distributing_ranks_is_sent_as_the_sdk_sends_it(
 
 
 def enabled(case: Case) -> set[str]:
-    """The distributions that a case enables, with SageMaker's own libraries by their names."""
+    """Return the distributions that a case enables, with SageMaker's own libraries by their names."""
     distribution = case.kwargs["distribution"]
     assert isinstance(distribution, dict)
     libraries = distribution.get("smdistributed")

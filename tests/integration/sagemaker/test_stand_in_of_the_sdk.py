@@ -13,7 +13,7 @@ from muster_dev.paths import ROOT
 @pytest.fixture(scope="module")
 def sdk() -> dict[str, list[str]]:
     script = ROOT / "tests" / "sagemaker_sdk" / "signatures.py"
-    result: dict[str, list[str]] = json.loads(sagemaker_sdk.answer(script, ""))
+    result: dict[str, list[str]] = json.loads(sagemaker_sdk.run_script(script, ""))
     return result
 
 

@@ -12,7 +12,7 @@ import pytest
 from muster.api.document import JSON, Document
 from muster.api.validation.validate import validate
 from muster.render.sagemaker.image_facts import image_facts
-from muster.render.sagemaker.request.render import request
+from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.setting import Setting
 
 PROGRAM = """\
@@ -27,7 +27,9 @@ class Container:
 
     def __init__(self, folder: Path, launcher: str) -> None:
         self.base = folder / "ml"
-        result = request(validate(Document(resource(launcher))), Setting("us-west-2", "1" * 12, "vit-1"), image_facts())
+        result = render_request(
+            validate(Document(resource(launcher))), Setting("us-west-2", "1" * 12, "vit-1"), image_facts()
+        )
         assert result.archive is not None
         self.uri = result.archive.uri
         for uri, content in result.archive.objects.items():

@@ -53,7 +53,7 @@ class Hosts:
         )
 
     def run(self, host: str, *arguments: str, **variables: str) -> list[dict[str, JSON]]:
-        """The output of each rank of the host, in the ranks' order."""
+        """Return the output of each rank of the host, in the ranks' order."""
         started = self.start(host, *arguments, **variables)
         printed, _ = started.communicate(timeout=60)
         assert started.returncode == 0

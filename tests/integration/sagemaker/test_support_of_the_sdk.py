@@ -8,7 +8,7 @@ from muster_dev.paths import ROOT
 
 
 def test_the_lists_are_the_sdk_s() -> None:
-    sdk = json.loads(sagemaker_sdk.answer(ROOT / "tests" / "sagemaker_sdk" / "supported.py", ""))
+    sdk = json.loads(sagemaker_sdk.run_script(ROOT / "tests" / "sagemaker_sdk" / "supported.py", ""))
     versions = {name.lower(): list(known) for name, known in ours.DATA_PARALLEL_VERSIONS.items()}
     assert sdk == {
         "SM_DATAPARALLEL_SUPPORTED_FRAMEWORK_VERSIONS": versions,

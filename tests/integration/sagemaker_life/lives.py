@@ -58,7 +58,7 @@ class Ending:
 
 
 def ending(site: Site) -> Ending:
-    """The current state."""
+    """Return the current state."""
     now = site.service.now()
     jobs = tuple((name, job.state(now)[1].status) for name, job in site.service.jobs().by_name.items())
     events = frozenset((one["type"], one["reason"]) for one in site.stored.events)

@@ -31,7 +31,7 @@ def block(**changes: object) -> dict[str, object]:
 
 
 def roles_used(site: Site) -> set[str]:
-    """The roles of all requested training jobs."""
+    """Return the roles of all requested training jobs."""
     return {str(call.request["RoleArn"]) for call in site.service.called("CreateTrainingJob")}
 
 

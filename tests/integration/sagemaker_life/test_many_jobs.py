@@ -33,7 +33,7 @@ def reason_of(site: Site, name: str) -> tuple[str, str] | None:
 
 
 async def watched(site: Site, names: Sequence[str]) -> Seen:
-    """All statuses until all jobs are over."""
+    """Return all statuses until all jobs are over."""
     seen: Seen = {name: [] for name in names}
     while True:
         for name, states in seen.items():

@@ -26,7 +26,7 @@ def lived(wire: Wire, life: Life) -> None:
 
 
 def stops(site: Site) -> list[object]:
-    """The training jobs with a stop request."""
+    """Return the training jobs with a stop request."""
     return [call.request["TrainingJobName"] for call in site.service.called("StopTrainingJob")]
 
 

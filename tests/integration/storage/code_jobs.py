@@ -11,7 +11,7 @@ HERE = Place("us-east-1")
 
 
 def code_job(namespace: str = "team", code: str = "print(1)\n", **block: JSON) -> Job:
-    """A job of that namespace, which runs `code`; `block` has further fields of its `sagemaker`."""
+    """Return a job of that namespace, which runs `code`; `block` has further fields of its `sagemaker`."""
     spec: JSON = {
         "backend": "SageMaker",
         "launcher": {"torchrun": {}},

@@ -23,7 +23,7 @@ def s3_url() -> Iterator[str]:
 
 @pytest.fixture
 def s3(s3_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Client]:
-    """An S3 with one empty bucket, `data`, for the default credential chain."""
+    """Yield an S3 with one empty bucket, `data`, for the default credential chain."""
     with s3_server.default_s3(s3_url, monkeypatch) as client:
         yield client
 

@@ -184,7 +184,7 @@ def test_a_denied_result_is_named_with_what_has_to_be_allowed(
 
 @contextmanager
 def _denied(dependencies: StorageDependencies, *keys: str) -> Iterator[None]:
-    """A policy that denies these keys, which moto's S3 lacks."""
+    """Yield a policy that denies these keys, which moto's S3 lacks."""
     paths, events = {f"/data/{key}" for key in keys}, dependencies.client().meta.events
 
     # botocore uses the returned value as the answer, whatever its types declare

@@ -16,7 +16,7 @@ from integration.storage.code_jobs import HERE, code_job, no_config_map, no_toke
 from muster.api.config.sagemaker import AwsEndpoints
 from muster.api.spec.job import Job
 from muster.api.spec.source import ConfigMapSource, GitSource, Source
-from muster.backends.sagemaker.requests import PreparedRequests
+from muster.backends.sagemaker.requests import RequestPreparer
 from muster.clients.aws.client import Aws
 from muster.render.storage.source_files import SourceFiles, from_texts
 from muster.storage.source_folder import read_archive
@@ -36,7 +36,7 @@ def aws(s3: S3Client, s3_url: str) -> Aws:  # noqa: ARG001 - it sets the environ
 
 
 async def test_attempts_share_their_code(aws: Aws, s3: S3Client) -> None:
-    prepared = PreparedRequests(aws, no_config_map, no_token)
+    prepared = RequestPreparer(aws, no_config_map, no_token)
     bodies = [await prepared.prepare(code_job(), attempt, HERE) for attempt in (1, 2)]
     await aws.close()
     (key,) = contents(s3, "data")
@@ -56,7 +56,7 @@ async def test_the_same_code_is_uploaded_once_from_wherever_it_comes(aws: Aws, s
     async def read(_: str, __: str) -> SourceFiles:
         return from_texts(code)
 
-    prepared = PreparedRequests(aws, read, no_token)
+    prepared = RequestPreparer(aws, read, no_token)
     with git_server(tmp_path) as server:
         repository = GitSource(url=f"{server.url}/code.git", commit=name)
         for source in (code_job().spec.source, Source(config_map=ConfigMapSource(name="code")), Source(git=repository)):
@@ -70,7 +70,7 @@ async def test_the_same_code_is_uploaded_once_from_wherever_it_comes(aws: Aws, s
 
 
 async def test_a_replaced_archive_is_not_run(aws: Aws, s3: S3Client) -> None:
-    prepared = PreparedRequests(aws, no_config_map, no_token)
+    prepared = RequestPreparer(aws, no_config_map, no_token)
     await prepared.prepare(code_job(), 1, HERE)
     ((key, packed),) = contents(s3, "data").items()
     s3.put_object(Bucket="data", Key=key, Body=b"other code", ChecksumAlgorithm="SHA256")
@@ -90,7 +90,7 @@ async def test_one_jobs_code_after_the_other_is_in_memory(aws: Aws, s3: S3Client
         reading -= 1
         return from_texts({"train.py": f"print({name!r})"})
 
-    prepared = PreparedRequests(aws, read, no_token)
+    prepared = RequestPreparer(aws, read, no_token)
     jobs = [_with_source(Source(config_map=ConfigMapSource(name=f"code-{number}"))) for number in range(4)]
     await asyncio.gather(*(prepared.prepare(one, 1, HERE) for one in jobs))
     await aws.close()
@@ -98,7 +98,7 @@ async def test_one_jobs_code_after_the_other_is_in_memory(aws: Aws, s3: S3Client
 
 
 async def test_code_that_is_there_is_not_uploaded_again(aws: Aws, s3: S3Client) -> None:
-    prepared = PreparedRequests(aws, no_config_map, no_token)
+    prepared = RequestPreparer(aws, no_config_map, no_token)
     await prepared.prepare(code_job(), 1, HERE)
     (key,) = contents(s3, "data")
     first = s3.head_object(Bucket="data", Key=key)["LastModified"]
@@ -110,13 +110,13 @@ async def test_code_that_is_there_is_not_uploaded_again(aws: Aws, s3: S3Client) 
 
 
 async def test_the_sdks_own_request_has_its_own_code(aws: Aws, s3: S3Client) -> None:
-    body = await PreparedRequests(aws, no_config_map, no_token).prepare(code_job(rankReports="Off"), 1, HERE)
+    body = await RequestPreparer(aws, no_config_map, no_token).prepare(code_job(rankReports="Off"), 1, HERE)
     await aws.close()
     assert list(contents(s3, "data")) == [f"{body['TrainingJobName']}/source/sourcedir.tar.gz"]
 
 
 async def test_channels_bring_code_and_start_script_of_their_own(aws: Aws, s3: S3Client) -> None:
-    body = await PreparedRequests(aws, no_config_map, no_token).prepare(code_job(start="Channels"), 1, HERE)
+    body = await RequestPreparer(aws, no_config_map, no_token).prepare(code_job(start="Channels"), 1, HERE)
     await aws.close()
     folder = f"{body['TrainingJobName']}/input"
     drivers = [f"{folder}/sm_drivers/{name}" for name in ("muster_start.json", "muster_start.py", "sm_train.sh")]
@@ -127,7 +127,7 @@ async def test_code_of_a_job_without_output_lies_in_the_bucket_of_its_roles_acco
     # moto's own account differs: muster uses the allowed bucket, not that of the credentials' account
     bucket = "sagemaker-us-east-1-111122223333"
     s3.create_bucket(Bucket=bucket)
-    body = await PreparedRequests(aws, no_config_map, no_token).prepare(_job_without_output(), 1, HERE)
+    body = await RequestPreparer(aws, no_config_map, no_token).prepare(_job_without_output(), 1, HERE)
     await aws.close()
     assert body["OutputDataConfig"] == {"S3OutputPath": f"s3://{bucket}/"}
     (key,) = contents(s3, bucket)

@@ -17,7 +17,7 @@ from fakes.breaking_proxy import breaking_proxy
 from fakes.made_up_s3 import made_up_s3
 from muster.api.s3_uri import S3Uri
 from muster.render.storage.errors import StorageError
-from muster.render.storage.objects import FileObject, placed
+from muster.render.storage.objects import FileObject, to_file_objects
 from muster.render.storage.storage_plan import S3Channel, StoragePlan
 from muster.storage.dependencies import StorageDependencies
 from muster.storage.node_download import download_node
@@ -38,7 +38,7 @@ def _bucket(client: S3Client) -> Bucket:
 
 
 def _listed(client: S3Client, uri: S3Uri = TRAIN) -> tuple[FileObject, ...]:
-    return placed(list(_bucket(client).objects(uri.key)), uri, FIELD)
+    return to_file_objects(list(_bucket(client).objects(uri.key)), uri, FIELD)
 
 
 def _into(folder: Path) -> DownloadFolders:

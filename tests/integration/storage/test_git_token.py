@@ -17,7 +17,7 @@ from fakes.http_site import At
 from muster.collector.trust.certificate import issue, server_context
 from muster.render.storage.errors import StorageError
 from muster.render.storage.git_place import GitPlace
-from muster.render.storage.git_token import checked_token
+from muster.render.storage.git_token import parse_token
 from muster.render.storage.source_files import SourceFile
 from muster.render.storage.storage_plan import CodePlan
 from muster.storage.archive.isolated_archive import make_archive
@@ -154,10 +154,10 @@ def test_a_token_that_is_not_there_is_asked_for(hosted: Hosted) -> None:
 @pytest.mark.parametrize("written", [b"", b"\n", b"two words", b"two\nlines", b"\xff\xfe", b"x" * 10_000, b"a\0b"])
 def test_an_invalid_token_is_refused_and_not_repeated(written: bytes) -> None:
     with pytest.raises(StorageError, match="not a token") as caught:
-        checked_token(written, "spec.source.git.secretKeyRef")
+        parse_token(written, "spec.source.git.secretKeyRef")
     text = written.decode("latin-1").strip()
     assert not text or text not in caught.value.message
 
 
 def test_a_lines_end_is_no_part_of_a_token() -> None:
-    assert checked_token(b"abc\r\n", "x") == "abc"
+    assert parse_token(b"abc\r\n", "x") == "abc"

@@ -73,7 +73,7 @@ async def test_what_muster_adds_is_not_written_over(tmp_path: Path) -> None:
 
 
 def _served(*entries: bytes, root: bytes) -> tuple[bytes, str]:
-    """A pack with a commit of the tree `root`, and the commit's name."""
+    """Return a pack with a commit of the tree `root`, and the commit's name."""
     value = packs.commit_of(packs.name(TREE, root))
     return packs.pack(entry(COMMIT, value), entry(TREE, root), *entries), packs.name(COMMIT, value)
 
@@ -169,8 +169,12 @@ async def test_a_file_grows_no_larger_than_is_allowed(tmp_path: Path) -> None:
 
 
 async def test_a_host_that_drips_is_left_at_the_end_of_the_time(slow: SlowHost) -> None:
-    result = await _refused(order(f"http://{slow.netloc}/code.git", limits=replace(LIMITS, seconds=3.0)))
-    assert result.reason == "GitTooSlow"
+    # On a busy machine the process may need seconds before it asks the host.
+    for seconds in (3.0, 12.0, 48.0):
+        result = await _refused(order(f"http://{slow.netloc}/code.git", limits=replace(LIMITS, seconds=seconds)))
+        assert result.reason == "GitTooSlow"
+        if slow.asked.is_set():
+            break
     assert await _is_reported(slow.left)
 
 

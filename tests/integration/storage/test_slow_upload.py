@@ -20,7 +20,7 @@ from muster.api.spec.job import Job
 from muster.api.spec.source import GitSource, Source
 from muster.backends.sagemaker import requests
 from muster.backends.sagemaker.deadline_file import DeadlineFile
-from muster.backends.sagemaker.requests import PreparedRequests
+from muster.backends.sagemaker.requests import RequestPreparer
 from muster.clients.aws.client import Aws
 from muster.clients.aws.threads import MAX_THREADS
 from muster.objects.aws.errors import Unavailable
@@ -57,7 +57,7 @@ async def _asked(host: SlowHost) -> None:
 
 async def test_a_slow_host_delays_no_other_job(s3: S3Client, s3_url: str, tmp_path: Path) -> None:
     aws = Aws(AwsEndpoints(s3=s3_url, sts=s3_url))
-    prepared = PreparedRequests(aws, no_config_map, no_token)
+    prepared = RequestPreparer(aws, no_config_map, no_token)
     with slow_host(_GIT, b"x") as slow, _good_git(tmp_path) as good:
         stuck = [asyncio.create_task(prepared.prepare(_job(f"slow-{n}", _at(slow.netloc)), 1, HERE)) for n in range(4)]
         await _asked(slow)
@@ -81,7 +81,7 @@ async def test_the_status_of_a_job_names_its_slow_host(
 ) -> None:
     monkeypatch.setattr(requests, "FETCH_SECONDS", 0.3)
     aws = Aws(AwsEndpoints(s3=s3_url, sts=s3_url))
-    prepared = PreparedRequests(aws, no_config_map, no_token)
+    prepared = RequestPreparer(aws, no_config_map, no_token)
     with slow_host(_GIT, b"x") as slow:
         jobs = (_job(f"slow-{n}", _at(slow.netloc)) for n in range(3))
         ends = await asyncio.gather(*(prepared.prepare(job, 1, HERE) for job in jobs), return_exceptions=True)
@@ -97,7 +97,7 @@ async def test_an_s3_that_drips_is_left_and_other_services_are_asked(
     monkeypatch.setattr(requests, "UPLOAD_SECONDS", 0.3)
     with slow_host(b"HTTP/1.1 200 OK\r\nX: ", b"x") as slow:
         aws = Aws(AwsEndpoints(s3=f"http://{slow.netloc}", sts=s3_url))
-        prepared = PreparedRequests(aws, no_config_map, no_token)
+        prepared = RequestPreparer(aws, no_config_map, no_token)
         for number in range(MAX_THREADS + 1):
             with pytest.raises(Unavailable, match=r"HeadObject of s3://data/source/.* within 0.005 minutes"):
                 await prepared.prepare(_job(f"team-{number}"), 1, HERE)

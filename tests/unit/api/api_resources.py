@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from muster.api.crd import build_crd
@@ -44,6 +45,7 @@ class BadResource:
     value: dict[str, JSON]
 
 
+@lru_cache
 def bad_resources() -> list[BadResource]:
     (table,) = load((HERE / "bad_resources.yaml").read_text(), "bad_resources.yaml")
     return [_bad_resource(row) for row in table.value] if isinstance(table.value, list) else []
@@ -59,7 +61,7 @@ def _bad_resource(row: JSON) -> BadResource:
 
 
 def full_resource() -> dict[str, JSON]:
-    """A valid resource with every field of the spec."""
+    """Return a valid resource with every field of the spec."""
     return resource(
         metadata={"name": "digits", "namespace": "research", "labels": {"team": "vision"}},
         spec=spec(
@@ -101,7 +103,7 @@ def full_resource() -> dict[str, JSON]:
 
 
 def full_template() -> dict[str, JSON]:
-    """A partial pod template with all fields that the rules check."""
+    """Return a partial pod template with all fields that the rules check."""
     trainer: JSON = {
         "name": "trainer",
         "env": [{"name": "NCCL_DEBUG", "value": "INFO"}],
@@ -135,7 +137,7 @@ def as_text(value: Mapping[str, JSON]) -> str:
 
 
 def part(value: JSON, *path: str | int) -> JSON:
-    """The value at `path` of a JSON value."""
+    """Return the value at `path` of a JSON value."""
     for key in path:
         if isinstance(key, str):
             assert isinstance(value, dict)
@@ -147,12 +149,12 @@ def part(value: JSON, *path: str | int) -> JSON:
 
 
 def fields(value: JSON, *path: str | int) -> dict[str, JSON]:
-    """The map at `path`."""
+    """Return the map at `path`."""
     result = part(value, *path)
     assert isinstance(result, dict)
     return result
 
 
 def openapi_schema() -> dict[str, JSON]:
-    """The CRD's schema for the API server."""
+    """Return the CRD's schema for the API server."""
     return fields(build_crd(), "spec", "versions", 0, "schema", "openAPIV3Schema")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from muster.api.document import JSON, Document, FieldPath, format_path
 from muster.api.field_problems import InvalidResource
 from muster.api.validation.validate import MAX_SPEC_BYTES, validate
+from support.searches import examples
 from support.valid_jobs import job_of
 from unit.api.api_resources import (
     BadResource,
@@ -160,7 +161,7 @@ def changed(draw: st.DrawFn) -> JSON:
     return value
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(changed())
 def test_any_change_is_accepted_or_refused_where_it_is(value: JSON) -> None:
     result = problems(value)
@@ -176,7 +177,7 @@ def test_any_change_is_accepted_or_refused_where_it_is(value: JSON) -> None:
         validate(Document(value))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(changed())
 def test_what_muster_accepts_the_schema_accepts(value: JSON) -> None:
     if not problems(value):

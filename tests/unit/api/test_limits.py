@@ -11,7 +11,7 @@ from muster.api.status.rules import find_status_problems
 from muster.api.status.status import Status
 from muster.api.validation.rules.overrides import MAX_POD_VARIANTS
 from muster.api.validation.validate import MAX_PROBLEMS, validate
-from muster.core.status.refused import refused
+from muster.core.status.refused_status import make_refused_status
 
 from .api_resources import problems, resource, spec
 
@@ -60,7 +60,7 @@ def test_the_first_problems_are_named_and_the_others_counted() -> None:
     assert len(caught.value.problems) == MAX_PROBLEMS
     assert caught.value.left_out == 500 - MAX_PROBLEMS
     assert str(caught.value).endswith("and 480 more; correct these first")
-    status = refused(Status(), caught.value, 1, 0.0)
+    status = make_refused_status(Status(), caught.value, 1, 0.0)
     assert status.message.endswith("and 497 more")
 
 
@@ -76,7 +76,7 @@ def test_overrides_make_few_kinds_of_pods() -> None:
     overrides: list[JSON] = [{"nodes": f"0-{last}", "template": {}} for last in range(20, 60)]
     ((path, message),) = problems(resource(spec=spec(nodes=100, nodeOverrides=overrides)))
     assert path == "spec.nodeOverrides"
-    assert message.startswith("found 41 combinations of 820 overrides together")
+    assert message.startswith("found 41 combinations of 820 overrides in total")
 
 
 def test_overrides_that_overlap_at_random_make_too_many_kinds() -> None:

@@ -76,7 +76,7 @@ def test_a_configuration_may_say_nothing(text: str) -> None:
         ("nodePools:\n- {name: a, nodeSelector: {x: 1}}", "config.yaml:2: nodePools[0].nodeSelector.x: found 1; text"),
         (
             "nodePools:\n- {name: a, instanceType: g5.xlarge, nodeSelector: {node.kubernetes.io/instance-type: p3}}",
-            'config.yaml:2: nodePools[0]: found instanceType "g5.xlarge" beside nodeSelector node.kubernetes.io/inst',
+            'config.yaml:2: nodePools[0]: found instanceType "g5.xlarge" and nodeSelector node.kubernetes.io/inst',
         ),
         ("nodePools:\n- {name: a}\n- {name: a}", 'config.yaml:3: nodePools[1].name: found "a" twice'),
         ("sagemaker: us-west-2", 'config.yaml:1: sagemaker: found the text "us-west-2"; fields are expected'),

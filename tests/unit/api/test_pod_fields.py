@@ -25,7 +25,7 @@ SCALARS: dict[str, JSON] = {
 
 
 def example(kind: str, depth: int) -> JSON:
-    """A value of the type, with all its fields down to some depth."""
+    """Return a value of the type, with all its fields down to some depth."""
     if kind in SCALARS:
         return SCALARS[kind]
     if kind[0] == "[":

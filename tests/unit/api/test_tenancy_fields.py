@@ -153,7 +153,7 @@ _ARN = "arn:aws:sagemaker:us-west-2:111122223333"
 
 
 def everything(number: int) -> dict[str, JSON]:
-    """A spec with a different name in each listed field; another number gives other names."""
+    """Return a spec with a different name in each listed field; another number gives other names."""
     rules: JSON = [{"name": "r", "s3": f"s3://rules-{number}/x"}]
     # a rule allows only one of them in a job
     source: JSON = {
@@ -190,7 +190,7 @@ def everything(number: int) -> dict[str, JSON]:
 
 
 def values(spec: JSON, parts: tuple[str, ...]) -> list[str]:
-    """The values of a field."""
+    """Return the values of a field."""
     if not parts:
         assert isinstance(spec, str)
         return [spec]
@@ -201,12 +201,12 @@ def values(spec: JSON, parts: tuple[str, ...]) -> list[str]:
 
 
 def named(field: str, number: int) -> list[str]:
-    """The names that `everything` uses in this field."""
+    """Return the names that `everything` uses in this field."""
     return values(everything(number), tuple(field.replace("[]", ".[]").split(".")))
 
 
 def allowed(fields: Mapping[str, Allowance], number: int) -> Tenant:
-    """A tenant that may use the names of `everything` in these fields."""
+    """Return a tenant that may use the names of `everything` in these fields."""
     by_allowance: dict[str, list[str]] = {allowance: [] for allowance in get_args(Allowance)}
     for field, allowance in fields.items():
         by_allowance[allowance] += named(field, number)
@@ -221,7 +221,7 @@ def allowed(fields: Mapping[str, Allowance], number: int) -> Tenant:
 
 
 def refused(number: int, *tenants: Tenant) -> list[str]:
-    """The fields in which `everything` of namespace `a` names a resource that isn't allowed, by their names in the
+    """Return the fields in which `everything` of namespace `a` names a forbidden resource, by their names in the
     table.
     """
     spec = Spec.model_validate_json(json.dumps(everything(number)), by_alias=True, by_name=False)

@@ -232,7 +232,7 @@ def test_a_network_check_is_explained_where_there_is_one() -> None:
 
 
 def test_every_variable_that_is_set_whatever_an_image_says_is_refused_to_owners() -> None:
-    assert {*(setting.name for setting in SETTINGS if setting.always), *OLDER_NAMES} == set(VARIABLES)
+    assert {*(setting.name for setting in SETTINGS if setting.overrides_image), *OLDER_NAMES} == set(VARIABLES)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from muster.cli.render.render import PLACEHOLDERS, render_text, simulate_apply
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.render import pod, service
 from muster_dev.generated import EXAMPLES, POOLS
-from muster_dev.golden_render import rendered
+from muster_dev.golden_render import render_job
 from unit.render.kubernetes.cluster_jobs import cluster_job
 
 ROOT = Path(__file__).parents[3]
@@ -26,7 +26,7 @@ def documents(text: str) -> list[Fields]:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_is_rendered_as_it_was(name: str) -> None:
     """After an intended change run `make generate`, and review the difference."""
-    text = rendered(read_job(str(ROOT / "training" / "examples" / name / "job.yaml")))
+    text = render_job(read_job(str(ROOT / "training" / "examples" / name / "job.yaml")))
     assert text == (GOLDEN / f"{name}.yaml").read_text(encoding="utf-8")
 
 

@@ -66,7 +66,7 @@ def test_each_field_is_carried_over_or_named() -> None:
 @pytest.mark.parametrize("name", ALONE)
 def test_a_field_for_kubernetes_is_named_where_the_job_is_looked_at(name: str) -> None:
     (note,) = training_notes(sagemaker_job({name: ALONE[name]}))
-    assert note.startswith(f"left alone, for Kubernetes: spec.{name}")
+    assert note.startswith(f"ignored on SageMaker: spec.{name}")
     assert f"# {note}\n" in request_text(sagemaker_job({name: ALONE[name]}), "us-west-2", None, None)
 
 
@@ -78,7 +78,7 @@ def test_a_field_for_kubernetes_is_named_where_the_job_is_looked_at(name: str) -
         ({"image": ECR}, ()),
         ({"image": "111122223333.dkr-ecr.us-west-2.on.aws/train:1"}, ()),
         ({"image": "public.ecr.aws/docker/library/python:3.12"}, ("spec.image public.ecr.aws",)),
-        ({"checkpoint": {}}, ("spec.checkpoint names no s3: snapshots go with",)),
+        ({"checkpoint": {}}, ("spec.checkpoint has no s3: checkpoints are lost",)),
         ({"checkpoint": {"s3": "s3://team/snapshots"}}, ()),
     ],
 )
@@ -96,7 +96,7 @@ def test_what_may_not_be_as_it_was_meant_is_said(spec: Mapping[str, JSON], words
         (
             {"image": ECR, "launcher": {"mpi": {}}},
             {**GROUPS, **CHANNELS},
-            ("no rank starts without it", "the toolkit starts an mpirun in each of them"),
+            ("no rank starts without it", "the toolkit starts mpirun in each group"),
         ),
         ({"image": ECR}, CHANNELS, ()),
     ],
@@ -110,7 +110,7 @@ def test_what_sagemaker_s_toolkit_does_otherwise_or_not_at_all_is_said(
 
 def test_an_unknown_number_of_ranks_is_an_error_before_anything_is_sent() -> None:
     job = sagemaker_job({"procsPerNode": "Auto"}, {"instanceType": "ml.g9.48xlarge"})
-    with pytest.raises(BadInput, match=r"found Auto, and muster doesn't know what ml\.g9\.48xlarge has"):
+    with pytest.raises(BadInput, match=r"found Auto, and muster doesn't know the devices of ml\.g9\.48xlarge"):
         request_text(job, "us-west-2", None, None)
 
 
@@ -124,4 +124,4 @@ def test_validate_says_it_of_a_job_that_is_valid(tmp_path: Path, capsys: pytest.
     assert check_file(str(file)) == 0
     said = capsys.readouterr()
     assert f"{file}: vit is valid\n" == said.out
-    assert f"{file}: left alone, for Kubernetes: spec.nodePool" in said.err
+    assert f"{file}: ignored on SageMaker: spec.nodePool" in said.err

@@ -16,7 +16,7 @@ def resource(
     status: dict[str, JSON] | None = None,
     metadata: dict[str, JSON] | None = None,
 ) -> Object:
-    """A valid job of one node with one rank unless `spec` says otherwise."""
+    """Return a valid job of one node with one rank unless `spec` says otherwise."""
     written: dict[str, JSON] = {"launcher": {"direct": {}}, "procsPerNode": 1, "command": ["true"], "image": "i"}
     return {
         "apiVersion": "muster.dev/v1alpha1",

@@ -46,7 +46,7 @@ class Gang(World):
 
 @asynccontextmanager
 async def leader(server: ApiServer, gang: Gang, folder: Path) -> AsyncIterator[Site]:
-    """A new leader."""
+    """Yield a new leader."""
     async with served(server, folder) as client:
         here = Site(server, client, gang)
         try:
@@ -107,7 +107,7 @@ async def test_what_is_heard_late_of_earlier_versions_takes_nothing_back(tmp_pat
         here.hear()
         await runs(here)
         for change in (Change("MODIFIED", first), Change("ADDED", first)):
-            here.jobs.take(change)
+            here.jobs.handle_change(change)
             here.jobs.wake("u-1")
             await idle(here)
     started_once(server, gang)

@@ -14,7 +14,7 @@ FORBIDDEN = 'pods is forbidden: User "muster" cannot list resource "pods" in API
 
 
 def listing() -> ApiServer:
-    """A server whose lists are empty."""
+    """Return a server whose lists are empty."""
     return ApiServer({"metadata": {"resourceVersion": "1"}, "items": []})
 
 

@@ -110,7 +110,7 @@ class Site:
             admit=partial(check_tenancy, tenants=(), default_region=""),
             clock=time.time,
             processor=ProcessorQueue(self.cpu),
-            chance=lambda: 0.0,
+            jitter=lambda: 0.0,
         )
         self.jobs = Jobs(tools, self.met.append, self.forgotten.append, self._relisted)
 
@@ -118,7 +118,7 @@ class Site:
         """kopf reports a resource as it is stored, or with these `fields`."""
         source = resource(**fields) if fields else self.server.resource
         assert source is not None
-        self.jobs.take(Change("MODIFIED", source))
+        self.jobs.handle_change(Change("MODIFIED", source))
 
     def _relisted(self) -> None:
         self.relistings += 1
@@ -126,7 +126,7 @@ class Site:
 
 @asynccontextmanager
 async def site(folder: Path, **fields: Any) -> AsyncIterator[Site]:
-    """A leader's jobs, which are stopped at the end."""
+    """Yield a leader's jobs, which are stopped at the end."""
     server = ApiServer(dict(resource(**fields)))
     async with served(server, folder) as client:
         here = Site(server, client)

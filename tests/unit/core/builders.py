@@ -62,7 +62,7 @@ def mpi_job(nodes: int = 2, procs: int = 2, deadline: int | None = None) -> Job:
 
 
 def rank(number: int, local_rank: int = 0, step: int | None = None, stepped_at: float | None = None) -> RankFacts:
-    """A running rank."""
+    """Return a running rank."""
     report = RankReport(number, local_rank, RankState.RUNNING, pid=1000 + number, step=step)
     return RankFacts(report, started_at=START, stepped_at=stepped_at)
 
@@ -83,7 +83,7 @@ def ended(
     *,
     stopped: bool = False,
 ) -> RankFacts:
-    """A rank that ended `at` seconds after the start."""
+    """Return a rank that ended `at` seconds after the start."""
     report = RankReport(
         number,
         0,
@@ -101,14 +101,14 @@ def ended(
 
 
 def lost_peer(number: int, at: float, activity: str | None = None, step: int | None = None) -> RankFacts:
-    """A rank that failed because it lost its peer."""
+    """Return a rank that failed because it lost its peer."""
     line = "RuntimeError: [../gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:43121"
     lines = ("Traceback (most recent call last):", line)
     return ended(number, at, exit_code=1, lines=lines, activity=activity, step=step)
 
 
 def stopped(number: int, at: float, activity: str | None = None, step: int | None = None) -> RankFacts:
-    """A rank that muster stopped."""
+    """Return a rank that muster stopped."""
     return ended(number, at, signal=15, activity=activity, step=step, stopped=True)
 
 
@@ -135,7 +135,7 @@ def running_process() -> ProcessFacts:
 def exited(
     at: float, exit_code: int | None = None, signal: int | None = None, problem: Problem | None = None
 ) -> ProcessFacts:
-    """A node's process that ended `at` seconds after the start."""
+    """Return a node's process that ended `at` seconds after the start."""
     return ProcessFacts(ProcessState.EXITED, 0, exit_code, signal, T0, START + at, problem)
 
 
@@ -148,7 +148,7 @@ def agent(
     problem: str | None = None,
     metrics: Iterable[tuple[str, float, int, float]] = (),
 ) -> AgentFacts:
-    """An agent whose last report came `heard` seconds after the start."""
+    """Return an agent whose last report came `heard` seconds after the start."""
     ranks = tuple(ranks)
     report = Report(
         job_uid=UID,
@@ -195,14 +195,14 @@ def running(number: int, *ranks: RankFacts, heard: float = 0.0, launched: Launch
 
 
 def done(number: int, *ranks: RankFacts, launched: LauncherFacts | None = None) -> NodeFacts:
-    """A node whose ranks all ended without a stop command."""
+    """Return a node whose ranks all ended without a stop command."""
     return node(
         number, agent(number, AgentPhase.ENDED, ranks, launched=launched), sent_command=command(CommandKind.START)
     )
 
 
 def halted(number: int, *ranks: RankFacts, launched: LauncherFacts | None = None) -> NodeFacts:
-    """A node that was asked to stop, and has stopped."""
+    """Return a node that was asked to stop, and has stopped."""
     return node(
         number, agent(number, AgentPhase.ENDED, ranks, launched=launched), sent_command=command(CommandKind.STOP, 2.0)
     )
@@ -213,7 +213,7 @@ def facts(*nodes: NodeFacts, stop: StopRequest | None = None) -> JobFacts:
 
 
 def status_of(job: Job, previous: Status, facts: JobFacts, now: float) -> Status:
-    """The status after `previous`."""
+    """Return the status after `previous`."""
     facts = infer(job, previous, facts, now)
     outcome = judge(job, previous, facts, now)
     return well_told(summarise(job, previous, facts, outcome, decide(job, facts, outcome, now, 1), now))
@@ -224,7 +224,7 @@ def ctrl_c(at: float, grace: float = 10.0) -> StopRequest:
 
 
 def terminated(current: NodeFacts, at: float, final_since: float | None = None) -> NodeFacts:
-    """The same node, whose agent got SIGTERM from outside `at` seconds after the start; muster sent its command
+    """Return the same node, whose agent got SIGTERM from outside `at` seconds after the start; muster sent its command
     later.
     """
     assert current.agent is not None
@@ -233,6 +233,6 @@ def terminated(current: NodeFacts, at: float, final_since: float | None = None) 
 
 
 def silence(current: NodeFacts) -> NodeFacts:
-    """The same node, without a report since the job's creation."""
+    """Return the same node, without a report since the job's creation."""
     assert current.agent is not None
     return replace(current, agent=replace(current.agent, last_report_at=T0))

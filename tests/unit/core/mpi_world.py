@@ -93,6 +93,6 @@ class MpiWorld(World):
 
 
 def new_mpi_world(job: Job, family: str, starts: tuple[int, ...]) -> MpiWorld:
-    """A world whose nodes start as many ranks as `starts` has."""
+    """Return a world whose nodes start as many ranks as `starts` has."""
     nodes = [MpiNode(number, count) for number, count in enumerate(starts)]
     return MpiWorld(job, list(nodes), family=family, mpi=nodes)

@@ -7,7 +7,7 @@ from muster.api.status.status import Status
 from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, SendCommand
 from muster.core.decide import decide
 from muster.core.facts import AgentFacts, JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState, StopRequest
-from muster.core.failure.lost_nodes import lost_at
+from muster.core.failure.problems import lost_at
 from muster.core.failure.termination_log import read_termination_message
 from muster.core.inference import infer
 from muster.core.judge import judge
@@ -281,7 +281,7 @@ class World:
             entry.forget()
 
     def decide_again(self, previous: Status) -> tuple[Action, ...]:
-        """The decision now, if the status were `previous`."""
+        """Return the decision now, if the status were `previous`."""
         facts = infer(self.job, previous, self.facts(), self.now)
         return decide(self.job, facts, judge(self.job, previous, facts, self.now), self.now, self.leader_term)
 

@@ -11,6 +11,7 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.actions import Action, CreateNode, SendCommand
 from muster_worker.contract.schema import CommandKind
+from support.searches import examples
 from unit.core.builders import job
 from unit.core.simulated import SimulatedNode, World
 
@@ -142,7 +143,7 @@ FAILED_POD_DELETED = ((("lose", 0), 1), (("lose", 0), 1), (("delete", 0), 1))
 ANY_RUN = given(events=EVENTS, first=st.integers(0, 4), policy=st.sampled_from(("Running", "All", "None")))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @example(events=FAILED_POD_DELETED, first=0, policy="Running")
 @ANY_RUN
 def test_a_job_runs_once_and_ends(events: Sequence[tuple[tuple[str, int], int]], first: int, policy: str) -> None:
@@ -175,7 +176,7 @@ def check_run(events: Sequence[tuple[tuple[str, int], int]], first: int, policy:
     assert world.is_deleted
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(events=GENTLE, first=st.integers(0, 4))
 def test_an_undisturbed_job_completes(events: Sequence[tuple[tuple[str, int], int]], first: int) -> None:
     world = new_world()

@@ -7,7 +7,8 @@ from muster.core.actions import CreateNode, SendCommand
 from muster.core.decide import decide
 from muster.core.facts import JobFacts, ProcessFacts, ProcessState
 from muster.core.inference import infer
-from muster.core.judge import Verdict, judge
+from muster.core.judge import judge
+from muster.core.outcome import Verdict
 from unit.core.builders import START, T0, done, ended, facts, job, missing, node, rank, ready, running, status_of
 
 AT = "2025-11-21T04:05:05Z"
@@ -48,7 +49,7 @@ def test_only_a_suspension_undoes_a_start(previous: Status, *, told: bool) -> No
 
 
 def running_status(*conditions: Condition) -> Status:
-    """A running job's status without its start time."""
+    """Return a running job's status without its start time."""
     return status_of(job(), Status(conditions=conditions), RUNS, START + 10).model_copy(update={"start_time": None})
 
 

@@ -18,6 +18,7 @@ from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, Proces
 from muster.core.gang_release import FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, backoff_seconds
 from muster.core.judge import judge
 from muster.core.status.events import new_events
+from support.searches import examples
 from unit.core.builders import T0, UID, facts, job, missing, node, ready, status_of
 from unit.core.simulated import SimulatedNode, World
 
@@ -29,7 +30,7 @@ WHY = "its gang could not be placed whole"
 
 
 def placed(number: int, at: float = 0.0, replacement: int = 0, *, leaving: bool = False) -> NodeFacts:
-    """A pod that was scheduled `at` seconds after the job's creation, and starts on that machine."""
+    """Return a pod that was scheduled `at` seconds after the job's creation, and starts on that machine."""
     process = ProcessFacts(ProcessState.WAITING, replacement, scheduled_at=T0 + at, is_terminating=leaving)
     return node(number, process=process)
 
@@ -217,7 +218,7 @@ def world_of(uid: str, nodes: int) -> World:
     return World(named, [PlacedNode(number, 1) for number in range(nodes)])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.lists(st.uuids(), min_size=2, max_size=3, unique=True),
     st.integers(2, 4),

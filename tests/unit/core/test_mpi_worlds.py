@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from muster.api.status.status import Condition
 from muster.core.actions import CreateNode
 from muster.core.facts import StopRequest
+from support.searches import examples
 from unit.core.builders import T0, mpi_job
 from unit.core.mpi_world import HYDRA, OPEN_MPI, MpiWorld, new_mpi_world
 
@@ -26,7 +27,7 @@ def live(world: MpiWorld, turns: int, crashes: set[int], done: int = 0) -> None:
 
 
 def begun(family: str, crashes: set[int], starts: tuple[int, int, int] = (2, 2, 2)) -> MpiWorld:
-    """A world with running ranks, on 3 nodes."""
+    """Return a world with running ranks, on 3 nodes."""
     world = new_mpi_world(mpi_job(3, 2), family, starts)
     live(world, 3, set())
     live(world, 7, crashes, 3)
@@ -43,7 +44,7 @@ def ended(world: MpiWorld, crashes: set[int]) -> Condition:
     return condition
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(FAMILIES, CRASHES)
 def test_an_undisturbed_job_completes(family: str, crashes: set[int]) -> None:
     world = begun(family, crashes)
@@ -53,7 +54,7 @@ def test_an_undisturbed_job_completes(family: str, crashes: set[int]) -> None:
     assert ended(world, crashes).reason == "AllRanksSucceeded"
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(FAMILIES, CRASHES, RANKS, st.sampled_from(((3, None), (1, None), (None, 9), (None, 11))))
 def test_the_rank_that_failed_first_is_named(
     family: str, crashes: set[int], number: int, how: tuple[int | None, int | None]
@@ -71,7 +72,7 @@ def test_the_rank_that_failed_first_is_named(
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(FAMILIES, CRASHES, NODES)
 def test_the_node_that_was_lost_is_named(family: str, crashes: set[int], number: int) -> None:
     world = begun(family, crashes)
@@ -81,7 +82,7 @@ def test_the_node_that_was_lost_is_named(family: str, crashes: set[int], number:
     assert world.status.message.startswith(f"digits-{number}: container trainer ran out of memory")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(FAMILIES, CRASHES, st.sampled_from(((255, None), (None, 9))))
 def test_mpiruns_own_failure_is_its_own(family: str, crashes: set[int], how: tuple[int | None, int | None]) -> None:
     world = begun(family, crashes)
@@ -93,7 +94,7 @@ def test_mpiruns_own_failure_is_its_own(family: str, crashes: set[int], how: tup
     assert world.status.message.startswith("mpirun on digits-0 ")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(FAMILIES, CRASHES, st.sampled_from(((2, 2, 0), (2, 0, 0), (2, 1, 2))))
 def test_a_smaller_world_never_succeeds(family: str, crashes: set[int], starts: tuple[int, int, int]) -> None:
     world = begun(family, crashes, starts)
@@ -105,7 +106,7 @@ def test_a_smaller_world_never_succeeds(family: str, crashes: set[int], starts: 
     assert "The job asked for 6 ranks (3 nodes x 2)" in world.status.message
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(FAMILIES, CRASHES)
 def test_a_requested_stop_is_no_failure_of_mpirun(family: str, crashes: set[int]) -> None:
     world = begun(family, crashes)
@@ -115,7 +116,7 @@ def test_a_requested_stop_is_no_failure_of_mpirun(family: str, crashes: set[int]
     assert world.status.message.startswith("Stopped by Ctrl-C")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(FAMILIES, CRASHES)
 def test_a_deadline_is_no_failure_of_mpiruns(family: str, crashes: set[int]) -> None:
     world = begun(family, crashes)

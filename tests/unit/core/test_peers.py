@@ -11,14 +11,15 @@ from muster.core.actions import SendCommand
 from muster.core.decide import decide
 from muster.core.facts import NodeFacts
 from muster.core.inference import infer
-from muster.core.judge import NETWORK_MISMATCH, Verdict, judge
+from muster.core.judge import judge
+from muster.core.outcome import NETWORK_MISMATCH, Verdict
 from muster.core.peers import find_network_mismatch, select_peers
 from muster_worker.contract.schema import AgentPhase, CommandKind, Link
 from unit.core.builders import START, agent, facts, job, node, status_of
 
 
 def met(number: int, *links: Link, machine: str | None = None, pod: str | None = None) -> NodeFacts:
-    """A ready node with the address of its first link or, after Start, of others."""
+    """Return a ready node with the address of its first link or, after Start, of others."""
     current = agent(number, AgentPhase.READY)
     own = links[0]
     report = replace(
@@ -37,7 +38,7 @@ def eth(host: int, speed: int = 10_000, net: int = 77) -> Link:
 
 
 def apart(link: Link) -> Link:
-    """The same link, which doesn't connect to the operator."""
+    """Return the same link, which doesn't connect to the operator."""
     return replace(link, to_operator=False)
 
 
@@ -148,7 +149,7 @@ def test_networks_that_may_lead_there(nodes: tuple[NodeFacts, ...]) -> None:
 def test_a_mismatch_ends_the_job_before_it_starts() -> None:
     current, at = facts(met(0, eth(1)), met(1, SIX[2])), START
     outcome = judge(job(), Status(), infer(job(), Status(), current, at), at)
-    assert (outcome.verdict, outcome.reason, outcome.started) == (Verdict.FAILED, NETWORK_MISMATCH, False)
+    assert (outcome.verdict, outcome.reason, outcome.has_started) == (Verdict.FAILED, NETWORK_MISMATCH, False)
     commands = [each for each in decide(job(), current, outcome, at, 1) if isinstance(each, SendCommand)]
     assert {each.command.kind for each in commands} == {CommandKind.EXIT}
     assert status_of(job(), Status(), current, at).message.startswith("The nodes can't reach each other: digits-0")

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from muster.api.spec.failure_policy import FailurePolicy, FailureRule
 from muster.api.status.status import Status
 from muster.core.facts import Problem, ProcessState
+from support.searches import examples
 from unit.core.builders import T0, job
 from unit.core.simulated import SimulatedNode, World
 from unit.core.test_any_operator import EVENTS, condition, finish, happen, live, new_world
@@ -256,7 +257,7 @@ def test_a_suspended_job_does_not_restart() -> None:
     assert all(node.process.state is ProcessState.MISSING for node in current.nodes)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(events=EVENTS)
 def test_whatever_happens_each_attempt_begins_once_and_the_job_ends(
     events: Sequence[tuple[tuple[str, int], int]],

@@ -10,7 +10,8 @@ from muster.core.actions import Action, CreateNode, RemoveNode, SendCommand
 from muster.core.decide import decide, next_requeue_at
 from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.inference import infer
-from muster.core.judge import Outcome, Verdict, judge
+from muster.core.judge import judge
+from muster.core.outcome import Outcome, Verdict
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind
 from unit.core.builders import (
     START,
@@ -65,7 +66,7 @@ def actions_of(a_job: Job, previous: Status, current: JobFacts, now: float = STA
 
 
 def left(number: int) -> NodeFacts:
-    """A node whose agent has exited as requested."""
+    """Return a node whose agent has exited as requested."""
     return dataclasses.replace(halted(number), process=exited(12, exit_code=0), command=EXIT)
 
 
@@ -117,7 +118,7 @@ def test_a_suspension_ends_although_it_was_cancelled() -> None:
 
     assert outcome_of(wanted, SUSPENDING, RUNS).verdict is Verdict.SUSPENDED
     over = outcome_of(wanted, SUSPENDING, NO_PODS)
-    assert (over.verdict, over.settled) == (Verdict.SUSPENDED, True)
+    assert (over.verdict, over.is_idle) == (Verdict.SUSPENDED, True)
     assert next_requeue_at(wanted, NO_PODS, over, START) == START
 
 
@@ -151,7 +152,7 @@ def test_what_ends_already_is_not_suspended_by_a_change() -> None:
 def test_its_pods_are_deleted_only_when_strays_are_deleted_too() -> None:
     current = dataclasses.replace(NO_PODS, strays=("digits-2-0",))
 
-    assert not outcome_of(asked(), SUSPENDING, current).settled
+    assert not outcome_of(asked(), SUSPENDING, current).is_idle
 
 
 def test_no_deadline_runs_while_it_is_suspended() -> None:
@@ -172,7 +173,7 @@ def test_deadlines_count_from_the_resume() -> None:
     wanted = asked(suspend=False, deadline=60)
     resumed = suspended_condition("False", "Resumed", "2025-11-21T04:15:00Z")
 
-    assert outcome_of(wanted, SUSPENDED, NO_PODS, T0 + 700).began_at == T0 + 700
+    assert outcome_of(wanted, SUSPENDED, NO_PODS, T0 + 700).active_since == T0 + 700
     assert outcome_of(wanted, resumed, NO_PODS, T0 + 659).verdict is Verdict.UNDECIDED
     assert outcome_of(wanted, resumed, NO_PODS, T0 + 661).reason == "DeadlineExceeded"
 

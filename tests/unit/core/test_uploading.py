@@ -10,7 +10,8 @@ from muster.api.status.status import Status
 from muster.core.actions import KillNode, SendCommand
 from muster.core.decide import decide
 from muster.core.facts import AgentFacts, JobFacts
-from muster.core.judge import Verdict, judge
+from muster.core.judge import judge
+from muster.core.outcome import Verdict
 from muster.core.status.summarise import summarise
 from muster_worker.contract.schema import AgentPhase, AgentProblem, CommandKind
 from unit.core.builders import (
@@ -63,7 +64,7 @@ def test_a_job_is_not_over_before_its_results_are_kept() -> None:
 
 def test_it_succeeded_once_they_are() -> None:
     outcome = judge(JOB, Status(), facts_in(AgentPhase.ENDED), LATE)
-    assert (outcome.verdict, outcome.settled) == (Verdict.SUCCEEDED, True)
+    assert (outcome.verdict, outcome.is_idle) == (Verdict.SUCCEEDED, True)
 
 
 def test_what_can_not_be_kept_fails_the_job_in_words() -> None:
@@ -103,7 +104,7 @@ def test_nodes_of_an_mpi_world_keep_theirs_in_peace() -> None:
     other = agent(1, AgentPhase.RUNNING, (ended(2, 9, exit_code=0), ended(3, 9, exit_code=0)))
     current = facts(node(0, done, running_process()), node(1, other, running_process()))
     outcome = judge(world, Status(), current, LATE)
-    assert (outcome.verdict, outcome.settled) == (Verdict.SUCCEEDED, False)
+    assert (outcome.verdict, outcome.is_idle) == (Verdict.SUCCEEDED, False)
     value = [action for action in decide(world, current, outcome, LATE, 1) if isinstance(action, SendCommand)]
     assert {(action.nodes, action.command.kind) for action in value} == {((0, 1), CommandKind.STOP)}
     message = summarise(world, Status(), current, outcome, (), LATE).message

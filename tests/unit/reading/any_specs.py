@@ -42,7 +42,7 @@ _DEPTH = 4
 
 
 def any_spec() -> st.SearchStrategy[JSON]:
-    """A job with some valid fields and some invalid values."""
+    """Return a job with some valid fields and some invalid values."""
     schema = spec_schema()
     fields = _properties(schema)
     required: dict[str, JSON] = {"image": "x", "command": ["x"], "launcher": {"direct": {}}}
@@ -146,7 +146,7 @@ def _template() -> st.SearchStrategy[JSON]:
 
 
 def _of_pod(kind: str, depth: int) -> st.SearchStrategy[JSON]:
-    """A value of a pod field's type, as `pod_schema` names it."""
+    """Return a value of a pod field's type, as `pod_schema` names it."""
     if kind[0] == "[" and depth:
         return _repeated(_of_pod(kind[1:-1], depth))
     if kind[0] == "{":

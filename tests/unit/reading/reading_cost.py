@@ -15,7 +15,7 @@ from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.cli.render.training_request import build_request
-from muster.core.status.refused import refused
+from muster.core.status.refused_status import make_refused_status
 from muster.objects.kubernetes.job_source import WATCHED_JOBS
 from muster.objects.kubernetes.json_parts import value_in
 from muster.objects.kubernetes.reading import read_object
@@ -24,7 +24,7 @@ from muster.render.agent_plan import render_plan
 from muster.render.kubernetes import render
 from muster.render.kubernetes.apply_defaults import apply_defaults
 from muster.render.kubernetes.not_renderable import NotRenderable
-from muster.render.kubernetes.owner_patches import kinds
+from muster.render.kubernetes.owner_patches import group_equal_nodes
 from muster.render.kubernetes.setting import Setting
 from muster.render.kubernetes.spec_hash import spec_hash
 
@@ -65,7 +65,7 @@ def parts_of_reading(text: bytes) -> Mapping[str, float]:
     began = time.thread_time()
     resource = read_resource(read_object(value_in(text), WATCHED_JOBS.reading))
     if isinstance(resource.job, InvalidResource):
-        refused(resource.status, resource.job, 1, 0.0)
+        make_refused_status(resource.status, resource.job, 1, 0.0)
     parts["read"] = time.thread_time() - began
     if not isinstance(resource.job, InvalidResource):
         rendered = _rendered_for_sagemaker if resource.job.spec.backend == "SageMaker" else _rendered_for_a_cluster
@@ -107,7 +107,7 @@ def _rendered_for_a_cluster(job: Job, parts: dict[str, float]) -> None:
         return
     began = time.thread_time()
     spec_hash(whole)
-    groups = kinds(whole)
+    groups = group_equal_nodes(whole)
     render.config_map(whole, render_plan(whole, _SETTING.collector_url, "PEM"), b"archive")
     parts["children"] = time.thread_time() - began
     for group in {groups[0], groups[-1]}:

@@ -14,12 +14,12 @@ MAX_STATUS_BYTES = 1024 * 1024
 
 
 def spec(**fields: JSON) -> Spec:
-    """A small job with these fields."""
+    """Return a small job with these fields."""
     return {"nodes": 1, "image": "x", "launcher": {"direct": {}}, "command": ["x"], **fields}
 
 
 def training(**fields: JSON) -> Spec:
-    """A small job of backend SageMaker, with these fields in its block."""
+    """Return a small job of backend SageMaker, with these fields in its block."""
     block: Spec = {
         "role": "arn:aws:iam::111122223333:role/T",
         "instanceType": "ml.p4d.24xlarge",
@@ -35,29 +35,29 @@ def many(item: JSON, room: int = MAX_SPEC_BYTES - 4096) -> list[JSON]:
 
 
 def keyed(count: int, value: JSON) -> Spec:
-    """This many fields with that value."""
+    """Return this many fields with that value."""
     return {f"k{index}": value for index in range(count)}
 
 
 def nested(levels: int, value: JSON = 0) -> JSON:
-    """A value inside this many fields."""
+    """Return a value inside this many fields."""
     for _ in range(levels):
         value = {"a": value}
     return value
 
 
 def trainer(**fields: JSON) -> Spec:
-    """A template with these fields of the ranks' container."""
+    """Return a template with these fields of the ranks' container."""
     return {"spec": {"containers": [{"name": "trainer", **fields}]}}
 
 
 def metrics(pattern: Callable[[int], str]) -> Spec:
-    """A job with the maximum number of metrics, each with another expression."""
+    """Return a job with the maximum number of metrics, each with another expression."""
     return spec(metrics=[{"name": f"m{index}", "regex": pattern(index)[:500]} for index in range(40)])
 
 
 def tolerations(count: int, prefix: str = "t") -> list[JSON]:
-    """This many different tolerations."""
+    """Return this many different tolerations."""
     return [{"key": f"{prefix}{index}"} for index in range(count)]
 
 

@@ -11,7 +11,7 @@ from muster.storage.safe_files import pin_file, place_file
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A rank's folder, beside a secret and another folder."""
+    """Return a rank's folder, beside a secret and another folder."""
     (tmp_path / "token").write_text("secret", encoding="utf-8")
     (tmp_path / "others").mkdir()
     (tmp_path / "ranks").mkdir()

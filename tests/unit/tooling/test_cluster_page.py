@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "cluster.md"
 FOLDER = "tests/cluster"
@@ -26,6 +28,8 @@ def listed(files: Iterable[Path]) -> list[str]:
     return [f"- `{folder}`: {', '.join(f'`{file.name}`' for file in found)}" for folder, found in by_folder]
 
 
+# It collects all tests of the cluster, which takes seconds.
+@pytest.mark.long
 def test_the_page_lists_the_files_with_tests_that_are_skipped_on_other_clusters() -> None:
     _, _, after = PAGE.read_text(encoding="utf-8").partition("are skipped: all tests or some")
     shown = after[after.index("- ") :].partition("\n\n")[0].replace("\n  ", " ").splitlines()

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from muster_dev.paths import ROOT
-from muster_dev.tree import files
+from muster_dev.tree import list_files
 
-FILES = tuple(files())
+FILES = tuple(list_files())
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 MODULE = re.compile(r"`([\w/]+\.py)`")
 PAGE = re.compile(r"\bdocs/[\w/-]+\.md\b")
@@ -16,7 +16,7 @@ CONSTANT = re.compile(r"`([A-Z][A-Z_]+)` in `([\w/]+\.py)`")
 
 
 def named(path: str) -> list[Path]:
-    """The tree's files with this name, or with this end of their path."""
+    """Return the tree's files with this name, or with this end of their path."""
     return [file for file in FILES if f"/{file.relative_to(ROOT)}".endswith(f"/{path}")]
 
 

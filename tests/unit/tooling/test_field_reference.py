@@ -6,15 +6,15 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.schema import Schema, spec_schema, status_schema
-from muster_dev.field_reference import page
+from muster_dev.field_reference import render_page
 
 SCHEMAS = {"spec": spec_schema, "status": status_schema}
 BAR = re.compile(r"(?<!\\)\|")
 
 
 def rows(part: str) -> dict[str, list[str]]:
-    """The cells of each field's row, by the field's path."""
-    lines = [BAR.split(line)[1:-1] for line in page(part).splitlines() if line.startswith("| `")]
+    """Return the cells of each field's row, by the field's path."""
+    lines = [BAR.split(line)[1:-1] for line in render_page(part).splitlines() if line.startswith("| `")]
     return {cells[0].strip(" `"): [cell.strip() for cell in cells[1:]] for cells in lines}
 
 
@@ -42,7 +42,7 @@ def test_every_field_has_its_row_and_its_meaning(part: str) -> None:
 @pytest.mark.parametrize(
     ("path", "cells"),
     [
-        ("spec.nodes", ["integer", "`1`", "How many nodes the job runs on.", "1 to 10000"]),
+        ("spec.nodes", ["integer", "`1`", "The number of nodes that the job runs on.", "1 to 10000"]),
         ("spec.cleanPodPolicy", ["string", "`Running`", None, "one of `Running`, `All`, `None`"]),
         ("spec.source.git.commit", ["string", "**required**", None, None]),
         ("spec.inputs[].s3.uri", ["string", "**required**", None, None]),

@@ -32,7 +32,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> ZipFile:
 
 
 def read(wheel: ZipFile, name: str) -> bytes:
-    """A file of the wheel's own folder, whose name has the distribution's name and version."""
+    """Return a file of the wheel's own folder, whose name has the distribution's name and version."""
     return wheel.read(f"{DISTRIBUTION.replace('-', '_')}-{PROJECT['version']}.dist-info/{name}")
 
 

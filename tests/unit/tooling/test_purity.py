@@ -19,7 +19,7 @@ from muster_dev import purity
     ],
 )
 def test_what_is_impure_is_found(text: str, expected: list[tuple[int, str]]) -> None:
-    assert purity.impurities(text) == expected
+    assert purity.find_impure_names(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_what_is_impure_is_found(text: str, expected: list[tuple[int, str]]) -> 
     ],
 )
 def test_what_is_pure_is_left_alone(text: str) -> None:
-    assert purity.impurities(text) == []
+    assert purity.find_impure_names(text) == []
 
 
 def test_the_pure_folders_are_those_of_the_import_contract() -> None:

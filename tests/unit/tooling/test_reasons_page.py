@@ -6,7 +6,7 @@ from types import ModuleType
 import pytest
 
 from muster.api.status.status import SUSPENDED
-from muster.core import judge
+from muster.core import outcome
 from muster.core.failure import ends, problems
 from muster.diagnose.kubernetes import end_problems, refusals, scheduling, start_problems
 from muster.objects.aws.errors import AwsError
@@ -15,18 +15,18 @@ from muster_dev.paths import ROOT
 from muster_worker.contract.schema import EndReason
 
 PAGE = (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8")
-NOT_BAD = {judge.SUCCEEDED, SUSPENDED}
+NOT_BAD = {outcome.SUCCEEDED, SUSPENDED}
 CAMEL_CASE = re.compile(r"[A-Z]\w*[a-z]\w*")
 
 
 def reasons(module: ModuleType) -> set[str]:
-    """The module's constants that are one CamelCase word."""
+    """Return the module's constants that are one CamelCase word."""
     result = (value for name, value in vars(module).items() if name.isupper() and not name.startswith("_"))
     return {value for value in result if isinstance(value, str) and CAMEL_CASE.fullmatch(value)}
 
 
 @pytest.mark.parametrize(
-    "module", [end_problems, start_problems, scheduling, refusals, not_renderable, problems, ends, judge]
+    "module", [end_problems, start_problems, scheduling, refusals, not_renderable, problems, ends, outcome]
 )
 def test_the_page_has_every_reason(module: ModuleType) -> None:
     result = reasons(module) - NOT_BAD

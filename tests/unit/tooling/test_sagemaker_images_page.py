@@ -7,9 +7,9 @@ import pytest
 from muster.api.validation.validate import validate
 from muster.api.yaml.load import load
 from muster.render.sagemaker.image_facts import image_facts
-from muster.render.sagemaker.request.image import image
+from muster.render.sagemaker.request.image import choose_image
 from muster_dev.paths import ROOT
-from muster_dev.sagemaker_sdk import version
+from muster_dev.sagemaker_sdk import sdk_version
 
 PAGE = (ROOT / "docs" / "sagemaker-images.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| `(\{.*\})` \| `(\S+)` \| `(\S+)` \|$", PAGE, re.MULTILINE)
@@ -38,9 +38,9 @@ def test_the_page_has_rows() -> None:
 @pytest.mark.parametrize(("framework", "instance_type", "address"), ROWS)
 def test_a_row_of_the_table_is_what_a_job_gets(framework: str, instance_type: str, address: str) -> None:
     (document,) = load(JOB.format(instance_type=instance_type, framework=framework), "docs/sagemaker-images.md")
-    assert image(validate(document).spec, "us-west-2", image_facts()) == address
+    assert choose_image(validate(document).spec, "us-west-2", image_facts()) == address
 
 
 def test_the_page_names_the_locked_sdk() -> None:
-    assert version().replace("sagemaker", "SageMaker SDK") in PAGE
-    assert image_facts().source == version()
+    assert sdk_version().replace("sagemaker", "SageMaker SDK") in PAGE
+    assert image_facts().source == sdk_version()

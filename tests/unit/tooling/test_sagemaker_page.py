@@ -26,7 +26,7 @@ PAGE = (ROOT / "docs" / "sagemaker.md").read_text(encoding="utf-8")
 
 
 def table(header: str) -> list[list[str]]:
-    """The rows of the table with this header of the first column."""
+    """Return the rows of the table with this header of the first column."""
     body = PAGE.split(f"| {header} |", 1)[1].split("\n\n", 1)[0].split("\n")[2:]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in body]
 

@@ -1,8 +1,8 @@
 """The part of mpirun's messages that a report contains: Open MPI prints the error first, and then much else."""
 
-from muster.core.failure.rank_output import error_text
+from muster.core.failure.rank_output import find_error_text
 from muster_worker.contract.schema import MAX_LAST_LINES
-from muster_worker.mpi.help_boxes import error_lines
+from muster_worker.mpi.help_boxes import select_error_lines
 from muster_worker.rank_group.tail import Tail
 
 RULE = "-" * 74
@@ -21,32 +21,36 @@ SHORT = (RULE, "mpirun noticed that process rank 3 exited on signal 9 (Killed)."
 
 
 def test_a_long_box_is_carried_from_its_beginning() -> None:
-    lines = error_lines(("before", RULE, *SLOTS, *ADVICE, RULE))
+    lines = select_error_lines(("before", RULE, *SLOTS, *ADVICE, RULE))
 
     assert lines == (*SLOTS, *ADVICE)[:MAX_LAST_LINES]
-    assert error_text(lines).startswith("There are not enough slots available in the system to satisfy the 99")
+    assert find_error_text(lines).startswith("There are not enough slots available in the system to satisfy the 99")
 
 
 def test_of_boxes_in_a_row_the_first_says_what_is_wrong() -> None:
-    assert error_text(error_lines(HOSTFILE)).startswith("Open RTE was unable to open the hostfile: /nowhere")
+    assert find_error_text(select_error_lines(HOSTFILE)).startswith(
+        "Open RTE was unable to open the hostfile: /nowhere"
+    )
 
 
 def test_a_warning_long_before_the_end_is_not_why_it_ended() -> None:
     warning = (RULE, "WARNING: no InfiniBand", *ADVICE, RULE)
 
-    assert error_lines((*warning, *ADVICE, *TRACEBACK, *SHORT)) == (*ADVICE, *TRACEBACK, *SHORT)[-MAX_LAST_LINES:]
-    assert error_lines((*warning, *TRACEBACK)) == (*ADVICE, RULE, *TRACEBACK)[-MAX_LAST_LINES:]
+    assert (
+        select_error_lines((*warning, *ADVICE, *TRACEBACK, *SHORT)) == (*ADVICE, *TRACEBACK, *SHORT)[-MAX_LAST_LINES:]
+    )
+    assert select_error_lines((*warning, *TRACEBACK)) == (*ADVICE, RULE, *TRACEBACK)[-MAX_LAST_LINES:]
 
 
 def test_what_has_no_box_or_half_of_one_is_carried_from_its_end() -> None:
-    assert error_lines(()) == ()
-    assert error_lines(TRACEBACK) == TRACEBACK
-    assert error_lines((*ADVICE, RULE)) == (*ADVICE, RULE)[-MAX_LAST_LINES:]
-    assert error_lines(("-" * 80, *ADVICE, "-" * 80))[-1] == "-" * 80
+    assert select_error_lines(()) == ()
+    assert select_error_lines(TRACEBACK) == TRACEBACK
+    assert select_error_lines((*ADVICE, RULE)) == (*ADVICE, RULE)[-MAX_LAST_LINES:]
+    assert select_error_lines(("-" * 80, *ADVICE, "-" * 80))[-1] == "-" * 80
 
 
 def test_open_mpi_5_writes_a_null_character_below_its_box() -> None:
     tail = Tail()
     tail.feed("\n".join((RULE, *SLOTS, "", *ADVICE, RULE, "\0")).encode())
 
-    assert error_lines(tail.lines())[: len(SLOTS)] == SLOTS
+    assert select_error_lines(tail.lines())[: len(SLOTS)] == SLOTS

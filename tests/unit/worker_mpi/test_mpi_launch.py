@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from muster_worker.contract.schema import Launcher, Mpi
-from muster_worker.mpi.mpirun import mpirun
-from support.node_builders import a_place, a_plan
+from muster_worker.mpi.mpirun import build_mpirun_command
+from support.node_builders import a_node_context, a_plan
 
 OPEN_MPI = "mpirun (Open MPI) 4.1.4"
 HYDRA = "HYDRA build details:"
@@ -17,8 +17,8 @@ def start(folder: Path, said: str, named: str) -> str:
     program = folder / "mpirun"
     program.write_text(f"#!/bin/sh\necho '{said}'\n")
     program.chmod(0o755)
-    place = a_place(replace(a_plan("train", launcher=Launcher.MPI), mpi=named), 0)
-    command, _ = mpirun(place, {"PATH": f"{folder}:/bin"}, "10.0.0.1:29500")
+    context = a_node_context(replace(a_plan("train", launcher=Launcher.MPI), mpi=named), 0)
+    command, _ = build_mpirun_command(context, {"PATH": f"{folder}:/bin"}, "10.0.0.1:29500")
     return command[1]
 
 

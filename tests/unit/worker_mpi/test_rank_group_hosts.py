@@ -3,7 +3,7 @@
 import pytest
 
 from muster_worker.contract.schema import Peer
-from muster_worker.mpi.host_files import find, hydra_file, launch_names, open_mpi_file
+from muster_worker.mpi.host_files import choose_host_names, find_peer, hydra_file, open_mpi_file
 
 
 def peers(*addresses: str) -> tuple[Peer, ...]:
@@ -20,7 +20,7 @@ def peers(*addresses: str) -> tuple[Peer, ...]:
     ],
 )
 def test_names_in_host_files(addresses: tuple[str, ...], names: list[str]) -> None:
-    assert list(launch_names(peers(*addresses))) == names
+    assert list(choose_host_names(peers(*addresses))) == names
 
 
 def test_host_files() -> None:
@@ -36,15 +36,15 @@ def test_host_files() -> None:
     ],
 )
 def test_the_node_that_a_name_means(host: str, node: int | None) -> None:
-    result = find(host, "vit", peers("10.0.0.1", "10.0.0.2"))
+    result = find_peer(host, "vit", peers("10.0.0.1", "10.0.0.2"))
     assert (None if result is None else result.node) == node
 
 
 def test_an_address_that_nodes_share_means_none_of_them() -> None:
-    assert find("127.0.0.1", "vit", peers("127.0.0.1", "127.0.0.1")) is None
+    assert find_peer("127.0.0.1", "vit", peers("127.0.0.1", "127.0.0.1")) is None
 
 
 def test_an_address_of_ipv6() -> None:
-    result = find("[fd00::2]", "vit", peers("fd00::1", "fd00::2"))
+    result = find_peer("[fd00::2]", "vit", peers("fd00::1", "fd00::2"))
     assert result is not None
     assert result.node == 1

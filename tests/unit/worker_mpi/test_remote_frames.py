@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster_worker.remote import frames
-from muster_worker.remote.client import split
+from muster_worker.remote.client import split_arguments
 from muster_worker.remote.frames import BadFrame, Reader
 
 KINDS = (frames.OUT, frames.ERR, frames.EXITED, frames.SIGNALLED, frames.REFUSED)
@@ -51,7 +51,7 @@ def test_a_kind_that_this_end_may_not_be_sent() -> None:
 @pytest.mark.parametrize("payload", [b"", b"-1", b"256", b"0x1", b" 1", b"999"])
 def test_a_number_that_is_none(payload: bytes) -> None:
     with pytest.raises(BadFrame):
-        frames.number(payload, 255)
+        frames.decode_number(payload, 255)
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,10 @@ def test_a_number_that_is_none(payload: bytes) -> None:
     ],
 )
 def test_what_each_mpirun_calls_ssh_with(arguments: list[str], host: str, command: str) -> None:
-    assert split(arguments) == (host, command)
+    assert split_arguments(arguments) == (host, command)
 
 
 @pytest.mark.parametrize("arguments", [[], ["algo-2"], ["-x"], ["-p", "22", "algo-2"]])
 def test_no_host_or_no_command(arguments: list[str]) -> None:
     with pytest.raises(ValueError, match="usage"):
-        split(arguments)
+        split_arguments(arguments)

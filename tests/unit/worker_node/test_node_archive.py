@@ -27,7 +27,7 @@ def test_the_archive_holds_the_agent_and_nothing_else() -> None:
 
 
 def started_with(tmp_path: Path, lacking: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The archive's agent on a Python without a module."""
+    """Return the archive's agent on a Python without a module."""
     archive = tmp_path / "agent.pyz"
     archive.write_bytes(agent_archive())
     program = f"import runpy, sys; sys.modules[{lacking!r}] = None; runpy.run_path(sys.argv[0], run_name='__main__')"

@@ -6,7 +6,13 @@ from hypothesis import strategies as st
 
 from muster.api.validation.rules import interfaces as forms
 from muster_worker.contract.schema import MAX_LINKS, Link
-from muster_worker.network.interface_choice import Choice, Interface, NoChoice, agreed_choice, choose
+from muster_worker.network.interface_choice import (
+    Interface,
+    InterfaceChoice,
+    NoInterface,
+    choose_interface,
+    find_choice_by_address,
+)
 
 LO = Interface("lo", ("127.0.0.1/8", "::1/128"), loopback=True)
 ETH0 = Interface("eth0", ("10.0.0.5/16",), speed_mbps=10_000)
@@ -63,8 +69,8 @@ MULTUS = Interface("net1", ("10.79.0.5/16",), speed_mbps=25_000)
     ],
 )
 def test_choice(wanted: str, interfaces: tuple[Interface, ...], routed: str | None, name: str) -> None:
-    choice = choose(wanted, interfaces, routed)
-    assert isinstance(choice, Choice)
+    choice = choose_interface(wanted, interfaces, routed)
+    assert isinstance(choice, InterfaceChoice)
     assert choice.name == name
 
 
@@ -89,9 +95,9 @@ def test_choice(wanted: str, interfaces: tuple[Interface, ...], routed: str | No
     ],
 )
 def test_which_of_several_addresses(wanted: str, interface: Interface, address: str, why: str) -> None:
-    choice = choose(wanted, (interface,), None)
-    assert isinstance(choice, Choice)
-    assert (choice.address, choice.why) == (address, why)
+    choice = choose_interface(wanted, (interface,), None)
+    assert isinstance(choice, InterfaceChoice)
+    assert (choice.address, choice.reason) == (address, why)
     assert choice.links[0].address.split("/")[0] == address
 
 
@@ -106,9 +112,9 @@ def test_which_of_several_addresses(wanted: str, interface: Interface, address: 
     ],
 )
 def test_why(wanted: str, interfaces: tuple[Interface, ...], why: str) -> None:
-    choice = choose(wanted, interfaces, "eth0")
-    assert isinstance(choice, Choice)
-    assert choice.why == why
+    choice = choose_interface(wanted, interfaces, "eth0")
+    assert isinstance(choice, InterfaceChoice)
+    assert choice.reason == why
 
 
 @pytest.mark.parametrize(
@@ -123,38 +129,38 @@ def test_why(wanted: str, interfaces: tuple[Interface, ...], why: str) -> None:
     ],
 )
 def test_what_the_job_leaves_open(wanted: str, links: tuple[str, ...]) -> None:
-    choice = choose(wanted, (LO, DOCKER, ETH0, OTHER, MULTUS), "eth0")
-    assert isinstance(choice, Choice)
+    choice = choose_interface(wanted, (LO, DOCKER, ETH0, OTHER, MULTUS), "eth0")
+    assert isinstance(choice, InterfaceChoice)
     assert tuple(link.interface for link in choice.links) == links
 
 
 def test_an_operator_on_this_machine_leaves_nothing_open() -> None:
-    choice = choose("Auto", (LO, ETH0), "lo")
-    assert isinstance(choice, Choice)
+    choice = choose_interface("Auto", (LO, ETH0), "lo")
+    assert isinstance(choice, InterfaceChoice)
     assert choice.links == (Link("lo", "127.0.0.1/8", to_operator=True),)
 
 
 def test_where_all_nodes_meet() -> None:
     links = (Link("eth0", "10.0.0.5/16", 10_000), Link("net1", "10.79.0.5/16", 25_000, rdma=True))
-    choice = agreed_choice(links, "10.79.0.5")
+    choice = find_choice_by_address(links, "10.79.0.5")
     why = "all nodes of the job are on its network 10.79.0.0/16, EFA or InfiniBand, 25000 Mbit/s"
-    assert choice == Choice("net1", "10.79.0.5", why, 25_000, links)
-    assert agreed_choice(links, "10.79.0.6") is None
+    assert choice == InterfaceChoice("net1", "10.79.0.5", why, 25_000, links)
+    assert find_choice_by_address(links, "10.79.0.6") is None
 
 
 def test_where_all_nodes_meet_away_from_the_operator() -> None:
-    choice = agreed_choice(
+    choice = find_choice_by_address(
         (Link("eth0", "10.0.0.5/16", 10, to_operator=True), Link("net1", "10.79.0.5/16", 10)), "10.79.0.5"
     )
     assert choice is not None
     value = "all nodes of the job are on its network 10.79.0.0/16, 10 Mbit/s, like eth0 on the route to the operator"
-    assert choice.why == value
+    assert choice.reason == value
 
 
 @pytest.mark.parametrize("wanted", ["eth7", "ib*", "10.99.0.0/16", "^eth,docker,lo", "eth3", "fd00::/8"])
 def test_a_problem_lists_what_there_is(wanted: str) -> None:
-    choice = choose(wanted, (LO, ETH0, DOWN), "eth0")
-    assert isinstance(choice, NoChoice)
+    choice = choose_interface(wanted, (LO, ETH0, DOWN), "eth0")
+    assert isinstance(choice, NoInterface)
     assert "spec.network.interface" in choice.problem
     assert wanted in choice.problem
     assert "eth0 (10.0.0.5/16, up)" in choice.problem
@@ -198,8 +204,8 @@ def _fits(wanted: str, name: str, address: str) -> bool:
 
 @given(WANTED, INTERFACES, st.none() | NAMES)
 def test_every_link_is_there_up_and_fits(wanted: str, interfaces: list[Interface], routed: str | None) -> None:
-    choice = choose(wanted, interfaces, routed)
-    if isinstance(choice, NoChoice):
+    choice = choose_interface(wanted, interfaces, routed)
+    if isinstance(choice, NoInterface):
         virtual = ("docker", "lo")
         left = [item for item in interfaces if item.up and item.addresses]
         if wanted == "Auto":
@@ -219,8 +225,8 @@ def test_every_link_is_there_up_and_fits(wanted: str, interfaces: list[Interface
 
 @given(st.from_regex(forms.NAMES, fullmatch=True) | st.ip_addresses().map("{}/9".format), INTERFACES)
 def test_whatever_the_resource_may_say_is_understood(wanted: str, interfaces: list[Interface]) -> None:
-    choice = choose(wanted, interfaces, None)
-    assert isinstance(choice, Choice) or f"fits {wanted}" in choice.problem
+    choice = choose_interface(wanted, interfaces, None)
+    assert isinstance(choice, InterfaceChoice) or f"fits {wanted}" in choice.problem
 
 
 @given(WANTED, INTERFACES, st.none() | NAMES, st.randoms(use_true_random=False))
@@ -229,5 +235,5 @@ def test_the_order_in_which_the_kernel_lists_them_changes_nothing(
 ) -> None:
     shuffled = list(interfaces)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    one, other = choose(wanted, interfaces, routed), choose(wanted, shuffled, routed)
-    assert isinstance(other, NoChoice) if isinstance(one, NoChoice) else one == other
+    one, other = choose_interface(wanted, interfaces, routed), choose_interface(wanted, shuffled, routed)
+    assert isinstance(other, NoInterface) if isinstance(one, NoInterface) else one == other

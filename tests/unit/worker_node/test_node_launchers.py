@@ -5,7 +5,7 @@ import pytest
 
 from muster_worker.contract.schema import Launcher, Plan
 from muster_worker.launchers.registry import find_launcher
-from support.node_builders import a_place, a_plan
+from support.node_builders import a_node_context, a_plan
 
 
 def nowhere(_: str) -> None:
@@ -13,7 +13,7 @@ def nowhere(_: str) -> None:
 
 
 def torchrun(plan: Plan, which: Callable[[str], str | None]) -> tuple[str, ...]:
-    [start] = find_launcher(Launcher.TORCHRUN).starts(replace(a_place(plan), attempt=3), {}, which)
+    [start] = find_launcher(Launcher.TORCHRUN).list_processes(replace(a_node_context(plan), attempt=3), {}, which)
     return tuple(start.command)
 
 

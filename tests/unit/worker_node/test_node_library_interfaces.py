@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster_worker.contract.schema import Peer
-from muster_worker.mpi.mca_files import mca_names
+from muster_worker.mpi.mca_files import read_mca_names
 from muster_worker.network.library_interfaces import (
-    OF_LAUNCHERS,
-    OF_RANKS,
+    LAUNCHER_SETTINGS,
+    RANK_SETTINGS,
     Network,
-    covering_range,
+    find_covering_range,
     launcher_variables,
     rank_variables,
 )
@@ -71,12 +71,12 @@ def test_an_images_own_files_exclude_as_well(tmp_path: Path) -> None:
     (prefix / "etc" / "openmpi-mca-params.conf").write_text("rmaps_base_mapping_policy=slot\n")
     (prefix / "bin").mkdir()
     (prefix / "bin" / "mpirun").touch(mode=0o755)
-    names = mca_names({"HOME": str(home), "PATH": str(prefix / "bin")})
+    names = read_mca_names({"HOME": str(home), "PATH": str(prefix / "bin")})
     assert names[:2] == ("btl_tcp_if_exclude", "rmaps_base_mapping_policy")
     assert "OMPI_MCA_btl_tcp_if_include" not in rank_variables(replace(ETH, file_variables=names), ())
     elsewhere = tmp_path / "params"
     elsewhere.write_text("oob_tcp_if_exclude = lo\n")
-    given = mca_names({"OMPI_MCA_mca_base_param_files": f"{elsewhere}:/nowhere", "PATH": ""})
+    given = read_mca_names({"OMPI_MCA_mca_base_param_files": f"{elsewhere}:/nowhere", "PATH": ""})
     assert "OMPI_MCA_oob_tcp_if_include" not in launcher_variables(replace(ETH, file_variables=given), PEERS, ())
 
 
@@ -91,7 +91,7 @@ def test_an_images_own_files_exclude_as_well(tmp_path: Path) -> None:
 )
 def test_a_launcher_gets_no_setting_twice(said: tuple[str, ...], lost: set[str]) -> None:
     everything = launcher_variables(ETH, PEERS, ())
-    assert everything == dict.fromkeys((setting.name for setting in OF_LAUNCHERS), "eth1")
+    assert everything == dict.fromkeys((setting.name for setting in LAUNCHER_SETTINGS), "eth1")
     assert set(everything) - set(launcher_variables(ETH, PEERS, said)) == lost
 
 
@@ -115,12 +115,12 @@ def test_nodes_whose_interfaces_have_different_names() -> None:
     ],
 )
 def test_the_range_of_all(addresses: tuple[str, ...], expected: str | None) -> None:
-    assert covering_range(addresses) == expected
+    assert find_covering_range(addresses) == expected
 
 
 @given(st.lists(st.ip_addresses(v=4).map(str), min_size=1))
 def test_no_smaller_range_holds_them_all(addresses: list[str]) -> None:
-    text = covering_range(addresses)
+    text = find_covering_range(addresses)
     assert text is not None
     result = ipaddress.ip_network(text)
     assert all(ipaddress.ip_address(address) in result for address in addresses)
@@ -129,6 +129,6 @@ def test_no_smaller_range_holds_them_all(addresses: list[str]) -> None:
 
 
 def test_each_has_its_why_and_source() -> None:
-    for setting in (*OF_RANKS, *OF_LAUNCHERS):
-        assert setting.why, setting.name
+    for setting in (*RANK_SETTINGS, *LAUNCHER_SETTINGS):
+        assert setting.reason, setting.name
         assert setting.source, setting.name

@@ -2,7 +2,7 @@ import pytest
 
 from muster_worker.agent.state import Event, LauncherRecord, RankEnded
 from muster_worker.contract.schema import EndReason
-from muster_worker.rank_group.memory_limit import MemoryKills, counter_files, read_count
+from muster_worker.rank_group.memory_limit import OomKillDetector, counter_files, read_count
 
 CONTROL = "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"
 EVENTS = "low 0\nhigh 0\nmax 12\noom 2\noom_kill 2\noom_group_kill 1\n"
@@ -60,10 +60,10 @@ def test_the_counter_is_looked_for_where_the_process_is_and_where_containers_hav
 )
 def test_who_was_killed_at_the_memory_limit(rise: int, events: tuple[Event, ...], oom: list[int]) -> None:
     counter = Counter(5)
-    kills = MemoryKills(counter, 0.0)
+    kills = OomKillDetector(counter, 0.0)
     counter.count = 5 + rise
 
-    result = kills.explain(events, 10.1, {2: 100, 3: 200}.__getitem__)
+    result = kills.add_oom_reasons(events, 10.1, {2: 100, 3: 200}.__getitem__)
 
     assert [end.rank for end in result if isinstance(end, RankEnded) and end.reason == EndReason.OOM_KILLED] == oom
     assert [type(event) for event in result] == [type(event) for event in events]
@@ -71,12 +71,12 @@ def test_who_was_killed_at_the_memory_limit(rise: int, events: tuple[Event, ...]
 
 def test_a_kill_that_was_observed_before_the_end_is_reported_counts() -> None:
     counter = Counter(0)
-    kills = MemoryKills(counter, 0.0)
+    kills = OomKillDetector(counter, 0.0)
     counter.count = 1
     kills.update(10.0)
     kills.update(20.0)
 
-    (end,) = kills.explain([killed(2, 9.9)], 20.1, lambda _: 0)
+    (end,) = kills.add_oom_reasons([killed(2, 9.9)], 20.1, lambda _: 0)
 
     assert isinstance(end, RankEnded)
     assert end.reason == EndReason.OOM_KILLED
@@ -84,12 +84,12 @@ def test_a_kill_that_was_observed_before_the_end_is_reported_counts() -> None:
 
 def test_a_kill_long_before_explains_nothing() -> None:
     counter = Counter(0)
-    kills = MemoryKills(counter, 0.0)
+    kills = OomKillDetector(counter, 0.0)
     counter.count = 1  # for example a data loader's process
     kills.update(10.0)
 
-    assert kills.explain([killed(2, 12.0)], 12.1, lambda _: 0) == [killed(2, 12.0)]
+    assert kills.add_oom_reasons([killed(2, 12.0)], 12.1, lambda _: 0) == [killed(2, 12.0)]
 
 
 def test_without_a_counter_nothing_is_said() -> None:
-    assert MemoryKills(Counter(None), 0.0).explain([killed(2, 1.0)], 1.1, lambda _: 0) == [killed(2, 1.0)]
+    assert OomKillDetector(Counter(None), 0.0).add_oom_reasons([killed(2, 1.0)], 1.1, lambda _: 0) == [killed(2, 1.0)]

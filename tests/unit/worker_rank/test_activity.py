@@ -35,7 +35,7 @@ Thread 0x00007f1111111111 (most recent call first):
 
 
 def _stack(*frames: str) -> str:
-    """A dump of frames written as `file:function`, the innermost first."""
+    """Return a dump of frames written as `file:function`, the innermost first."""
     lines = []
     for frame in frames:
         file, _, function = frame.rpartition(":")

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster_worker.contract.schema import EndReason
-from muster_worker.contract.wire import Malformed
+from muster_worker.contract.wire import MalformedDocument
 from muster_worker.rank import announce, wrapper
 from muster_worker.rank_group import link
-from muster_worker.rank_group.link import Ended, Hello, Refused, Started, decode
+from muster_worker.rank_group.link import EndedMessage, HelloMessage, RefusedMessage, StartedMessage, decode
 
 
 class Pair:
@@ -43,11 +43,11 @@ def test_messages_and_descriptors_arrive(pair: Pair) -> None:
     pair.announcer.send("ended", {"at": 2.0, "signal": 9})
     (hello,) = pair.receiver.receive()  # the kernel ends a read at descriptors
     started, ended = pair.receiver.receive()
-    assert hello.message == Hello(1, 0, 9, "/run/é", "wrapper")
+    assert hello.message == HelloMessage(1, 0, 9, "/run/é", "wrapper")
     os.write(writer, b"out")
     assert os.read(hello.fds[0], 10) == b"out"
-    assert (started.message, ended.message) == (Started(10, 1.5), Ended(2.0, signal=9))
-    assert not pair.receiver.closed
+    assert (started.message, ended.message) == (StartedMessage(10, 1.5), EndedMessage(2.0, signal=9))
+    assert not pair.receiver.is_closed
     for fd in (reader, writer, *hello.fds):
         assert not os.get_inheritable(fd)
         os.close(fd)
@@ -56,22 +56,22 @@ def test_messages_and_descriptors_arrive(pair: Pair) -> None:
 def test_the_end_of_the_stream(pair: Pair) -> None:
     pair.announcer.send("refused", {"reason": "CommandNotFound", "message": "m", "at": 1.0})
     pair.announcer.close()
-    assert [incoming.message for incoming in pair.receiver.receive()] == [Refused("CommandNotFound", "m", 1.0)]
+    assert [incoming.message for incoming in pair.receiver.receive()] == [RefusedMessage("CommandNotFound", "m", 1.0)]
     assert pair.receiver.receive() == []
-    assert pair.receiver.closed
+    assert pair.receiver.is_closed
 
 
 @pytest.mark.parametrize(("role", "fds"), [("wrapper", 0), ("wrapper", 1), ("hook", 2)])
 def test_a_hello_with_the_wrong_descriptors(pair: Pair, role: str, fds: int) -> None:
     pair.announcer.send("hello", {**HELLO, "role": role}, (0,) * fds)
-    with pytest.raises(Malformed, match="file descriptors"):
+    with pytest.raises(MalformedDocument, match="file descriptors"):
         pair.receiver.receive()
 
 
 def test_a_message_without_an_end(pair: Pair) -> None:
     pair.announcer.send("hello", {"progress": "x" * (link.MAX_MESSAGE_BYTES + 1)})
     assert pair.receiver.receive() == []  # the maximum size of a message
-    with pytest.raises(Malformed, match="longer than"):
+    with pytest.raises(MalformedDocument, match="longer than"):
         pair.receiver.receive()
 
 
@@ -92,7 +92,7 @@ def test_a_message_without_an_end(pair: Pair) -> None:
     ],
 )
 def test_malformed_messages(line: bytes, words: str) -> None:
-    with pytest.raises(Malformed, match=words):
+    with pytest.raises(MalformedDocument, match=words):
         decode(line)
 
 
@@ -103,7 +103,7 @@ def test_what_a_rank_says_is_json(text: str, at: float) -> None:
         announcer = announce.Announcer.__new__(announce.Announcer)
         announcer._socket = ours
         announcer.send("refused", {"reason": "r", "message": text, "at": at})
-        assert decode(theirs.recv(1 << 20)[:-1]) == Refused("r", text, at)
+        assert decode(theirs.recv(1 << 20)[:-1]) == RefusedMessage("r", text, at)
 
 
 def test_the_wrapper_s_words_for_a_refusal_are_the_contract_s() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from muster_worker.rank import progress_file
 from muster_worker.rank.optimizer_steps import Counter
 from muster_worker.rank_group import progress
-from muster_worker.rank_group.progress import NoStep, Progress, no_step_reason
+from muster_worker.rank_group.progress import NoStepReason, Progress, find_no_step_reason
 
 CLAIMED = Progress(pid=7)
 
@@ -17,30 +17,30 @@ CLAIMED = Progress(pid=7)
 @pytest.mark.parametrize(
     ("seen", "command", "expected"),
     [
-        (Progress(), ["sh", "train.sh"], NoStep.NOT_PYTHON),
-        (Progress(), ["/opt/bin/train"], NoStep.NOT_PYTHON),
-        (Progress(), [], NoStep.NOT_PYTHON),
-        (Progress(), ["python", "train.py"], NoStep.NOT_HOOKED),
-        (Progress(), ["python", "train.py", "-I"], NoStep.NOT_HOOKED),
-        (Progress(), ["python", "-c", "pass", "-S"], NoStep.NOT_HOOKED),
-        (Progress(), ["python", "-m", "train", "-E"], NoStep.NOT_HOOKED),
-        (Progress(), ["python", "-uc-S"], NoStep.NOT_HOOKED),
-        (Progress(), ["python", "-X", "-S", "train.py"], NoStep.NOT_HOOKED),
-        (Progress(), ["python", "-WI", "train.py"], NoStep.NOT_HOOKED),
-        (Progress(), ["python", "-", "-I"], NoStep.NOT_HOOKED),
-        (Progress(), ["python", "--check-hash-based-pycs", "always"], NoStep.NOT_HOOKED),
-        (Progress(), ["python3.11", "-S", "train.py"], NoStep.PYTHON_ISOLATED),
-        (Progress(), ["/usr/bin/python3", "-u", "-I", "train.py"], NoStep.PYTHON_ISOLATED),
-        (Progress(), ["python", "-uE", "train.py"], NoStep.PYTHON_ISOLATED),
-        (Progress(), ["python", "-X", "dev", "-I", "train.py"], NoStep.PYTHON_ISOLATED),
-        (CLAIMED, ["python", "train.py"], NoStep.NO_TORCH),
-        (Progress(pid=7, flags=1), ["python", "train.py"], NoStep.TORCH_TOO_OLD),
+        (Progress(), ["sh", "train.sh"], NoStepReason.NOT_PYTHON),
+        (Progress(), ["/opt/bin/train"], NoStepReason.NOT_PYTHON),
+        (Progress(), [], NoStepReason.NOT_PYTHON),
+        (Progress(), ["python", "train.py"], NoStepReason.NOT_HOOKED),
+        (Progress(), ["python", "train.py", "-I"], NoStepReason.NOT_HOOKED),
+        (Progress(), ["python", "-c", "pass", "-S"], NoStepReason.NOT_HOOKED),
+        (Progress(), ["python", "-m", "train", "-E"], NoStepReason.NOT_HOOKED),
+        (Progress(), ["python", "-uc-S"], NoStepReason.NOT_HOOKED),
+        (Progress(), ["python", "-X", "-S", "train.py"], NoStepReason.NOT_HOOKED),
+        (Progress(), ["python", "-WI", "train.py"], NoStepReason.NOT_HOOKED),
+        (Progress(), ["python", "-", "-I"], NoStepReason.NOT_HOOKED),
+        (Progress(), ["python", "--check-hash-based-pycs", "always"], NoStepReason.NOT_HOOKED),
+        (Progress(), ["python3.11", "-S", "train.py"], NoStepReason.PYTHON_ISOLATED),
+        (Progress(), ["/usr/bin/python3", "-u", "-I", "train.py"], NoStepReason.PYTHON_ISOLATED),
+        (Progress(), ["python", "-uE", "train.py"], NoStepReason.PYTHON_ISOLATED),
+        (Progress(), ["python", "-X", "dev", "-I", "train.py"], NoStepReason.PYTHON_ISOLATED),
+        (CLAIMED, ["python", "train.py"], NoStepReason.NO_TORCH),
+        (Progress(pid=7, flags=1), ["python", "train.py"], NoStepReason.TORCH_TOO_OLD),
         (Progress(pid=7, flags=3), ["python", "train.py"], None),
         (Progress(pid=7, reported_step=0), ["python", "train.py"], None),
     ],
 )
 def test_why_there_is_no_step(seen: Progress, command: list[str], expected: str | None) -> None:
-    assert no_step_reason(seen, command) == expected
+    assert find_no_step_reason(seen, command) == expected
 
 
 @pytest.mark.parametrize(

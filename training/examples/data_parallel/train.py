@@ -2,8 +2,8 @@
 
 When to use it: to try a second GPU with a script that has no ranks; it takes one line.
 
-When not to: for longer trainings, or more than one machine. One Python process drives all GPUs, sends the whole model
-to each of them in every step, and collects all outputs on the first GPU, so more GPUs soon stop helping.
+When not to use it: for longer trainings, or more than one machine. One Python process drives all GPUs, sends the whole
+model to each of them in every step, and collects all outputs on the first GPU, so that further GPUs hardly help.
 DistributedDataParallel (../digits) avoids all of that.
 """
 
@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 
-def arguments() -> argparse.Namespace:
-    """Hyperparameters arrive as --name value, folders in SM_* variables as on SageMaker."""
+def parse_arguments() -> argparse.Namespace:
+    """Parse the hyperparameters, which are --name value. The folders are in SM_* variables, as on SageMaker."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", type=Path, default=os.environ.get("SM_CHANNEL_TRAIN"))
     parser.add_argument("--validation", type=Path, default=os.environ.get("SM_CHANNEL_VALIDATION"))
@@ -35,7 +35,7 @@ def arguments() -> argparse.Namespace:
 
 
 def read_images(folder: Path) -> TensorDataset:
-    """The images FOLDER/<class>/*.png with numeric classes; they fit in memory."""
+    """Read the images FOLDER/<class>/*.png, whose classes are numbers; they fit in memory."""
     paths = sorted(folder.glob("*/*.png"))
     if not paths:
         raise SystemExit(f"{folder}: no images <class>/*.png in there")
@@ -43,8 +43,8 @@ def read_images(folder: Path) -> TensorDataset:
     return TensorDataset(torch.from_numpy(images).unsqueeze(1), torch.tensor([int(path.parent.name) for path in paths]))
 
 
-def classifier() -> nn.Sequential:
-    """A small convolutional network for images of 8 x 8 pixels."""
+def build_classifier() -> nn.Sequential:
+    """Build a small convolutional network for images of 8 x 8 pixels."""
     return nn.Sequential(
         nn.Conv2d(1, 32, kernel_size=3, padding=1),
         nn.ReLU(),
@@ -58,7 +58,7 @@ def classifier() -> nn.Sequential:
 
 @torch.no_grad()
 def accuracy(model: nn.Module, batches: DataLoader[tuple[Tensor, ...]], device: torch.device) -> float:
-    """The fraction of correctly classified images."""
+    """Return the fraction of correctly classified images."""
     model.eval()
     correct = images = 0
     for inputs, labels in batches:
@@ -69,14 +69,14 @@ def accuracy(model: nn.Module, batches: DataLoader[tuple[Tensor, ...]], device: 
 
 def main() -> None:
     """Train, print the validation accuracy of each epoch, save the model."""
-    args = arguments()
+    args = parse_arguments()
     torch.manual_seed(args.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     training = DataLoader(read_images(args.train), args.batch_size, shuffle=True)
     validation = DataLoader(read_images(args.validation), batch_size=256)
 
-    # The one line. It splits each batch over all GPUs; without GPUs it only calls the model.
-    model = nn.DataParallel(classifier().to(device))
+    # This line is the only change: it splits each batch over all GPUs; without GPUs it only calls the model.
+    model = nn.DataParallel(build_classifier().to(device))
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
     step = 0
     for epoch in range(args.epochs):

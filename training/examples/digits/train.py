@@ -21,8 +21,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, Subset
 
 
-def arguments() -> argparse.Namespace:
-    """Hyperparameters arrive as --name value, folders in SM_* variables as on SageMaker."""
+def parse_arguments() -> argparse.Namespace:
+    """Parse the hyperparameters, which are --name value. The folders are in SM_* variables, as on SageMaker."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", type=Path, default=os.environ.get("SM_CHANNEL_TRAIN"))
     parser.add_argument("--validation", type=Path, default=os.environ.get("SM_CHANNEL_VALIDATION"))
@@ -65,8 +65,8 @@ class ImageFolder(Dataset[tuple[Tensor, int]]):
         return torch.from_numpy(pixels / 255).unsqueeze(0), label
 
 
-def classifier(classes: int) -> nn.Module:
-    """A small convolutional network for images of 8 x 8 pixels."""
+def build_classifier(classes: int) -> nn.Module:
+    """Build a small convolutional network for images of 8 x 8 pixels."""
     return nn.Sequential(
         nn.Conv2d(1, 32, kernel_size=3, padding=1),
         nn.ReLU(),
@@ -110,7 +110,7 @@ class Trainer:
     def train_epoch(self, epoch: int, batches: Iterable[tuple[Tensor, Tensor]]) -> None:
         """Train on this rank's images once. Rank 0 prints the loss."""
         self.model.train()
-        began, images = time.perf_counter(), 0
+        started_at, images = time.perf_counter(), 0
         for inputs, labels in batches:
             with torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32):
                 outputs = self.parallel(inputs.to(self.device, non_blocking=True))
@@ -122,7 +122,7 @@ class Trainer:
             self.step += 1
             images += len(inputs) * dist.get_world_size()
             if dist.get_rank() == 0 and self.step % self.args.log_every == 0:
-                speed = images / (time.perf_counter() - began)
+                speed = images / (time.perf_counter() - started_at)
                 print(
                     f"epoch={epoch} step={self.step} loss={loss.item():.5f} images_per_second={speed:.0f}", flush=True
                 )
@@ -130,11 +130,11 @@ class Trainer:
 
     @torch.no_grad()
     def accuracy(self, batches: Iterable[tuple[Tensor, Tensor]]) -> float:
-        """The fraction of correctly classified validation images, equal on every rank."""
+        """Return the fraction of correctly classified validation images, equal on every rank."""
         self.model.eval()
         counts = torch.zeros(2, dtype=torch.int64, device=self.device)
         for inputs, labels in batches:
-            # Not through DDP: ranks may have different numbers of batches, and DDP's forward waits for the others.
+            # Don't use DDP here: ranks may have different numbers of batches, and DDP's forward waits for all ranks.
             outputs = self.model(inputs.to(self.device))
             counts[0] += (outputs.argmax(dim=1) == labels.to(self.device)).sum()
             counts[1] += len(labels)
@@ -183,7 +183,7 @@ def save(content: object, path: Path) -> None:
 
 
 def choose_device() -> torch.device:
-    """The GPU of this local rank, or the CPU."""
+    """Return the GPU of this local rank, or the CPU."""
     if not torch.cuda.is_available():
         return torch.device("cpu")
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
@@ -192,7 +192,7 @@ def choose_device() -> torch.device:
 
 
 def choose_precision(device: torch.device) -> torch.dtype:
-    """The precision of the computation: bf16 from the A100 on, fp16 on older GPUs, fp32 on CPUs."""
+    """Return the precision of the computation: bf16 from the A100 on, fp16 on older GPUs, fp32 on CPUs."""
     if device.type != "cuda":
         return torch.float32
     ampere = (8, 0)
@@ -205,7 +205,7 @@ def build_trainer(args: argparse.Namespace, classes: int) -> Trainer:
     precision = choose_precision(device)
     torch.manual_seed(args.seed)
     # Without device_ids, DDP uses the model's device, GPU or CPU.
-    model = classifier(classes).to(device)
+    model = build_classifier(classes).to(device)
     parallel = DistributedDataParallel(model)
     compress_gradients(parallel, args.gradient_compression)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
@@ -218,7 +218,7 @@ def build_trainer(args: argparse.Namespace, classes: int) -> Trainer:
         # Depends on the epoch only, so that a job can continue with more epochs.
         schedule=torch.optim.lr_scheduler.ExponentialLR(optimizer, args.lr_decay),
         precision=precision,
-        # fp16's small gradients vanish unless the loss is scaled; bf16 and fp32 have the range.
+        # In fp16 small gradients become 0 unless the loss is scaled. bf16 and fp32 have a larger range.
         scaler=torch.amp.GradScaler(device.type, enabled=precision == torch.float16),
     )
 
@@ -244,7 +244,7 @@ def train(args: argparse.Namespace) -> float:
         print(f"resumed from {snapshot} after epoch {first - 1}", flush=True)
 
     for epoch in range(first, args.epochs):
-        sampler.set_epoch(epoch)  # otherwise every epoch has the same order
+        sampler.set_epoch(epoch)  # without this every epoch has the same order
         torch.manual_seed((args.seed * 10_000 + epoch) * world + rank)
         trainer.train_epoch(epoch, training_batches)
         accuracy = trainer.accuracy(validation_batches)
@@ -260,7 +260,7 @@ def train(args: argparse.Namespace) -> float:
 
 def main() -> None:
     """Join the other ranks, train, and check the accuracy."""
-    args = arguments()
+    args = parse_arguments()
     dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
     rank = dist.get_rank()
     accuracy = train(args)

@@ -20,14 +20,16 @@ from PIL import Image
 from torch import Tensor, nn
 
 
-def arguments() -> argparse.Namespace:
-    """Hyperparameters arrive as --name value, folders in SM_* variables as on SageMaker."""
+def parse_arguments() -> argparse.Namespace:
+    """Parse the hyperparameters, which are --name value. The folders are in SM_* variables, as on SageMaker."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", type=Path, default=os.environ.get("SM_CHANNEL_TRAIN"))
     parser.add_argument("--model-dir", type=Path, default=os.environ.get("SM_MODEL_DIR"))
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--batch-size", type=int, default=16, help="images of a step, on each rank")
-    parser.add_argument("--lr", type=float, default=0.05, help="of one rank; it grows with their number")
+    parser.add_argument(
+        "--lr", type=float, default=0.05, help="learning rate of one rank; it is multiplied by the number of ranks"
+    )
     options = parser.parse_args()
     if options.train is None:
         parser.error("--train is needed where SM_CHANNEL_TRAIN is unset")
@@ -35,7 +37,7 @@ def arguments() -> argparse.Namespace:
 
 
 def read_images(folder: Path) -> tuple[Tensor, Tensor]:
-    """The images FOLDER/<class>/*.png with numeric classes."""
+    """Read the images FOLDER/<class>/*.png, whose classes are numbers."""
     paths = sorted(folder.glob("*/*.png"))
     if not paths:
         raise SystemExit(f"{folder}: no images <class>/*.png in there")
@@ -55,9 +57,11 @@ def average_gradients(world: MPI.Intracomm, model: nn.Module) -> None:
     """Replace each gradient by its mean over all ranks."""
     gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
     # One message for all gradients: many small messages would be slow. float32 is MPI.FLOAT.
-    together = torch.cat([gradient.flatten() for gradient in gradients]).cpu().numpy()
-    world.Allreduce(MPI.IN_PLACE, [together, MPI.FLOAT], op=MPI.SUM)
-    means = torch.split(torch.from_numpy(together / world.Get_size()), [gradient.numel() for gradient in gradients])
+    flat_gradients = torch.cat([gradient.flatten() for gradient in gradients]).cpu().numpy()
+    world.Allreduce(MPI.IN_PLACE, [flat_gradients, MPI.FLOAT], op=MPI.SUM)
+    means = torch.split(
+        torch.from_numpy(flat_gradients / world.Get_size()), [gradient.numel() for gradient in gradients]
+    )
     for gradient, mean in zip(gradients, means, strict=True):
         gradient.copy_(mean.view_as(gradient))
 
@@ -87,12 +91,12 @@ def train(world: MPI.Intracomm, args: argparse.Namespace, images: Tensor, labels
 
 def main() -> None:
     """Train, compare the ranks' weights, save the model once."""
-    args = arguments()
+    args = parse_arguments()
     world = MPI.COMM_WORLD
     model = train(world, args, *read_images(args.train))
     total = float(sum(parameter.double().sum() for parameter in model.state_dict().values()))
     if world.allreduce(total, op=MPI.MIN) != world.allreduce(total, op=MPI.MAX):
-        raise SystemExit("the ranks' weights have come apart")
+        raise SystemExit("the ranks' weights differ")
     if world.Get_rank() == 0 and args.model_dir:
         args.model_dir.mkdir(parents=True, exist_ok=True)
         torch.save(model.state_dict(), args.model_dir / "model.pt")

@@ -12,17 +12,19 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 TOLERANCE = 0.01
-"""For an average of uniform numbers: with 100,000 of them the error is about 0.001."""
+"""Maximum error of the average. With 100,000 uniform numbers it is about 0.001."""
 
 Values = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Weights = NDArray[np.float32]
 
 
-def arguments() -> argparse.Namespace:
-    """Hyperparameters arrive as --name value."""
+def parse_arguments() -> argparse.Namespace:
+    """Parse the hyperparameters, which are --name value."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--samples", type=int, default=100_000, help="of rank 0; each next rank has 1,000 more")
+    parser.add_argument(
+        "--samples", type=int, default=100_000, help="samples of rank 0; each further rank has 1,000 more"
+    )
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 
@@ -58,7 +60,7 @@ def broadcast_weights(world: MPI.Intracomm, seed: int) -> Weights:
 
 
 def gathered_average(world: MPI.Intracomm, own: Values) -> float:
-    """The mean of all ranks' values, on every rank. Each rank's mean is weighted by its number of values."""
+    """Return the mean of all ranks' values, on every rank. Each rank's mean is weighted by its number of values."""
     means: Values = np.empty(world.Get_size(), dtype=np.float64)
     counts: Counts = np.empty(world.Get_size(), dtype=np.int64)
     average: Values = np.empty(1, dtype=np.float64)
@@ -73,7 +75,7 @@ def gathered_average(world: MPI.Intracomm, own: Values) -> float:
 
 def main() -> None:
     """Run all three and check their results."""
-    args = arguments()
+    args = parse_arguments()
     world = MPI.COMM_WORLD
     rank, size = world.Get_rank(), world.Get_size()
     print(f"rank={rank} of {size} on {MPI.Get_processor_name()}", flush=True)
@@ -83,7 +85,7 @@ def main() -> None:
         raise SystemExit(f"the ring's sum is {ring}: messages were lost or mixed up")
 
     weights = broadcast_weights(world, args.seed)
-    # The weights are equal if the smallest and the largest sum are.
+    # The weights are equal if the smallest sum is equal to the largest one.
     total = float(weights.sum(dtype=np.float64))
     if world.allreduce(total, op=MPI.MIN) != world.allreduce(total, op=MPI.MAX):
         raise SystemExit("the ranks have different weights after the broadcast")

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 
 def read_images(folder: Path) -> tuple[Tensor, Tensor]:
-    """The images FOLDER/<class>/*.png with numeric classes."""
+    """Read the images FOLDER/<class>/*.png, whose classes are numbers."""
     paths = sorted(folder.glob("*/*.png"))
     if not paths:
         raise SystemExit(f"{folder}: no images <class>/*.png in there")
@@ -28,11 +28,11 @@ def average_gradients(model: nn.Module) -> None:
     """Replace each gradient by its mean over all hosts, as DistributedDataParallel does."""
     # One message for all gradients: many small messages would be slow.
     gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
-    together = torch.cat([gradient.flatten() for gradient in gradients])
-    dist.all_reduce(together)
-    together /= dist.get_world_size()
+    flat_gradients = torch.cat([gradient.flatten() for gradient in gradients])
+    dist.all_reduce(flat_gradients)
+    flat_gradients /= dist.get_world_size()
     for gradient, mean in zip(
-        gradients, torch.split(together, [gradient.numel() for gradient in gradients]), strict=True
+        gradients, torch.split(flat_gradients, [gradient.numel() for gradient in gradients]), strict=True
     ):
         gradient.copy_(mean.view_as(gradient))
 

@@ -25,8 +25,8 @@ WIDTH = 64
 HEAD_WIDTH = 16
 
 
-def arguments() -> argparse.Namespace:
-    """Hyperparameters arrive as --name value, the data's folder in SM_CHANNEL_TRAIN."""
+def parse_arguments() -> argparse.Namespace:
+    """Parse the hyperparameters, which are --name value. The data's folder is in SM_CHANNEL_TRAIN."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", type=Path, default=os.environ.get("SM_CHANNEL_TRAIN"))
     parser.add_argument("--model-dir", type=Path, default=os.environ.get("SM_MODEL_DIR"))
@@ -116,7 +116,7 @@ def parallelize(model: Transformer, mesh: DeviceMesh) -> None:
 
 
 def read_images(folder: Path) -> tuple[Tensor, Tensor]:
-    """All images FOLDER/<class>/*.png: the data is small, so every rank reads all and uses its share of a batch."""
+    """Read all images FOLDER/<class>/*.png on every rank: the data is small."""
     paths = sorted(folder.glob("*/*.png"))
     if not paths:
         raise SystemExit(f"{folder}: no images <class>/*.png in there")
@@ -125,7 +125,7 @@ def read_images(folder: Path) -> tuple[Tensor, Tensor]:
 
 
 def build_mesh(tensor_parallel: int) -> DeviceMesh | None:
-    """The ranks in rows of `tensor_parallel`; None for a single rank, which needs no parallelism."""
+    """Arrange the ranks in rows of `tensor_parallel`; None for a single rank, which needs no parallelism."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
         return None
@@ -168,7 +168,7 @@ def train(args: argparse.Namespace, model: Transformer, mesh: DeviceMesh | None,
 
 def main() -> None:
     """Build the same model on every rank, split it, train it, and save all of it."""
-    args = arguments()
+    args = parse_arguments()
     mesh = build_mesh(args.tensor_parallel)
     device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
     torch.manual_seed(args.seed)

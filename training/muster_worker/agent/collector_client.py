@@ -23,12 +23,12 @@ MIN_READ_INTERVAL_SECONDS = 5.0
 
 _TIMEOUT = 10.0
 _CONNECT_TIMEOUT = 5.0
-"""Seconds. Connections to a leader on a dead machine time out; the next leader has another address."""
+"""In seconds. Connections to a leader on a dead machine time out; the next leader has another address."""
 _KEEPALIVE_IDLE_SECONDS, _KEEPALIVE_INTERVAL_SECONDS, _KEEPALIVE_COUNT = 5, 2, 3
-"""Seconds, seconds, count. TCP keepalive closes a long poll to a dead machine after 11 s."""
+"""With these values TCP keepalive closes a long poll to a dead machine after 11 s."""
 _MAX_BACKOFF = 1.0
-"""Seconds, before jitter. It is short so that agents reach a new leader soon; an overloaded collector sends
-Retry-After."""
+"""Maximum delay in seconds, before jitter. It is short, so that agents reach a new leader soon. An overloaded collector
+sends a longer delay in Retry-After."""
 _CONNECTION_ERRORS = (OSError, http.client.HTTPException, ValueError)  # ValueError: the token isn't ASCII
 _RETRY_LATER_STATUSES = frozenset({401, 403, 413, 400})
 
@@ -36,8 +36,8 @@ _RETRY_LATER_STATUSES = frozenset({401, 403, 413, 400})
 class Unavailable(Exception):
     """The collector sent no usable answer. `wait` is the Retry-After of its response, in seconds."""
 
-    def __init__(self, why: str, wait: float = 0.0) -> None:
-        super().__init__(why)
+    def __init__(self, reason: str, wait: float = 0.0) -> None:
+        super().__init__(reason)
         self.wait = wait
 
 
@@ -104,7 +104,7 @@ class CollectorClient:
         # The operator may have a new certificate authority that the kubelet has already written to the plan.
         if isinstance(error, ssl.SSLCertVerificationError):
             return self._trust.renew(time.monotonic())
-        # A server may close an idle connection at any time: try a new one.
+        # A server may close an idle connection at any time: try a new connection.
         return reused and not isinstance(error, TimeoutError)
 
     def _exchange(self, method: str, path: str, body: Optional[bytes], timeout: float) -> Tuple[int, bytes]:
@@ -162,25 +162,25 @@ def _enable_keepalive(connection: socket.socket) -> None:
 def _inflate(answer: bytes) -> bytes:
     decompressor = zlib.decompressobj()
     try:
-        whole = decompressor.decompress(answer, MAX_ANSWER_BYTES)
+        inflated = decompressor.decompress(answer, MAX_ANSWER_BYTES)
     except zlib.error as error:
         raise Unavailable(f"the collector's answer can't be inflated: {error}") from None
     if decompressor.unconsumed_tail or not decompressor.eof:
         raise Unavailable("the collector's answer is too large or incomplete")
-    return whole
+    return inflated
 
 
 def backoff(failures: int, wait: float, jitter: float) -> float:
-    """Seconds to wait after this number of consecutive failures; `jitter` is in [0, 1)."""
-    own = min(_MAX_BACKOFF, 0.1 * 2.0 ** min(failures, 10)) * (0.5 + jitter)
-    return max(own, min(wait, 60.0) * (1.0 + jitter / 4.0))
+    """Return seconds to wait after this number of consecutive failures; `jitter` is in [0, 1)."""
+    delay = min(_MAX_BACKOFF, 0.1 * 2.0 ** min(failures, 10)) * (0.5 + jitter)
+    return max(delay, min(wait, 60.0) * (1.0 + jitter / 4.0))
 
 
 def _retry_after(response: http.client.HTTPResponse) -> float:
     text = response.getheader("Retry-After", "")
     if text.isdigit():
         return float(text)
-    # An immediate retry would get the same answer. A later one may have a new token.
+    # An immediate retry would get the same answer. A later retry may send a new token.
     return 1.0 if response.status in _RETRY_LATER_STATUSES else 0.0
 
 
@@ -192,5 +192,5 @@ def _describe_refusal(status: int, answer: bytes) -> str:
 def _decode(cls: Type[T], answer: bytes) -> T:
     try:
         return wire.decode(cls, answer)
-    except wire.Malformed as error:
+    except wire.MalformedDocument as error:
         raise Unavailable(f"the collector's answer can't be read: {error}") from None

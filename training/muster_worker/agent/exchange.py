@@ -1,4 +1,4 @@
-"""The agent's two threads that talk to the collector: one sends reports, one polls for commands."""
+"""The agent's two threads for the collector: one sends reports, the other polls for commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POLL_SECONDS = 20
 
 @dataclass(frozen=True)
 class Acknowledged:
-    """The collector has received a report with this attempt and phase. It also sets the heartbeat interval."""
+    """The collector has received a report with this attempt and phase. Its answer sets the heartbeat interval."""
 
     attempt: int
     phase: str
@@ -38,7 +38,7 @@ Message = Union[Acknowledged, Unreachable, Command]
 
 
 class Inbox:
-    """Messages from the two threads to the node. `descriptor` becomes readable when there may be one."""
+    """Messages from the two threads to the node. `descriptor` becomes readable when a message may be waiting."""
 
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[Message] = queue.SimpleQueue()
@@ -69,7 +69,7 @@ class Inbox:
 
 
 class Reporter:
-    """Sends the newest snapshot, one report at a time. A snapshot that arrives meanwhile replaces the one before."""
+    """Sends the newest snapshot, one report at a time. A newer snapshot replaces one that waits to be sent."""
 
     def __init__(self, client: CollectorClient, inbox: Inbox) -> None:
         self._client = client

@@ -27,7 +27,7 @@ def run_guarded(run: Callable[[], int]) -> int:
     # The parent may have ignored SIGCHLD; the kernel would then discard the exit status of children.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signals = (*FORWARDED_SIGNALS, signal.SIGCHLD)
-    # Block the signals before the fork: one that arrives in between must reach the child.
+    # Block the signals before the fork: a signal that arrives in between must reach the child.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     guardian = os.getpid()
     agent = os.fork()
@@ -48,7 +48,7 @@ def run_guarded(run: Callable[[], int]) -> int:
     return end.exit_code
 
 
-def _wait(agent: int) -> processes.Ended:
+def _wait(agent: int) -> processes.ProcessExit:
     while True:
         for end in processes.reap():
             if end.pid == agent:
@@ -61,7 +61,7 @@ def _wait(agent: int) -> processes.Ended:
 def _kill_all() -> None:
     """Kill all descendants until none is left."""
     while True:
-        remaining = processes.signal_all(processes.descendants(), signal.SIGKILL)
+        remaining = processes.signal_all(processes.list_descendants(), signal.SIGKILL)
         processes.reap()
         if not remaining:
             return

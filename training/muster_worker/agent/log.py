@@ -20,7 +20,7 @@ class Log:
         self._queue: Deque[bytes] = deque()
         self._buffered = 0
         self._dropped = 0
-        self._gap = 0  # lines dropped since the last queued one
+        self._gap = 0  # lines dropped since the last queued line
         self._wake = threading.Condition()
         threading.Thread(target=self._run, name="log", daemon=True).start()
 
@@ -68,10 +68,10 @@ class Log:
             with self._wake:
                 self._wake.wait_for(lambda: bool(self._queue))
                 lines = self._queue.popleft()
-            lost = not self._write_all(lines)
+            is_lost = not self._write_all(lines)
             with self._wake:
                 self._buffered -= len(lines)
-                self._dropped += lines.count(b"\n") if lost else 0
+                self._dropped += lines.count(b"\n") if is_lost else 0
                 self._wake.notify_all()
 
     def _write_all(self, data: bytes) -> bool:

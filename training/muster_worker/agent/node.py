@@ -28,7 +28,7 @@ from muster_worker.agent.state import (
 )
 from muster_worker.contract.schema import AgentPhase, AgentProblem, Command, CommandKind, Order
 from muster_worker.launchers.base import LauncherIO
-from muster_worker.launchers.environment import Place
+from muster_worker.launchers.environment import NodeContext
 from muster_worker.launchers.registry import find_launcher
 from muster_worker.machine import processes
 from muster_worker.network.port import hold_another_port
@@ -42,24 +42,24 @@ FIRST_HEARTBEAT_SECONDS = 1.0
 """Heartbeat interval until the collector sets one."""
 
 ORPHAN_GRACE_SECONDS = 2.0
-"""Grace period for ranks when the agent's parent has exited: nobody needs their work any more."""
+"""Grace period for ranks when the agent's parent has exited: their results are no longer needed."""
 
 LAST_REPORT_SECONDS = 3.0
-"""How long an agent that exits tries to deliver its last report."""
+"""Time limit for the last report before the agent exits."""
 
 UNREACHABLE_SECONDS = 60.0
-"""An agent whose ranks have ended exits after the collector has been unreachable for this time."""
+"""After its ranks have ended, the agent exits if the collector is unreachable for this time."""
 
 
 @dataclass(frozen=True)
 class NodeOptions:
-    """The agent's settings: a `Place` without peers (the Start command has them), and the process' own options.
+    """The agent's settings: its options, and the node's context without peers, which come with the Start command.
 
-    `grace_seconds` is the ranks' grace period after SIGTERM to the agent. `port` is held for the job; None without one.
-    `sync` is the socket of the process that syncs files with S3; None if the job has no files there.
+    `grace_seconds` is the ranks' grace period after SIGTERM to the agent. `port` is held for the job, if a port was
+    free. `sync` is the socket of the process that syncs files with S3; None if the job has no files there.
     """
 
-    place: Place
+    context: NodeContext
     grace_seconds: float
     termination_log: Optional[str]
     lifeline: Optional[int]
@@ -72,20 +72,20 @@ class Node:
 
     def __init__(self, options: NodeOptions, state: NodeState, reporter: Reporter, inbox: Inbox, log: Log) -> None:
         self._options = options
-        self._place = options.place
+        self._context = options.context
         self._state = state
         self._reporter = reporter
         self._inbox = inbox
         self._log = log
         self._selector = selectors.DefaultSelector()
-        self._base: Mapping[str, str] = dict(os.environ)
+        self._environment: Mapping[str, str] = dict(os.environ)
         self._rank_group: Optional[SyncedRankGroup] = None
         self._order: Optional[Order] = None  # order of the last executed command
         self._heartbeat = FIRST_HEARTBEAT_SECONDS
         self._next_report_at = 0.0
         self._acknowledged: Tuple[int, str] = (-1, "")
         self._outage = Outage(time.monotonic())
-        self._kills = memory_limit.MemoryKills(memory_limit.reader(), time.monotonic())
+        self._oom_detector = memory_limit.OomKillDetector(memory_limit.find_counter(), time.monotonic())
         self._observations: Mapping[int, Observation] = {}  # from the last report
         self._is_exiting = False  # exit as soon as nothing runs
         self._ended_at: Optional[float] = None  # when the last process ended
@@ -103,7 +103,7 @@ class Node:
                 handler: Handler = key.data
                 events += handler()
             if self._rank_group is not None:
-                events += self._rank_group.step()
+                events += self._rank_group.poll()
             self._apply_events(events)
         return self._finish()
 
@@ -120,18 +120,18 @@ class Node:
 
     def _timeout(self) -> float:
         waits = [self._next_report_at - time.monotonic()]
-        if self._rank_group is not None and self._rank_group.next_step_in is not None:
-            waits.append(self._rank_group.next_step_in)
+        if self._rank_group is not None and self._rank_group.next_poll_in is not None:
+            waits.append(self._rank_group.next_poll_in)
         if self._is_exiting and self._ended_at is not None:
             waits.append(self._ended_at + LAST_REPORT_SECONDS - time.monotonic())
         return max(0.0, min(waits))
 
     def _apply_events(self, events: List[Event]) -> None:
         before = self._state
-        for event in self._kills.explain(events, time.monotonic(), self._memory):
+        for event in self._oom_detector.add_oom_reasons(events, time.monotonic(), self._rank_memory):
             self._state = apply(self._state, event)
         if self._state.phase == AgentPhase.ENDED != before.phase and self._options.port and not self._is_exiting:
-            # Processes of this attempt that are left on other nodes must not reach the next one.
+            # Remaining processes of this attempt on other nodes must not connect to the next attempt.
             port = hold_another_port(self._options.port)
             self._options = replace(self._options, port=port)
             self._state = replace(self._state, port=port.getsockname()[1])
@@ -139,21 +139,21 @@ class Node:
         if replace(before, metrics=()) != replace(self._state, metrics=()) or time.monotonic() >= self._next_report_at:
             self._publish()
 
-    def _memory(self, rank: int) -> int:
+    def _rank_memory(self, rank: int) -> int:
         observation = self._observations.get(rank)
         return 0 if observation is None else observation.rss_bytes or 0
 
     def _publish(self) -> None:
-        self._kills.update(time.monotonic())
+        self._oom_detector.update(time.monotonic())
         self._reporter.submit(self._snapshot())
         self._next_report_at = time.monotonic() + self._heartbeat
 
     def _snapshot(self) -> Snapshot:
         lines: Tuple[str, ...] = ()
         if self._rank_group is not None:
-            self._observations, reported = self._rank_group.observe()
+            self._observations, metrics = self._rank_group.observe()
             lines = self._rank_group.launcher_lines
-            for metric in reported:
+            for metric in metrics:
                 self._state = apply(self._state, metric)
         return Snapshot(self._state, self._observations, lines, self._log.dropped_lines)
 
@@ -170,8 +170,8 @@ class Node:
         if numbers & {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}:
             self._signals += 1
             # A second signal, or one after the guardian's death, means to stop without a grace period.
-            at_once = self._signals > 1 or os.getppid() != self._parent
-            events += self._terminate("a signal", 0.0 if at_once else self._options.grace_seconds)
+            is_immediate = self._signals > 1 or os.getppid() != self._parent
+            events += self._terminate("a signal", 0.0 if is_immediate else self._options.grace_seconds)
         return events
 
     def _on_lifeline(self) -> List[Event]:
@@ -192,7 +192,7 @@ class Node:
     def _stop(self, grace: float) -> List[Event]:
         if self._rank_group is None:
             return [PhaseReached(AgentPhase.ENDED)]
-        if self._rank_group.finished or self._rank_group.is_uploading:
+        if self._rank_group.is_finished or self._rank_group.is_uploading:
             return []
         self._apply_events([PhaseReached(AgentPhase.STOPPING)])
         return self._rank_group.stop(grace)
@@ -226,9 +226,9 @@ class Node:
             return self._start(command)
         if command.kind == CommandKind.STOP:
             return self._stop(command.grace_seconds)
-        running = self._rank_group is not None and not self._rank_group.finished
+        is_running = self._rank_group is not None and not self._rank_group.is_finished
         events: List[Event] = []
-        if running and self._rank_group is not None:
+        if is_running and self._rank_group is not None:
             events += [PhaseReached(AgentPhase.STOPPING), *self._rank_group.kill()]
         elif self._rank_group is None:
             events.append(PhaseReached(AgentPhase.ENDED))
@@ -237,36 +237,36 @@ class Node:
         return events
 
     def _start(self, command: Command) -> List[Event]:
-        if self._is_exiting or (self._rank_group is not None and not self._rank_group.finished):
+        if self._is_exiting or (self._rank_group is not None and not self._rank_group.is_finished):
             self._log.print_line("refused to start: processes of the last attempt still run")
             return []
-        # A new leader may repeat a Start that the leader before it has already sent.
+        # A new leader may repeat a Start that the previous leader has already sent.
         if command.attempt <= self._state.attempt:
             self._log.print_line(f"refused to start attempt {command.attempt} again")
             return []
         if self._state.address is None or self._state.problem is not None:
             return []  # the report has the problem
-        plan = self._options.place.plan
+        plan = self._options.context.plan
         if tuple(peer.node for peer in command.peers) != tuple(range(plan.nodes)):
             return [ProblemFound(AgentProblem("BadStart", f"Start has {len(command.peers)} of {plan.nodes} nodes"))]
-        first_rank = self._options.place.node * plan.procs_per_node
+        first_rank = self._options.context.node * plan.procs_per_node
         self._state = begin_attempt(self._state, command.attempt, first_rank, plan.procs_per_node, time.monotonic())
-        path = os.path.join(self._options.place.run, f"{command.attempt}.sock")
-        before, (self._state, place) = self._place, set_peers(self._state, self._place, command.peers)
-        self._place = place = replace(place, socket=path, attempt=command.attempt)
+        path = os.path.join(self._options.context.run_dir, f"{command.attempt}.sock")
+        before, (self._state, context) = self._context, set_peers(self._state, self._context, command.peers)
+        self._context = context = replace(context, socket_path=path, attempt=command.attempt)
         try:
-            if place.network != before.network:
+            if context.network != before.network:
                 self._log.print_line(
                     f"interface {self._state.interface} ({self._state.address}): {self._state.interface_why}"
                 )
-                opt_ml.prepare(place.root, plan, place.node, place.host)
+                opt_ml.prepare(context.root, plan, context.node, context.host)
             world = None
             if self._options.port is not None:
                 io = LauncherIO(self._options.port, self._selector, self._log)
-                world = find_launcher(plan.launcher).join_world(place, self._base, command.credentials, io)
-            rank_group = RankGroup(place, self._selector, self._log, world)
+                world = find_launcher(plan.launcher).join_world(context, self._environment, command.credentials, io)
+            rank_group = RankGroup(context, self._selector, self._log, world)
             self._rank_group = SyncedRankGroup(rank_group, self._options.sync, self._selector, self._log)
-            return self._rank_group.launch(self._base)
+            return self._rank_group.launch(self._environment)
         except OSError as error:
             problem = AgentProblem("RanksNotStarted", f"the ranks can't be started: {error}")
             return [ProblemFound(problem), PhaseReached(AgentPhase.ENDED)]
@@ -288,7 +288,7 @@ class Node:
         report = make_report(self._snapshot(), 0, time.monotonic())
         reason = termination.failure_text(report)
         if reason is not None:
-            opt_ml.write_failure(self._options.place.root, reason)
+            opt_ml.write_failure(self._options.context.root, reason)
         if self._options.termination_log is not None:
             try:
                 with open(self._options.termination_log, "wb") as file:

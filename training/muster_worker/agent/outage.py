@@ -1,4 +1,4 @@
-"""When the collector last answered, and when an outage is worth a log line. Pure."""
+"""Detects that the collector does not answer, and decides when to log it. Pure."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Outage:
         self._failing_since: Optional[float] = None
         self._is_logged = False
 
-    def record_failure(self, why: str, now: float) -> Optional[str]:
-        """A report could not be delivered. Returns the log line, once per outage."""
+    def record_failure(self, reason: str, now: float) -> Optional[str]:
+        """Record that a report could not be delivered. Returns a line for the log, once per outage."""
         if self._failing_since is None:
             self._failing_since = now
         if self._is_logged or now - self._failing_since < LOG_AFTER_SECONDS:
             return None
         self._is_logged = True
-        return f"reports don't reach the collector: {why}; retrying, the ranks continue"
+        return f"reports don't reach the collector: {reason}; retrying, the ranks continue"
 
     def record_answer(self, now: float) -> Optional[str]:
-        """A report was delivered. Returns the log line if the outage was logged."""
+        """Record that a report was delivered. Returns a line for the log if the outage was logged."""
         was_logged, since = self._is_logged, self._failing_since
         self.last_answer_at, self._failing_since, self._is_logged = now, None, False
         return (

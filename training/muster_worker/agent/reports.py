@@ -12,7 +12,7 @@ from muster_worker.contract.schema import LauncherEnd, MetricValue, RankReport, 
 
 @dataclass(frozen=True)
 class Observation:
-    """What the agent reads from a rank when it makes a report."""
+    """Values that the agent reads from a rank for each report."""
 
     last_lines: Tuple[str, ...] = ()
     step: Optional[int] = None
@@ -80,11 +80,11 @@ def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
 def encode_report(report: Report) -> bytes:
     """Encode the report. If it is too large, drop the oldest lines of each rank."""
     body = wire.encode(report)
-    keep = max((len(rank.last_lines) for rank in report.ranks), default=0)
-    while len(body) > wire.max_report_bytes(len(report.ranks)) and keep > 0:
-        keep -= 1
+    max_lines = max((len(rank.last_lines) for rank in report.ranks), default=0)
+    while len(body) > wire.max_report_bytes(len(report.ranks)) and max_lines > 0:
+        max_lines -= 1
         shorter = tuple(
-            replace(rank, last_lines=rank.last_lines[len(rank.last_lines) - min(keep, len(rank.last_lines)) :])
+            replace(rank, last_lines=rank.last_lines[len(rank.last_lines) - min(max_lines, len(rank.last_lines)) :])
             for rank in report.ranks
         )
         body = wire.encode(replace(report, ranks=shorter))
@@ -99,13 +99,13 @@ def _rank_report(record: RankRecord, observation: Observation, now: float, max_a
         pid=record.pid,
         exit_code=record.exit_code,
         signal=record.signal,
-        started_age=_age(record.started_at, now, max_age),
-        ended_age=_age(record.ended_at, now, max_age),
+        started_age=_optional_age(record.started_at, now, max_age),
+        ended_age=_optional_age(record.ended_at, now, max_age),
         stopped=record.stopped,
         reason=record.reason,
         last_lines=observation.last_lines,
         step=observation.step,
-        step_age=_age(observation.stepped_at, now, max_age),
+        step_age=_optional_age(observation.stepped_at, now, max_age),
         no_step_reason=observation.no_step_reason,
         activity=record.activity,
         rss_bytes=observation.rss_bytes,
@@ -133,7 +133,7 @@ def _launcher_end(state: NodeState, lines: Tuple[str, ...], now: float) -> Optio
     )
 
 
-def _age(at: Optional[float], now: float, max_age: float) -> Optional[float]:
+def _optional_age(at: Optional[float], now: float, max_age: float) -> Optional[float]:
     return None if at is None else _bounded_age(at, now, max_age)
 
 

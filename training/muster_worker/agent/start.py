@@ -22,13 +22,13 @@ from muster_worker.agent.state import NodeState
 from muster_worker.contract import wire
 from muster_worker.contract.schema import VERSION, AgentProblem, Plan
 from muster_worker.launchers.base import Launcher
-from muster_worker.launchers.environment import Place
+from muster_worker.launchers.environment import NodeContext
 from muster_worker.launchers.registry import find_launcher
 from muster_worker.machine import devices, memory_lock, memory_reading, processes
-from muster_worker.mpi.mca_files import mca_names
+from muster_worker.mpi.mca_files import read_mca_names
 from muster_worker.network import interfaces
 from muster_worker.network.hosts import mount_hosts
-from muster_worker.network.interface_choice import NoChoice, choose
+from muster_worker.network.interface_choice import NoInterface, choose_interface
 from muster_worker.network.library_interfaces import Network
 from muster_worker.network.port import hold_port
 from muster_worker.sagemaker import container, opt_ml
@@ -39,15 +39,15 @@ USAGE_EXIT_CODE = 64
 STANDARD_OUTPUT = 1
 
 TERMINATION_GRACE_SECONDS = 25.0
-"""Kubernetes kills a pod after 30 s by default. The rest of that time is for the last report."""
+"""Kubernetes kills a pod after 30 s by default. The remaining 5 s are for the last report."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the agent; return its exit code. In any case, no process of the node is left."""
-    options = _parser().parse_args(arguments)
+    """Run the agent and return its exit code. No process of the node remains."""
+    options = _build_parser().parse_args(arguments)
     try:
         plan = _read_plan(options.plan)
-    except (OSError, wire.Malformed, ValueError) as error:
+    except (OSError, wire.MalformedDocument, ValueError) as error:
         sys.stderr.write(f"[muster] the plan {options.plan} can't be used: {error}\n")
         return USAGE_EXIT_CODE
     # Load the launcher's module now: a newer operator may replace the archive of modules while the agent runs.
@@ -69,8 +69,8 @@ def _run_agent(options: argparse.Namespace, plan: Plan, launcher: Launcher) -> i
     if state.network_warning is not None:
         log.print_line(state.network_warning)
     if hosts_problem is not None and plan.nodes > 1 and launcher.needs_own_hosts:
-        why = f"MPI treats this machine as a single node: {hosts_problem}; use `nodes: 1`, or run as root"
-        state = replace(state, problem=AgentProblem("NodesNotApart", why))
+        reason = f"MPI treats this machine as a single node: {hosts_problem}; use `nodes: 1`, or run as root"
+        state = replace(state, problem=AgentProblem("NodesNotApart", reason))
     host = container.Host(
         cpus=devices.cpu_count(),
         gpus=devices.gpu_count(),
@@ -79,15 +79,15 @@ def _run_agent(options: argparse.Namespace, plan: Plan, launcher: Launcher) -> i
         directory=os.getcwd(),
         memory_unreadable=memory_reading.is_forbidden(),
     )
-    place = _place(options, plan, state, host)
+    context = _build_context(options, plan, state, host)
     if state.problem is None:
-        state = _prepare(state, place)
+        state = _prepare_folders(state, context)
     if state.problem is not None:
         log.print_line(state.problem.message)
     inbox = Inbox()
-    reporter = Reporter(_client(plan, options), inbox)
-    Listener(_client(plan, options), inbox)
-    node_options = _node_options(options, place, held_ports)
+    reporter = Reporter(_build_client(plan, options), inbox)
+    Listener(_build_client(plan, options), inbox)
+    node_options = _node_options(options, context, held_ports)
     try:
         return Node(node_options, state, reporter, inbox, log).run()
     finally:
@@ -95,9 +95,9 @@ def _run_agent(options: argparse.Namespace, plan: Plan, launcher: Launcher) -> i
             held_port.close()
 
 
-def _node_options(options: argparse.Namespace, place: Place, held_ports: List[socket.socket]) -> NodeOptions:
+def _node_options(options: argparse.Namespace, context: NodeContext, held_ports: List[socket.socket]) -> NodeOptions:
     return NodeOptions(
-        place,
+        context,
         max(0.0, options.grace_seconds),
         options.termination_log,
         options.lifeline,
@@ -107,12 +107,14 @@ def _node_options(options: argparse.Namespace, place: Place, held_ports: List[so
 
 
 def _choose_address(state: NodeState, plan: Plan, log: Log) -> Tuple[NodeState, List[socket.socket]]:
-    """Choose the node's interface and hold ports on it, the rendezvous port first; or return a problem."""
-    present = interfaces.list_interfaces()
-    choice = choose(plan.interface, present, interfaces.routed_interface(plan.collector_url, present))
-    if isinstance(choice, NoChoice):
+    """Choose the node's interface and hold its ports, the rendezvous port first. On failure the state has a problem."""
+    all_interfaces = interfaces.list_interfaces()
+    choice = choose_interface(
+        plan.interface, all_interfaces, interfaces.find_route_interface(plan.collector_url, all_interfaces)
+    )
+    if isinstance(choice, NoInterface):
         return replace(state, problem=AgentProblem("NoInterface", choice.problem)), []
-    log.print_line(f"interface {choice.name} ({choice.address}): {choice.why}")
+    log.print_line(f"interface {choice.name} ({choice.address}): {choice.reason}")
     held_ports: List[socket.socket] = []
     try:
         held_ports.extend(hold_port() for _ in range(2 if plan.network_check else 1))
@@ -124,12 +126,12 @@ def _choose_address(state: NodeState, plan: Plan, log: Log) -> Tuple[NodeState, 
     return set_interface(state, choice), held_ports
 
 
-def _prepare(state: NodeState, place: Place) -> NodeState:
+def _prepare_folders(state: NodeState, context: NodeContext) -> NodeState:
     try:
-        opt_ml.prepare(place.root, place.plan, place.node, place.host)
+        opt_ml.prepare(context.root, context.plan, context.node, context.host)
     except OSError as error:
-        return replace(state, problem=AgentProblem("RootUnusable", f"{place.root} can't be prepared: {error}"))
-    for metric in place.plan.metrics:
+        return replace(state, problem=AgentProblem("RootUnusable", f"{context.root} can't be prepared: {error}"))
+    for metric in context.plan.metrics:
         try:
             re.compile(metric.regex)
         except re.error as error:
@@ -138,24 +140,24 @@ def _prepare(state: NodeState, place: Place) -> NodeState:
     return state
 
 
-def _place(options: argparse.Namespace, plan: Plan, state: NodeState, host: container.Host) -> Place:
+def _build_context(options: argparse.Namespace, plan: Plan, state: NodeState, host: container.Host) -> NodeContext:
     run = os.path.abspath(options.run)
-    return Place(
+    return NodeContext(
         plan=plan,
         node=options.node,
         peers=(),
-        network=Network(host.interface, state.address or "", interfaces.has_verbs(), mca_names(os.environ)),
+        network=Network(host.interface, state.address or "", interfaces.has_verbs(), read_mca_names(os.environ)),
         host=host,
         root=os.path.abspath(options.root),
-        run=run,
-        socket=os.path.join(run, "0.sock"),
-        archive=_own_archive(run),
+        run_dir=run,
+        socket_path=os.path.join(run, "0.sock"),
+        archive=_copy_archive(run),
         python=sys.executable,
     )
 
 
-def _own_archive(run: str) -> str:
-    """A copy of this agent's archive for its ranks: an upgraded operator may replace the original."""
+def _copy_archive(run: str) -> str:
+    """Copy this agent's archive for its ranks, because an upgraded operator may replace it. Returns the copy's path."""
     original, copy = os.path.abspath(sys.argv[0]), os.path.join(run, "agent.pyz")
     try:
         shutil.copyfile(original, copy)
@@ -164,14 +166,14 @@ def _own_archive(run: str) -> str:
     return copy
 
 
-def _client(plan: Plan, options: argparse.Namespace) -> CollectorClient:
+def _build_client(plan: Plan, options: argparse.Namespace) -> CollectorClient:
     path = os.path.abspath(options.plan)
     trust = Trust(plan.collector_ca, lambda: _read_authority(path))
     return CollectorClient(plan.collector_url, trust, os.path.abspath(options.token))
 
 
 def _read_authority(path: str) -> Optional[str]:
-    """The certificate authority in the current plan. The agent never reads other fields of the plan again."""
+    """Return the certificate authority in the current plan. It is the only field that the agent reads again."""
     try:
         with open(path, "rb") as file:
             plan = json.load(file)
@@ -190,7 +192,7 @@ def _read_plan(path: str) -> Plan:
     return plan
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="agent.pyz node", description="The agent of one node of a training job.")
     parser.add_argument("--plan", required=True, metavar="FILE", help="the job's plan")
     parser.add_argument("--node", required=True, type=int, metavar="I", help="this node's index")

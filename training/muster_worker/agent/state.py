@@ -48,13 +48,13 @@ class MetricRecord:
 
 @dataclass(frozen=True)
 class NodeState:
-    """The state of the node's attempt, without the values that are read for each report (`reports`)."""
+    """The state of the node's attempt, without the observations that `reports` adds to each report."""
 
     job_uid: str
     node: int
     replacement: int
     attempt: int = 0
-    began_at: float = 0.0  # start of the attempt: no event of it is older
+    began_at: float = 0.0  # the start of the attempt; its events are later
     phase: str = AgentPhase.READY
     address: Optional[str] = None
     port: Optional[int] = None
@@ -75,7 +75,7 @@ class NodeState:
 
 @dataclass(frozen=True)
 class RankStarted:
-    """A rank's command runs as `pid`. Repeated if a child of the command turns out to be the rank."""
+    """A rank's command runs as `pid`. A second such event means that a child of the command is the rank."""
 
     rank: int
     pid: int
@@ -95,7 +95,7 @@ class RankEnded:
 
 @dataclass(frozen=True)
 class ActivityFound:
-    """What a rank's main thread was doing when the node was stopped or the rank failed."""
+    """The activity of a rank's main thread when the node was stopped or the rank failed."""
 
     rank: int
     activity: str
@@ -110,7 +110,7 @@ class StopBegan:
 
 @dataclass(frozen=True)
 class Terminated:
-    """A signal or the exit of the parent, not the operator, makes the agent stop."""
+    """The agent stops because of a signal or its parent's exit, not because of a command."""
 
     at: float
 
@@ -151,7 +151,7 @@ Event = Union[
 
 
 def begin_attempt(state: NodeState, attempt: int, first_rank: int, procs: int, at: float) -> NodeState:
-    """The state at the start of an attempt, with a record for each rank."""
+    """Return the state at the start of an attempt, with a record for each rank."""
     ranks = tuple(RankRecord(first_rank + local, local) for local in range(procs))
     return replace(
         state,
@@ -168,7 +168,7 @@ def begin_attempt(state: NodeState, attempt: int, first_rank: int, procs: int, a
 
 
 def apply(state: NodeState, event: Event) -> NodeState:
-    """The state after an event. Events for ranks of other nodes, or after a rank's end, change nothing."""
+    """Return the state after an event. Events for ranks of other nodes, or after a rank's end, change nothing."""
     if isinstance(event, PhaseReached):
         return replace(state, phase=event.phase)
     if isinstance(event, NetworkMeasured):
@@ -189,7 +189,7 @@ def apply(state: NodeState, event: Event) -> NodeState:
 
 
 def _apply_once(state: NodeState, event: Union[StopBegan, Terminated, LauncherRecord]) -> NodeState:
-    """Apply an event of which only the first counts."""
+    """Apply an event of a kind of which only the first counts."""
     if isinstance(event, StopBegan):
         return state if state.stop_began_at is not None else replace(state, stop_began_at=event.at)
     if isinstance(event, Terminated):
@@ -198,9 +198,13 @@ def _apply_once(state: NodeState, event: Union[StopBegan, Terminated, LauncherRe
 
 
 def _set_metric(current: Tuple[MetricRecord, ...], record: MetricRecord) -> Tuple[MetricRecord, ...]:
-    others = tuple(metric for metric in current if metric.name != record.name)
-    # The collector rejects a report with more metrics.
-    return current if len(others) >= MAX_METRICS else tuple(sorted((*others, record), key=lambda metric: metric.name))
+    other_metrics = tuple(metric for metric in current if metric.name != record.name)
+    # The collector rejects a report with more than MAX_METRICS metrics.
+    return (
+        current
+        if len(other_metrics) >= MAX_METRICS
+        else tuple(sorted((*other_metrics, record), key=lambda metric: metric.name))
+    )
 
 
 def _apply_to_rank(
@@ -226,10 +230,10 @@ def _apply_to_rank(
 
 
 def exit_code(state: NodeState) -> int:
-    """The agent's exit code: 0 only if all ranks ended by themselves with 0.
+    """Return the agent's exit code: 0 only if all ranks ended by themselves with 0.
 
-    Otherwise `STOPPED_EXIT_CODE` after a signal to the agent, or the shell's code for the first failed rank, or the
-    launcher's, or 1.
+    Otherwise it is the first of these that applies: `STOPPED_EXIT_CODE` after a signal to the agent, the shell's code
+    for the first failed rank, the launcher's code, 1.
     """
     finished = bool(state.ranks) and all(record.ended_at is not None and not record.stopped for record in state.ranks)
     # Ranks that ended before the signal keep their result.
@@ -245,7 +249,7 @@ def exit_code(state: NodeState) -> int:
 
 
 def shell_exit_code(code: Optional[int], signal_number: Optional[int]) -> int:
-    """The exit code that a shell would return: 128 + the signal's number; 1 if both are unknown."""
+    """Return the exit code that a shell would return: 128 + the signal's number; 1 if both are unknown."""
     if signal_number is not None:
         return 128 + signal_number
     return 1 if code is None else code

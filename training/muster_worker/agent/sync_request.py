@@ -1,4 +1,4 @@
-"""A request to the node's sync container: one line of JSON, and one line as the answer."""
+"""A request to the node's sync container. Request and answer are one line of JSON each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from muster_worker.agent.state import Event
 from muster_worker.contract.schema import AgentProblem
 
 REFRESH = "refresh"
-"""Download what other nodes have uploaded, before the ranks start."""
+"""Download the files that other nodes have uploaded, before the ranks start."""
 
 FINISH = "finish"
 """Upload all files of the ranks, after the ranks have ended."""
@@ -27,7 +27,7 @@ _MAX_ANSWER_BYTES = 16 * 1024
 
 
 class SyncRequest:
-    """One request without a time limit for the answer. Times are on the node's monotonic clock."""
+    """One request. There is no time limit for the answer. Times are on the node's monotonic clock."""
 
     def __init__(self, path: str, request: str, selector: selectors.BaseSelector, now: float) -> None:
         self._path = path
@@ -37,17 +37,17 @@ class SyncRequest:
         self._lost_since = now
         self._socket: Optional[socket.socket] = None
         self._received = b""
-        self.answered = False
+        self.is_answered = False
         self.problem: Optional[AgentProblem] = None
 
     @property
-    def next_step_at(self) -> Optional[float]:
-        """When to call `step` next, on the node's clock; None while waiting for the answer."""
-        return 0.0 if self.answered else self._retry_at
+    def next_poll_at(self) -> Optional[float]:
+        """When to call `poll` next, on the node's clock; None while waiting for the answer."""
+        return 0.0 if self.is_answered else self._retry_at
 
-    def step(self, now: float) -> None:
-        """Connect again if it is time to."""
-        if self.answered or self._retry_at is None or now < self._retry_at:
+    def poll(self, now: float) -> None:
+        """Connect again if the retry is due."""
+        if self.is_answered or self._retry_at is None or now < self._retry_at:
             return
         if now - self._lost_since > LOST_SECONDS:
             message = f"the sync server has not answered for {LOST_SECONDS:.0f} s; see its container's log"
@@ -94,11 +94,11 @@ class SyncRequest:
 
     def _complete(self, problem: Optional[AgentProblem]) -> None:
         self.close()
-        self.answered, self.problem = True, problem
+        self.is_answered, self.problem = True, problem
 
 
 def _read_problem(answer: bytes) -> Optional[AgentProblem]:
-    """The problem in the answer; None for success. Raises `ValueError` if the answer is malformed."""
+    """Return the problem in the answer; None for success. Raises `ValueError` if the answer is malformed."""
     value = json.loads(answer.decode("utf-8"))
     if not isinstance(value, dict):
         raise ValueError("an object is expected")

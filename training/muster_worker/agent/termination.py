@@ -12,7 +12,7 @@ MAX_BYTES = 4096
 
 
 def summary(report: Report, exit_code: int) -> bytes:
-    """How the node ended, with its first failed rank, in at most `MAX_BYTES`."""
+    """Return a summary of the node's end and its first failed rank, in at most `MAX_BYTES`."""
     first = first_failure(report)
     document: Dict[str, object] = {
         "jobUid": report.job_uid,
@@ -51,13 +51,13 @@ def summary(report: Report, exit_code: int) -> bytes:
 
 
 def first_failure(report: Report) -> Optional[RankReport]:
-    """The first rank that failed on this node. Ranks that failed by themselves come before stopped ones."""
+    """Return the first rank that failed on this node. Ranks that failed by themselves come before stopped ones."""
     failed = [rank for rank in report.ranks if rank.ended_age is not None and rank.exit_code != 0]
     return min(failed, key=lambda rank: (rank.stopped, -(rank.ended_age or 0.0), rank.rank), default=None)
 
 
 def failure_text(report: Report) -> Optional[str]:
-    """The text for output/failure; None if nothing failed."""
+    """Return the text for output/failure; None if nothing failed."""
     if report.problem is not None:
         return report.problem.message
     first = first_failure(report)
@@ -77,9 +77,9 @@ def _encode_within_limit(document: Dict[str, object]) -> bytes:
 
 def _drop_line(document: Dict[str, object]) -> bool:
     for key in ("firstFailure", "launcher"):
-        part = document.get(key)
-        if isinstance(part, dict) and part["lastLines"]:
+        entry = document.get(key)
+        if isinstance(entry, dict) and entry["lastLines"]:
             # The oldest line is the least useful one.
-            del part["lastLines"][0]
+            del entry["lastLines"][0]
             return True
     return False

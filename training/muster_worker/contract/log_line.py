@@ -25,21 +25,21 @@ MAX_LINE_CHARS = 300
 MIN_INTERVAL_SECONDS = 30.0
 MAX_INTERVAL_SECONDS = 120.0
 LINES_PER_SECOND = 20
-"""Maximum rate of all ranks together, unless that would need an interval above MOST_PACE_SECONDS."""
+"""Maximum rate of all ranks together, unless that would need an interval above MAX_INTERVAL_SECONDS."""
 
 
 _SEARCHED_TEXTS = re.compile(r"[E=:]|\.(?=real)|(?<=xla)/|(?<=Invalid )r|(?<=compiler)/")
 _FIRST = re.compile(r"^[ -~]")
 """Characters to write as JSON escapes (\\u0045), so that log searches don't match quoted text. SageMaker's toolkit
 takes the first line with an error's name as the reason of a failure (sagemaker-training 5.1.4, `__init__.py`,
-`process.py`). Metrics' regular expressions such as `loss=([0-9.]+)` match, too."""
+`process.py`). Regular expressions of metrics, such as `loss=([0-9.]+)`, would match quoted text, too."""
 
 _ESCAPE_OFFSET = 0xE000
 """Unicode's private use area: a character at this offset is written as its escape."""
 
 
 class Event:
-    """Why a line was written."""
+    """The event that a line reports."""
 
     STARTED = "started"
     PROGRESS = "progress"  # at an interval
@@ -73,7 +73,7 @@ class RankLine:
 
 
 def write(line: RankLine) -> str:
-    """The line without its newline: ASCII, at most `MAX_CHARS`. It omits the oldest output lines first."""
+    """Format a line without its newline: ASCII, at most `MAX_CHARS`. The oldest output is dropped if necessary."""
     while True:
         text = MARK + _json(line)
         if len(text) <= MAX_CHARS:
@@ -100,7 +100,7 @@ def read(text: str) -> Optional[RankLine]:
 
 
 def interval_seconds(world: int) -> float:
-    """The interval between two progress lines of a rank, for a world of this size."""
+    """Return the interval between two progress lines of a rank, for a world of this size."""
     return min(MAX_INTERVAL_SECONDS, max(MIN_INTERVAL_SECONDS, world / LINES_PER_SECOND))
 
 

@@ -1,7 +1,7 @@
 """The environment variables of a rendezvous. Pure.
 
-A job may not set them, and the agent removes those of its parent's rendezvous: with another world size than its peers,
-a rank waits for ever.
+A job may not set them, and the agent removes those that it inherits: a rank whose world size differs from its peers'
+waits for ever.
 """
 
 from __future__ import annotations

@@ -20,19 +20,20 @@ VERSION = 1
 """Version of the protocol: increment it if an older agent could misread a plan or a command."""
 
 MAX_REPORT_BYTES = 1024 * 1024
-"""The collector rejects larger reports. 128 ranks with full ASCII lines fit; otherwise the agent drops old lines."""
+"""The collector rejects larger reports. A report of 128 ranks with full ASCII lines fits; the agent drops old lines of
+larger ones."""
 
 MAX_LAST_LINES = 8
 """Maximum number of lines of a rank's standard error in a report."""
 
 MAX_LINE_CHARS = 512
-"""Maximum length of each of those lines. Longer ones end with an ellipsis."""
+"""Maximum length of each of those lines. The agent shortens longer lines and adds an ellipsis."""
 
 MAX_ACTIVITY_CHARS = 120
 """Maximum length of a rank's activity, which is part of one sentence in the job's status."""
 
 MAX_METRICS = 256
-"""Maximum number of metrics of a node: 40 from the resource, the rest from `muster_worker.report`."""
+"""Maximum number of metrics of a node: 40 from `spec.metrics`, the others from `muster_worker.report`."""
 
 TOKEN_AUDIENCE = "muster-collector"
 """The required audience of an agent's token. No other service accepts it."""
@@ -67,7 +68,7 @@ class Mpi:
     ALL = (AUTO, OPEN_MPI, INTEL_MPI, MPICH)
 
     RUNNERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun")
-    """Programs that start an MPI world: a user's command with this base name is an mpirun of its own."""
+    """Programs that start an MPI world. A user's command with one of these base names replaces muster's mpirun."""
 
 
 class AgentPhase:
@@ -91,7 +92,7 @@ class RankState:
 
 
 class EndReason:
-    """Why a rank or a launcher ended, if its exit code or signal is not enough."""
+    """The reason why a rank or a launcher ended, where its exit code or signal does not show it."""
 
     COMMAND_NOT_FOUND = "CommandNotFound"  # no such file
     COMMAND_NOT_EXECUTABLE = "CommandNotExecutable"  # the file can't be executed
@@ -170,7 +171,7 @@ class RankReport:
     ended_age: Optional[float] = None
     stopped: bool = False  # it ended after this agent began to stop the ranks
     reason: Optional[str] = None  # an EndReason, if one applies
-    last_lines: Tuple[str, ...] = ()  # of standard error, or of standard output without any
+    last_lines: Tuple[str, ...] = ()  # of standard error; of standard output if standard error is empty
     step: Optional[int] = None
     step_age: Optional[float] = None
     no_step_reason: Optional[str] = None  # why `step` is None: "PythonIsolated", "NotPython", ...
@@ -222,7 +223,7 @@ class Link:
 
 @dataclass(frozen=True)
 class NetworkFigures:
-    """Results of a node's network check: for each direction the better partner's; None if not measured."""
+    """Results of a node's network check, each from the better partner; None if it was not measured."""
 
     sent_mbps: Optional[float] = None
     received_mbps: Optional[float] = None
@@ -258,7 +259,7 @@ class Report:
 
 @dataclass(frozen=True)
 class ReportAnswer:
-    """The collector's answer to a report: the interval until the next one, if no event comes before."""
+    """The collector's answer to a report: the interval until the next report, unless an event occurs earlier."""
 
     heartbeat_seconds: float
 
@@ -284,9 +285,9 @@ class Credentials:
 
 @dataclass(frozen=True)
 class Command:
-    """An instruction to an agent. The agent ignores a command whose `order` is not above the last one's."""
+    """An instruction to an agent. The agent ignores a command whose `order` is not above that of the last command."""
 
-    leader_term: int  # the Lease's transitions: an old leader's are lower
+    leader_term: int  # the Lease's transitions, which increase with each leader
     job_uid: str
     attempt: int
     kind: str

@@ -1,7 +1,7 @@
 """Encodes the contract's types as JSON. A strict decoder works from their type hints.
 
 Input from an agent is untrusted. A wrong type, an unknown or missing field, NaN or a number out of range raises
-`Malformed` with the field's path.
+`MalformedDocument` with the field's path.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_INT = 2**63 - 1
 """Larger integers don't fit the resource's status (int64 in OpenAPI)."""
 
 
-class Malformed(ValueError):
+class MalformedDocument(ValueError):
     """The document doesn't match its type. The message has the field's path."""
 
 
@@ -39,20 +39,20 @@ def encode(value: object) -> bytes:
 
 
 def decode(cls: Type[T], data: bytes) -> T:
-    """Decode a `cls` from JSON. Fields with a default are optional; unknown fields raise `Malformed`."""
+    """Decode a `cls` from JSON. Fields with a default are optional; unknown fields raise `MalformedDocument`."""
     try:
         document = json.loads(data.decode("utf-8"), parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
-        raise Malformed(f"not JSON: {error}") from None
+        raise MalformedDocument(f"not JSON: {error}") from None
     try:
         result: T = _reader(cast(Hashable, cls))(document)
     except _WrongValue as error:
-        raise Malformed(f"{cls.__name__}{error.path}: {error.problem}") from None
+        raise MalformedDocument(f"{cls.__name__}{error.path}: {error.problem}") from None
     return result
 
 
 class _WrongValue(Exception):
-    """A value of the wrong type. The callers extend the path, so that valid values need none."""
+    """A value of the wrong type. Each caller adds its field to the path, so that valid values need no path."""
 
     def __init__(self, problem: str, path: str = "") -> None:
         super().__init__(problem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Callable, ClassVar, Dict, Mapping, Optional, Sequence, Tuple
 
-from muster_worker.launchers.environment import Place, node_environment
+from muster_worker.launchers.environment import NodeContext, node_environment
 from muster_worker.rank import hook_environment
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from muster_worker.contract.schema import Credentials, Plan
     from muster_worker.mpi.node import MpiWorld
 
-Which = Callable[[str], Optional[str]]
+FindProgram = Callable[[str], Optional[str]]
 """Returns the full path of a command on the ranks' PATH; None if it is missing."""
 
 Reason = Tuple[str, str]
@@ -26,7 +26,7 @@ Reason = Tuple[str, str]
 
 @dataclass(frozen=True)
 class LauncherIO:
-    """What a launcher needs for connections from other nodes: a listening port, the event loop and the log."""
+    """The resources of a launcher for connections from other nodes: a listening port, the event loop and the log."""
 
     port: socket.socket
     selector: selectors.BaseSelector
@@ -34,15 +34,15 @@ class LauncherIO:
 
 
 @dataclass(frozen=True)
-class Start:
-    """A process to start. `name` is the prefix of its output; `rank` is set for a rank's wrapper."""
+class ProcessSpec:
+    """A process to start. `name` is the prefix of its output. `rank` is set for a rank's wrapper."""
 
     name: str
     command: Sequence[str]
     environment: Mapping[str, str]
     rank: Optional[int] = None
     forwards_signals: bool = False  # forwards SIGTERM to its ranks
-    represents_rank: bool = False  # represents the rank until a child does
+    represents_rank: bool = False  # it counts as the rank until one of its children reports to be the rank
 
 
 class Launcher:
@@ -52,49 +52,51 @@ class Launcher:
     """Whether nodes on one machine need different host names."""
 
     starts_each_rank = False
-    """Whether `starts` returns a process for each rank."""
+    """Whether `list_processes` returns a process for each rank."""
 
     program_of_first_node = ""
     """The program that runs on node 0 only, if there is one."""
 
     variables: ClassVar[Mapping[str, Reason]] = {}
-    """Variables that it adds to the node's environment, with their reasons."""
+    """Variables that the launcher adds to the node's environment, with their reasons."""
 
     options: ClassVar[Mapping[str, Reason]] = {}
-    """Options that it adds to the command line, with their reasons."""
+    """Options that the launcher adds to the command line, with their reasons."""
 
-    def prepare(self, place: Place) -> None:
+    def prepare(self, context: NodeContext) -> None:
         """Write the files that the processes need. Raises `OSError`."""
 
-    def starts(self, place: Place, node: Dict[str, str], which: Which) -> Sequence[Start]:
-        """The processes of this node, in order. `node` is their common environment. Pure."""
+    def list_processes(
+        self, context: NodeContext, environment: Dict[str, str], find_program: FindProgram
+    ) -> Sequence[ProcessSpec]:
+        """Return the processes of this node, in order. `environment` is their common environment. Pure."""
         raise NotImplementedError
 
     def join_world(
-        self, place: Place, base: Mapping[str, str], credentials: Optional[Credentials], io: LauncherIO
+        self, context: NodeContext, base: Mapping[str, str], credentials: Optional[Credentials], io: LauncherIO
     ) -> Optional[MpiWorld]:
-        """This node's part of a world that node 0 starts; None if each node starts its own ranks.
+        """Create this node's part of a world that node 0 starts. Returns None if each node starts its own ranks.
 
         Raises `OSError`.
         """
         return None
 
-    def mismatch(self, place: Place, rank: int, world: int, local_world: int) -> Optional[str]:
-        """Why the launcher's rank or world size differs from the job's; None if it doesn't."""
+    def describe_mismatch(self, context: NodeContext, rank: int, world: int, local_world: int) -> Optional[str]:
+        """Describe how the launcher's rank or world size differs from the job's; None if it doesn't."""
         return None
 
-    def example(self, place: Place, own: Mapping[str, str]) -> Start:
-        """A node's first process and a rank's environment, for `muster render` and `muster explain`. Pure."""
-        start = self.starts(place, node_environment(own, place), lambda name: name)[0]
-        rank_environment = hook_environment.without_hook(start.environment, place.archive)
-        return Start(start.name, tuple(start.command), rank_environment)
+    def build_example(self, context: NodeContext, user_variables: Mapping[str, str]) -> ProcessSpec:
+        """Return the command of the node's first process with a rank's environment, for `muster render`. Pure."""
+        process = self.list_processes(context, node_environment(user_variables, context), lambda name: name)[0]
+        rank_environment = hook_environment.without_hook(process.environment, context.archive)
+        return ProcessSpec(process.name, tuple(process.command), rank_environment)
 
     def hook_scope(self, plan: Plan) -> str:
-        """The scope of the hook's environment: a rank's own, or that of a command that starts ranks."""
+        """Return the scope of the hook: a rank, or a node's command that starts ranks."""
         return hook_environment.SCOPE_RANK
 
-    def split(self, plan: Plan, words: Tuple[str, ...]) -> Tuple[Tuple[Tuple[str, str], ...], Tuple[str, ...]]:
-        """Split a command line into the launcher's options with their values, and the rest from the rank's wrapper on.
+    def split_command(self, plan: Plan, words: Tuple[str, ...]) -> Tuple[Tuple[Tuple[str, str], ...], Tuple[str, ...]]:
+        """Split a command line into the launcher's options with their values, and the words from the rank's wrapper on.
 
         The options' names are keys of `options`.
         """

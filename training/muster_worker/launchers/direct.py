@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar, Dict, Mapping, Sequence
 
 from muster_worker.launchers import commands
-from muster_worker.launchers.base import Launcher, Reason, Start, Which
-from muster_worker.launchers.environment import RENDEZVOUS, WORLD, Place
+from muster_worker.launchers.base import FindProgram, Launcher, ProcessSpec, Reason
+from muster_worker.launchers.environment import RENDEZVOUS, WORLD, NodeContext
 
 
 class Direct(Launcher):
@@ -26,27 +26,34 @@ class Direct(Launcher):
         "MASTER_PORT": RENDEZVOUS,
     }
 
-    def starts(self, place: Place, node: Dict[str, str], which: Which) -> Sequence[Start]:
-        command = commands.wrapper(place)
-        return tuple(_rank_start(place, command, node, local_rank) for local_rank in range(place.plan.procs_per_node))
+    def list_processes(
+        self, context: NodeContext, environment: Dict[str, str], find_program: FindProgram
+    ) -> Sequence[ProcessSpec]:
+        command = commands.wrapper_command(context)
+        return tuple(
+            _rank_process(context, command, environment, local_rank)
+            for local_rank in range(context.plan.procs_per_node)
+        )
 
 
-def _rank_start(place: Place, command: Sequence[str], node: Mapping[str, str], local_rank: int) -> Start:
-    plan = place.plan
-    rank = place.node * plan.procs_per_node + local_rank
-    environment = {
-        **node,
+def _rank_process(
+    context: NodeContext, command: Sequence[str], environment: Mapping[str, str], local_rank: int
+) -> ProcessSpec:
+    plan = context.plan
+    rank = context.node * plan.procs_per_node + local_rank
+    rank_environment = {
+        **environment,
         "RANK": str(rank),
         "LOCAL_RANK": str(local_rank),
         "WORLD_SIZE": str(plan.world_size),
         "LOCAL_WORLD_SIZE": str(plan.procs_per_node),
-        "GROUP_RANK": str(place.node),
+        "GROUP_RANK": str(context.node),
         "GROUP_WORLD_SIZE": str(plan.nodes),
-        "NODE_RANK": str(place.node),
-        "MASTER_ADDR": place.master.address,
-        "MASTER_PORT": str(place.master.port),
+        "NODE_RANK": str(context.node),
+        "MASTER_ADDR": context.master.address,
+        "MASTER_PORT": str(context.master.port),
     }
-    return Start(f"rank {rank}", command, environment, rank)
+    return ProcessSpec(f"rank {rank}", command, rank_environment, rank)
 
 
 LAUNCHER = Direct()

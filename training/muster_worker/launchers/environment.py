@@ -1,4 +1,4 @@
-"""The environment of launchers and ranks: from the user, the rendezvous, the network, SageMaker and muster."""
+"""The environment of launchers and ranks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ WORLD = ("spec.nodes, procsPerNode", "the rank's place among all ranks")
 """Reason for the rank and world size variables, for `muster explain`."""
 
 RENDEZVOUS = ("agent", "node 0's address, known when all nodes are ready")
-"""Reason for the rendezvous' address and port."""
+"""Reason for the address and port of the rendezvous."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where an attempt's processes run: the input of their environment."""
+class NodeContext:
+    """The node on which an attempt's processes run: the input of their environment.
+
+    `root` is /opt/ml on a cluster, `run_dir` a private folder, `archive` the agent's zipapp, `python` its interpreter.
+    """
 
     plan: Plan
     node: int
@@ -28,8 +31,8 @@ class Place:
     network: Network
     host: container.Host
     root: str
-    run: str
-    socket: str
+    run_dir: str
+    socket_path: str
     archive: str
     python: str
     attempt: int = 1  # equal to `status.attempt`
@@ -40,37 +43,38 @@ class Place:
         return self.peers[0]
 
 
-def node_environment(base: Mapping[str, str], place: Place) -> Dict[str, str]:
-    """The common environment of the node's processes. The user's variables have priority, except those of a rendezvous.
+def node_environment(base: Mapping[str, str], context: NodeContext) -> Dict[str, str]:
+    """Return the common environment of the node's processes. The user's variables have priority.
 
-    Such variables would belong to another attempt: a rank may itself run muster, or a shell may have exported them.
+    The user's rendezvous variables are removed, since they belong to another rendezvous: a rank may itself run muster,
+    or a shell may have exported them.
     """
     environment = {name: value for name, value in base.items() if not is_rendezvous_variable(name)}
-    for name, value in _defaults(environment, place).items():
+    for name, value in _defaults(environment, context).items():
         environment.setdefault(name, value)
-    if place.plan.has_code:
-        # Like SageMaker, so that scripts/train.py can import modules from the folder of scripts/.
+    if context.plan.has_code:
+        # As SageMaker does, so that scripts/train.py can import modules from the folder that contains scripts/.
         user = environment.get("PYTHONPATH")
-        environment["PYTHONPATH"] = f"{place.host.directory}:{user}" if user else place.host.directory
+        environment["PYTHONPATH"] = f"{context.host.directory}:{user}" if user else context.host.directory
     environment.update(
-        MUSTER_ATTEMPT=str(place.attempt),
-        MUSTER_AGENT_SOCKET=place.socket,
-        MUSTER_ARCHIVE=place.archive,
+        MUSTER_ATTEMPT=str(context.attempt),
+        MUSTER_AGENT_SOCKET=context.socket_path,
+        MUSTER_ARCHIVE=context.archive,
         # The backend stores only this folder beyond the job's end.
-        MUSTER_CHECKPOINT_DIR=os.path.join(place.root, "checkpoints"),
-        MUSTER_PYTHON=place.python,
-        MUSTER_RUN_DIR=place.run,
+        MUSTER_CHECKPOINT_DIR=os.path.join(context.root, "checkpoints"),
+        MUSTER_PYTHON=context.python,
+        MUSTER_RUN_DIR=context.run_dir,
     )
     return environment
 
 
-def _defaults(user: Mapping[str, str], place: Place) -> Dict[str, str]:
+def _defaults(user: Mapping[str, str], context: NodeContext) -> Dict[str, str]:
     defaults = {
-        **rank_variables(place.network, (*user, *place.plan.command, *place.plan.launcher_args)),
-        # A signal discards buffered output, and with it a rank's last lines.
+        **rank_variables(context.network, (*user, *context.plan.command, *context.plan.launcher_args)),
+        # When a signal ends a rank, its buffered output is lost, and with it the last lines.
         "PYTHONUNBUFFERED": "1",
         # Ranks with a thread per core of the machine would slow each other down. torchrun always sets 1.
-        "OMP_NUM_THREADS": str(max(1, place.host.cpus // place.plan.procs_per_node)),
+        "OMP_NUM_THREADS": str(max(1, context.host.cpus // context.plan.procs_per_node)),
     }
-    defaults.update(container.variables(place.plan, place.node, place.host, place.root))
+    defaults.update(container.build_sagemaker_variables(context.plan, context.node, context.host, context.root))
     return defaults

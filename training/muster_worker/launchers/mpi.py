@@ -6,26 +6,26 @@ from typing import ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from muster_worker.contract.schema import Credentials, Mpi, Plan
 from muster_worker.launchers import commands
-from muster_worker.launchers.base import Launcher, LauncherIO, Reason, Start, Which
-from muster_worker.launchers.environment import RENDEZVOUS, WORLD, Place
-from muster_worker.machine.memory_reading import VARIABLE as MEMORY_VARIABLE
+from muster_worker.launchers.base import FindProgram, Launcher, LauncherIO, ProcessSpec, Reason
+from muster_worker.launchers.environment import RENDEZVOUS, WORLD, NodeContext
+from muster_worker.machine.memory_reading import CMA_VARIABLE as MEMORY_VARIABLE
 from muster_worker.mpi import node_file
-from muster_worker.mpi.environment import daemon_environment, launcher_environment, node_variables, world
+from muster_worker.mpi.environment import build_world, daemon_environment, launcher_environment, node_variables
 from muster_worker.mpi.implementations import PROGRAM, is_user_mpirun, launch_command
 from muster_worker.mpi.mpirun_variables import SETTINGS
 from muster_worker.mpi.node import MpiWorld
-from muster_worker.mpi.world_variables import Position, mismatch, placement_mismatch
+from muster_worker.mpi.world_variables import Position, describe_mismatch, describe_placement_mismatch
 
 _EXAMPLE_MASTER = ("ADDRESS_0", "29501")
 _NODE_FILE = ("muster", "the file with node-specific values: mpirun may send its own environment to all ranks")
-_UNREADABLE = (
+_MEMORY_UNREADABLE = (
     "agent",
     "set only if the container runtime forbids ranks to read each other's memory: MPICH 5 would abort",
 )
 _WORLD_CHECK = ("spec.nodes, procsPerNode", "the rank's wrapper compares mpirun's world size with this one")
-_HOSTS = ("muster", "the job's nodes, by their addresses")
-_SIZE = ("spec.nodes, procsPerNode", "the world size")
-_ORDER = ("spec.procsPerNode", "ranks are numbered node by node")
+_HOST_FILE = ("muster", "the job's nodes, by their addresses")
+_WORLD_SIZE = ("spec.nodes, procsPerNode", "the world size")
+_RANK_ORDER = ("spec.procsPerNode", "ranks are numbered node by node")
 
 
 class MpiLauncher(Launcher):
@@ -37,13 +37,13 @@ class MpiLauncher(Launcher):
     variables: ClassVar[Mapping[str, Reason]] = {
         **dict.fromkeys(("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"), WORLD),
         **dict.fromkeys(("MASTER_ADDR", "MASTER_PORT"), RENDEZVOUS),
-        MEMORY_VARIABLE: _UNREADABLE,
-        node_file.HERE: _NODE_FILE,
-        node_file.FIRST: _NODE_FILE,
-        node_file.NODE: ("agent", "the rank's wrapper compares the node that mpirun chose with its own"),
-        node_file.NODES: _WORLD_CHECK,
-        node_file.PROCS_PER_NODE: _WORLD_CHECK,
-        **{setting.name: ("spec.launcher.mpi", f"{setting.why} ({setting.source})") for setting in SETTINGS},
+        MEMORY_VARIABLE: _MEMORY_UNREADABLE,
+        node_file.NODE_FILE_VARIABLE: _NODE_FILE,
+        node_file.FIRST_NODE_FILE_VARIABLE: _NODE_FILE,
+        node_file.NODE_VARIABLE: ("agent", "the rank's wrapper compares the node that mpirun chose with its own"),
+        node_file.NODES_VARIABLE: _WORLD_CHECK,
+        node_file.PROCS_PER_NODE_VARIABLE: _WORLD_CHECK,
+        **{setting.name: ("spec.launcher.mpi", f"{setting.reason} ({setting.source})") for setting in SETTINGS},
     }
 
     options: ClassVar[Mapping[str, Reason]] = {
@@ -51,43 +51,47 @@ class MpiLauncher(Launcher):
             "spec.launcher.mpi",
             "the implementation; with Auto node 0 runs the mpirun on PATH once to detect it",
         ),
-        "--hostfile": _HOSTS,
-        "-f": _HOSTS,
-        "-np": _SIZE,
-        "-n": _SIZE,
-        "-ppn": _ORDER,
-        "--map-by": _ORDER,
+        "--hostfile": _HOST_FILE,
+        "-f": _HOST_FILE,
+        "-np": _WORLD_SIZE,
+        "-n": _WORLD_SIZE,
+        "-ppn": _RANK_ORDER,
+        "--map-by": _RANK_ORDER,
         "-genvnone": ("muster", "ranks keep their own node's variables; Hydra would send node 0's to all"),
     }
 
-    def starts(self, place: Place, node: Dict[str, str], which: Which) -> Sequence[Start]:
+    def list_processes(
+        self, context: NodeContext, environment: Dict[str, str], find_program: FindProgram
+    ) -> Sequence[ProcessSpec]:
         return ()  # MpiWorld starts mpirun when the other nodes are reachable
 
     def join_world(
-        self, place: Place, base: Mapping[str, str], credentials: Optional[Credentials], io: LauncherIO
+        self, context: NodeContext, base: Mapping[str, str], credentials: Optional[Credentials], io: LauncherIO
     ) -> Optional[MpiWorld]:
-        return MpiWorld(place, base, credentials, io)
+        return MpiWorld(context, base, credentials, io)
 
-    def mismatch(self, place: Place, rank: int, world: int, local_world: int) -> Optional[str]:
+    def describe_mismatch(self, context: NodeContext, rank: int, world: int, local_world: int) -> Optional[str]:
         if not world or not local_world:
             return None
-        procs = place.plan.procs_per_node
-        return mismatch(world, local_world, place.plan.nodes, procs) or placement_mismatch(rank, place.node, procs)
+        procs = context.plan.procs_per_node
+        return describe_mismatch(world, local_world, context.plan.nodes, procs) or describe_placement_mismatch(
+            rank, context.node, procs
+        )
 
-    def example(self, place: Place, own: Mapping[str, str]) -> Start:
+    def build_example(self, context: NodeContext, user_variables: Mapping[str, str]) -> ProcessSpec:
         """Show mpirun on node 0 (Open MPI for Auto), and no command on other nodes."""
-        ranks = {**own, **node_variables(own, place), **_rank_variables(place)}
-        if place.node != 0:
-            return Start("", (), {**daemon_environment(own, place), **ranks})
+        ranks = {**user_variables, **node_variables(user_variables, context), **_rank_variables(context)}
+        if context.node != 0:
+            return ProcessSpec("", (), {**daemon_environment(user_variables, context), **ranks})
         # Most images run as root, which needs two more variables.
-        environment = {**launcher_environment(own, place, is_root=True), **ranks}
-        if is_user_mpirun(place.plan):
-            return Start(PROGRAM, commands.user_command(place.plan), environment)
-        rank = commands.wrapper(place, f"--master={':'.join(_EXAMPLE_MASTER)}")
-        command = launch_command(_implementation(place.plan), world(place), place.plan.launcher_args, rank)
-        return Start(PROGRAM, command, environment)
+        environment = {**launcher_environment(user_variables, context, is_root=True), **ranks}
+        if is_user_mpirun(context.plan):
+            return ProcessSpec(PROGRAM, commands.user_command(context.plan), environment)
+        rank = commands.wrapper_command(context, f"--master={':'.join(_EXAMPLE_MASTER)}")
+        command = launch_command(_implementation(context.plan), build_world(context), context.plan.launcher_args, rank)
+        return ProcessSpec(PROGRAM, command, environment)
 
-    def split(self, plan: Plan, words: Tuple[str, ...]) -> Tuple[Tuple[Tuple[str, str], ...], Tuple[str, ...]]:
+    def split_command(self, plan: Plan, words: Tuple[str, ...]) -> Tuple[Tuple[Tuple[str, str], ...], Tuple[str, ...]]:
         if not words or is_user_mpirun(plan):
             return (), words
         wrapper = words.index("-I") - 1
@@ -105,12 +109,12 @@ def _implementation(plan: Plan) -> str:
     return Mpi.OPEN_MPI if plan.mpi == Mpi.AUTO else plan.mpi
 
 
-def _rank_variables(place: Place) -> Mapping[str, str]:
-    """The variables that a rank's wrapper adds. A user's own mpirun starts ranks without wrappers."""
-    plan = place.plan
+def _rank_variables(context: NodeContext) -> Mapping[str, str]:
+    """Return the variables that a rank's wrapper adds. A user's own mpirun starts ranks without wrappers."""
+    plan = context.plan
     if is_user_mpirun(plan):
         return {}
-    position = Position(place.node * plan.procs_per_node, plan.world_size, 0, plan.procs_per_node)
+    position = Position(context.node * plan.procs_per_node, plan.world_size, 0, plan.procs_per_node)
     return {**position.variables(), "MASTER_ADDR": _EXAMPLE_MASTER[0], "MASTER_PORT": _EXAMPLE_MASTER[1]}
 
 

@@ -7,8 +7,8 @@ from typing import ClassVar, Dict, Mapping, Sequence
 
 from muster_worker.contract.schema import Plan
 from muster_worker.launchers import commands
-from muster_worker.launchers.base import Launcher, Reason, Start, Which
-from muster_worker.launchers.environment import RENDEZVOUS, WORLD, Place
+from muster_worker.launchers.base import FindProgram, Launcher, ProcessSpec, Reason
+from muster_worker.launchers.environment import RENDEZVOUS, WORLD, NodeContext
 from muster_worker.machine.executable import write_executable
 from muster_worker.rank import hook_environment
 
@@ -34,45 +34,47 @@ class PerNode(Launcher):
         "PYTHON_EXEC": ("muster", "launchers start their ranks through it, each in its own wrapper"),
     }
 
-    def prepare(self, place: Place) -> None:
-        write_python_exec(place.run, place.archive, place.python)
+    def prepare(self, context: NodeContext) -> None:
+        write_python_exec(context.run_dir, context.archive, context.python)
 
-    def starts(self, place: Place, node: Dict[str, str], which: Which) -> Sequence[Start]:
-        variables = _environment(node, place)
-        if place.plan.procs_per_node == 1:
-            return (Start("command", commands.wrapper(place), variables, represents_rank=True),)
+    def list_processes(
+        self, context: NodeContext, environment: Dict[str, str], find_program: FindProgram
+    ) -> Sequence[ProcessSpec]:
+        variables = _environment(environment, context)
+        if context.plan.procs_per_node == 1:
+            return (ProcessSpec("command", commands.wrapper_command(context), variables, represents_rank=True),)
         # For launchers that ignore PYTHON_EXEC: the hook detects their ranks.
-        variables = hook_environment.with_hook(variables, place.archive, self.hook_scope(place.plan))
-        return (Start("command", commands.user_command(place.plan), variables, represents_rank=True),)
+        variables = hook_environment.with_hook(variables, context.archive, self.hook_scope(context.plan))
+        return (ProcessSpec("command", commands.user_command(context.plan), variables, represents_rank=True),)
 
     def hook_scope(self, plan: Plan) -> str:
         return hook_environment.SCOPE_NODE if plan.procs_per_node > 1 else hook_environment.SCOPE_RANK
 
 
-def _environment(node: Mapping[str, str], place: Place) -> Dict[str, str]:
-    plan = place.plan
+def _environment(node: Mapping[str, str], context: NodeContext) -> Dict[str, str]:
+    plan = context.plan
     environment = {
         **node,
         "PET_NNODES": str(plan.nodes),
         "PET_NPROC_PER_NODE": str(plan.procs_per_node),
-        "PET_NODE_RANK": str(place.node),
-        "PET_MASTER_ADDR": place.master.address,
-        "PET_MASTER_PORT": str(place.master.port),
-        "NODE_RANK": str(place.node),
-        "MASTER_ADDR": place.master.address,
-        "MASTER_PORT": str(place.master.port),
+        "PET_NODE_RANK": str(context.node),
+        "PET_MASTER_ADDR": context.master.address,
+        "PET_MASTER_PORT": str(context.master.port),
+        "NODE_RANK": str(context.node),
+        "MASTER_ADDR": context.master.address,
+        "MASTER_PORT": str(context.master.port),
     }
     if plan.procs_per_node == 1:
-        # The command is the rank until a child reports to be the rank. It has no RANK, because scripts take RANK as a
-        # sign of a launcher.
-        environment["MUSTER_RANK"] = str(place.node)
+        # The command is the rank until a child reports to be the rank. Don't set RANK: scripts conclude from it that a
+        # launcher has started them.
+        environment["MUSTER_RANK"] = str(context.node)
         environment["MUSTER_LOCAL_RANK"] = "0"
-    environment.setdefault("PYTHON_EXEC", python_exec_path(place.run))
+    environment.setdefault("PYTHON_EXEC", python_exec_path(context.run_dir))
     return environment
 
 
 def python_exec_path(run_dir: str) -> str:
-    """The value of PYTHON_EXEC: torchrun's interpreter for ranks, which starts a rank's wrapper."""
+    """Return the value of PYTHON_EXEC: a program that starts a rank's wrapper. torchrun runs it instead of Python."""
     return os.path.join(run_dir, _PYTHON_EXEC_NAME)
 
 

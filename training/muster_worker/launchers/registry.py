@@ -16,7 +16,7 @@ MODULES = {
 
 
 def find_launcher(name: str) -> Launcher:
-    """The launcher of this name. Raises `KeyError` for an unknown name."""
+    """Return the launcher of this name. Raises `KeyError` for an unknown name."""
     launcher = importlib.import_module(MODULES[name]).LAUNCHER
     if not isinstance(launcher, Launcher):
         raise TypeError(f"{MODULES[name]}.LAUNCHER: expected a Launcher, found {type(launcher).__name__}")

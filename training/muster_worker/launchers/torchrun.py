@@ -1,4 +1,4 @@
-"""`torchrun`: one torchrun per node starts and watches the node's ranks. Pure."""
+"""`torchrun`: one torchrun per node starts the node's ranks. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import ClassVar, Dict, Mapping, Sequence, Tuple
 
 from muster_worker.contract.schema import Plan
 from muster_worker.launchers import commands
-from muster_worker.launchers.base import Launcher, Reason, Start, Which
-from muster_worker.launchers.environment import RENDEZVOUS, Place
+from muster_worker.launchers.base import FindProgram, Launcher, ProcessSpec, Reason
+from muster_worker.launchers.environment import RENDEZVOUS, NodeContext
 
 _PYTHON = re.compile(r"python(\d+(\.\d+)*)?t?")
 
@@ -30,33 +30,35 @@ class Torchrun(Launcher):
         "--no_python": ("muster", "each rank starts under muster's wrapper, whatever its language"),
     }
 
-    def starts(self, place: Place, node: Dict[str, str], which: Which) -> Sequence[Start]:
-        plan = place.plan
+    def list_processes(
+        self, context: NodeContext, environment: Dict[str, str], find_program: FindProgram
+    ) -> Sequence[ProcessSpec]:
+        plan = context.plan
         # All releases of torchrun accept underscores in options.
         command = (
-            *_program(plan.command[0], which),
+            *_program(plan.command[0], find_program),
             *("--nnodes", str(plan.nodes), "--nproc_per_node", str(plan.procs_per_node)),
-            *("--node_rank", str(place.node)),
-            *("--master_addr", place.master.address, "--master_port", str(place.master.port)),
-            *("--rdzv_id", f"{plan.job_uid}-{place.attempt}", "--max_restarts", "0"),
+            *("--node_rank", str(context.node)),
+            *("--master_addr", context.master.address, "--master_port", str(context.master.port)),
+            *("--rdzv_id", f"{plan.job_uid}-{context.attempt}", "--max_restarts", "0"),
             *plan.launcher_args,
             "--no_python",
-            *commands.wrapper(place),
+            *commands.wrapper_command(context),
         )
-        return (Start("torchrun", command, node, forwards_signals=True),)
+        return (ProcessSpec("torchrun", command, environment, forwards_signals=True),)
 
-    def split(self, plan: Plan, words: Tuple[str, ...]) -> Tuple[Tuple[Tuple[str, str], ...], Tuple[str, ...]]:
+    def split_command(self, plan: Plan, words: Tuple[str, ...]) -> Tuple[Tuple[Tuple[str, str], ...], Tuple[str, ...]]:
         first, last = words.index("--nnodes"), words.index("--no_python")
         options = words[first : last - len(plan.launcher_args)]
         pairs = zip(options[::2], options[1::2])
         return (("launcher", shlex.join(words[:first])), *pairs, ("--no_python", "set")), words[last + 1 :]
 
 
-def _program(command: str, which: Which) -> Tuple[str, ...]:
-    # The Python of the command has the script's torch.
+def _program(command: str, find_program: FindProgram) -> Tuple[str, ...]:
+    # Use the Python of the command, because it has the script's torch.
     if _PYTHON.fullmatch(os.path.basename(command)):
         return (command, "-m", "torch.distributed.run")
-    path = which("torchrun")
+    path = find_program("torchrun")
     if path is not None:
         return (path,)
     return ("python3", "-m", "torch.distributed.run")

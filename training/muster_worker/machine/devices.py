@@ -7,12 +7,12 @@ import re
 
 
 def cpu_count() -> int:
-    """Number of cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def gpu_count() -> int:
-    """Number of NVIDIA GPUs that this process may use, by CUDA_VISIBLE_DEVICES if it is set."""
+    """Return the number of NVIDIA GPUs that this process may use, by CUDA_VISIBLE_DEVICES if it is set."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         return len([part for part in visible.split(",") if part.strip() and part.strip() != "-1"])

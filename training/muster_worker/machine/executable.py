@@ -1,4 +1,4 @@
-"""Writes executable files that run a sub-command of the agent's archive, without any tool of the image."""
+"""Writes executable files that run a sub-command of the agent's archive. They need no program of the image."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MAX_FIRST_LINE = 127
 
 @dataclass(frozen=True)
 class UnpackedModules:
-    """A folder with compiled modules of a sub-command, which start twice as fast as those in the archive.
+    """A folder with the compiled modules of a sub-command. They start twice as fast as from the archive.
 
-    The `main` of `module` takes the sub-command's arguments.
+    `module` has a function `main` that takes the sub-command's arguments.
     """
 
     folder: str
@@ -32,7 +32,7 @@ def write_executable(
     modules = modules or UnpackedModules(archive, "muster_worker.entry")
     first = os.fsencode(f"#!{python} -IS")
     fits_first_line = len(first) <= _MAX_FIRST_LINE and not any(char.isspace() for char in python)
-    # Prefer Python: an image may have no shell. Images' interpreters have paths that fit.
+    # Prefer Python, because an image may have no shell. Only a very long path needs the shell.
     text = first + _python_text(modules, arguments) if fits_first_line else _shell_text(python, archive, arguments)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o700)
     with os.fdopen(descriptor, "wb") as file:

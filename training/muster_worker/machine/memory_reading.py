@@ -9,8 +9,8 @@ from __future__ import annotations
 import ctypes
 import os
 
-VARIABLE = "MPIR_CVAR_CH4_CMA_ENABLE"
-"""MPICH's variable; with 0 it copies through shared memory. Other implementations ignore it."""
+CMA_VARIABLE = "MPIR_CVAR_CH4_CMA_ENABLE"
+"""A variable of MPICH. With the value 0 MPICH copies through shared memory. Other implementations ignore it."""
 
 
 class _IoVector(ctypes.Structure):
@@ -18,7 +18,7 @@ class _IoVector(ctypes.Structure):
 
 
 def is_forbidden() -> bool:
-    """Try to read a byte of this process: seccomp forbids the call for any process."""
+    """Try to read a byte of this process. seccomp would forbid that, too."""
     try:
         call = ctypes.CDLL(None, use_errno=True).process_vm_readv
     except (OSError, AttributeError):

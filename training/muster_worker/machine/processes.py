@@ -1,4 +1,4 @@
-"""Starts, lists and stops the node's processes, so that none outlives the agent."""
+"""Starts, lists and stops the node's processes, so that no process outlives the agent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-class Ended(NamedTuple):
+class ProcessExit(NamedTuple):
     """A reaped child. `exit_code` is -1 if a signal ended it; otherwise `signal` is 0."""
 
     pid: int
@@ -50,15 +50,16 @@ def start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        # Safe without other threads: the function is bound already, and it only makes a system call.
+        # This is safe without other threads: the function only makes a system call, and ctypes has loaded it already.
         preexec_fn=_die_with_parent,  # noqa: PLW1509
     )
 
 
 def start_quickly(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start one of many processes faster than `start`: without the kernel's kill at this process' end.
+    """Start a process as `start` does, but faster, for callers that start many processes.
 
-    The guardian kills it instead. Without preexec_fn, Python uses vfork: 1 ms instead of 7 ms on a busy machine.
+    When this process ends, the guardian kills the new process, not the kernel. Without preexec_fn, Python uses vfork,
+    which takes 1 ms instead of 7 ms on a busy machine.
     """
     return subprocess.Popen(
         list(command),
@@ -81,24 +82,24 @@ def end_with_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def reap() -> List[Ended]:
-    """Reap all children that have ended, adopted ones too."""
-    ended: List[Ended] = []
+def reap() -> List[ProcessExit]:
+    """Reap all children that have ended, including adopted orphans."""
+    exits: List[ProcessExit] = []
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return ended
+            return exits
         if pid == 0:
-            return ended
+            return exits
         if os.WIFSIGNALED(status):
-            ended.append(Ended(pid, -1, os.WTERMSIG(status)))
+            exits.append(ProcessExit(pid, -1, os.WTERMSIG(status)))
         elif os.WIFEXITED(status):
-            ended.append(Ended(pid, os.WEXITSTATUS(status), 0))
+            exits.append(ProcessExit(pid, os.WEXITSTATUS(status), 0))
 
 
-def descendants() -> Tuple[int, ...]:
-    """The pids of all descendants except zombies; parents come before their children.
+def list_descendants() -> Tuple[int, ...]:
+    """Return the pids of all descendants except zombies; parents come before their children.
 
     A process whose main thread has ended looks like a zombie while other threads run.
     """
@@ -115,12 +116,12 @@ def descendants() -> Tuple[int, ...]:
     return tuple(pid for pid in result if not table[pid].is_zombie)
 
 
-def find_marked(mark: bytes) -> Tuple[int, ...]:
-    """The pids of descendants that started with `mark` (NAME=VALUE) in their environment."""
-    return tuple(pid for pid in descendants() if mark in _environment(pid))
+def find_by_variable(variable: bytes) -> Tuple[int, ...]:
+    """Return the pids of descendants that started with `variable` (NAME=VALUE) in their environment."""
+    return tuple(pid for pid in list_descendants() if variable in _environment(pid))
 
 
-def exists(pid: int) -> bool:
+def process_exists(pid: int) -> bool:
     """Whether a process or zombie has this pid."""
     return os.path.exists(f"/proc/{pid}")
 
@@ -128,7 +129,7 @@ def exists(pid: int) -> bool:
 def signal_all(pids: Sequence[int], number: int) -> Tuple[int, ...]:
     """Send a signal to each process. Returns `pids` without processes of other users (`sudo`).
 
-    The agent can't end those, so callers must not wait for them.
+    The agent can't end processes of other users, so callers must not wait for them.
     """
     signalled = []
     for pid in pids:
@@ -137,7 +138,7 @@ def signal_all(pids: Sequence[int], number: int) -> Tuple[int, ...]:
         except PermissionError:
             continue
         except ProcessLookupError:
-            pass  # count it: its children may be missing in `pids`
+            pass  # return its pid, so that the caller lists the processes again: its children may be missing in `pids`
         signalled.append(pid)
     return tuple(signalled)
 
@@ -150,8 +151,8 @@ def signal_session(leader: int, number: int) -> None:
         return
 
 
-def memory(pid: int) -> int:
-    """The resident memory of a process in bytes; 0 after its end."""
+def read_resident_bytes(pid: int) -> int:
+    """Return the resident memory of a process in bytes; 0 after its end."""
     try:
         with open(f"/proc/{pid}/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * _PAGE

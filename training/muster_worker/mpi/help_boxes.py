@@ -1,4 +1,4 @@
-"""Shortens Open MPI's error messages: paragraphs between rules, too long for a report. Pure."""
+"""Shortens Open MPI's error messages for a report. Each message is a box: text between two lines of dashes. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Sequence, Tuple
 from muster_worker.contract.schema import MAX_LAST_LINES
 
 _RULE = re.compile("-{74}|-{76}")
-"""As printed by Open MPI 4.1 and 5.0; 4.1 uses 76 for errors in the command line."""
+"""The lines of dashes of Open MPI 4.1 and 5.0. Version 4.1 prints 76 dashes for errors in the command line."""
 
 
-def error_lines(lines: Sequence[str]) -> Tuple[str, ...]:
-    """The last of the non-empty `lines` that fit a report; the beginning of the last box if it doesn't fit.
+def select_error_lines(lines: Sequence[str]) -> Tuple[str, ...]:
+    """Return the last of the non-empty `lines`, as many as a report may have. A longer last box is cut at its end.
 
     Consecutive boxes count as one: the first sentence of the first box states the error.
     """

@@ -13,11 +13,11 @@ PROGRAM = "mpirun"
 _VERSION_TEXTS = (
     ("Intel(R) MPI", Mpi.INTEL_MPI),
     ("Open MPI", Mpi.OPEN_MPI),
-    ("Open RTE", Mpi.OPEN_MPI),  # the run-time layer's name, up to 4.0
+    ("Open RTE", Mpi.OPEN_MPI),  # the name of Open MPI's run-time layer up to 4.0
     ("PRRTE", Mpi.OPEN_MPI),
     ("HYDRA", Mpi.MPICH),  # also MVAPICH and ParaStation
 )
-"""Text in the output of `mpirun --version`. Intel's comes first, because its mpirun also mentions Hydra."""
+"""Text in the output of `mpirun --version`. Intel MPI comes first, because its mpirun also prints HYDRA."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,14 @@ class World:
         return self.nodes * self.procs_per_node
 
 
-def implementation(version: str) -> Optional[str]:
-    """The implementation with this `mpirun --version`; None if it is unknown."""
+def parse_implementation(version: str) -> Optional[str]:
+    """Return the implementation that prints `version` for `mpirun --version`; None if it is unknown."""
     return next((name for text, name in _VERSION_TEXTS if text in version), None)
 
 
-def has_same_options(kind: str, other: str) -> bool:
+def has_same_options(implementation: str, other: str) -> bool:
     """Whether both implementations have the same options."""
-    return _OPTIONS[kind] is _OPTIONS[other]
+    return _OPTIONS[implementation] is _OPTIONS[other]
 
 
 def is_user_mpirun(plan: Plan) -> bool:
@@ -49,9 +49,11 @@ def is_user_mpirun(plan: Plan) -> bool:
     return os.path.basename(plan.command[0]) in Mpi.RUNNERS
 
 
-def launch_command(kind: str, world: World, arguments: Sequence[str], ranks: Sequence[str]) -> Tuple[str, ...]:
-    """The mpirun command that starts `ranks`, a rank's command, on all nodes. `arguments` are extra options."""
-    return (PROGRAM, *_OPTIONS[kind](world), *arguments, *ranks)
+def launch_command(
+    implementation: str, world: World, extra_options: Sequence[str], rank_command: Sequence[str]
+) -> Tuple[str, ...]:
+    """Return the mpirun command that starts `rank_command`, a rank's command, on all nodes."""
+    return (PROGRAM, *_OPTIONS[implementation](world), *extra_options, *rank_command)
 
 
 def _open_mpi(world: World) -> Tuple[str, ...]:

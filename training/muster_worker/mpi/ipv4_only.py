@@ -1,4 +1,4 @@
-"""Detects networks over which an mpirun can't reach the other nodes, before its start. Pure."""
+"""Detects before the start of mpirun that it can't reach the other nodes over IPv6. Pure."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from muster_worker.network.interface_choice import Interface
 NETWORK_UNSUPPORTED = "NetworkUnsupported"
 
 _IPV4_ONLY = {Mpi.MPICH: ("MPICH", "HYDRA_IFACE"), Mpi.INTEL_MPI: ("Intel MPI", "I_MPI_HYDRA_IFACE")}
-"""Implementations whose Hydra opens IPv4 sockets only, with the variable for its interface.
+"""Implementations whose Hydra opens only IPv4 sockets, with the variable for Hydra's interface.
 
 Sources: MPICH 5.0, src/pm/hydra/lib/utils/sock.c; Intel MPI 2021.18 prints the same error ("unable to find interface").
 """
 
 
-def find_problem(kind: str, environment: Mapping[str, str], interfaces: Sequence[Interface]) -> Optional[AgentProblem]:
-    """Why the daemons of this implementation's mpirun can't connect back to it; None if they can.
+def find_problem(
+    implementation: str, environment: Mapping[str, str], interfaces: Sequence[Interface]
+) -> Optional[AgentProblem]:
+    """Return the reason why the daemons of this implementation can't connect to mpirun; None if they can.
 
-    `interfaces` are node 0's. The daemons use the variable's interface, or without it any that is not loopback.
+    `interfaces` are those of node 0. The daemons use the interface in the variable, or else any except loopback.
     """
-    if kind not in _IPV4_ONLY:
+    if implementation not in _IPV4_ONLY:
         return None
-    name, variable = _IPV4_ONLY[kind]
+    name, variable = _IPV4_ONLY[implementation]
     interface_name = environment.get(variable)
-    used = [
+    used_interfaces = [
         item
         for item in interfaces
         if (item.name == interface_name if interface_name is not None else not item.loopback)
     ]
-    addresses = [address for item in used for address in item.addresses]
+    addresses = [address for item in used_interfaces for address in item.addresses]
     if any(":" not in address for address in addresses):
         return None
     found_addresses = ", ".join(addresses) or "no address"

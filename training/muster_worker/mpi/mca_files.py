@@ -1,4 +1,4 @@
-"""Reads the MCA variables in the image's Open MPI configuration files: some options exclude others."""
+"""Reads the MCA variables in the image's Open MPI configuration files: muster must not contradict them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import os
 import shutil
 from typing import Iterator, Mapping, Tuple
 
-_NAMES = ("openmpi-mca-params.conf", "prte-mca-params.conf")  # PRRTE starts Open MPI 5's daemons
+_NAMES = (
+    "openmpi-mca-params.conf",
+    "prte-mca-params.conf",
+)  # the second file is for PRRTE, which starts Open MPI 5's daemons
 _FOLDERS = (
     "/etc/openmpi",
     "/usr/local/etc",
@@ -14,13 +17,13 @@ _FOLDERS = (
     "/opt/amazon/openmpi/etc",
     "/opt/amazon/openmpi5/etc",
 )
-"""Folders of Debian, builds from source, NVIDIA's containers and AWS' installer."""
+"""The folders of Debian, of builds from source, of NVIDIA's containers and of AWS' installer."""
 
 _MAX_BYTES = 1 << 20
 
 
-def mca_names(environment: Mapping[str, str]) -> Tuple[str, ...]:
-    """The names of all MCA variables that configuration files set for a process with this environment.
+def read_mca_names(environment: Mapping[str, str]) -> Tuple[str, ...]:
+    """Return the names of all MCA variables that configuration files set for a process with this environment.
 
     Sources: "Setting MCA parameter values" in the documentation of Open MPI and PRRTE; mca_base_param_files in
     ompi_info.

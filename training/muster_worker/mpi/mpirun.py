@@ -8,82 +8,84 @@ import subprocess
 from typing import Mapping, Optional, Sequence, Tuple, Union
 
 from muster_worker.contract.schema import AgentProblem, EndReason, Mpi
-from muster_worker.launchers.base import Start
-from muster_worker.launchers.commands import user_command, wrapper
-from muster_worker.launchers.environment import Place
-from muster_worker.launchers.launch import Launched, LaunchRefused, execute, refusal
+from muster_worker.launchers.base import ProcessSpec
+from muster_worker.launchers.commands import user_command, wrapper_command
+from muster_worker.launchers.environment import NodeContext
+from muster_worker.launchers.launch import LaunchFailure, StartedProcess, describe_failure, start_process
 from muster_worker.mpi import ipv4_only
-from muster_worker.mpi.environment import launcher_environment, world
+from muster_worker.mpi.environment import build_world, launcher_environment
 from muster_worker.mpi.implementations import (
     PROGRAM,
     has_same_options,
-    implementation,
     is_user_mpirun,
     launch_command,
+    parse_implementation,
 )
 from muster_worker.network.interfaces import list_interfaces
 from muster_worker.rank.child import NOT_EXECUTABLE
 
 VERSION_SECONDS = 20.0
-"""Intel's `mpirun --version` is slow at times, because it reads its settings from a network folder."""
+"""Time limit for `mpirun --version`. Intel's is slow if its settings are in a network folder."""
 
 
-def start_mpirun(place: Place, base: Mapping[str, str], master: str) -> Union[Launched, LaunchRefused]:
+def start_mpirun(context: NodeContext, base: Mapping[str, str], master: str) -> Union[StartedProcess, LaunchFailure]:
     """Start mpirun from node 0's main thread. `master` is torch.distributed's rendezvous, ADDRESS:PORT."""
-    program = place.plan.command[0] if is_user_mpirun(place.plan) else PROGRAM
+    program = context.plan.command[0] if is_user_mpirun(context.plan) else PROGRAM
     name = os.path.basename(program)
     try:
-        command, environment = mpirun(place, base, master)
-        return execute(Start(name, command, environment))
+        command, environment = build_mpirun_command(context, base, master)
+        return start_process(ProcessSpec(name, command, environment))
     except OSError as error:
-        return refusal(name, program, error)
+        return describe_failure(name, program, error)
     except ValueError as error:
-        return LaunchRefused(name, NOT_EXECUTABLE, EndReason.COMMAND_NOT_EXECUTABLE, str(error))
+        return LaunchFailure(name, NOT_EXECUTABLE, EndReason.COMMAND_NOT_EXECUTABLE, str(error))
 
 
-def mpirun(place: Place, base: Mapping[str, str], master: str) -> Tuple[Sequence[str], Mapping[str, str]]:
-    """The command and environment of mpirun. `master` is torch.distributed's rendezvous, ADDRESS:PORT.
+def build_mpirun_command(
+    context: NodeContext, base: Mapping[str, str], master: str
+) -> Tuple[Sequence[str], Mapping[str, str]]:
+    """Return the command and environment of mpirun. `master` is torch.distributed's rendezvous, ADDRESS:PORT.
 
     Raises `OSError` without an mpirun, and `ValueError` for an unknown or unexpected implementation.
     """
-    environment = launcher_environment(base, place, is_root=os.geteuid() == 0)
-    command = user_command(place.plan)
-    if is_user_mpirun(place.plan):
-        # for a path, the error of exec is enough
+    environment = launcher_environment(base, context, is_root=os.geteuid() == 0)
+    command = user_command(context.plan)
+    if is_user_mpirun(context.plan):
+        # For a path, exec reports a missing program.
         if "/" not in command[0]:
             _find_program(command[0], environment)
         return command, environment
-    kind = _find_implementation(place, environment)
-    if place.plan.mpi != Mpi.AUTO:
-        _check_implementation(kind, environment)
-    ranks = wrapper(place, f"--master={master}")
-    return launch_command(kind, world(place), place.plan.launcher_args, ranks), environment
+    implementation = _find_implementation(context, environment)
+    if context.plan.mpi != Mpi.AUTO:
+        _check_implementation(implementation, environment)
+    rank_command = wrapper_command(context, f"--master={master}")
+    return launch_command(implementation, build_world(context), context.plan.launcher_args, rank_command), environment
 
 
-def find_problem(place: Place, base: Mapping[str, str]) -> Optional[AgentProblem]:
-    """Why this mpirun can't reach the other nodes; None without a known reason."""
-    if place.plan.nodes == 1 or not place.network.is_ipv6:
+def find_problem(context: NodeContext, base: Mapping[str, str]) -> Optional[AgentProblem]:
+    """Return the reason why mpirun can't reach the other nodes; None if no reason is known."""
+    if context.plan.nodes == 1 or not context.network.is_ipv6:
         return None
-    environment = launcher_environment(base, place, is_root=os.geteuid() == 0)
+    environment = launcher_environment(base, context, is_root=os.geteuid() == 0)
     try:
-        kind = _find_implementation(place, environment)
+        implementation = _find_implementation(context, environment)
     except (OSError, ValueError):
         return None  # the start of mpirun reports the problem
-    return ipv4_only.find_problem(kind, environment, list_interfaces())
+    return ipv4_only.find_problem(implementation, environment, list_interfaces())
 
 
-def _find_implementation(place: Place, environment: Mapping[str, str]) -> str:
-    """The MPI implementation. Raises as `mpirun` does."""
-    if place.plan.mpi != Mpi.AUTO:
-        return place.plan.mpi
-    return _detect_implementation(place.plan.command[0] if is_user_mpirun(place.plan) else PROGRAM, environment)
+def _find_implementation(context: NodeContext, environment: Mapping[str, str]) -> str:
+    """Return the MPI implementation. Raises the same errors as `build_mpirun_command`."""
+    if context.plan.mpi != Mpi.AUTO:
+        return context.plan.mpi
+    return _detect_implementation(context.plan.command[0] if is_user_mpirun(context.plan) else PROGRAM, environment)
 
 
 def _check_implementation(expected: str, environment: Mapping[str, str]) -> None:
-    """Raises `ValueError` if mpirun is of an implementation with a different command line than the job's."""
+    """Raise `ValueError` if the options of the image's mpirun differ from those of the expected implementation."""
     program = _find_program(PROGRAM, environment)
     try:
-        result = implementation(_read_version(program, environment))
+        result = parse_implementation(_read_version(program, environment))
     except ValueError:
         return  # trust the job if mpirun doesn't print its version
     if result is not None and not has_same_options(result, expected):
@@ -96,7 +98,7 @@ def _check_implementation(expected: str, environment: Mapping[str, str]) -> None
 def _detect_implementation(name: str, environment: Mapping[str, str]) -> str:
     program = _find_program(name, environment)
     output = _read_version(program, environment)
-    result = implementation(output)
+    result = parse_implementation(output)
     if result is None:
         first = output.strip().split("\n")[0][:200]
         raise ValueError(
@@ -107,7 +109,7 @@ def _detect_implementation(name: str, environment: Mapping[str, str]) -> str:
 
 
 def _find_program(name: str, environment: Mapping[str, str]) -> str:
-    """The path of a program. Raises `FileNotFoundError`."""
+    """Return the path of a program. Raises `FileNotFoundError`."""
     program = shutil.which(name, path=environment.get("PATH", os.defpath))
     if program is None:
         raise FileNotFoundError(

@@ -1,7 +1,8 @@
 """Environment variables that make `mpirun` start its daemons through the agents. Pure.
 
-The variables of all implementations are set; each implementation ignores those of the others. `muster explain` shows
-`why` and `source`. `library_interfaces.py` has the variables for interfaces, `implementations.py` the command lines.
+muster sets the variables of all implementations; each implementation ignores the others' variables. `muster explain`
+shows `reason` and `source`. `library_interfaces.py` has the variables for interfaces, `implementations.py` the command
+lines.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from typing import Callable, Dict, Mapping, Optional
 
 
 @dataclass(frozen=True)
-class Start:
-    """The input of the settings: the program to use instead of ssh, both host files, ranks per node, the user.
+class MpirunSetup:
+    """The input of the settings. `remote` is the program that replaces ssh.
 
-    `rank_wrapper` is the path of a rank's wrapper, for a user's own mpirun that starts its ranks with it.
+    `rank_wrapper` is the path of a rank's wrapper, if a user's own mpirun has to start its ranks with it.
     """
 
     remote: str
@@ -27,44 +28,44 @@ class Start:
 
 @dataclass(frozen=True)
 class Setting:
-    """A variable. `value` returns None if it isn't needed. `always` overrides the image's value."""
+    """A variable. `value` returns None if it isn't needed. With `overrides_image` it replaces the image's value."""
 
     name: str
-    value: Callable[[Start], Optional[str]]
-    why: str
+    value: Callable[[MpirunSetup], Optional[str]]
+    reason: str
     source: str
-    always: bool = False
+    overrides_image: bool = False
 
 
-def _remote(start: Start) -> Optional[str]:
-    return start.remote
+def _remote_program(setup: MpirunSetup) -> Optional[str]:
+    return setup.remote
 
 
-def _open_mpi_hosts(start: Start) -> Optional[str]:
-    return start.open_mpi_hosts
+def _open_mpi_hosts(setup: MpirunSetup) -> Optional[str]:
+    return setup.open_mpi_hosts
 
 
-def _hydra_hosts(start: Start) -> Optional[str]:
-    return start.hydra_hosts
+def _hydra_hosts(setup: MpirunSetup) -> Optional[str]:
+    return setup.hydra_hosts
 
 
-def _procs(start: Start) -> Optional[str]:
-    return str(start.procs_per_node)
+def _procs_per_node(setup: MpirunSetup) -> Optional[str]:
+    return str(setup.procs_per_node)
 
 
-def _one_as_root(start: Start) -> Optional[str]:
-    return "1" if start.is_root else None
+def _one_as_root(setup: MpirunSetup) -> Optional[str]:
+    return "1" if setup.is_root else None
 
 
-def _rank_wrapper(start: Start) -> Optional[str]:
-    return start.rank_wrapper
+def _rank_wrapper(setup: MpirunSetup) -> Optional[str]:
+    return setup.rank_wrapper
 
 
-def _rank_wrapper_for_all(start: Start) -> Optional[str]:
-    return None if start.rank_wrapper is None else f"{start.rank_wrapper}:all"
+def _rank_wrapper_for_all(setup: MpirunSetup) -> Optional[str]:
+    return None if setup.rank_wrapper is None else f"{setup.rank_wrapper}:all"
 
 
-def _constant(text: str) -> Callable[[Start], Optional[str]]:
+def _constant(text: str) -> Callable[[MpirunSetup], Optional[str]]:
     return lambda _: text
 
 
@@ -75,7 +76,9 @@ _INTEL = "Intel MPI Library Developer Reference for Linux, Hydra Environment Var
 
 SETTINGS = (
     Setting("OMPI_MCA_plm", _constant("rsh"), "don't use the launcher of a detected batch system", _OPEN_MPI_4, True),
-    Setting("OMPI_MCA_plm_rsh_agent", _remote, "Open MPI 4 starts its daemons through the agents", _OPEN_MPI_4, True),
+    Setting(
+        "OMPI_MCA_plm_rsh_agent", _remote_program, "Open MPI 4 starts its daemons through the agents", _OPEN_MPI_4, True
+    ),
     Setting("OMPI_MCA_orte_default_hostfile", _open_mpi_hosts, "Open MPI 4's nodes and slots", _OPEN_MPI_4, True),
     Setting("OMPI_MCA_orte_keep_fqdn_hostnames", _constant("1"), "host names may contain dots", _OPEN_MPI_4),
     Setting(
@@ -85,7 +88,9 @@ SETTINGS = (
         "Open MPI FAQ (4 and before), Tuning, Processor affinity; SageMaker's containers do the same",
     ),
     Setting("PRTE_MCA_plm", _constant("ssh"), "don't use the launcher of a detected batch system", _OPEN_MPI_5, True),
-    Setting("PRTE_MCA_plm_ssh_agent", _remote, "Open MPI 5 starts its daemons through the agents", _OPEN_MPI_5, True),
+    Setting(
+        "PRTE_MCA_plm_ssh_agent", _remote_program, "Open MPI 5 starts its daemons through the agents", _OPEN_MPI_5, True
+    ),
     Setting(
         "PRTE_MCA_prte_default_hostfile",
         _open_mpi_hosts,
@@ -116,7 +121,7 @@ SETTINGS = (
     Setting("OMPI_ALLOW_RUN_AS_ROOT", _one_as_root, "many images run as root", "Open MPI, mpirun(1)"),
     Setting("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", _one_as_root, "Open MPI asks twice", "Open MPI, mpirun(1)"),
     Setting("HYDRA_LAUNCHER", _constant("ssh"), "the launcher that accepts another program than ssh", _MPICH, True),
-    Setting("HYDRA_LAUNCHER_EXEC", _remote, "MPICH starts its proxies through the agents", _MPICH, True),
+    Setting("HYDRA_LAUNCHER_EXEC", _remote_program, "MPICH starts its proxies through the agents", _MPICH, True),
     Setting("HYDRA_HOST_FILE", _hydra_hosts, "MPICH's nodes and slots; else all ranks run on one", _MPICH, True),
     Setting(
         "HYDRA_ENV",
@@ -127,22 +132,24 @@ SETTINGS = (
     Setting(
         "I_MPI_HYDRA_BOOTSTRAP", _constant("ssh"), "the launcher that accepts another program than ssh", _INTEL, True
     ),
-    Setting("I_MPI_HYDRA_BOOTSTRAP_EXEC", _remote, "Intel MPI starts its proxies through the agents", _INTEL, True),
+    Setting(
+        "I_MPI_HYDRA_BOOTSTRAP_EXEC", _remote_program, "Intel MPI starts its proxies through the agents", _INTEL, True
+    ),
     Setting("I_MPI_HYDRA_HOST_FILE", _hydra_hosts, "Intel MPI's nodes and slots", _INTEL, True),
-    Setting("I_MPI_PERHOST", _procs, "ranks per node, unless the command line sets them", _INTEL),
+    Setting("I_MPI_PERHOST", _procs_per_node, "ranks per node, unless the command line sets them", _INTEL),
 )
 
 
 OLDER_NAMES = ("OMPI_MCA_orte_rsh_agent", "OMPI_MCA_pls_rsh_agent")
-"""Synonyms of OMPI_MCA_plm_rsh_agent (ompi_info). A synonym that the image sets would have priority."""
+"""Synonyms of OMPI_MCA_plm_rsh_agent (ompi_info). If the image sets one of them, it has priority."""
 
 
-def launch_variables(start: Start, environment: Mapping[str, str]) -> Dict[str, str]:
-    """The variables to set in mpirun's environment."""
+def launch_variables(setup: MpirunSetup, environment: Mapping[str, str]) -> Dict[str, str]:
+    """Return the variables to set in mpirun's environment."""
     values = {}
     for setting in SETTINGS:
-        value = setting.value(start)
-        if value is not None and (setting.always or setting.name not in environment):
+        value = setting.value(setup)
+        if value is not None and (setting.overrides_image or setting.name not in environment):
             values[setting.name] = value
-    values.update({name: start.remote for name in OLDER_NAMES if name in environment})
+    values.update({name: setup.remote for name in OLDER_NAMES if name in environment})
     return values

@@ -12,24 +12,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Mapping
 
-HERE = "MUSTER_NODE_FILE"
-"""Path of the file. Set only for processes that node 0's mpirun starts through the agent, so no mpirun sends it on."""
+NODE_FILE_VARIABLE = "MUSTER_NODE_FILE"
+"""The variable with the file's path. It is not set for mpirun, so that mpirun can't send it to other nodes."""
 
-FIRST = "MUSTER_FIRST_NODE_FILE"
-"""Path of node 0's file. Set for mpirun itself, and thus for the ranks that it starts without a daemon."""
+FIRST_NODE_FILE_VARIABLE = "MUSTER_FIRST_NODE_FILE"
+"""The variable with the path of node 0's file. mpirun and the ranks that it starts without a daemon have it."""
 
-NODES = "MUSTER_NODES"
-PROCS_PER_NODE = "MUSTER_PROCS_PER_NODE"
-"""The job's world size."""
+NODES_VARIABLE = "MUSTER_NODES"
+PROCS_PER_NODE_VARIABLE = "MUSTER_PROCS_PER_NODE"
+"""The variables with the job's world size."""
 
-NODE = "MUSTER_NODE"
-"""This node's rank."""
+NODE_VARIABLE = "MUSTER_NODE"
+"""The variable with this node's rank."""
 
 _MUSTER_PREFIX = "MUSTER_"
 
 
 def path(run: str) -> str:
-    """The path of a node's file in its run folder."""
+    """Return the path of a node's file in its run folder."""
     return os.path.join(run, "node.env")
 
 
@@ -42,14 +42,17 @@ def write(run: str, variables: Mapping[str, str]) -> None:
 
 
 def read(environment: Mapping[str, str]) -> Dict[str, str]:
-    """The node's variables for a process with this environment. Raises `OSError` or `KeyError`."""
-    with open(environment[HERE] if HERE in environment else environment[FIRST], "rb") as file:
+    """Return the node's variables for a process with this environment. Raises `OSError` or `KeyError`."""
+    with open(
+        environment[NODE_FILE_VARIABLE] if NODE_FILE_VARIABLE in environment else environment[FIRST_NODE_FILE_VARIABLE],
+        "rb",
+    ) as file:
         entries = file.read().split(b"\0")[:-1]
     return dict(os.fsdecode(entry).split("=", 1) for entry in entries)
 
 
-def merged(environment: Mapping[str, str], node: Mapping[str, str]) -> Dict[str, str]:
-    """A rank's environment: `environment` over the node's variables, but muster's own always from the node."""
+def merge(environment: Mapping[str, str], node: Mapping[str, str]) -> Dict[str, str]:
+    """Return a rank's environment. `environment` overrides the node's variables, except muster's own."""
     result = {**node, **environment}
     result.update({name: value for name, value in node.items() if name.startswith(_MUSTER_PREFIX)})
     return result

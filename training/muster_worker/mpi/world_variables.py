@@ -18,7 +18,7 @@ _SPAWNED = ("PMI_SPAWNED", "OMPI_PARENT_PORT")
 
 
 class Position:
-    """A rank's place in its world. Unknown sizes are 0."""
+    """A rank's position in its world. Unknown sizes are 0."""
 
     def __init__(self, rank: int, size: int, local_rank: int, local_size: int) -> None:
         self.rank = rank
@@ -27,7 +27,7 @@ class Position:
         self.local_size = local_size
 
     def variables(self) -> Dict[str, str]:
-        """The variables of torch.distributed for this place."""
+        """Return the variables of torch.distributed for this position."""
         return {
             "RANK": str(self.rank),
             "LOCAL_RANK": str(self.local_rank),
@@ -36,14 +36,14 @@ class Position:
         }
 
 
-def position(environment: Mapping[str, str], nodes: int, procs_per_node: int) -> Optional[Position]:
-    """This process' place in an MPI world; None outside of one. The job's values replace unset variables."""
-    rank = _number(environment, _RANK)
+def find_position(environment: Mapping[str, str], nodes: int, procs_per_node: int) -> Optional[Position]:
+    """Return this process' position in its MPI world; None outside of one. The job's sizes replace unset variables."""
+    rank = _read_number(environment, _RANK)
     if rank is None:
         return None
-    size = _number(environment, _SIZE)
-    local_rank = _number(environment, _LOCAL_RANK)
-    local_size = _number(environment, _LOCAL_SIZE)
+    size = _read_number(environment, _SIZE)
+    local_rank = _read_number(environment, _LOCAL_RANK)
+    local_size = _read_number(environment, _LOCAL_SIZE)
     return Position(
         rank,
         nodes * procs_per_node if size is None else size,
@@ -53,31 +53,31 @@ def position(environment: Mapping[str, str], nodes: int, procs_per_node: int) ->
 
 
 def is_spawned(environment: Mapping[str, str]) -> bool:
-    """Whether a rank has started this process with MPI_Comm_spawn, in a separate world."""
+    """Whether a rank has started this process with MPI_Comm_spawn. It is then in a separate world."""
     return any(environment.get(name, "0") != "0" for name in _SPAWNED)
 
 
-def mismatch(size: int, local_size: int, nodes: int, procs_per_node: int) -> Optional[str]:
-    """Why a world's sizes differ from the job's; None if they don't."""
+def describe_mismatch(size: int, local_size: int, nodes: int, procs_per_node: int) -> Optional[str]:
+    """Describe how a world's sizes differ from the job's; None if they don't."""
     if size == nodes * procs_per_node and local_size == procs_per_node:
         return None
-    where = "on one node" if local_size == size else f"with {local_size} on one of its nodes"
+    placement = "on one node" if local_size == size else f"with {local_size} on one of its nodes"
     return (
-        f"mpirun gave a world of {size} {_ranks(size)} {where};"
-        f" the job asks for {_nodes(nodes)} x {procs_per_node} {_ranks(procs_per_node)}"
+        f"mpirun gave a world of {size} {_rank_noun(size)} {placement};"
+        f" the job asks for {_format_nodes(nodes)} x {procs_per_node} {_rank_noun(procs_per_node)}"
     )
 
 
-def placement_mismatch(rank: int, node: int, procs_per_node: int) -> Optional[str]:
-    """Why a rank is on another node than the job requires; None if it isn't."""
-    own = rank // procs_per_node
-    if own == node:
+def describe_placement_mismatch(rank: int, node: int, procs_per_node: int) -> Optional[str]:
+    """Describe why the rank's node is wrong; None if it is the node that the job requires."""
+    expected_node = rank // procs_per_node
+    if expected_node == node:
         return None
     options = (
         f"--map-by slot or --map-by ppr:{procs_per_node}:node (Open MPI), -ppn {procs_per_node} (MPICH, Intel MPI)"
     )
     return (
-        f"mpirun started rank {rank} on node {node} instead of node {own}:"
+        f"mpirun started rank {rank} on node {node} instead of node {expected_node}:"
         f" the job numbers ranks node by node, like {options}"
     )
 
@@ -88,14 +88,14 @@ def read_master(text: str) -> Tuple[str, str]:
     return address, port
 
 
-def _number(environment: Mapping[str, str], names: Tuple[str, ...]) -> Optional[int]:
+def _read_number(environment: Mapping[str, str], names: Tuple[str, ...]) -> Optional[int]:
     text = next((environment[name] for name in names if name in environment), "")
     return int(text) if text.isdigit() else None
 
 
-def _ranks(count: int) -> str:
+def _rank_noun(count: int) -> str:
     return "rank" if count == 1 else "ranks"
 
 
-def _nodes(count: int) -> str:
+def _format_nodes(count: int) -> str:
     return "1 node" if count == 1 else f"{count} nodes"

@@ -1,6 +1,6 @@
 """`agent.pyz network-check`: measures the network between this node and its partners and prints the results.
 
-It is a process of its own, because it may block, use a whole core, or crash. It ends after a fixed time.
+It runs as a separate process, because it may block, use a whole core, or crash. It ends after a fixed time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STREAM_SECONDS = 1.0
 
 PINGS = 50
 PING_SECONDS = 0.5
-"""Maximum number and duration of round trips to a target. The fastest one counts."""
+"""Maximum number of round trips to a target, and their maximum duration together. The fastest round trip counts."""
 
 RETRY_SECONDS = 0.1
 """Delay before connecting again: the target's check may start later."""
@@ -32,7 +32,7 @@ CONNECT_SECONDS = 3.0
 """Time limit for a connection and its hello: TCP retransmits a lost packet after 1 s."""
 
 MAX_CONNECTIONS = 16
-"""A node has two sources; the rest is a margin."""
+"""A node has only two sources. Other clients may connect, too."""
 
 _FRAME = 64
 _PING, _STREAM = b"P" * _FRAME, b"S" * _FRAME
@@ -52,27 +52,27 @@ def main(arguments: Sequence[str]) -> int:
     problems: List[str] = []
     for index, target in enumerate(assignment.targets):
         now = time.monotonic()
-        # Divide the time, so that a target without an answer leaves time for the next.
-        share = now + (deadline - now) / (len(assignment.targets) - index)
+        # Divide the time among the targets, so that a target that doesn't answer leaves time for the next one.
+        target_deadline = now + (deadline - now) / (len(assignment.targets) - index)
         try:
-            sent[target.node] = measure(assignment, target, share)
+            sent[target.node] = measure(assignment, target, target_deadline)
         except OSError as error:
             problems.append(f"node {target.node} at {target.address} can't be measured: {error.strerror or error}")
     received = receiver.finish(deadline)
-    silent = [node for node in assignment.sources if node not in received]
-    sys.stdout.buffer.write(wire.encode(summarize(sent, received, problems, silent)))
+    silent_nodes = [node for node in assignment.sources if node not in received]
+    sys.stdout.buffer.write(wire.encode(summarize(sent, received, problems, silent_nodes)))
     sys.stdout.flush()
     return 0
 
 
 class Receiver(threading.Thread):
-    """Serves the sources: returns pings, counts the bytes of streams, and sends the sum back."""
+    """Serves the sources: answers pings, counts the bytes of the stream, and sends the count back."""
 
     def __init__(self, assignment: Assignment, deadline: float) -> None:
         """Listen on the check's port. Raises `OSError`."""
         super().__init__(daemon=True)
         self._assignment = assignment
-        self._until = deadline
+        self._deadline = deadline
         self._received: Dict[int, float] = {}
         self._changed = threading.Condition()
         own = assignment.own
@@ -93,7 +93,7 @@ class Receiver(threading.Thread):
             threading.Thread(target=self._serve, args=(connection, slots), daemon=True).start()
 
     def finish(self, deadline: float) -> Dict[int, float]:
-        """The rate from each source in Mbit/s, when all have finished or at `deadline`."""
+        """Wait until all sources have finished, or for `deadline`. Returns the rate from each source in Mbit/s."""
         with self._changed:
             source_count = len(self._assignment.sources)
             self._changed.wait_for(lambda: len(self._received) == source_count, max(0.0, deadline - time.monotonic()))
@@ -109,17 +109,17 @@ class Receiver(threading.Thread):
             slots.release()
 
     def _measure_source(self, connection: socket.socket) -> None:
-        _set_deadline(connection, min(self._until, time.monotonic() + CONNECT_SECONDS))
+        _set_deadline(connection, min(self._deadline, time.monotonic() + CONNECT_SECONDS))
         key, node = _HELLO.unpack(_read(connection, _HELLO.size))
         is_known = hmac.compare_digest(key, self._assignment.key.encode())
         if not is_known or node not in self._assignment.sources:
             return
-        _set_deadline(connection, self._until)
+        _set_deadline(connection, self._deadline)
         while _read(connection, _FRAME) == _PING:
             connection.sendall(_PING)
-        count = _count(connection, STREAM_SECONDS)
+        count = _count_bytes(connection, STREAM_SECONDS)
         connection.sendall(_REPLY.pack(count))
-        _drain(connection, self._until)
+        _drain(connection, self._deadline)
         with self._changed:
             self._received[node] = _mbps(count)
             self._changed.notify_all()
@@ -159,7 +159,7 @@ def _connect(own: Peer, target: Peer, deadline: float) -> socket.socket:
 
 
 def _ping(connection: socket.socket) -> float:
-    """The fastest round trip, in seconds."""
+    """Return the fastest round trip, in seconds."""
     deadline, best = time.monotonic() + PING_SECONDS, float("inf")
     for _ in range(PINGS):
         started = time.perf_counter()
@@ -182,7 +182,7 @@ def _send(connection: socket.socket, seconds: float) -> None:
                 connection.send(chunk)
 
 
-def _count(connection: socket.socket, seconds: float) -> int:
+def _count_bytes(connection: socket.socket, seconds: float) -> int:
     """Count the bytes received within `seconds`."""
     deadline = time.monotonic() + seconds
     buffer, count = bytearray(_CHUNK), 0
@@ -199,7 +199,7 @@ def _count(connection: socket.socket, seconds: float) -> int:
 
 
 def _drain(connection: socket.socket, deadline: float) -> None:
-    """Wait until the peer closes: closing with unread data could discard the reply."""
+    """Read until the peer closes the connection: closing it with unread data could discard the reply."""
     buffer = bytearray(_CHUNK)
     try:
         _set_deadline(connection, deadline)
@@ -212,10 +212,10 @@ def _drain(connection: socket.socket, deadline: float) -> None:
 def _read(connection: socket.socket, size: int) -> bytes:
     data = b""
     while len(data) < size:
-        more = connection.recv(size - len(data))
-        if not more:
+        chunk = connection.recv(size - len(data))
+        if not chunk:
             raise ConnectionResetError("the other side hung up")
-        data += more
+        data += chunk
     return data
 
 

@@ -1,7 +1,7 @@
 """The network check: each node's assignment, and its results from the measurements. Pure.
 
-The nodes form a ring, as in an all-reduce: each sends to the next one and receives from the one before. Each also does
-so with the second next node, to distinguish a slow node from a slow neighbour.
+The nodes form a ring, as in an all-reduce: each node sends to the next node and receives from the previous one. It does
+the same with the nodes at distance two, to distinguish a slow node from a slow neighbour.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ STRIDES = (1, 2)
 """Distances along the ring to a node's targets."""
 
 CHECK_SECONDS = 20.0
-"""Duration of the check. Agents start at slightly different times, and waiting for node 0 takes up to 10 s."""
+"""Maximum duration of the check. Agents start it at different times: the connection to node 0 may take up to 10 s."""
 
 MAX_PROBLEM_CHARS = 256
-"""The collector rejects longer problems."""
+"""The collector rejects longer descriptions of a problem."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Measurement:
 
 
 def assign(node: int, peers: Sequence[Peer], job_uid: str, attempt: int) -> Optional[Assignment]:
-    """A node's assignment; None without other nodes or if one of them has no port for it."""
+    """Return a node's assignment; None if there is no other node, or if a node has no port for the check."""
     nodes = len(peers)
     strides = [stride for stride in STRIDES if stride < nodes]
     if not strides or any(peer.check_port is None for peer in peers):
@@ -55,15 +55,15 @@ def assign(node: int, peers: Sequence[Peer], job_uid: str, attempt: int) -> Opti
 
 
 def summarize(
-    sent: Mapping[int, Measurement], received: Mapping[int, float], problems: Sequence[str], silent: Sequence[int]
+    sent: Mapping[int, Measurement], received: Mapping[int, float], problems: Sequence[str], silent_nodes: Sequence[int]
 ) -> NetworkFigures:
-    """A node's results, each from its best partner: the other one may be slow itself.
+    """Return a node's results, each from its better partner, because the other partner may be slow itself.
 
-    `received` is in Mbit/s by source, `problems` are of targets, and `silent` are sources that did not connect.
+    `received` has Mbit/s by source. `problems` are about targets. `silent_nodes` are sources that did not connect.
     """
     all_problems = list(problems)
-    if silent:
-        all_problems.append(f"no data from node {' and '.join(str(node) for node in silent)}")
+    if silent_nodes:
+        all_problems.append(f"no data from node {' and '.join(str(node) for node in silent_nodes)}")
     return NetworkFigures(
         sent_mbps=max((measurement.mbps for measurement in sent.values()), default=None),
         received_mbps=max(received.values(), default=None),
@@ -73,7 +73,7 @@ def summarize(
 
 
 def format_figures(figures: NetworkFigures) -> str:
-    """The results as a log line."""
+    """Return the results as a log line."""
     parts = []
     if figures.sent_mbps is not None and figures.round_trip_us is not None:
         parts += [f"{figures.sent_mbps:.0f} Mbit/s sent", f"round trip {figures.round_trip_us:.0f} us"]

@@ -19,13 +19,13 @@ _MS_SLAVE = 1 << 19
 def mount_hosts(path: str, name: str) -> Optional[str]:
     """Mount `path` on /etc/hosts and set the host name, for this process and its children only.
 
-    Returns why it failed, or None. MPI uses shared memory between processes with the same host name, so nodes on one
-    machine need different ones.
+    Returns the error, or None. MPI uses shared memory between processes with the same host name, so nodes on one
+    machine need different host names.
 
-    The process must have a single thread. Root uses a private mount namespace, other users a user namespace in which
-    they keep their uid.
+    The process must have a single thread. As root, it enters a private mount namespace. As another user, it also enters
+    a user namespace in which it keeps its uid.
     """
-    # Try in a child first: after a failed step the agent would stay in a namespace without privileges.
+    # Try it in a child first: if a later step failed, the agent itself would stay in a namespace without privileges.
     child = os.fork()
     if child == 0:
         os._exit(0 if _try_mount(path, name) is None else 1)
@@ -35,11 +35,11 @@ def mount_hosts(path: str, name: str) -> Optional[str]:
     return _try_mount(path, name)
 
 
-def mount_folder(folder: str, place: str) -> None:
-    """Bind-mount `folder` on `place` for this process and its children, after `mount_hosts`. Raises `OSError`."""
+def mount_folder(folder: str, target: str) -> None:
+    """Bind-mount `folder` on `target` for this process and its children, after `mount_hosts`. Raises `OSError`."""
     libc = ctypes.CDLL(None, use_errno=True)
     bind = ctypes.c_ulong(_MS_BIND)
-    _check(libc.mount(os.fsencode(folder), os.fsencode(place), None, bind, None), f"mount {place}")
+    _check(libc.mount(os.fsencode(folder), os.fsencode(target), None, bind, None), f"mount {target}")
 
 
 def _try_mount(path: str, name: str) -> Optional[str]:
@@ -59,7 +59,7 @@ def _mount(path: str, name: str) -> None:
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{uid} {uid} 1")
         _write("/proc/self/gid_map", f"{gid} {gid} 1")
-    # Slave mounts: they don't propagate to the machine, but the machine's mounts propagate here. With private ones,
+    # Slave mounts don't propagate to the machine, but the machine's mounts propagate to them. With private mounts,
     # folders that an automounter mounts on demand would fail with ELOOP.
     _check(libc.mount(None, b"/", None, ctypes.c_ulong(_MS_REC | _MS_SLAVE), None), "mount /")
     _check(libc.mount(os.fsencode(path), b"/etc/hosts", None, ctypes.c_ulong(_MS_BIND), None), "mount /etc/hosts")
@@ -71,7 +71,7 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def _check(result: int, what: str) -> None:
+def _check(result: int, operation: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{operation}: {os.strerror(number)}")

@@ -43,21 +43,21 @@ _VERBS = "/dev/infiniband"
 
 
 def list_interfaces() -> Tuple[Interface, ...]:
-    """All interfaces of the node. Unknown properties have their defaults."""
-    rdma = _rdma_devices()
-    addresses = _addresses()
+    """Return all interfaces of the node. Unknown properties keep their defaults."""
+    rdma = _list_rdma_devices()
+    addresses = _read_addresses()
     result = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for index, name in socket.if_nameindex():
-            flags = _flags(probe, name)
+            flags = _read_flags(probe, name)
             result.append(
                 Interface(
                     name=name,
                     addresses=tuple(addresses.get(index, ())),
                     up=bool(flags & _IFF_UP) and _read(name, "operstate") != "down",
                     loopback=bool(flags & _IFF_LOOPBACK),
-                    rdma=_device(f"{_NET}/{name}/device") in rdma,
-                    speed_mbps=_speed(name),
+                    rdma=_resolve_device(f"{_NET}/{name}/device") in rdma,
+                    speed_mbps=_read_speed_mbps(name),
                 )
             )
     return tuple(result)
@@ -71,8 +71,8 @@ def has_verbs() -> bool:
         return False
 
 
-def routed_interface(collector_url: str, interfaces: Sequence[Interface]) -> Optional[str]:
-    """The interface on the route to the collector; None if there is no route or the name doesn't resolve."""
+def find_route_interface(collector_url: str, interfaces: Sequence[Interface]) -> Optional[str]:
+    """Return the interface on the route to the collector; None if there is no route or the name doesn't resolve."""
     target = urlsplit(collector_url)
     try:
         resolved = socket.getaddrinfo(target.hostname, target.port or 443, type=socket.SOCK_DGRAM)
@@ -82,19 +82,19 @@ def routed_interface(collector_url: str, interfaces: Sequence[Interface]) -> Opt
         try:
             with socket.socket(family, kind) as probe:
                 probe.connect(address)  # UDP: this sends no packet
-                own = probe.getsockname()[0]
+                local_address = probe.getsockname()[0]
         except OSError:
             continue
         for interface in interfaces:
-            if any(text.split("/")[0] == own for text in interface.addresses):
+            if any(text.split("/")[0] == local_address for text in interface.addresses):
                 return interface.name
             # all of 127.0.0.0/8 is this machine
-            if interface.loopback and own.startswith("127."):
+            if interface.loopback and local_address.startswith("127."):
                 return interface.name
     return None
 
 
-def _flags(probe: socket.socket, name: str) -> int:
+def _read_flags(probe: socket.socket, name: str) -> int:
     try:
         answer = fcntl.ioctl(probe.fileno(), _SIOCGIFFLAGS, struct.pack("256s", name.encode()[:15]))
     except OSError:
@@ -102,16 +102,16 @@ def _flags(probe: socket.socket, name: str) -> int:
     return int(struct.unpack("16xH", answer[:18])[0])
 
 
-def _addresses() -> Dict[int, List[str]]:
-    """All addresses by interface index, secondary ones too, in the order of getifaddrs."""
+def _read_addresses() -> Dict[int, List[str]]:
+    """Return all addresses by interface index, in the order of getifaddrs, including secondary addresses."""
     result: Dict[int, List[str]] = {}
-    # Like getifaddrs, which NCCL and gloo use. ioctl returns only one IPv4 address per interface.
+    # NCCL and gloo use getifaddrs, which also reads netlink. ioctl returns only one IPv4 address per interface.
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as kernel:
-        question = _MESSAGE.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
-        length = _HEADER.size + len(question)
-        kernel.send(_HEADER.pack(length, _RTM_GETADDR, _NLM_F_REQUEST | _NLM_F_DUMP, 1, 0) + question)
+        request = _MESSAGE.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
+        length = _HEADER.size + len(request)
+        kernel.send(_HEADER.pack(length, _RTM_GETADDR, _NLM_F_REQUEST | _NLM_F_DUMP, 1, 0) + request)
         while True:
-            for kind, body in _messages(kernel.recv(_ANSWER_BYTES)):
+            for kind, body in _split_messages(kernel.recv(_ANSWER_BYTES)):
                 if kind in (_NLMSG_DONE, _NLMSG_ERROR):
                     return result
                 if kind == _RTM_NEWADDR:
@@ -120,18 +120,18 @@ def _addresses() -> Dict[int, List[str]]:
                         result.setdefault(index, []).append(text)
 
 
-def _messages(data: bytes) -> Iterator[Tuple[int, bytes]]:
-    at = 0
-    while at + _HEADER.size <= len(data):
-        length, kind, _, _, _ = _HEADER.unpack_from(data, at)
-        yield kind, data[at + _HEADER.size : at + length]
-        at += _aligned(max(length, _HEADER.size))
+def _split_messages(data: bytes) -> Iterator[Tuple[int, bytes]]:
+    offset = 0
+    while offset + _HEADER.size <= len(data):
+        length, kind, _, _, _ = _HEADER.unpack_from(data, offset)
+        yield kind, data[offset + _HEADER.size : offset + length]
+        offset += _align(max(length, _HEADER.size))
 
 
 def _read_address(body: bytes) -> Tuple[int, Optional[str]]:
-    """The interface's index and address with prefix length; None if peers can't use it permanently."""
+    """Return the interface's index, and its address with prefix length, or None if peers can't use it permanently."""
     family, prefix, flags, scope, index = _MESSAGE.unpack_from(body)
-    attributes = dict(_attributes(body[_MESSAGE.size :]))
+    attributes = dict(_split_attributes(body[_MESSAGE.size :]))
     if _IFA_FLAGS in attributes:
         flags = struct.unpack("=I", attributes[_IFA_FLAGS])[0]
     # On a point-to-point link, IFA_ADDRESS is the peer's.
@@ -145,38 +145,38 @@ def _read_address(body: bytes) -> Tuple[int, Optional[str]]:
     return index, f"{socket.inet_ntop(family, packed)}/{prefix}"
 
 
-def _attributes(data: bytes) -> Iterator[Tuple[int, bytes]]:
-    at = 0
-    while at + 4 <= len(data):
-        length, kind = struct.unpack_from("=HH", data, at)
-        yield kind, data[at + 4 : at + length]
-        at += _aligned(max(length, 4))
+def _split_attributes(data: bytes) -> Iterator[Tuple[int, bytes]]:
+    offset = 0
+    while offset + 4 <= len(data):
+        length, kind = struct.unpack_from("=HH", data, offset)
+        yield kind, data[offset + 4 : offset + length]
+        offset += _align(max(length, 4))
 
 
-def _aligned(length: int) -> int:
+def _align(length: int) -> int:
     return (length + 3) & ~3
 
 
-def _rdma_devices() -> Set[Optional[str]]:
+def _list_rdma_devices() -> Set[Optional[str]]:
     try:
         names = os.listdir(_RDMA)
     except OSError:
         return set()
-    return {_device(f"{_RDMA}/{name}/device") for name in names} - {None}
+    return {_resolve_device(f"{_RDMA}/{name}/device") for name in names} - {None}
 
 
-def _device(link: str) -> Optional[str]:
+def _resolve_device(link: str) -> Optional[str]:
     return os.path.realpath(link) if os.path.exists(link) else None
 
 
-def _speed(name: str) -> int:
+def _read_speed_mbps(name: str) -> int:
     text = _read(name, "speed")
     return max(0, int(text)) if text.lstrip("-").isdigit() else 0
 
 
-def _read(name: str, what: str) -> str:
+def _read(name: str, file_name: str) -> str:
     try:
-        with open(f"{_NET}/{name}/{what}", encoding="ascii") as file:
+        with open(f"{_NET}/{name}/{file_name}", encoding="ascii") as file:
             return file.read().strip()
     except (OSError, ValueError):
         return ""

@@ -1,8 +1,8 @@
 """Environment variables that set the chosen interface for each library, and options that exclude them.
 
-Pure. `muster explain` shows `why` and `source`. The user's own values always have priority. Not set: PMIx
-(`PMIX_MCA_ptl_*`), which only connects within a node and needs loopback; MPICH's MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE,
-which Hydra sets from HYDRA_IFACE; NCCL_IB_HCA and EFA's devices, which are no TCP interfaces.
+Pure. `muster explain` shows `reason` and `source`. The user's own values always have priority. Three kinds of
+variables are missing on purpose: PMIx (`PMIX_MCA_ptl_*`) only connects within a node and needs loopback; Hydra sets
+MPICH's MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE from HYDRA_IFACE; NCCL_IB_HCA and EFA devices are not TCP interfaces.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from muster_worker.contract.schema import Peer
 class Network:
     """The chosen interface and address, and whether RDMA devices are usable.
 
-    `file_variables` are names of variables that configuration files in the image set.
+    `file_variables` are names of variables that the image's configuration files set.
     """
 
     interface: str
@@ -42,143 +42,143 @@ class Network:
 class Setting:
     """A library's variable. `value` returns None if it doesn't apply. `excluded_by` are options that exclude it.
 
-    Those with a leading dash are options of a command line. Others match any part of a variable's name or word.
+    An option with a leading dash is one of a command line. Other options match any part of a word or variable name.
     """
 
     name: str
     value: Callable[[Network], Optional[str]]
-    why: str
+    reason: str
     source: str
     excluded_by: Tuple[str, ...] = ()
 
 
-def _name(network: Network) -> Optional[str]:
+def _interface_name(network: Network) -> Optional[str]:
     return network.interface
 
 
-def _exact_name(network: Network) -> Optional[str]:
+def _exact_interface_name(network: Network) -> Optional[str]:
     return f"={network.interface}"
 
 
-def _unless_loopback(network: Network) -> Optional[str]:
+def _non_loopback_name(network: Network) -> Optional[str]:
     return None if network.is_loopback else network.interface
 
 
-def _family(network: Network) -> Optional[str]:
+def _address_family(network: Network) -> Optional[str]:
     return "AF_INET6" if network.is_ipv6 else None
 
 
-def _only_network(network: Network) -> Optional[str]:
+def _non_rdma_name(network: Network) -> Optional[str]:
     return None if network.rdma or network.is_loopback else network.interface
 
 
-OF_RANKS = (
+RANK_SETTINGS = (
     Setting(
         "NCCL_SOCKET_IFNAME",
-        _exact_name,
+        _exact_interface_name,
         "NCCL's bootstrap and TCP; without = eth1 would also match eth10",
         "NCCL user guide, Environment Variables",
         ("NCCL_COMM_ID",),
     ),
     Setting(
         "NCCL_SOCKET_FAMILY",
-        _family,
+        _address_family,
         "the address chosen is IPv6, and NCCL takes the interface's IPv4 address first",
         "NCCL user guide, Environment Variables",
     ),
     Setting(
         "GLOO_SOCKET_IFNAME",
-        _name,
+        _interface_name,
         "gloo would resolve the host name, which may be 127.0.0.1",
         "PyTorch, torch.distributed, Common environment variables",
     ),
     Setting(
         "TP_SOCKET_IFNAME",
-        _name,
+        _interface_name,
         "TensorPipe would resolve the host name, which may be 127.0.0.1",
         "PyTorch, torch/csrc/distributed/rpc/tensorpipe_agent.cpp",
     ),
     Setting(
         "UCX_NET_DEVICES",
-        _only_network,
+        _non_rdma_name,
         "UCX would use all devices, also those that no peer reaches; unset where it would cut off RDMA devices",
         "UCX documentation, FAQ, Which network devices does UCX use?",
     ),
     Setting(
         "FI_TCP_IFACE",
-        _name,
+        _interface_name,
         "libfabric's TCP (MPICH, Intel MPI without RDMA) would use all interfaces; EFA doesn't read it",
         "libfabric, fi_tcp(7)",
     ),
     Setting(
         "FI_SOCKETS_IFACE",
-        _name,
+        _interface_name,
         "libfabric's sockets provider (before version 2.0) would use all interfaces",
         "libfabric, fi_sockets(7)",
     ),
     Setting(
         "OMPI_MCA_btl_tcp_if_include",
-        _name,
+        _interface_name,
         "Open MPI's messages over TCP would use all interfaces; its InfiniBand and EFA don't read it",
         "Open MPI documentation, Networking support, TCP",
         ("btl_tcp_if_exclude",),
     ),
 )
-"""Variables of each process of a node. Values may differ between nodes."""
+"""Variables for each process of a node. Values may differ between nodes."""
 
-OF_LAUNCHERS = (
+LAUNCHER_SETTINGS = (
     Setting(
         "OMPI_MCA_oob_tcp_if_include",
-        _name,
+        _interface_name,
         "Open MPI 4's daemons call mpirun back over it",
         "Open MPI FAQ (4 and before), TCP, Which interfaces",
         ("oob_tcp_if_exclude",),
     ),
     Setting(
         "PRTE_MCA_prte_if_include",
-        # Without another interface PRRTE rejects loopback by name: "No network interfaces were found".
-        _unless_loopback,
+        # If loopback is the only interface, PRRTE rejects it by name: "No network interfaces were found".
+        _non_loopback_name,
         "Open MPI 5's daemons (PRRTE) call mpirun back over it; unset where all nodes are on one machine",
         "PRRTE documentation, prte_if_include",
         ("prte_if_exclude", "oob_tcp_if_exclude"),
     ),
     Setting(
         "HYDRA_IFACE",
-        _name,
+        _interface_name,
         "MPICH's proxies call mpiexec back over it, by address: no host name has to resolve",
         "MPICH wiki, Using the Hydra Process Manager, Environment settings",
         ("-iface", "-localhost"),
     ),
     Setting(
         "I_MPI_HYDRA_IFACE",
-        _name,
+        _interface_name,
         "Intel MPI's proxies call mpiexec back over it, by address: no host name has to resolve",
         "Intel MPI Library Developer Reference for Linux, Hydra Environment Variables",
         ("-iface", "-localhost"),
     ),
 )
-"""More variables of `mpirun`. It sends them to its daemons on all nodes, so one value has to fit all."""
+"""Additional variables for `mpirun`. It sends them to its daemons on all nodes, so one value has to fit all nodes."""
 
 
 def rank_variables(network: Network, user_words: Iterable[str]) -> Dict[str, str]:
-    """The variables of each process of the node.
+    """Return the variables for each process of the node.
 
     `user_words` are the names of the user's variables and the words of the commands. Callers give priority to the
     user's value of the same name.
     """
-    return _values(OF_RANKS, network, user_words)
+    return _setting_values(RANK_SETTINGS, network, user_words)
 
 
 def launcher_variables(network: Network, peers: Sequence[Peer], user_words: Iterable[str]) -> Dict[str, str]:
-    """More variables of `mpirun` on node 0, valid for all nodes. `user_words` is as for `rank_variables`.
+    """Return the additional variables for `mpirun`, valid for all nodes. See `rank_variables` for `user_words`.
 
-    If the interfaces' names differ between nodes, Open MPI gets the smallest range with all their addresses. Hydra
-    accepts names only and gets nothing: its proxies connect to the launcher's host name.
+    If the interfaces' names differ between nodes, Open MPI gets the smallest range that has all their addresses. Hydra
+    accepts only names and gets no variable: its proxies connect to the launcher's host name.
     """
-    values = _values(OF_LAUNCHERS, network, user_words)
+    values = _setting_values(LAUNCHER_SETTINGS, network, user_words)
     if has_same_name(network, peers):
         return values
-    common = covering_range([peer.address for peer in peers])
+    common = find_covering_range([peer.address for peer in peers])
     return {name: common for name in values if "_MCA_" in name and common is not None}
 
 
@@ -187,8 +187,8 @@ def has_same_name(network: Network, peers: Sequence[Peer]) -> bool:
     return {peer.interface for peer in peers} <= {network.interface, None}
 
 
-def covering_range(addresses: Sequence[str]) -> Optional[str]:
-    """The smallest address range with all addresses; None without addresses or with IPv4 and IPv6 mixed."""
+def find_covering_range(addresses: Sequence[str]) -> Optional[str]:
+    """Return the smallest address range with all addresses; None without addresses, or for a mix of IPv4 and IPv6."""
     parsed = [ipaddress.ip_address(address) for address in addresses]
     if not parsed or len({address.version for address in parsed}) > 1:
         return None
@@ -199,7 +199,7 @@ def covering_range(addresses: Sequence[str]) -> Optional[str]:
     return str(ipaddress.ip_network(f"{parsed[0]}/{prefix}", strict=False))
 
 
-def _values(settings: Sequence[Setting], network: Network, user_words: Iterable[str]) -> Dict[str, str]:
+def _setting_values(settings: Sequence[Setting], network: Network, user_words: Iterable[str]) -> Dict[str, str]:
     # a command may be a shell line
     words = [*network.file_variables, *(part for word in user_words for part in word.split())]
     values = {}

@@ -10,9 +10,9 @@ def hold_port() -> socket.socket:
 
     Bind all addresses, because the operator selects the node's address later. Raises `OSError` without a port.
 
-    With SO_REUSEADDR on both sockets Linux lets a second socket bind a port without a listener, and TCPStore sets it
-    (tested with torch 2.15, with and without libuv). The kernel assigns this port to no other process, so jobs started
-    side by side don't conflict.
+    If both sockets have SO_REUSEADDR, Linux lets the second one bind a port without a listener. TCPStore sets
+    SO_REUSEADDR (tested with torch 2.15, with and without libuv). The kernel assigns this port to no other process, so
+    jobs that start at the same time don't conflict.
     """
     try:
         return _bind(socket.AF_INET6, "::")
@@ -20,13 +20,13 @@ def hold_port() -> socket.socket:
         return _bind(socket.AF_INET, "0.0.0.0")  # noqa: S104 - a kernel without IPv6; the port never listens
 
 
-def hold_another_port(held: socket.socket) -> socket.socket:
-    """Hold another port and close `held`. Return `held` if no port is free."""
+def hold_another_port(held_port: socket.socket) -> socket.socket:
+    """Hold another port and close `held_port`. Returns `held_port` if no port is free."""
     try:
         result = hold_port()
     except OSError:
-        return held
-    held.close()
+        return held_port
+    held_port.close()
     return result
 
 

@@ -1,7 +1,7 @@
 """The rank's end of the connection to the agent. `link.py` is the agent's end and documents the messages.
 
-Every rank loads this module before its command starts. With dataclasses, typing, json and socket, loading would take
-three times as long.
+Every rank loads this module before its command starts. It imports neither dataclasses, typing, json nor socket, which
+would take three times as long.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Mapping, Sequence, Union
 
 SEND_TIMEOUT_SECONDS = 10
-"""Limit for connecting and sending if the agent doesn't respond, so that the rank starts anyway."""
+"""Time limit for connecting and sending. If the agent doesn't respond, the rank starts anyway."""
 
 
 class Announcer:
@@ -29,8 +29,8 @@ class Announcer:
 
     def send(self, message: str, fields: Mapping[str, Union[str, float]], fds: Sequence[int] = ()) -> None:
         """Send one message (`hello`, `started`, `ended`, `refused`), with file descriptors. Raises `OSError`."""
-        pairs = ",".join(f"{_quoted(name)}:{_json(value)}" for name, value in fields.items())
-        data = f"{{{_quoted(message)}:{{{pairs}}}}}\n".encode("ascii")
+        pairs = ",".join(f"{_quote(name)}:{_encode(value)}" for name, value in fields.items())
+        data = f"{{{_quote(message)}:{{{pairs}}}}}\n".encode("ascii")
         rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
         sent = self._socket.sendmsg([data], rights)
         self._socket.sendall(data[sent:])
@@ -40,15 +40,15 @@ class Announcer:
         self._socket.close()
 
 
-def _json(value: Union[str, float]) -> str:
-    return _quoted(value) if isinstance(value, str) else repr(value)
+def _encode(value: Union[str, float]) -> str:
+    return _quote(value) if isinstance(value, str) else repr(value)
 
 
-def _quoted(text: str) -> str:
-    return '"' + "".join(map(_escaped, text)) + '"'
+def _quote(text: str) -> str:
+    return '"' + "".join(map(_escape, text)) + '"'
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     if " " <= character <= "~" and character not in '"\\':
         return character
     units = character.encode("utf-16-be", "surrogatepass").hex()

@@ -1,7 +1,7 @@
 """Starts a command as a child, forwards signals to it, waits for it, and exits with the same status.
 
-The child has the same process group, CPUs, descriptors and signal settings as if the launcher had started it itself;
-only its standard streams differ. It never outlives its parent, and its parent never exits first.
+The child has the same process group, CPUs, descriptors and signal settings as if the launcher had started it itself.
+Only its standard streams differ. The parent exits after the child. If the parent is killed, the kernel kills the child.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def die_with_parent() -> None:
 
 def block_signals() -> FrozenSet[int]:
     """Block forwarded signals until `Child.wait`. Returns the previous mask, for the child."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED_SIGNALS | {signal.SIGCHLD})
-    return frozenset(int(number) for number in before)
+    previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED_SIGNALS | {signal.SIGCHLD})
+    return frozenset(int(number) for number in previous_mask)
 
 
 class Child:
@@ -60,18 +60,18 @@ class Child:
 
     def wait(self) -> int:
         """Forward signals until the command has ended. Returns its wait status (`os.WIFSIGNALED`, ...)."""
-        # A signal to the process group has also reached the child, and programs treat a second SIGTERM as urgent.
-        # Launchers signal the whole group if its leader is the process that they started: this one.
-        leads_group = os.getpgrp() == os.getpid()
+        # Don't forward a signal that the whole process group has received: programs treat a second SIGTERM as urgent.
+        # Launchers signal the whole group if the process that they started leads it. That is this process.
+        is_group_leader = os.getpgrp() == os.getpid()
         while True:
-            pid, status, used = os.wait4(self.pid, os.WNOHANG)
+            pid, status, usage = os.wait4(self.pid, os.WNOHANG)
             if pid:
-                self.peak_bytes = used.ru_maxrss * 1024
+                self.peak_bytes = usage.ru_maxrss * 1024
                 return status
-            signalled = signal.sigwaitinfo(FORWARDED_SIGNALS | {signal.SIGCHLD})
-            by_kernel = signalled.si_code > 0  # Ctrl-C in a terminal signals the whole group
-            if not leads_group and not by_kernel:
-                os.kill(self.pid, signalled.si_signo)
+            signal_info = signal.sigwaitinfo(FORWARDED_SIGNALS | {signal.SIGCHLD})
+            is_from_kernel = signal_info.si_code > 0  # Ctrl-C in a terminal signals the whole group
+            if not is_group_leader and not is_from_kernel:
+                os.kill(self.pid, signal_info.si_signo)
 
 
 def start(
@@ -85,7 +85,7 @@ def start(
     `streams` are descriptors for standard output and standard error, and standard input is then empty. With None the
     child inherits all three.
     """
-    # Signals from before the fork have reached this process only: forward them.
+    # Only this process has received signals from before the fork: forward them.
     pending = [number for number in signal.sigpending() if number in FORWARDED_SIGNALS]
     failure_reader, failure_writer = os.pipe()
     parent = os.getpid()
@@ -104,11 +104,11 @@ def start(
     for number in pending:
         signal.sigtimedwait({number}, 0)
         os.kill(pid, number)
-    answer = os.read(failure_reader, 16)  # empty after a successful exec, which closes the descriptor
+    error_number = os.read(failure_reader, 16)  # empty after a successful exec, which closes the descriptor
     os.close(failure_reader)
-    if answer:
+    if error_number:
         os.waitpid(pid, 0)
-        raise _refusal(command[0], environment, int(answer))
+        raise _describe_failure(command[0], environment, int(error_number))
     return Child(pid)
 
 
@@ -116,8 +116,8 @@ def exit_like(status: int) -> NoReturn:
     """Exit with the child's exit code, or die by its signal."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
-        _, most = resource.getrlimit(resource.RLIMIT_CORE)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, most))  # only the child's core dump is useful
+        _, hard_limit = resource.getrlimit(resource.RLIMIT_CORE)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, hard_limit))  # the child has already dumped its core
         if number not in (signal.SIGKILL, signal.SIGSTOP):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
@@ -140,53 +140,53 @@ def _exec_child(
         os.dup2(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), 0)
         os.dup2(streams[0], 1)
         os.dup2(streams[1], 2)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and exec would keep that
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and the command would inherit that
         signal.signal(number, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, signal_mask)
     first_error: Optional[OSError] = None
-    for candidate in _candidates(command[0], environment):
+    for candidate in _candidate_paths(command[0], environment):
         try:
             os.execve(candidate, list(command), dict(environment))
         except OSError as error:
-            # Like a shell, prefer the error of an existing file to a missing one in the next folder.
+            # As a shell does, prefer the error of an existing file to "no such file" in the next folder.
             if first_error is None or first_error.errno in (errno.ENOENT, errno.ENOTDIR):
                 first_error = error
     raise first_error or FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
 
-def _candidates(program: str, environment: Mapping[str, str]) -> List[str]:
+def _candidate_paths(program: str, environment: Mapping[str, str]) -> List[str]:
     if "/" in program:
         return [program]
     folders = environment.get("PATH", os.defpath).split(":")
     return [os.path.join(folder, program) for folder in folders] if program else []
 
 
-def _refusal(program: str, environment: Mapping[str, str], number: int) -> CommandRefused:
-    path = next((path for path in _candidates(program, environment) if os.path.exists(path)), None)
+def _describe_failure(program: str, environment: Mapping[str, str], number: int) -> CommandRefused:
+    path = next((path for path in _candidate_paths(program, environment) if os.path.exists(path)), None)
     if path is None:
         if "/" in program:
-            where = "no such file" if os.path.isabs(program) else f"no such file in {os.getcwd()}"
+            problem = "no such file" if os.path.isabs(program) else f"no such file in {os.getcwd()}"
         else:
-            where = f"not found in PATH ({environment.get('PATH', os.defpath)})"
-        return CommandRefused(NOT_FOUND, f"command {program!r}: {where}")
+            problem = f"not found in PATH ({environment.get('PATH', os.defpath)})"
+        return CommandRefused(NOT_FOUND, f"command {program!r}: {problem}")
     if os.path.isdir(path):
-        why = "is a folder"
+        reason = "is a folder"
     elif number == errno.EACCES:
         mode = os.stat(path).st_mode & 0o7777
-        why = f"is not executable (mode {mode:o}); make it executable, or put its interpreter before it"
+        reason = f"is not executable (mode {mode:o}); make it executable, or put its interpreter before it"
     elif number == errno.ENOEXEC:
-        why = "is not a program for this machine; a script needs '#!' and its interpreter in the first line"
+        reason = "is not a program for this machine; a script needs '#!' and its interpreter in the first line"
     elif number == errno.ENOENT:
-        why = "has an interpreter ('#!' line or loader) that doesn't exist"
+        reason = "has an interpreter ('#!' line or loader) that doesn't exist"
     else:
-        why = os.strerror(number)
-    return CommandRefused(NOT_EXECUTABLE, f"command {program!r}: {path} {why}")
+        reason = os.strerror(number)
+    return CommandRefused(NOT_EXECUTABLE, f"command {program!r}: {path} {reason}")
 
 
 def read_environment() -> Dict[str, str]:
-    """The environment of this process without the LC_CTYPE that Python adds in the C locale."""
+    """Return the environment of this process, without the LC_CTYPE that Python adds in the C locale."""
     environment = dict(os.environ)
     with open("/proc/self/environ", "rb") as file:
         names = {entry.partition(b"=")[0] for entry in file.read().split(b"\0")}

@@ -1,7 +1,7 @@
-"""The hook inside a rank's Python, before its program starts. `site/sitecustomize.py` calls it.
+"""The hook in a rank's Python. `site/sitecustomize.py` calls it before the rank's program starts.
 
-It hooks only the rank's own process: the first Python that claims the rank's progress file. Child processes get an
-environment without the hook, and a forked child stops writing to the file.
+It hooks only the rank's own process, which is the first Python that claims the rank's progress file. Child processes
+get an environment without the hook. A forked child stops writing to the file.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def enter(archive: str) -> None:
     """Claim the rank's progress file, if there is one, and start counting steps. `archive` is the agent's zipapp."""
     environment = dict(os.environ)
-    node_scope = environment.get(hook_environment.HOOK, "").startswith(hook_environment.SCOPE_NODE)
-    if node_scope and _is_rank(environment):
+    is_node_scope = environment.get(hook_environment.HOOK, "").startswith(hook_environment.SCOPE_NODE)
+    if is_node_scope and _is_rank(environment):
         _exec_wrapper(environment, archive)
-    if not node_scope:  # Keep the hook's variables in a node's command: it starts the ranks.
+    if not is_node_scope:  # A node's command keeps the hook's variables, because it starts the ranks.
         restored = hook_environment.without_hook(environment, archive)
         for name in (hook_environment.HOOK, hook_environment.PROGRESS, hook_environment.PYTHONPATH):
             if name in restored:
@@ -55,7 +55,7 @@ def _is_mpi_rank(environment: Mapping[str, str]) -> bool:
 def _exec_wrapper(environment: Mapping[str, str], archive: str) -> None:
     """Replace this process with a rank's wrapper that starts the same program. Returns only if that is impossible.
 
-    A user's own launcher has started this process without a wrapper, and only a parent can see its exit status.
+    A user's own launcher has started this process without a wrapper. Only a parent can read the rank's exit status.
     """
     if _is_mpi_rank(environment):  # mpirun's environment has no node-specific values
         from muster_worker.mpi import node_file
@@ -68,5 +68,5 @@ def _exec_wrapper(environment: Mapping[str, str], archive: str) -> None:
         arguments = [os.fsdecode(argument) for argument in file.read().split(b"\0")[1:-1]]
     wrapper = [python, "-I", "-S", archive, "rank", "--attached", "--", sys.executable]
     # Change the scope, so that the program is not wrapped again if the wrapper can't reach the agent.
-    attached = hook_environment.with_hook(environment, archive, hook_environment.SCOPE_RANK)
-    os.execve(python, wrapper + arguments, attached)
+    hooked_environment = hook_environment.with_hook(environment, archive, hook_environment.SCOPE_RANK)
+    os.execve(python, wrapper + arguments, hooked_environment)

@@ -1,8 +1,8 @@
 """The environment variables that load the Python hook in a rank's process. Pure.
 
 `MUSTER_HOOK` is `<scope>:<pythonpath>`. The scope is `rank`, or `node` for a node's command that may start ranks. The
-second part is `set` or `unset`: whether the user had set PYTHONPATH, because an empty one looks like a missing one once
-the hook's folder is first.
+second part is `set` or `unset`: whether the user had set PYTHONPATH. Once the hook's folder is in it, an empty
+PYTHONPATH can't be distinguished from an unset one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ HOOK = "MUSTER_HOOK"
 PROGRESS = "MUSTER_PROGRESS"
 
 MPI_NODE_FILES = ("MUSTER_NODE_FILE", "MUSTER_FIRST_NODE_FILE")
-"""`node_file.HERE` and `FIRST`: without them no MPI module has to be loaded."""
+"""The variables of `node_file`. A rank without them does not import the MPI modules."""
 
 SCOPE_RANK = "rank"
 SCOPE_NODE = "node"
@@ -26,12 +26,12 @@ SITE_IN_ARCHIVE = "/muster_worker/site"
 
 
 def with_hook(environment: Mapping[str, str], archive: str, scope: str) -> Dict[str, str]:
-    """`environment` with the hook's folder first on PYTHONPATH. `archive` is the absolute path of the agent's."""
+    """Put the hook's folder first on PYTHONPATH. `archive` is the absolute path of the agent's zipapp."""
     site = archive + SITE_IN_ARCHIVE
     user = environment.get(PYTHONPATH)
     if user is not None and site in user.split(":"):
-        memory = environment.get(HOOK, ":set").partition(":")[2]  # an outer wrapper has added it
-        return {**environment, HOOK: f"{scope}:{memory}"}
+        pythonpath_state = environment.get(HOOK, ":set").partition(":")[2]  # an outer wrapper has added it
+        return {**environment, HOOK: f"{scope}:{pythonpath_state}"}
     return {
         **environment,
         HOOK: f"{scope}:{'unset' if user is None else 'set'}",
@@ -40,7 +40,7 @@ def with_hook(environment: Mapping[str, str], archive: str, scope: str) -> Dict[
 
 
 def without_hook(environment: Mapping[str, str], archive: str) -> Dict[str, str]:
-    """`environment` without the variables of `with_hook` and the wrapper."""
+    """Remove the variables that `with_hook` and the wrapper add."""
     restored = {name: value for name, value in environment.items() if name not in (HOOK, PROGRESS, PYTHONPATH)}
     if PYTHONPATH in environment:
         site = archive + SITE_IN_ARCHIVE

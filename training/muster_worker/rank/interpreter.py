@@ -1,7 +1,7 @@
-"""Finds the interpreter that a launcher would have used for its ranks: the one that runs the launcher.
+"""Finds the interpreter that runs the launcher, which the launcher would have used for its ranks, too.
 
-torchrun starts ranks with its own interpreter unless PYTHON_EXEC names another. The agent sets it to a shim
-(`per_node.py`) that starts a rank's wrapper, which then needs the original interpreter.
+torchrun starts ranks with its own interpreter unless PYTHON_EXEC names another program. The agent sets PYTHON_EXEC to a
+program (`per_node.py`) that starts a rank's wrapper. The wrapper then needs the original interpreter.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def python_of_parent(environment: Mapping[str, str]) -> str:
-    """The path of the parent process' interpreter, with a virtual environment's link. Raises `OSError`."""
+    """Return the path of the parent process' interpreter, with a virtual environment's link. Raises `OSError`."""
     parent = os.getppid()
     with open(f"/proc/{parent}/cmdline", "rb") as file:
         program = os.fsdecode(file.read().split(b"\0")[0])
@@ -22,7 +22,7 @@ def python_of_parent(environment: Mapping[str, str]) -> str:
         result = _find_interpreter(program, os.readlink(f"/proc/{parent}/cwd"), environment)
         if result is not None:
             return result
-    return os.readlink(f"/proc/{parent}/exe")  # argv[0] was changed
+    return os.readlink(f"/proc/{parent}/exe")  # the process has changed its argv[0]
 
 
 def _find_interpreter(program: str, folder: str, environment: Mapping[str, str]) -> Optional[str]:

@@ -1,9 +1,10 @@
 """Counts training steps inside a rank, with torch's hook after each optimizer step.
 
-A training step is a *round*: a new one begins when an optimizer steps a second time. With one optimizer that is each of
-its steps. With a generator and a discriminator in turn, it is one for both; with five discriminator steps per generator
-step, five. A new optimizer in a second phase continues the count. Steps that the AMP gradient scaler skips don't count,
-nor do the evaluations inside an LBFGS step.
+A training step is a *round*, in which each optimizer steps at most once. A new round begins when an optimizer steps a
+second time. With one optimizer each of its steps is a round. If a generator and a discriminator step in turn, one step
+of both is a round. If the discriminator steps five times per generator step, there are five rounds. If a later phase of
+the training creates a new optimizer, the count continues. Steps that the AMP gradient scaler skips don't count, nor do
+the evaluations within an LBFGS step.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ OPTIMIZER_MODULE = "torch.optim.optimizer"
 
 
 class Counter:
-    """torch's hook after each optimizer step: no system call, no exceptions, less than a microsecond."""
+    """torch calls this after each optimizer step. It makes no system call and takes less than a microsecond."""
 
     def __init__(self, writer: Writer) -> None:
         self._words = writer.words
@@ -48,7 +49,7 @@ class Counter:
 
 
 class _Finder:
-    """A meta path finder that only waits for the import of torch's optimizers."""
+    """A meta path finder that registers the counter when torch's optimizers are imported."""
 
     def __init__(self, writer: Writer, counter: Counter) -> None:
         self._writer = writer

@@ -1,8 +1,8 @@
-"""A rank's progress file: its bytes, and the writing of them from inside the rank's process.
+"""A rank's progress file: its layout, and the writer in the rank's process. `progress.py` reads it.
 
-The file is small, of fixed size and mapped into memory by both sides, so that counting a step costs no system call and
-the last count outlives the process. Every field is an aligned 8-byte word in the machine's own order, written whole.
-What the user reports is JSON, guarded by a checksum. `progress.py` reads it.
+The file has a fixed size, and the rank's process maps it into memory. So counting a step needs no system call, and the
+last count outlives the process. Every field is an aligned 8-byte word in the machine's byte order, which is written
+atomically. The user's report is JSON with a checksum.
 
     word 0  magic      1  pid of the process that claimed it     2  start time of that process, clock ticks
     word 3  flags      4  optimizer steps                        5  monotonic time of the last one, seconds
@@ -38,7 +38,7 @@ FLAG_REPORT_FULL = 8  # a report was too large and was dropped
 def create(path: str) -> None:
     """Create an empty progress file that only its owner can read. Raises `OSError`."""
     try:
-        os.unlink(path)  # from a dead process with the same pid
+        os.unlink(path)  # left by a process that had the same pid
     except FileNotFoundError:
         pass
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -50,7 +50,7 @@ def create(path: str) -> None:
 
 
 def start_time(pid: int) -> Optional[int]:
-    """The start time of a process in clock ticks since boot; None if it doesn't exist or is a zombie."""
+    """Return the start time of a process in clock ticks since boot; None if it doesn't exist or is a zombie."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -62,16 +62,16 @@ def start_time(pid: int) -> Optional[int]:
 def claim(path: str) -> Optional[Writer]:
     """Claim the file for this process; None if a running process has claimed it. Raises `OSError`.
 
-    After the claimer's end the next process may claim it and count from 0: `sh -c "python prepare.py && python
-    train.py"`.
+    When the claiming process has ended, the next one may claim the file and count from 0. An example is `sh -c "python
+    prepare.py && python train.py"`.
     """
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         area = mmap.mmap(fd, SIZE)
         words = memoryview(area).cast("Q")
-        claimer = words[WORD_PID]
-        if claimer and start_time(claimer) == words[WORD_PID_START]:
+        claimer_pid = words[WORD_PID]
+        if claimer_pid and start_time(claimer_pid) == words[WORD_PID_START]:
             return None
         for word in range(WORD_PID_START, REPORT_START // 8):
             words[word] = 0
@@ -84,7 +84,7 @@ def claim(path: str) -> Optional[Writer]:
 
 
 class Writer:
-    """A claimed file, for one thread of the process that claimed it."""
+    """Writes to a claimed file, from one thread of the process that claimed it."""
 
     def __init__(self, area: mmap.mmap, words: memoryview) -> None:
         self.area = area

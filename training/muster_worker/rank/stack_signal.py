@@ -5,7 +5,7 @@ faulthandler handles the signal in C, so it works while Python waits in a collec
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]  # what `signal` is made of
+import _signal  # type: ignore[import-not-found]  # the C module of `signal`
 import faulthandler
 import fcntl
 import os
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from muster_worker.rank.progress_file import Writer
 
 SIGNAL: int = _signal.SIGRTMIN + 5
-"""A real-time signal that no library is known to use. The C library and debuggers use the first ones."""
+"""A real-time signal that no known library uses. The C library and debuggers use the lowest real-time signals."""
 
 SUFFIX = ".stacks"
 """Suffix after the path of the rank's progress file."""
 
 LOWEST_FD = 200
-"""Above the descriptors that programs close and reuse."""
+"""The lowest descriptor for the file. Programs may close and reuse lower descriptors."""
 
 
 def install(writer: Writer, path: str) -> None:
     """Write stack dumps to `path` on `SIGNAL`, unless the program sets its own handler. Raises `OSError`."""
-    low = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    low_fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
-        fd = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, LOWEST_FD)
+        fd = fcntl.fcntl(low_fd, fcntl.F_DUPFD_CLOEXEC, LOWEST_FD)
     finally:
-        os.close(low)
+        os.close(low_fd)
     faulthandler.register(SIGNAL, file=fd, all_threads=True, chain=False)
     writer.words[layout.WORD_STACKS_FD] = fd
     writer.set_flag(layout.FLAG_STACKS)
@@ -46,9 +46,9 @@ def _yield_to_user(writer: Writer) -> None:
     set_handler = _signal.signal
 
     def signal(signalnum: int, handler: Any, /) -> Any:
-        before = set_handler(signalnum, handler)
+        previous_handler = set_handler(signalnum, handler)
         if signalnum == SIGNAL:
             writer.clear_flag(layout.FLAG_STACKS)
-        return before
+        return previous_handler
 
     _signal.signal = signal

@@ -47,16 +47,16 @@ _reporter: Optional[_Reporter] = None
 def report(step: Optional[SupportsIndex] = None, **metrics: SupportsFloat) -> None:
     """Report this rank's step and metrics: `muster_worker.report(step=120, loss=loss.item())`.
 
-    Each value stays until the next report of it. A reported step replaces the count of optimizer steps. A call takes
-    some microseconds and makes no system call. Outside muster and in child processes of a rank it does nothing. It
-    ignores infinite and NaN values. It drops a report if all names and values together exceed 4,000 bytes, and the
-    node's log mentions that once. Raises `TypeError` or `ValueError` for a step that isn't a non-negative integer, for
-    a value that isn't a number, and for a name longer than 64 characters, inside and outside muster.
+    muster shows each value until the script reports a new one. A reported step replaces the count of optimizer steps. A
+    call takes some microseconds and makes no system call. Outside muster and in child processes of a rank it does
+    nothing. It ignores infinite and NaN values. If all names and values together exceed 4,000 bytes, it drops the
+    report, and the node's log says so once. It raises `TypeError` or `ValueError`, also outside muster, for a step that
+    isn't a non-negative integer, for a value that isn't a number, and for a name longer than 64 characters.
     """
-    checked_step = None if step is None else _checked_step(step)
-    checked = {name: _checked_value(name, value) for name, value in metrics.items()}
+    checked_step = None if step is None else _check_step(step)
+    checked_values = {name: _check_value(name, value) for name, value in metrics.items()}
     if _reporter is not None:
-        _reporter.report(checked_step, {name: value for name, value in checked.items() if math.isfinite(value)})
+        _reporter.report(checked_step, {name: value for name, value in checked_values.items() if math.isfinite(value)})
 
 
 def start(writer: Writer) -> None:
@@ -71,7 +71,7 @@ def stop() -> None:
     _reporter = None
 
 
-def _checked_step(step: SupportsIndex) -> int:
+def _check_step(step: SupportsIndex) -> int:
     try:
         number = operator.index(step)
     except TypeError:
@@ -81,7 +81,7 @@ def _checked_step(step: SupportsIndex) -> int:
     return number
 
 
-def _checked_value(name: str, value: SupportsFloat) -> float:
+def _check_value(name: str, value: SupportsFloat) -> float:
     if len(name) > MAX_NAME_CHARS:
         raise ValueError(f"{name[:MAX_NAME_CHARS]}...: the name of a metric has at most {MAX_NAME_CHARS} characters")
     if isinstance(value, (str, bytes, bool)):

@@ -1,8 +1,8 @@
 """The wrapper around a rank: `python -I -S agent.pyz rank -- COMMAND ARGS...`.
 
 It starts the command as its child, reports to the agent (`link.py`), sends it the read ends of the rank's output, and
-exits as the child did. Launchers see the same exit status as without it. If the connection to the agent fails, the
-command runs anyway.
+exits as the child did. Launchers see the same exit status as without the wrapper. If the connection to the agent
+fails, the command runs anyway.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Mapping, NoReturn, Optional, Sequence, Tuple, Union
 
-PYTHON_OF_PARENT = "--python-of-parent"  # COMMAND has no interpreter: use the parent process'
-ATTACHED = "--attached"  # a user's own launcher started the rank and reads its output
+PYTHON_OF_PARENT_OPTION = "--python-of-parent"  # COMMAND has no interpreter: use the parent process'
+ATTACHED_OPTION = "--attached"  # a user's own launcher started the rank and reads its output
 
 # Values of contract.EndReason. Importing that module would double the start time of every rank.
 COMMAND_NOT_FOUND = "CommandNotFound"
@@ -27,72 +27,72 @@ COMMAND_NOT_EXECUTABLE = "CommandNotExecutable"
 WORLD_SIZE_MISMATCH = "WorldSizeMismatch"
 
 MISMATCH_EXIT_CODE = 65
-"""sysexits.h: EX_DATAERR. The world isn't the job's, so the command was not run."""
+"""sysexits.h: EX_DATAERR. The command was not run, because the rank's world is not the job's."""
 
 _REASONS = {child.NOT_FOUND: COMMAND_NOT_FOUND, MISMATCH_EXIT_CODE: WORLD_SIZE_MISMATCH}
 
 
-class _Place:
-    """The rank's place in its world, from the environment. `scope` is the hook's; unknown world sizes are 0."""
+class _RankPosition:
+    """The rank's position in its world, from its environment. `scope` is the hook's scope. Unknown sizes are 0."""
 
-    def __init__(self, rank: int, local_rank: int, scope: str, run_dir: str, worlds: Tuple[int, int]) -> None:
+    def __init__(self, rank: int, local_rank: int, scope: str, run_dir: str, world_sizes: Tuple[int, int]) -> None:
         self.rank = rank
         self.local_rank = local_rank
         self.scope = scope
-        self.world, self.local_world = worlds
+        self.world, self.local_world = world_sizes
         self.progress = os.path.join(run_dir, f"rank-{rank}-{os.getpid()}.progress")
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
     """Run the command after `--` in `arguments` and exit as it does."""
-    mode, command = list(arguments[: arguments.index("--")]), list(arguments[arguments.index("--") + 1 :])
+    options, command = list(arguments[: arguments.index("--")]), list(arguments[arguments.index("--") + 1 :])
     child.open_standard_streams()
     signal_mask = child.block_signals()
-    if ATTACHED not in mode:  # that launcher's starting thread may end before the rank
+    if ATTACHED_OPTION not in options:  # a user's launcher may start the rank in a thread that ends before the rank
         child.die_with_parent()
     environment = child.read_environment()
-    if PYTHON_OF_PARENT in mode:
-        from muster_worker.rank import interpreter  # most launchers don't need it: their ranks start faster
+    if PYTHON_OF_PARENT_OPTION in options:
+        from muster_worker.rank import interpreter  # imported on demand, so that ranks of other launchers start faster
 
         command.insert(0, interpreter.python_of_parent(environment))
     mismatch, is_rank = None, True
     if any(name in environment for name in hook_environment.MPI_NODE_FILES):
-        is_rank = not (ATTACHED in mode and _is_spawned(environment))
-        environment, mismatch = _add_world(environment, mode) if is_rank else (environment, None)
-    connected = _connect(environment, mode) if is_rank else _Connection(None, None, environment)
+        is_rank = not (ATTACHED_OPTION in options and _is_spawned(environment))
+        environment, mismatch = _add_world(environment, options) if is_rank else (environment, None)
+    connection = _connect(environment, options) if is_rank else _Connection(None, None, environment)
     if mismatch is not None:
-        _exit_refused(connected.announcer, child.CommandRefused(MISMATCH_EXIT_CODE, mismatch))
+        _exit_with_refusal(connection.announcer, child.CommandRefused(MISMATCH_EXIT_CODE, mismatch))
     try:
-        started = child.start(command, connected.environment, connected.streams, signal_mask)
-    except child.CommandRefused as refusal:
-        _exit_refused(connected.announcer, refusal)
-    _send(connected.announcer, "started", {"pid": started.pid, "at": time.monotonic()})
-    for stream in connected.streams or ():  # only the child's copies may keep the pipes open
+        process = child.start(command, connection.environment, connection.streams, signal_mask)
+    except child.CommandRefused as error:
+        _exit_with_refusal(connection.announcer, error)
+    _send(connection.announcer, "started", {"pid": process.pid, "at": time.monotonic()})
+    for stream in connection.streams or ():  # only the child's copies may keep the pipes open
         os.close(stream)
-    status = started.wait()
+    status = process.wait()
     if os.WIFSIGNALED(status):
         # For ranks that the kernel killed, users need the maximum memory.
-        end = {"signal": os.WTERMSIG(status), "peak_bytes": started.peak_bytes}
+        end = {"signal": os.WTERMSIG(status), "peak_bytes": process.peak_bytes}
     else:
         end = {"exit_code": os.WEXITSTATUS(status)}
-    _send(connected.announcer, "ended", {"at": time.monotonic(), **end})
+    _send(connection.announcer, "ended", {"at": time.monotonic(), **end})
     child.exit_like(status)
 
 
 def _is_spawned(environment: Mapping[str, str]) -> bool:
-    """Whether a rank of a user's own mpirun has spawned this process: a separate world."""
+    """Whether a rank of a user's own mpirun has spawned this process. It is then in a separate world."""
     from muster_worker.mpi import world_variables
 
     return world_variables.is_spawned(environment)
 
 
-def _add_world(environment: Dict[str, str], mode: Sequence[str]) -> Tuple[Dict[str, str], Optional[str]]:
-    """The rank's environment in its MPI world, and the reason not to run it there, if any."""
+def _add_world(environment: Dict[str, str], options: Sequence[str]) -> Tuple[Dict[str, str], Optional[str]]:
+    """Return the rank's environment in its MPI world, and the reason not to run its command, if there is one."""
     from muster_worker.mpi import rank_start
 
     try:
-        entered = rank_start.add_world_variables(environment, mode)
-        return entered, rank_start.mismatch(entered)
+        rank_environment = rank_start.add_world_variables(environment, options)
+        return rank_environment, rank_start.describe_mismatch(rank_environment)
     except (OSError, KeyError, ValueError) as error:
         _warn(f"this rank's place in its world is unknown, so the command runs without it: {error!r}")
         return environment, None
@@ -109,31 +109,31 @@ class _Connection:
         self.environment = environment
 
 
-def _connect(environment: Mapping[str, str], mode: Sequence[str]) -> _Connection:
+def _connect(environment: Mapping[str, str], options: Sequence[str]) -> _Connection:
     try:
-        place = _read_place(environment)
-        hooked = hook_environment.with_hook(environment, environment["MUSTER_ARCHIVE"], place.scope)
-        progress_file.create(place.progress)
+        position = _read_position(environment)
+        hooked_environment = hook_environment.with_hook(environment, environment["MUSTER_ARCHIVE"], position.scope)
+        progress_file.create(position.progress)
         announcer = Announcer(environment["MUSTER_AGENT_SOCKET"])
-        streams = _send_hello(announcer, place, mode)
+        streams = _send_hello(announcer, position, options)
     except (OSError, KeyError, ValueError) as error:
         _warn(f"no connection to the agent, so the command runs without reports: {error!r}")
         return _Connection(None, None, environment)
-    hooked[hook_environment.PROGRESS] = place.progress
-    return _Connection(announcer, streams, hooked)
+    hooked_environment[hook_environment.PROGRESS] = position.progress
+    return _Connection(announcer, streams, hooked_environment)
 
 
-def _send_hello(announcer: Announcer, place: _Place, mode: Sequence[str]) -> Optional[Tuple[int, int]]:
+def _send_hello(announcer: Announcer, position: _RankPosition, options: Sequence[str]) -> Optional[Tuple[int, int]]:
     """Send the hello with the read ends of the child's output. Returns the write ends. Raises `OSError`."""
     hello: Dict[str, Union[str, float]] = {
-        "rank": place.rank,
-        "local_rank": place.local_rank,
+        "rank": position.rank,
+        "local_rank": position.local_rank,
         "pid": os.getpid(),
-        "progress": place.progress,
-        "world": place.world,
-        "local_world": place.local_world,
+        "progress": position.progress,
+        "world": position.world,
+        "local_world": position.local_world,
     }
-    if ATTACHED in mode:
+    if ATTACHED_OPTION in options:
         announcer.send("hello", {**hello, "role": "hook"})
         return None
     (out_reader, out), (err_reader, err) = os.pipe(), os.pipe()
@@ -145,7 +145,7 @@ def _send_hello(announcer: Announcer, place: _Place, mode: Sequence[str]) -> Opt
     return out, err
 
 
-def _read_place(environment: Mapping[str, str]) -> _Place:
+def _read_position(environment: Mapping[str, str]) -> _RankPosition:
     # A rank has RANK. A node's command has MUSTER_RANK, because its children may have RANK.
     if "RANK" in environment:
         prefix, scope = "", hook_environment.SCOPE_RANK
@@ -154,17 +154,17 @@ def _read_place(environment: Mapping[str, str]) -> _Place:
     rank, local_rank = int(environment[f"{prefix}RANK"]), int(environment[f"{prefix}LOCAL_RANK"])
     # A node's command may start the ranks itself, so its environment has no world sizes.
     sizes = [int(environment.get(name, "0")) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE")]
-    worlds = (sizes[0], sizes[1]) if scope == hook_environment.SCOPE_RANK else (0, 0)
-    return _Place(rank, local_rank, scope, environment["MUSTER_RUN_DIR"], worlds)
+    world_sizes = (sizes[0], sizes[1]) if scope == hook_environment.SCOPE_RANK else (0, 0)
+    return _RankPosition(rank, local_rank, scope, environment["MUSTER_RUN_DIR"], world_sizes)
 
 
-def _exit_refused(announcer: Optional[Announcer], refusal: child.CommandRefused) -> NoReturn:
+def _exit_with_refusal(announcer: Optional[Announcer], error: child.CommandRefused) -> NoReturn:
     if announcer is None:
-        _warn(str(refusal))
+        _warn(str(error))
     else:
-        reason = _REASONS.get(refusal.exit_code, COMMAND_NOT_EXECUTABLE)
-        _send(announcer, "refused", {"reason": reason, "message": str(refusal), "at": time.monotonic()})
-    os._exit(refusal.exit_code)
+        reason = _REASONS.get(error.exit_code, COMMAND_NOT_EXECUTABLE)
+        _send(announcer, "refused", {"reason": reason, "message": str(error), "at": time.monotonic()})
+    os._exit(error.exit_code)
 
 
 def _send(announcer: Optional[Announcer], message: str, fields: Mapping[str, Union[str, float]]) -> None:

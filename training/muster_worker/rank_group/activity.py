@@ -1,4 +1,4 @@
-"""Describes what a rank's main thread is doing, from its stack. Pure.
+"""Describes the activity of a rank's main thread from its stack. Pure.
 
 It parses faulthandler's output after a signal (most recent call first, all threads) and the traceback of an uncaught
 exception on standard error (most recent call last).
@@ -24,7 +24,7 @@ _COLLECTIVE = re.compile(
     r"|new_group|new_subgroups|destroy_process_group|init_process_group"
 )
 
-# (end of the file's path, function, activity). The first entry that matches the innermost known frame wins.
+# (end of the file's path, function, activity). The first entry that matches the innermost known frame applies.
 _ACTIVITIES: Tuple[Tuple[str, str, str], ...] = (
     ("torch/distributed/_functional_collectives.py", "wait_tensor", "a collective"),
     ("torch/distributed/rendezvous.py", "", "init_process_group"),
@@ -56,22 +56,22 @@ class Frame:
 
 
 def describe_dump(text: str) -> Optional[str]:
-    """The activity in a faulthandler dump of all threads; None without a stack of the main thread."""
-    return _describe_frames(_main_thread(text.splitlines()))
+    """Return the activity in a faulthandler dump of all threads; None without a stack of the main thread."""
+    return _describe_frames(_parse_main_thread(text.splitlines()))
 
 
 def describe_traceback(lines: Iterable[str]) -> Optional[str]:
-    """The activity in these lines of standard error; None if they have no traceback."""
-    return _describe_frames(_frames(lines)[::-1])
+    """Return the activity in these lines of standard error; None if they have no traceback."""
+    return _describe_frames(_parse_frames(lines)[::-1])
 
 
 def describe_error_text(error_text: str) -> Optional[str]:
-    """The activity in the last traceback on a rank's standard error; None without a traceback."""
+    """Return the activity in the last traceback on a rank's standard error; None without a traceback."""
     start = error_text.rfind(_TRACEBACK)
     return None if start < 0 else describe_traceback(error_text[start:].split("\n"))
 
 
-def _main_thread(lines: Iterable[str]) -> List[Frame]:
+def _parse_main_thread(lines: Iterable[str]) -> List[Frame]:
     # faulthandler lists the newest thread first, so the last one is the main thread. After 100 threads it writes "..."
     # and omits the rest, the main thread too.
     block: List[str] = []
@@ -81,16 +81,16 @@ def _main_thread(lines: Iterable[str]) -> List[Frame]:
         elif line == "...":
             return []
         block.append(line)
-    return _frames(block)
+    return _parse_frames(block)
 
 
-def _frames(lines: Iterable[str]) -> List[Frame]:
+def _parse_frames(lines: Iterable[str]) -> List[Frame]:
     matches = (_FRAME.match(line) for line in lines)
     return [Frame(match["file"], match["line"], match["function"].strip()) for match in matches if match]
 
 
 def _describe_frames(frames: List[Frame]) -> Optional[str]:
-    """The activity in `frames`, from the innermost to the outermost."""
+    """Return the activity in `frames`, from the innermost to the outermost."""
     for index, frame in enumerate(frames):
         current = _find_collective(frames[index:]) or _find_activity(frame)
         if current is not None:
@@ -102,8 +102,8 @@ def _describe_frames(frames: List[Frame]) -> Optional[str]:
 
 
 def _find_collective(frames: List[Frame]) -> Optional[str]:
-    # all_gather_object calls all_gather, and init_process_group calls barrier: return the outermost call, the script's
-    # own.
+    # all_gather_object calls all_gather, and init_process_group calls barrier: return the outermost call, which the
+    # script itself makes.
     name = None
     if frames[0].file.endswith(_COLLECTIVES):
         for frame in frames:

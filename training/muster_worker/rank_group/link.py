@@ -37,8 +37,8 @@ class Role:
 
 
 @dataclass(frozen=True)
-class Hello:
-    """First message of a connection. `pid` is the sender's, `progress` the path of the rank's progress file.
+class HelloMessage:
+    """The first message of a connection. `pid` is the sender's. `progress` is the path of the rank's progress file.
 
     `world` and `local_world` are the world sizes in the process' environment; 0 if they are not set.
     """
@@ -53,7 +53,7 @@ class Hello:
 
 
 @dataclass(frozen=True)
-class Started:
+class StartedMessage:
     """The command runs as process `pid`."""
 
     pid: int
@@ -61,10 +61,10 @@ class Started:
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedMessage:
     """The command's process has ended. Exactly one of `exit_code` and `signal` is set.
 
-    `peak_bytes` is its maximum resident memory; set only if a signal ended it.
+    `peak_bytes` is the maximum resident memory. It is set only if a signal ended the process.
     """
 
     at: float
@@ -74,27 +74,27 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Refused:
-    """The command couldn't be executed; `reason` is an `EndReason`. The wrapper exits with 127 or 126."""
+class RefusedMessage:
+    """The command could not be executed. `reason` is an `EndReason`. The wrapper exits with 127, 126 or 65."""
 
     reason: str
     message: str
     at: float
 
 
-Message = Union[Hello, Started, Ended, Refused]
+Message = Union[HelloMessage, StartedMessage, EndedMessage, RefusedMessage]
 
 
 @dataclass(frozen=True)
 class _Envelope:
-    hello: Optional[Hello] = None
-    started: Optional[Started] = None
-    ended: Optional[Ended] = None
-    refused: Optional[Refused] = None
+    hello: Optional[HelloMessage] = None
+    started: Optional[StartedMessage] = None
+    ended: Optional[EndedMessage] = None
+    refused: Optional[RefusedMessage] = None
 
 
 @dataclass(frozen=True)
-class Incoming:
+class ReceivedMessage:
     """A message, and the descriptors that a wrapper's hello carries: (standard output, standard error)."""
 
     message: Message
@@ -110,30 +110,30 @@ def decode(line: bytes) -> Message:
         if message is not None
     ]
     if len(messages) != 1:
-        raise wire.Malformed(f"expected exactly one message on a line, found {len(messages)}")
+        raise wire.MalformedDocument(f"expected exactly one message on a line, found {len(messages)}")
     message = messages[0]
-    if isinstance(message, Hello) and message.role not in Role.ALL:
-        raise wire.Malformed(f"hello.role: expected one of {', '.join(Role.ALL)}")
+    if isinstance(message, HelloMessage) and message.role not in Role.ALL:
+        raise wire.MalformedDocument(f"hello.role: expected one of {', '.join(Role.ALL)}")
     _validate(message)
     return message
 
 
 def _validate(message: Message) -> None:
-    # The collector would reject the node's whole report because of an invalid value.
-    if isinstance(message, Started) and message.pid <= 0:
-        raise wire.Malformed("started.pid: below 1")
-    if isinstance(message, Refused) and len(message.reason) > MAX_REASON_CHARS:
-        raise wire.Malformed(f"refused.reason: longer than {MAX_REASON_CHARS} characters")
-    if not isinstance(message, Ended):
+    # Because of one invalid value, the collector would reject the node's whole report.
+    if isinstance(message, StartedMessage) and message.pid <= 0:
+        raise wire.MalformedDocument("started.pid: below 1")
+    if isinstance(message, RefusedMessage) and len(message.reason) > MAX_REASON_CHARS:
+        raise wire.MalformedDocument(f"refused.reason: longer than {MAX_REASON_CHARS} characters")
+    if not isinstance(message, EndedMessage):
         return
     if (message.exit_code is None) == (message.signal is None):
-        raise wire.Malformed("ended: expected exactly one of exit_code and signal")
+        raise wire.MalformedDocument("ended: expected exactly one of exit_code and signal")
     if message.exit_code is not None and not 0 <= message.exit_code <= MAX_EXIT_CODE:
-        raise wire.Malformed(f"ended.exit_code: expected 0 to {MAX_EXIT_CODE}")
+        raise wire.MalformedDocument(f"ended.exit_code: expected 0 to {MAX_EXIT_CODE}")
     if message.peak_bytes is not None and message.peak_bytes < 0:
-        raise wire.Malformed("ended.peak_bytes: below 0")
+        raise wire.MalformedDocument("ended.peak_bytes: below 0")
     if message.signal is not None and not 1 <= message.signal <= MAX_SIGNAL:
-        raise wire.Malformed(f"ended.signal: expected 1 to {MAX_SIGNAL}")
+        raise wire.MalformedDocument(f"ended.signal: expected 1 to {MAX_SIGNAL}")
 
 
 class Receiver:
@@ -145,57 +145,58 @@ class Receiver:
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
         self.socket = connection
-        self.closed = False
+        self.is_closed = False
         self._buffer = b""
         self._fds: List[int] = []
 
-    def receive(self) -> List[Incoming]:
+    def receive(self) -> List[ReceivedMessage]:
         """Read the available messages. After `wire.Malformed`, close the connection."""
         try:
             data, fds = _receive_with_fds(self.socket)
         except (BlockingIOError, InterruptedError):
             return []
-        except OSError:  # a reset is the end of the stream, too
-            self.closed = True
+        except OSError:  # a reset also ends the stream
+            self.is_closed = True
             return []
-        self._keep_allowed(fds)
-        self.closed = not data
+        self._keep_expected(fds)
+        self.is_closed = not data
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         if max(map(len, [*lines, self._buffer])) > MAX_MESSAGE_BYTES:
-            raise wire.Malformed(f"a message is longer than {MAX_MESSAGE_BYTES} bytes")
-        # Decode all lines before the first message takes the descriptors: after an error `close` has to close them.
+            raise wire.MalformedDocument(f"a message is longer than {MAX_MESSAGE_BYTES} bytes")
+        # Decode all lines before the first message takes the descriptors, so that after an error `close` can close
+        # them.
         messages = [decode(line) for line in lines]
-        return [self._incoming(message) for message in messages]
+        return [self._with_descriptors(message) for message in messages]
 
     def close(self) -> None:
         """Close the socket and the file descriptors that no message has taken."""
-        self.closed = True
+        self.is_closed = True
         while self._fds:
             os.close(self._fds.pop())
         self.socket.close()
 
-    def _keep_allowed(self, fds: List[int]) -> None:
-        room = MAX_FDS - len(self._fds)
-        self._fds.extend(fds[:room])
-        for fd in fds[room:]:
+    def _keep_expected(self, fds: List[int]) -> None:
+        free_slots = MAX_FDS - len(self._fds)
+        self._fds.extend(fds[:free_slots])
+        for fd in fds[free_slots:]:
             os.close(fd)
 
-    def _incoming(self, message: Message) -> Incoming:
-        if not isinstance(message, Hello):
-            return Incoming(message)
+    def _with_descriptors(self, message: Message) -> ReceivedMessage:
+        if not isinstance(message, HelloMessage):
+            return ReceivedMessage(message)
         if message.role == Role.WRAPPER and len(self._fds) != MAX_FDS:
-            raise wire.Malformed(f"hello: expected {MAX_FDS} file descriptors, found {len(self._fds)}")
+            raise wire.MalformedDocument(f"hello: expected {MAX_FDS} file descriptors, found {len(self._fds)}")
         if message.role == Role.HOOK and self._fds:
-            raise wire.Malformed(f"hello: expected no file descriptors, found {len(self._fds)}")
+            raise wire.MalformedDocument(f"hello: expected no file descriptors, found {len(self._fds)}")
         fds, self._fds = tuple(self._fds), []
-        return Incoming(message, fds)
+        return ReceivedMessage(message, fds)
 
 
 def _receive_with_fds(connection: socket.socket) -> Tuple[bytes, List[int]]:
-    # Leave room for extra descriptors: the kernel closes those that don't fit, and `_keep_allowed` the others.
+    # Leave room for unexpected descriptors. The kernel closes those that don't fit, `_keep_expected` the others.
     fds = array.array("i")
-    room = socket.CMSG_SPACE(2 * MAX_FDS * fds.itemsize)
-    data, ancillary, _, _ = connection.recvmsg(MAX_MESSAGE_BYTES, room, socket.MSG_CMSG_CLOEXEC)
+    free_slots = socket.CMSG_SPACE(2 * MAX_FDS * fds.itemsize)
+    data, ancillary, _, _ = connection.recvmsg(MAX_MESSAGE_BYTES, free_slots, socket.MSG_CMSG_CLOEXEC)
     for level, kind, content in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             fds.frombytes(content[: len(content) - len(content) % fds.itemsize])

@@ -1,7 +1,7 @@
-"""Detects which ranks the kernel killed because the node's memory limit was reached.
+"""Detects which ranks the kernel killed because the node reached its memory limit.
 
-The kernel only increments a counter of the cgroup. A rank that died by SIGKILL meanwhile was killed for memory. If
-several died at the same time, it was the one with the most memory, or as many of them as the counter's increment.
+The kernel only increments a counter of the cgroup. The detector assigns each increment to a rank that SIGKILL ended at
+that time. If there are several such ranks, it chooses those with the most memory.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from muster_worker.agent.state import Event, RankEnded
 from muster_worker.contract.schema import EndReason
 
 SLACK_SECONDS = 1.0
-"""Tolerance between the counter's increment and the end of the process on a loaded machine."""
+"""Maximum time between the counter's increment and the end of the process, on a loaded machine."""
 
 _COUNTER = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 _ROOT = "/sys/fs/cgroup"
 
 
 def counter_files(own_cgroups: str) -> Tuple[str, ...]:
-    """Candidates for the counter's file, the most likely first. `own_cgroups` is the text of /proc/self/cgroup."""
+    """Return paths of the counter's file, likely ones first. `own_cgroups` is the text in /proc/self/cgroup."""
     result = []
     for line in own_cgroups.splitlines():
         _, controllers, path = line.split(":", 2)
@@ -30,18 +30,18 @@ def counter_files(own_cgroups: str) -> Tuple[str, ...]:
             result.append(f"{_ROOT}{path.rstrip('/')}/memory.events")
         elif "memory" in controllers.split(","):
             result.append(f"{_ROOT}/memory{path.rstrip('/')}/memory.oom_control")
-    # In a container the path is the host's, while the mounted cgroup is the container's own.
+    # In a container these paths may be those of the host, while the container's own cgroup is mounted at the root.
     return (*result, f"{_ROOT}/memory.events", f"{_ROOT}/memory/memory.oom_control")
 
 
 def read_count(text: str) -> Optional[int]:
-    """The number of killed processes, from cgroup v2's memory.events or v1's memory.oom_control."""
+    """Return the number of killed processes, from cgroup v2's memory.events or v1's memory.oom_control."""
     match = _COUNTER.search(text)
     return int(match[1]) if match else None
 
 
-class MemoryKills:
-    """Follows the counter. `read` returns it, or None without one. Times are on the node's monotonic clock."""
+class OomKillDetector:
+    """Reads the counter repeatedly. `read` returns it, or None without one. Times are on the node's monotonic clock."""
 
     def __init__(self, read: Callable[[], Optional[int]], now: float) -> None:
         self._read = read
@@ -56,8 +56,8 @@ class MemoryKills:
         self._kills = self._kills[-1024:]
         self._count, self._updated_at = count, now
 
-    def explain(self, events: Sequence[Event], now: float, memory: Callable[[int], int]) -> List[Event]:
-        """Return the events with a reason for ranks that the kernel killed. `memory` is a rank's last known bytes."""
+    def add_oom_reasons(self, events: Sequence[Event], now: float, memory: Callable[[int], int]) -> List[Event]:
+        """Add the reason to the ends of ranks that the kernel killed. `memory` returns a rank's last known bytes."""
         killed = [event for event in events if isinstance(event, RankEnded) and _is_unexplained_kill(event)]
         if not killed:
             return list(events)
@@ -83,7 +83,7 @@ def _is_unexplained_kill(end: RankEnded) -> bool:
     return end.signal == signal.SIGKILL and end.reason is None
 
 
-def reader() -> Callable[[], Optional[int]]:
+def find_counter() -> Callable[[], Optional[int]]:
     """Returns a function that reads the counter of this process' cgroup."""
     for path in counter_files(_read_text("/proc/self/cgroup")):
         if read_count(_read_text(path)) is not None:

@@ -14,7 +14,7 @@ from typing import Dict, Mapping, Optional, Sequence, Tuple
 from muster_worker.rank import progress_file as layout
 
 READ_ATTEMPTS = 5
-"""A read during a write gives an invalid checksum. With a correct writer, five in a row are practically impossible."""
+"""Number of reads. A read during a write has an invalid checksum. Five of them in a row are practically impossible."""
 
 MAX_STEP = 2**63 - 1
 
@@ -22,7 +22,7 @@ MAX_NAME_CHARS = 64
 """Maximum length of a metric's name, as in `user.py`."""
 
 
-class NoStep:
+class NoStepReason:
     """Why a rank has no step count (`RankReport.no_step_reason`)."""
 
     NOT_PYTHON = "NotPython"  # the command isn't Python, and no child of it was hooked
@@ -47,7 +47,7 @@ class Progress:
 
     @property
     def step(self) -> Optional[int]:
-        """The step that the user reported, or the optimizer's count; None without both."""
+        """The step that the user reported, or the count of optimizer steps; None without both."""
         if self.reported_step is not None:
             return self.reported_step
         counted = self.optimizer_steps > 0 or bool(self.flags & layout.FLAG_COUNTING)
@@ -60,16 +60,16 @@ class Progress:
         return max(times) if times else None
 
     @property
-    def report_full(self) -> bool:
+    def is_report_full(self) -> bool:
         """Whether a report was dropped because it was too large."""
         return bool(self.flags & layout.FLAG_REPORT_FULL)
 
 
 def read(path: str) -> Progress:
-    """Read a progress file. A missing, short or foreign file reads as unclaimed."""
+    """Read a progress file. A missing or invalid file is read as one that no process has claimed."""
     for _ in range(READ_ATTEMPTS):
         try:
-            with os.fdopen(open_plain(path), "rb") as file:
+            with os.fdopen(open_regular_file(path), "rb") as file:
                 data = file.read(layout.SIZE)
         except (OSError, ValueError):  # ValueError: the path has a null byte
             return Progress()
@@ -79,7 +79,7 @@ def read(path: str) -> Progress:
     return Progress()
 
 
-def open_plain(path: str) -> int:
+def open_regular_file(path: str) -> int:
     """Open a rank's file for reading. Raises `OSError` for anything but a regular file.
 
     The rank could replace it with a pipe, which would block the agent.
@@ -92,41 +92,41 @@ def open_plain(path: str) -> int:
 
 
 def parse(data: bytes) -> Optional[Progress]:
-    """Parse a progress file's bytes; None if they are from the middle of a write."""
-    if len(data) != layout.SIZE or _word(data, layout.WORD_MAGIC) != layout.MAGIC:
+    """Parse a progress file's bytes. Returns None if they were read during a write."""
+    if len(data) != layout.SIZE or _read_word(data, layout.WORD_MAGIC) != layout.MAGIC:
         return Progress()
-    length, checksum = layout.split_check_word(_word(data, layout.WORD_REPORT_CHECK))
+    length, checksum = layout.split_check_word(_read_word(data, layout.WORD_REPORT_CHECK))
     report = data[layout.REPORT_START : layout.REPORT_START + length]
     if len(report) != length or (length and crc32(report) != checksum):
         return None
     step, metrics = _parse_report(report) if report else (None, {})
-    flags = _word(data, layout.WORD_FLAGS)
+    flags = _read_word(data, layout.WORD_FLAGS)
     return Progress(
-        pid=_word(data, layout.WORD_PID) or None,
+        pid=_read_word(data, layout.WORD_PID) or None,
         flags=flags,
-        optimizer_steps=min(_word(data, layout.WORD_STEPS), MAX_STEP),
-        optimizer_stepped_at=_time(data, layout.WORD_STEPPED_AT),
-        stacks_fd=_word(data, layout.WORD_STACKS_FD) if flags & layout.FLAG_STACKS else None,
+        optimizer_steps=min(_read_word(data, layout.WORD_STEPS), MAX_STEP),
+        optimizer_stepped_at=_read_time(data, layout.WORD_STEPPED_AT),
+        stacks_fd=_read_word(data, layout.WORD_STACKS_FD) if flags & layout.FLAG_STACKS else None,
         reported_step=step,
-        reported_at=_time(data, layout.WORD_REPORTED_AT),
+        reported_at=_read_time(data, layout.WORD_REPORTED_AT),
         metrics=metrics,
     )
 
 
-def no_step_reason(progress: Progress, command_line: Sequence[str]) -> Optional[str]:
-    """Why `progress` has no step, from the command line of the rank's process; None if it has one."""
+def find_no_step_reason(progress: Progress, command_line: Sequence[str]) -> Optional[str]:
+    """Return the reason why `progress` has no step, from the rank's command line; None if it has a step."""
     if progress.step is not None:
         return None
     if progress.pid is None:
         return _find_hook_problem(command_line)
-    return NoStep.TORCH_TOO_OLD if progress.flags & layout.FLAG_TORCH else NoStep.NO_TORCH
+    return NoStepReason.TORCH_TOO_OLD if progress.flags & layout.FLAG_TORCH else NoStepReason.NO_TORCH
 
 
 def _find_hook_problem(command_line: Sequence[str]) -> str:
     name = command_line[0].rsplit("/", 1)[-1] if command_line else ""
     if not name.startswith(("python", "pypy")):
-        return NoStep.NOT_PYTHON
-    return NoStep.PYTHON_ISOLATED if _is_isolated(command_line[1:]) else NoStep.NOT_HOOKED
+        return NoStepReason.NOT_PYTHON
+    return NoStepReason.PYTHON_ISOLATED if _is_isolated(command_line[1:]) else NoStepReason.NOT_HOOKED
 
 
 def _is_isolated(arguments: Sequence[str]) -> bool:
@@ -141,7 +141,7 @@ def _is_isolated(arguments: Sequence[str]) -> bool:
             for position, letter in enumerate(argument[1:], 1):
                 if letter in "IES":
                     return True
-                if letter in "cm":  # the other arguments are the program's
+                if letter in "cm":  # the following arguments are for the program
                     return False
                 if letter in "WXQ":
                     takes_value = position == len(argument) - 1
@@ -168,11 +168,11 @@ def _parse_report(report: bytes) -> Tuple[Optional[int], Dict[str, float]]:
     )
 
 
-def _word(data: bytes, word: int) -> int:
+def _read_word(data: bytes, word: int) -> int:
     value: int = struct.unpack_from("=Q", data, 8 * word)[0]
     return value
 
 
-def _time(data: bytes, word: int) -> Optional[float]:
+def _read_time(data: bytes, word: int) -> Optional[float]:
     value: float = struct.unpack_from("=d", data, 8 * word)[0]
     return value if math.isfinite(value) and value > 0 else None

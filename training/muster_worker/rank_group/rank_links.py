@@ -9,7 +9,7 @@ from typing import List, Optional, Tuple
 
 from muster_worker.agent.log import Log
 from muster_worker.contract import wire
-from muster_worker.rank_group.link import Ended, Hello, Message, Receiver, Refused, Started
+from muster_worker.rank_group.link import EndedMessage, HelloMessage, Message, Receiver, RefusedMessage, StartedMessage
 from muster_worker.rank_group.metrics import MetricReader
 from muster_worker.rank_group.streams import Stream
 from muster_worker.rank_group.tail import shorten
@@ -19,9 +19,9 @@ MAX_LINKS = 1024
 
 
 def max_links() -> int:
-    """The maximum number of connections: `MAX_LINKS`, or fewer if the limit of file descriptors is low."""
+    """Return the maximum number of connections: `MAX_LINKS`, or fewer if the limit of file descriptors is low."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # Each connection has two pipes. Without a free descriptor the agent couldn't even read its token.
+    # Each connection has two pipes. The agent also needs free descriptors, for example to read its token.
     return MAX_LINKS if soft == resource.RLIM_INFINITY else min(MAX_LINKS, soft // 4)
 
 
@@ -40,26 +40,28 @@ class RankLink:
 
     def __init__(self, connection: socket.socket) -> None:
         self.receiver = Receiver(connection)
-        self.hello: Optional[Hello] = None
+        self.hello: Optional[HelloMessage] = None
         self.pid: Optional[int] = None  # of the rank, after its start
         self.peak_bytes: Optional[int] = None  # the rank's maximum memory, if a signal ended it
-        self.over = False  # the rank's end was reported
-        self.lost_at: Optional[float] = None  # when the connection ended before the rank's end was reported
+        self.is_finished = False  # the rank's end was reported
+        self.lost_at: Optional[float] = (
+            None  # when the connection was lost, if it was lost before the rank's end was reported
+        )
         self.streams: Tuple[Stream, ...] = ()
         self.command_line: Tuple[str, ...] = ()
-        self.is_full_logged = False  # the log says that its reports are too large
+        self.is_dropped_report_logged = False  # the log says that a report was dropped
         self._refusal: Tuple[str, ...] = ()
 
     @property
-    def process(self) -> int:
-        """The rank's process; the sender's before the rank has started; 0 before a hello."""
+    def current_pid(self) -> int:
+        """The rank's pid; the sender's pid before the rank has started; 0 before a hello."""
         if self.pid is not None:
             return self.pid
         return 0 if self.hello is None else self.hello.pid
 
     @property
     def last_lines(self) -> Tuple[str, ...]:
-        """The reason of a refusal; else the last lines of standard error, or of standard output without any."""
+        """The message of a refusal, else the last lines of standard error, or of standard output if that is empty."""
         if self._refusal:
             return self._refusal
         for stream in reversed(self.streams):
@@ -78,29 +80,29 @@ class RankLink:
         messages = []
         for incoming in self.receiver.receive():
             # A wrapper sends exactly one hello, as its first message.
-            if isinstance(incoming.message, Hello) != (self.hello is None):
+            if isinstance(incoming.message, HelloMessage) != (self.hello is None):
                 for descriptor in incoming.fds:
                     os.close(descriptor)
-                raise wire.Malformed("expected one hello, before anything else")
+                raise wire.MalformedDocument("expected one hello, before anything else")
             self._update(incoming.message, incoming.fds, log, metrics)
             messages.append(incoming.message)
         return messages
 
-    def rename(self, prefix: str) -> None:
+    def set_prefix(self, prefix: str) -> None:
         """Change the prefix of the output: a child of this process is the rank."""
         for stream in self.streams:
             stream.prefix = prefix
 
     def _update(self, message: Message, descriptors: Tuple[int, ...], log: Log, metrics: MetricReader) -> None:
-        if isinstance(message, Hello):
+        if isinstance(message, HelloMessage):
             self.hello = message
             prefix = f"rank {message.rank}"
             self.streams = tuple(Stream(descriptor, prefix, log, metrics) for descriptor in descriptors)
-        elif isinstance(message, Started):
+        elif isinstance(message, StartedMessage):
             self.pid = message.pid
-        elif isinstance(message, Refused):
-            self.over = True
+        elif isinstance(message, RefusedMessage):
+            self.is_finished = True
             self._refusal = (shorten(message.message),)
-        elif isinstance(message, Ended):
-            self.over = True
+        elif isinstance(message, EndedMessage):
+            self.is_finished = True
             self.peak_bytes = message.peak_bytes

@@ -17,7 +17,7 @@ STOP_SECONDS = 0.3
 """Time limit for all ranks of the node together, so that a hanging rank doesn't delay a stop."""
 
 MAX_DUMP_BYTES = 256 * 1024
-"""Limit for the end of a dump; the main thread is last."""
+"""Maximum length to read from the end of a dump, where the main thread is."""
 
 
 @dataclass
@@ -27,21 +27,21 @@ class _Request:
     length: int = -1  # at the last check
 
 
-def read_activities(live: Mapping[int, RankLink]) -> Dict[int, str]:
-    """The current activity of each rank's main thread, for ranks that answer."""
-    files = {rank: link.hello.progress for rank, link in live.items() if link.hello is not None}
+def read_activities(live_links: Mapping[int, RankLink]) -> Dict[int, str]:
+    """Return the current activity of each rank's main thread, for ranks that answer."""
+    files = {rank: link.hello.progress for rank, link in live_links.items() if link.hello is not None}
     result = {}
-    for rank, dump in capture(files, STOP_SECONDS).items():
+    for rank, dump in capture_stack_dumps(files, STOP_SECONDS).items():
         current = activity.describe_dump(dump)
         if current is not None:
             result[rank] = current
     return result
 
 
-def capture(progress_files: Mapping[int, str], seconds: float) -> Dict[int, str]:
-    """Stack dumps of the ranks with these progress files, by the same keys, after at most `seconds`.
+def capture_stack_dumps(progress_files: Mapping[int, str], seconds: float) -> Dict[int, str]:
+    """Return stack dumps of the ranks with these progress files, by the same keys, after at most `seconds`.
 
-    Ranks without a hook, or with their own handler for the signal, get no signal and have no dump.
+    The result has no dump of ranks without a hook or with their own handler for the signal. They get no signal.
     """
     requests = {}
     for rank, path in progress_files.items():
@@ -63,8 +63,8 @@ def _request_dump(progress_path: str) -> Optional[_Request]:
     if state.pid is None or state.stacks_fd is None:
         return None
     try:
-        # Without a handler the signal kills, and any process may have written the progress file. So check that this
-        # process has our file open (it is the rank) and that it handles the signal.
+        # The signal would kill a process without a handler, and the pid may be wrong, since a user's process writes the
+        # progress file. So check that this process has the file for stack dumps open and that it handles the signal.
         target = os.readlink(f"/proc/{state.pid}/fd/{state.stacks_fd}")
         if target != os.path.realpath(path) or not _handles_signal(state.pid):
             return None
@@ -87,7 +87,7 @@ def _is_complete(request: _Request) -> bool:
     """Whether the dump has begun and hasn't grown since the last check."""
     try:
         length = os.stat(request.path).st_size
-    except OSError:  # the rank may delete it
+    except OSError:  # the rank may have deleted it
         return True
     complete = length == request.length and length > request.before
     request.length = length
@@ -96,7 +96,7 @@ def _is_complete(request: _Request) -> bool:
 
 def _read(request: _Request) -> str:
     try:
-        with os.fdopen(progress.open_plain(request.path), "rb") as file:
+        with os.fdopen(progress.open_regular_file(request.path), "rb") as file:
             end = file.seek(0, os.SEEK_END)
             file.seek(max(request.before, end - MAX_DUMP_BYTES))
             return file.read(MAX_DUMP_BYTES).decode("utf-8", "replace")

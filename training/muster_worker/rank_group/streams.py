@@ -15,7 +15,7 @@ from muster_worker.rank_group.tail import Tail
 _F_SETPIPE_SZ = 1031  # linux/fcntl.h
 _F_GETPIPE_SZ = 1032
 _PIPE_BYTES = 256 * 1024
-"""Pipe size for bursts of output. The kernel limits large pipes per user; the default size is slower but correct."""
+"""Pipe size for bursts of output. The kernel limits the number of large pipes per user. The default is only slower."""
 
 
 class Stream:
@@ -28,7 +28,7 @@ class Stream:
         except OSError:
             pass  # not a pipe, or too many large pipes of this user
         self.descriptor = descriptor
-        self.closed = False
+        self.is_closed = False
         self.tail = Tail()
         self.prefix = prefix
         self._log = log
@@ -36,7 +36,7 @@ class Stream:
         self._splitter = LineSplitter()
 
     def read(self) -> Dict[str, float]:
-        """Read once what is available. Returns the metrics in it."""
+        """Read the available data once. Returns the metrics in it."""
         try:
             data = os.read(self.descriptor, _PIPE_BYTES)
         except (BlockingIOError, InterruptedError):
@@ -44,21 +44,21 @@ class Stream:
         except OSError:
             data = b""
         if not data:
-            self.closed = True
+            self.is_closed = True
         self.tail.feed(data)
         metrics = self._log_lines(self._splitter.feed(data) if data else self._splitter.end())
-        # A script may print its loss in a progress bar only, whose line ends with the epoch.
+        # A script may print its loss only in a progress bar, whose line is complete only at the end of the epoch.
         metrics.update(self._metrics.read(self._splitter.overwritten))
         return metrics
 
     def drain(self) -> Dict[str, float]:
-        """Read what an ended process has written, at most the pipe's capacity. Returns the metrics in it."""
+        """Read the remaining output of an ended process, at most the pipe's capacity. Returns the metrics in it."""
         metrics: Dict[str, float] = {}
         remaining = _capacity(self.descriptor)
-        while remaining > 0 and not self.closed:
-            before = self.tail.total
+        while remaining > 0 and not self.is_closed:
+            previous_total = self.tail.total
             metrics.update(self.read())
-            count = self.tail.total - before
+            count = self.tail.total - previous_total
             if count == 0:
                 break
             remaining -= count
@@ -66,12 +66,12 @@ class Stream:
 
     def close(self) -> None:
         """Log an incomplete last line and close the descriptor."""
-        self.closed = True
+        self.is_closed = True
         self._log_lines(self._splitter.end())
         os.close(self.descriptor)
 
     def release(self, selector: selectors.BaseSelector) -> None:
-        """Unregister it from `selector` and close it."""
+        """Unregister the stream from `selector` and close it."""
         try:
             selector.unregister(self.descriptor)
         except KeyError:

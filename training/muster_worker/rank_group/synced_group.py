@@ -11,55 +11,57 @@ from muster_worker.agent.reports import Observation
 from muster_worker.agent.state import Event, MetricRecord, PhaseReached, ProblemFound
 from muster_worker.agent.sync_request import FINISH, REFRESH, SyncRequest
 from muster_worker.contract.schema import AgentPhase
-from muster_worker.machine.processes import Ended
+from muster_worker.machine.processes import ProcessExit
 from muster_worker.rank_group.group import RankGroup
 
 
 class SyncedRankGroup:
-    """A rank group with downloads and uploads. `sync` is a socket; None if the job has no files in S3."""
+    """A rank group with downloads and uploads. `sync_socket` is a socket; None if the job has no files in S3."""
 
-    def __init__(self, rank_group: RankGroup, sync: Optional[str], selector: selectors.BaseSelector, log: Log) -> None:
+    def __init__(
+        self, rank_group: RankGroup, sync_socket: Optional[str], selector: selectors.BaseSelector, log: Log
+    ) -> None:
         self._rank_group = rank_group
-        self._sync = sync
+        self._sync_socket = sync_socket
         self._selector = selector
         self._log = log
-        self._base: Mapping[str, str] = {}
+        self._base_environment: Mapping[str, str] = {}
         self._request: Optional[SyncRequest] = None  # while a download or upload runs
-        self._is_over = False  # the rank group has ended, or was not started
-        self.finished = False
+        self._has_group_ended = False  # the rank group has ended, or was not started
+        self.is_finished = False
 
     @property
     def is_uploading(self) -> bool:
         """Whether the rank group has ended and the upload of its files runs."""
-        return self._is_over and not self.finished
+        return self._has_group_ended and not self.is_finished
 
     def launch(self, base: Mapping[str, str]) -> List[Event]:
         """Start the rank group after the download of newer files."""
-        self._base = base
-        if self._sync is None:
+        self._base_environment = base
+        if self._sync_socket is None:
             return self._start_upload_after_end(self._rank_group.launch(base))
-        self._send_request(self._sync, REFRESH)
-        return self.step()
+        self._send_request(self._sync_socket, REFRESH)
+        return self.poll()
 
     @property
-    def next_step_in(self) -> Optional[float]:
-        """Seconds until `step` is due; None while waiting for events."""
+    def next_poll_in(self) -> Optional[float]:
+        """Seconds until `poll` is due; None while waiting for events."""
         if self._request is None:
-            return self._rank_group.next_step_in
-        at = self._request.next_step_at
+            return self._rank_group.next_poll_in
+        at = self._request.next_poll_at
         return None if at is None else max(0.0, at - time.monotonic())
 
-    def step(self) -> List[Event]:
-        """Do what is due, and handle the answer of the sync server."""
+    def poll(self) -> List[Event]:
+        """Continue the rank group, and handle the answer of the sync server."""
         if self._request is None:
-            return self._start_upload_after_end(self._rank_group.step())
+            return self._start_upload_after_end(self._rank_group.poll())
         request = self._request
-        request.step(time.monotonic())
-        if not request.answered:
+        request.poll(time.monotonic())
+        if not request.is_answered:
             return []
         self._request = None
-        if request.problem is None and not self._is_over:
-            return self._start_upload_after_end(self._rank_group.launch(self._base))
+        if request.problem is None and not self._has_group_ended:
+            return self._start_upload_after_end(self._rank_group.launch(self._base_environment))
         events: List[Event] = []
         if request.problem is not None:
             self._log.print_line(request.problem.message)
@@ -68,7 +70,7 @@ class SyncedRankGroup:
 
     def stop(self, grace: float) -> List[Event]:
         """Stop the rank group. A running upload continues."""
-        if self.finished or self.is_uploading:
+        if self.is_finished or self.is_uploading:
             return []
         if self._request is not None:
             return self._end()
@@ -76,8 +78,8 @@ class SyncedRankGroup:
 
     def kill(self) -> List[Event]:
         """Kill the rank group and stop waiting for the sync server."""
-        self._sync = None
-        if self.finished:
+        self._sync_socket = None
+        if self.is_finished:
             return []
         return self._end() if self._request is not None else self._rank_group.kill()
 
@@ -86,15 +88,15 @@ class SyncedRankGroup:
 
         The sync container also gets SIGTERM, and finishes the upload by itself.
         """
-        self._sync = None
+        self._sync_socket = None
         return self._end() if self.is_uploading else []
 
-    def on_reaped(self, ended: List[Ended]) -> List[Event]:
+    def on_reaped(self, exits: List[ProcessExit]) -> List[Event]:
         """Handle children of the rank group that have ended."""
-        return self._rank_group.on_reaped(ended)
+        return self._rank_group.on_reaped(exits)
 
     def observe(self) -> Tuple[Mapping[int, Observation], List[MetricRecord]]:
-        """The current observations and metrics of the ranks."""
+        """Return the current observations and metrics of the ranks."""
         return self._rank_group.observe()
 
     @property
@@ -104,22 +106,22 @@ class SyncedRankGroup:
 
     def _start_upload_after_end(self, events: List[Event]) -> List[Event]:
         """Start the upload when the rank group has ended."""
-        if not self._rank_group.finished or self._is_over:
+        if not self._rank_group.is_finished or self._has_group_ended:
             return events
-        self._is_over = True
-        if self._sync is None:
-            self.finished = True
+        self._has_group_ended = True
+        if self._sync_socket is None:
+            self.is_finished = True
             return events
-        self._send_request(self._sync, FINISH)
+        self._send_request(self._sync_socket, FINISH)
         ended = PhaseReached(AgentPhase.ENDED)
         return [*(event for event in events if event != ended), PhaseReached(AgentPhase.UPLOADING)]
 
-    def _send_request(self, sync: str, request: str) -> None:
-        self._request = SyncRequest(sync, request, self._selector, time.monotonic())
+    def _send_request(self, sync_socket: str, request: str) -> None:
+        self._request = SyncRequest(sync_socket, request, self._selector, time.monotonic())
 
     def _end(self) -> List[Event]:
         if self._request is not None:
             self._request.close()
             self._request = None
-        self._is_over = self.finished = True
+        self._has_group_ended = self.is_finished = True
         return [PhaseReached(AgentPhase.ENDED)]

@@ -6,10 +6,10 @@ import string
 from typing import Tuple
 
 from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS
-from muster_worker.rank_group.lines import clean
+from muster_worker.rank_group.lines import clean_lines
 
 TAIL_BYTES = 64 * 1024
-"""Size per stream: enough for the traceback of a deep recursion, which Python abbreviates."""
+"""Size per stream. The traceback of a deep recursion fits, because Python abbreviates it."""
 
 _INVISIBLE = f"{string.whitespace}\0"
 """Invisible characters; Open MPI 5 ends its error messages with a line of them."""
@@ -30,22 +30,22 @@ class Tail:
         """Add data of the stream."""
         self.total += len(data)
         self._data += data[-TAIL_BYTES:]
-        # Allow twice the size, so that small writes don't move the data each time.
+        # Allow twice the size, so that a small write doesn't move all the data.
         if len(self._data) > 2 * TAIL_BYTES:
             del self._data[:-TAIL_BYTES]
 
     @property
     def text(self) -> str:
         """The stored data as text."""
-        return clean(bytes(self._data[-TAIL_BYTES:])).decode("utf-8")
+        return clean_lines(bytes(self._data[-TAIL_BYTES:])).decode("utf-8")
 
     def lines(self) -> Tuple[str, ...]:
-        """All stored lines that are not blank, shortened for a report."""
+        """Return all stored lines that are not blank, shortened for a report."""
         return tuple(shorten(line.rstrip()) for line in self.text.split("\n") if line.strip(_INVISIBLE))
 
     def last_lines(self) -> Tuple[str, ...]:
-        """The last lines that are not blank, shortened for a report."""
-        # Cache: every report has them, also long after the rank's end.
+        """Return the last lines that are not blank, shortened for a report."""
+        # Cache the lines, because every report contains them, even after the rank's end.
         if self._lines_total != self.total:
             self._lines = self.lines()[-MAX_LAST_LINES:]
             self._lines_total = self.total
@@ -53,5 +53,5 @@ class Tail:
 
 
 def shorten(line: str) -> str:
-    """A line of at most `MAX_LINE_CHARS` characters; a longer one ends in an ellipsis."""
+    """Shorten a line to `MAX_LINE_CHARS` characters, with an ellipsis at the end."""
     return line if len(line) <= MAX_LINE_CHARS else line[: MAX_LINE_CHARS - 1] + _ELLIPSIS

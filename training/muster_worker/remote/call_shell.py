@@ -1,8 +1,8 @@
-"""Selects the shell for a command that an mpirun has written for another node.
+"""Selects the shell for a command that mpirun has written for another node.
 
-sshd would use the user's login shell. Open MPI relies on that: for csh it writes `setenv` and `set path = (...)`, and
-no option changes it (`plm_rsh_assume_same_shell` only makes it query each node first). For all other shells it writes
-sh syntax (Open MPI 4, plm_rsh_module.c; PRRTE 3, plm_ssh_module.c: setup_shell, find_shell).
+sshd would use the user's login shell. Open MPI relies on that: for csh it writes `setenv` and `set path = (...)`, for
+all other shells sh syntax (Open MPI 4, plm_rsh_module.c; PRRTE 3, plm_ssh_module.c: setup_shell, find_shell). No option
+changes that; `plm_rsh_assume_same_shell` only makes Open MPI query each node first.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _CSH_SHELLS = ("tcsh", "csh")
 
 
 def call_shell(environment: Mapping[str, str]) -> str:
-    """The shell for commands that run with `environment`."""
+    """Return the shell for commands that run with `environment`."""
     return choose_shell(_login_shell(), environment.get("SHELL", ""))
 
 
 def choose_shell(login: str, variable: str) -> str:
-    """The shell from the user's entry in /etc/passwd ("" without one), or from SHELL if that is not a known shell."""
+    """Choose the login shell from /etc/passwd ("" without an entry), or SHELL if the login shell is unknown."""
     candidates = (path for path in (login, variable) if os.path.basename(path) in _KNOWN_SHELLS)
     chosen = next(candidates, SHELL)
     return chosen if os.path.basename(chosen) in _CSH_SHELLS else SHELL

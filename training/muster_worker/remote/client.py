@@ -1,7 +1,7 @@
-"""`remote [options] HOST COMMAND...`: mpirun calls it instead of ssh. The agents run COMMAND on another node.
+"""`remote [options] HOST COMMAND...` replaces ssh for mpirun. The agents run COMMAND on another node.
 
-It connects to its own agent with a unix socket; agents connect to each other with TLS. mpirun starts it once per
-daemon, so it imports very little. It ignores standard input and relays output at once.
+The program connects to its node's agent over a Unix socket. Agents connect to each other with TLS. mpirun starts the
+program once per daemon, so it imports very little. It ignores standard input and relays output at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
     """
     try:
         agent = arguments[1]
-        host, command = split(arguments[2:])
+        host, command = split_arguments(arguments[2:])
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         connection.connect(agent)
         connection.sendall(frames.encode(frames.RUN, os.fsencode(host) + b"\0" + os.fsencode(command)))
@@ -41,14 +41,14 @@ def main(arguments: Sequence[str]) -> NoReturn:
     os._exit(code)
 
 
-def split(arguments: Sequence[str]) -> Tuple[str, str]:
+def split_arguments(arguments: Sequence[str]) -> Tuple[str, str]:
     """Return host and command from ssh's arguments. Raises `ValueError` if one is missing."""
     rest = list(arguments)
     while rest and rest[0].startswith("-") and rest[0] != "-":
         option = rest.pop(0)
         if option == "--":
             break
-        if _takes_next(option) and rest:
+        if _takes_next_argument(option) and rest:
             rest.pop(0)
     # Like sshd, join the arguments to one line for the shell.
     if len(rest) < 2:  # noqa: PLR2004 - host and command
@@ -56,7 +56,7 @@ def split(arguments: Sequence[str]) -> Tuple[str, str]:
     return rest[0].rpartition("@")[2], " ".join(rest[1:])
 
 
-def _takes_next(option: str) -> bool:
+def _takes_next_argument(option: str) -> bool:
     for position, letter in enumerate(option[1:], 2):
         if letter in _WITH_VALUE:
             return position == len(option)
@@ -73,9 +73,9 @@ def _relay(connection: _socket.socket) -> int:
             )
         for kind, payload in reader.feed(data):
             if kind == frames.EXITED:
-                return frames.number(payload, 255)
+                return frames.decode_number(payload, 255)
             if kind == frames.SIGNALLED:  # like a shell
-                return 128 + frames.number(payload, 64)
+                return 128 + frames.decode_number(payload, 64)
             if kind == frames.REFUSED:
                 raise ValueError(payload.decode("utf-8", "replace"))
             _write(1 if kind == frames.OUT else 2, payload)

@@ -1,8 +1,8 @@
 """The frames of a call to another node: one byte for the kind, a length, and the payload. Pure.
 
 The caller sends a RUN frame. The other side answers with OUT and ERR frames and one END frame. If the stream ends
-without an END frame, the command's exit status is unknown. `client.py` imports this module once per daemon, so it
-imports nothing slow.
+without an END frame, the command's exit status is unknown. The program of `client.py` starts once per
+daemon, so this module imports nothing slow.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ OUT = b"o"  # a piece of the command's standard output
 ERR = b"e"  # a piece of its standard error
 EXITED = b"x"  # END: the exit code as a decimal number
 SIGNALLED = b"s"  # END: the number of the signal
-REFUSED = b"f"  # END: why the command was not run
+REFUSED = b"f"  # END: the reason why the command was not run
 
 LENGTH_BYTES = 4
 HEADER_BYTES = 1 + LENGTH_BYTES
@@ -84,8 +84,8 @@ class Reader:
         return frames
 
 
-def number(payload: bytes, most: int) -> int:
+def decode_number(payload: bytes, maximum: int) -> int:
     """Decode the number of an EXITED or SIGNALLED frame. Raises `BadFrame`."""
-    if not payload.isdigit() or int(payload) > most:
-        raise BadFrame(f"{payload!r} is not a number from 0 to {most}")
+    if not payload.isdigit() or int(payload) > maximum:
+        raise BadFrame(f"{payload!r} is not a number from 0 to {maximum}")
     return int(payload)

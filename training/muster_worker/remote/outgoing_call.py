@@ -1,4 +1,4 @@
-"""A call of this node's mpirun to another node: the client's request, and the connection that serves it."""
+"""A call of this node's mpirun to another node: the client's request, and the connection to that node's agent."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Callable, List, Optional, Tuple, Union
 from muster_worker.agent.state import Event
 from muster_worker.contract.schema import Peer
 from muster_worker.remote import frames
+from muster_worker.remote.event_registration import EventRegistration
 from muster_worker.remote.frames import BadFrame
 from muster_worker.remote.tls_channel import MAX_UNSENT_BYTES, READ_BYTES, Channel, ChannelLost, Identity
-from muster_worker.remote.watch import Watch
 
 CONNECT_SECONDS = 60.0
 """Time limit for a connection: the other agent may get its Start command later than this one."""
@@ -26,7 +26,7 @@ FindPeer = Callable[[str], Union[Peer, str]]
 
 
 class OutgoingCall:
-    """A client's connection and the one to the requested node. It is `over` when both are closed."""
+    """A client's connection and the connection to the requested node. `is_finished` is true when both are closed."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class OutgoingCall:
         now: float,
     ) -> None:
         client.setblocking(False)
-        self.over = False
+        self.is_finished = False
         self._client = client
         self._identity = identity
         self._find_peer = find_peer
@@ -51,34 +51,34 @@ class OutgoingCall:
         self._socket: Optional[socket.socket] = None  # while connecting
         self._channel: Optional[Channel] = None
         self._unsent = bytearray()  # for the client
-        self._ended = False  # no more data for the client
-        self._client_watch = Watch(selector, client.fileno(), self._on_client)
-        self._peer_watch: Optional[Watch] = None
-        self._client_watch.set_events(selectors.EVENT_READ)
+        self._is_answer_complete = False  # no more data for the client
+        self._client_registration = EventRegistration(selector, client.fileno(), self._on_client)
+        self._peer_registration: Optional[EventRegistration] = None
+        self._client_registration.set_events(selectors.EVENT_READ)
 
     @property
-    def next_step_at(self) -> Optional[float]:
-        """When to call `step` next; None while waiting for events."""
-        if self.over or self._peer is None or (self._channel is not None and self._channel.is_open):
+    def next_poll_at(self) -> Optional[float]:
+        """When to call `poll` next; None while waiting for events."""
+        if self.is_finished or self._peer is None or (self._channel is not None and self._channel.is_open):
             return None
         return self._deadline if self._retry_at is None else min(self._deadline, self._retry_at)
 
-    def step(self, now: float) -> None:
-        """Connect again if it is time to, or refuse the request after the deadline."""
-        at = self.next_step_at
+    def poll(self, now: float) -> None:
+        """Connect again if the retry is due, or refuse the request after the deadline."""
+        at = self.next_poll_at
         if at is None or now < at or self._peer is None:
             return
         if now >= self._deadline:
-            self._refuse(f"its agent doesn't answer at {self._peer.address}:{self._peer.port}")
+            self._send_refusal(f"its agent doesn't answer at {self._peer.address}:{self._peer.port}")
         else:
             self._connect(self._peer)
 
     def close(self) -> None:
         """Close both connections."""
-        if not self.over:
-            self.over = True
-            self._drop_peer()
-            self._client_watch.close()
+        if not self.is_finished:
+            self.is_finished = True
+            self._close_peer_connection()
+            self._client_registration.close()
             self._client.close()
 
     def _on_client(self) -> List[Event]:
@@ -90,7 +90,7 @@ class OutgoingCall:
                 self._read_request()
         except (BlockingIOError, InterruptedError):
             pass
-        except (OSError, BadFrame):  # the client has exited: closing the connection stops its command
+        except (OSError, BadFrame):  # the client has exited. Closing the connection stops its command
             self.close()
         return []
 
@@ -99,7 +99,7 @@ class OutgoingCall:
         if not data:
             self.close()
         for _, payload in self._request.feed(data):
-            if self._peer is not None or self._ended:
+            if self._peer is not None or self._is_answer_complete:
                 raise BadFrame("a second request")
             host, _, self._command = payload.partition(b"\0")
             result = self._find_peer(os.fsdecode(host))
@@ -112,16 +112,16 @@ class OutgoingCall:
     def _connect(self, peer: Peer) -> None:
         self._retry_at = None
         family = socket.AF_INET6 if ":" in peer.address else socket.AF_INET
-        connecting = socket.socket(family, socket.SOCK_STREAM)
-        connecting.setblocking(False)
-        code = connecting.connect_ex((peer.address, peer.port))
+        connection = socket.socket(family, socket.SOCK_STREAM)
+        connection.setblocking(False)
+        code = connection.connect_ex((peer.address, peer.port))
         if code not in (0, errno.EINPROGRESS):
-            connecting.close()
+            connection.close()
             self._retry_at = time.monotonic() + RETRY_SECONDS
             return
-        self._socket = connecting
-        self._peer_watch = Watch(self._selector, connecting.fileno(), self._on_peer)
-        self._peer_watch.set_events(selectors.EVENT_WRITE)
+        self._socket = connection
+        self._peer_registration = EventRegistration(self._selector, connection.fileno(), self._on_peer)
+        self._peer_registration.set_events(selectors.EVENT_WRITE)
 
     def _on_peer(self) -> List[Event]:
         try:
@@ -129,32 +129,32 @@ class OutgoingCall:
                 return []
             if self._channel is not None:
                 self._receive(self._channel.advance())
-        except ChannelLost as lost:
-            self._refuse(f"the connection to its agent was lost: {lost}")
-        except BadFrame as bad:
-            self._refuse(f"its agent sent an invalid frame: {bad}")
+        except ChannelLost as error:
+            self._send_refusal(f"the connection to its agent was lost: {error}")
+        except BadFrame as error:
+            self._send_refusal(f"its agent sent an invalid frame: {error}")
         else:
             self._update_events()
         return []
 
     def _start_tls(self) -> bool:
         """Start TLS on the connection, or schedule a retry. Raises `ChannelLost`."""
-        connected = self._socket
-        if connected is None:
+        connection = self._socket
+        if connection is None:
             return False
-        code = connected.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        code = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code != 0:
-            self._drop_peer()
+            self._close_peer_connection()
             self._retry_at = time.monotonic() + RETRY_SECONDS
             return False
-        keep_alive(connected)
+        keep_alive(connection)
         try:
-            self._channel = self._identity.connect(connected)
+            self._channel = self._identity.connect(connection)
         except OSError as error:
             raise ChannelLost(str(error)) from None
         self._socket = None
-        if self._peer_watch is not None:  # ssl keeps the descriptor's number
-            self._peer_watch.set_events(self._channel.events)
+        if self._peer_registration is not None:  # ssl keeps the descriptor's number
+            self._peer_registration.set_events(self._channel.events)
         self._channel.write(frames.encode(frames.RUN, self._command))
         return True
 
@@ -163,33 +163,33 @@ class OutgoingCall:
             self._send_to_client(kind, payload)
 
     def _send_to_client(self, kind: bytes, payload: bytes) -> None:
-        if not self._ended:
+        if not self._is_answer_complete:
             self._unsent += frames.encode(kind, payload)
-            self._ended = kind in (frames.EXITED, frames.SIGNALLED, frames.REFUSED)
+            self._is_answer_complete = kind in (frames.EXITED, frames.SIGNALLED, frames.REFUSED)
             self._update_events()
 
-    def _refuse(self, why: str) -> None:
-        self._drop_peer()
+    def _send_refusal(self, reason: str) -> None:
+        self._close_peer_connection()
         name = "" if self._peer is None else f"node {self._peer.node}: "
-        self._send_to_client(frames.REFUSED, f"{name}{why}".encode("utf-8", "replace")[: frames.MAX_END_BYTES])
+        self._send_to_client(frames.REFUSED, f"{name}{reason}".encode("utf-8", "replace")[: frames.MAX_END_BYTES])
 
     def _update_events(self) -> None:
-        """Register for the events that can be handled now: for the other node only while the client reads."""
-        if self.over:
+        """Register for the events that can be handled now. Data is read only while the client reads, too."""
+        if self.is_finished:
             return
-        if self._ended and not self._unsent:
+        if self._is_answer_complete and not self._unsent:
             self.close()
             return
         # Both events also report a closed client.
-        self._client_watch.set_events(selectors.EVENT_WRITE if self._unsent else selectors.EVENT_READ)
-        if self._channel is not None and self._peer_watch is not None:
+        self._client_registration.set_events(selectors.EVENT_WRITE if self._unsent else selectors.EVENT_READ)
+        if self._channel is not None and self._peer_registration is not None:
             self._channel.is_paused = len(self._unsent) >= MAX_UNSENT_BYTES
-            self._peer_watch.set_events(self._channel.events)
+            self._peer_registration.set_events(self._channel.events)
 
-    def _drop_peer(self) -> None:
-        if self._peer_watch is not None:
-            self._peer_watch.close()
-            self._peer_watch = None
+    def _close_peer_connection(self) -> None:
+        if self._peer_registration is not None:
+            self._peer_registration.close()
+            self._peer_registration = None
         for connection in (self._channel, self._socket):
             if connection is not None:
                 connection.close()

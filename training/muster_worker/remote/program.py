@@ -6,28 +6,34 @@ import os
 import pkgutil
 import py_compile
 
-from muster_worker.launchers.environment import Place
+from muster_worker.launchers.environment import NodeContext
 from muster_worker.machine.executable import UnpackedModules, write_executable
 
 _NAME = "remote"
 _MODULES = ("__init__.py", "remote/__init__.py", "remote/client.py", "remote/frames.py")
-"""All its modules. mpirun starts it once per daemon, 64 times and more at once, so it has to start fast."""
+"""The program's modules. mpirun starts it once per daemon, for 64 daemons at a time, so it has to start fast."""
 
 
-def program(run: str) -> str:
-    """The program's path, the same on all nodes: Intel MPI's daemons start other daemons with it."""
+def program_path(run: str) -> str:
+    """Return the program's path, the same on all nodes: Intel MPI's daemons start other daemons with it."""
     return os.path.join(run, _NAME)
 
 
 def socket_path(run: str) -> str:
-    """The path of the agent's socket for the program's requests."""
+    """Return the path of the agent's socket for the program's requests."""
     return os.path.join(run, "calls.sock")
 
 
-def write_program(place: Place) -> None:
+def write_program(context: NodeContext) -> None:
     """Write the program. Raises `OSError`."""
-    modules = _unpack(os.path.join(place.run, "remote-modules"))
-    write_executable(program(place.run), place.python, place.archive, ("remote", socket_path(place.run)), modules)
+    modules = _unpack(os.path.join(context.run_dir, "remote-modules"))
+    write_executable(
+        program_path(context.run_dir),
+        context.python,
+        context.archive,
+        ("remote", socket_path(context.run_dir)),
+        modules,
+    )
 
 
 def _unpack(folder: str) -> UnpackedModules:

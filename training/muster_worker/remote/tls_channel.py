@@ -10,7 +10,7 @@ import ssl
 from muster_worker.contract.schema import Credentials
 
 MAX_UNSENT_BYTES = 256 * 1024
-"""Limit of unsent data for a slow reader. Above it the channel accepts no more, so that the writer blocks."""
+"""Maximum unsent data for a slow reader. At this limit the agent stops reading from the writer, which then blocks."""
 
 READ_BYTES = 64 * 1024
 
@@ -23,21 +23,21 @@ class Identity:
     """The TLS contexts of an attempt's agents."""
 
     def __init__(self, credentials: Credentials, folder: str) -> None:
-        """`folder` is private; it holds the key for a moment. Raises `OSError` for unusable credentials."""
+        """`folder` is a private folder for a temporary key file. Raises `OSError` for unusable credentials."""
         self._certificate = ssl.PEM_cert_to_DER_cert(credentials.certificate)
         self._server = _context(ssl.PROTOCOL_TLS_SERVER, credentials, folder)
         self._client = _context(ssl.PROTOCOL_TLS_CLIENT, credentials, folder)
 
     def accept(self, connection: socket.socket) -> Channel:
-        """The channel of an accepted connection."""
+        """Return the channel of an accepted connection."""
         return Channel(self._server.wrap_socket(connection, server_side=True, do_handshake_on_connect=False), self)
 
     def connect(self, connection: socket.socket) -> Channel:
-        """The channel of an outgoing connection."""
+        """Return the channel of an outgoing connection."""
         return Channel(self._client.wrap_socket(connection, do_handshake_on_connect=False), self)
 
     def matches_peer_of(self, connection: ssl.SSLSocket) -> bool:
-        """Whether the peer has the same certificate, and not only one that it has signed."""
+        """Whether the peer has this certificate itself, not one that it has signed."""
         return connection.getpeercert(binary_form=True) == self._certificate
 
 
@@ -116,18 +116,18 @@ class Channel:
             del self._unsent[:sent]
 
     def _read(self) -> bytes:
-        """Read all that TLS has decrypted: the selector doesn't report data in its buffer."""
+        """Read all decrypted data. The selector doesn't report data in the buffer of TLS."""
         data = bytearray()
         while True:
             try:
-                piece = self.socket.recv(READ_BYTES)
+                chunk = self.socket.recv(READ_BYTES)
             except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 break
-            if not piece:
+            if not chunk:
                 if not data:
                     raise ChannelLost("the other end has closed the connection")
                 break
-            data += piece
+            data += chunk
             if len(data) >= READ_BYTES and not self.socket.pending():
                 break  # the selector reports data in the kernel
         return bytes(data)
@@ -146,7 +146,7 @@ def _context(protocol: int, credentials: Credentials, folder: str) -> ssl.SSLCon
 def _load_key(context: ssl.SSLContext, credentials: Credentials, folder: str) -> None:
     """Load the key from a temporary file, because OpenSSL reads keys from files only."""
     path = os.path.join(folder, "rank group.pem")
-    if os.path.lexists(path):  # left by an agent that was killed here
+    if os.path.lexists(path):  # an agent was killed before it removed the file
         os.unlink(path)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:

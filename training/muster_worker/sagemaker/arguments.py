@@ -1,7 +1,7 @@
-"""Hyperparameters as command line arguments, as in SageMaker's containers: `--name value`.
+"""Converts hyperparameters to command line arguments, as SageMaker's containers do: `--name value`.
 
-Follows `mapping.to_cmd_args` and `mapping.to_env_vars` of sagemaker-training, so that a script gets the same text on
-every backend.
+The functions are equivalent to `mapping.to_cmd_args` and `mapping.to_env_vars` of sagemaker-training, so that a script
+gets the same text on every backend.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from muster_worker.contract.schema import Scalar
 
 
 def to_arguments(hyperparameters: Mapping[str, Scalar]) -> Tuple[str, ...]:
-    """`--name value` for each hyperparameter, sorted by name. One-letter names get one dash. Values are as in str()."""
+    """Return `--name value` for each hyperparameter, sorted by name. Names of one letter have one dash."""
     arguments = []
     for name in sorted(hyperparameters):
         arguments += [f"--{name}" if len(name) > 1 else f"-{name}", str(hyperparameters[name])]
@@ -21,7 +21,7 @@ def to_arguments(hyperparameters: Mapping[str, Scalar]) -> Tuple[str, ...]:
 
 
 def to_text(value: object) -> str:
-    """The text of an SM_* variable: strings unchanged, other values as compact JSON."""
+    """Return the text of an SM_* variable: strings unchanged, other values as compact JSON."""
     if isinstance(value, str):
         return value
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

@@ -1,4 +1,4 @@
-"""The environment of SageMaker's containers as values: host names, SM_* variables, configuration files.
+"""The environment of SageMaker's containers: host names, SM_* variables, configuration files. Pure.
 
 Names and formats are those of sagemaker-training's `environment.py` (version 5.1.4) and of SageMaker's
 /opt/ml/input/config.
@@ -15,10 +15,10 @@ from muster_worker.contract.schema import Channel, Plan
 from muster_worker.sagemaker.arguments import to_arguments, to_text
 
 MAX_FAILURE_CHARS = 1024
-"""Length of a node's output/failure: SageMaker truncates it there (API_DescribeTrainingJob, FailureReason)."""
+"""Maximum length of output/failure. SageMaker truncates longer texts (API_DescribeTrainingJob, FailureReason)."""
 
 MAX_VARIABLE_BYTES = 128 * 1024 - 1
-"""Limit of a variable with its name: Linux rejects longer ones (MAX_ARG_STRLEN in execve(2))."""
+"""Maximum length of a variable with its name. Linux rejects longer ones (MAX_ARG_STRLEN in execve(2))."""
 
 _GROUP = "homogeneousCluster"
 
@@ -36,12 +36,12 @@ class Host:
 
 
 def host_names(nodes: int) -> Tuple[str, ...]:
-    """algo-1..algo-N in the order of nodes, so that a host's index is its node rank."""
+    """Return algo-1..algo-N in the order of nodes, so that a host's index is its node rank."""
     return tuple(f"algo-{node + 1}" for node in range(nodes))
 
 
 def resource_config(plan: Plan, node: int, host: Host) -> Dict[str, object]:
-    """The content of resourceconfig.json: this host and its peers."""
+    """Return the content of resourceconfig.json: this host and its peers."""
     names = list(host_names(plan.nodes))
     group = {"instance_group_name": _GROUP, "instance_type": host.instance_type, "hosts": names}
     return {
@@ -55,7 +55,7 @@ def resource_config(plan: Plan, node: int, host: Host) -> Dict[str, object]:
 
 
 def input_data_config(channels: Tuple[Channel, ...]) -> Dict[str, Dict[str, str]]:
-    """The content of inputdataconfig.json: the input mode of each channel."""
+    """Return the content of inputdataconfig.json: the input mode of each channel."""
     config = {}
     for channel in channels:
         config[channel.name] = {
@@ -69,15 +69,15 @@ def input_data_config(channels: Tuple[Channel, ...]) -> Dict[str, Dict[str, str]
 
 
 def hyperparameter_file(plan: Plan) -> Dict[str, str]:
-    """The content of hyperparameters.json: each value is JSON in a string, as the SageMaker SDK sends it."""
+    """Return the content of hyperparameters.json: each value is JSON in a string, as the SageMaker SDK sends it."""
     return {name: json.dumps(value) for name, value in plan.hyperparameters.items()}
 
 
-def variables(plan: Plan, node: int, host: Host, root: str) -> Dict[str, str]:
-    """The SM_* variables of a node. `root` is SageMaker's /opt/ml.
+def build_sagemaker_variables(plan: Plan, node: int, host: Host, root: str) -> Dict[str, str]:
+    """Return the SM_* variables of a node. `root` is SageMaker's /opt/ml.
 
-    It omits values that are too long for a variable, such as SM_RESOURCE_CONFIG of more than 5,000 nodes; they are only
-    in the files of input/config.
+    Values that are too long for a variable are only in the files of input/config, such as SM_RESOURCE_CONFIG of more
+    than 5,000 nodes.
     """
     hyperparameters: Mapping[str, object] = dict(plan.hyperparameters)
     values: Dict[str, object] = {

@@ -1,7 +1,7 @@
-"""Runs a job's command on a SageMaker node if the toolkit can't: `muster_start.py` in the source archive.
+"""Runs a job's command on a SageMaker node if the toolkit can't. In the source archive it is `muster_start.py`.
 
-It needs no other module. It reads its settings (`muster_start.json`) and SageMaker's configuration files. Depending on
-the launcher it starts torchrun with a rendezvous on the first host, the ranks, or the command itself.
+It imports no other module of muster. It reads its settings (`muster_start.json`) and SageMaker's configuration files.
+Depending on the launcher, it starts torchrun with a rendezvous on the first host, the ranks, or the command itself.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _GRACE_SECONDS = 100
 """SageMaker kills a container 120 s after SIGTERM: Developer Guide, "How SageMaker AI Runs Your Training Image"."""
 
 
-class Place:
-    """This node's place among the job's hosts."""
+class JobHosts:
+    """The job's hosts, and this node's host and rank."""
 
     def __init__(self, base: str) -> None:
         with open(os.path.join(base, "input", "config", "resourceconfig.json"), encoding="utf-8") as file:
@@ -52,15 +52,17 @@ def main(arguments: Sequence[str]) -> None:
     with open(os.path.join(folder, "muster_start.json"), encoding="utf-8") as file:
         settings: Settings = json.load(file)
     base = os.environ.get("SAGEMAKER_BASE_DIR", "/opt/ml")
-    place = Place(base)
+    job_hosts = JobHosts(base)
     procs = count_ranks(str(settings["procs"]))
-    environment = {**sagemaker_variables(base, place), **os.environ, **rendezvous_variables(place)}
-    start = Start(settings, arguments, folder, place=place, procs=procs, environment=environment)
-    STARTERS[settings["launcher"]](start)
+    environment = {**sagemaker_variables(base, job_hosts), **os.environ, **rendezvous_variables(job_hosts)}
+    launcher_input = LauncherInput(
+        settings, arguments, folder, job_hosts=job_hosts, procs=procs, environment=environment
+    )
+    STARTERS[settings["launcher"]](launcher_input)
 
 
-class Start:
-    """The input of a launcher. `rank` is the command in a rank's wrapper."""
+class LauncherInput:
+    """The input of a launcher. `rank` is the job's command in a rank's wrapper."""
 
     def __init__(
         self,
@@ -68,7 +70,7 @@ class Start:
         arguments: Sequence[str],
         folder: str,
         *,
-        place: Place,
+        job_hosts: JobHosts,
         procs: int,
         environment: Dict[str, str],
     ) -> None:
@@ -76,35 +78,50 @@ class Start:
         self.arguments = arguments
         self.command = [*settings["command"], *arguments]
         self.rank = wrap_rank(folder, self.command)
-        self.place = place
+        self.job_hosts = job_hosts
         self.procs = procs
         self.environment = environment
 
 
-def run_as_rank(start: Start) -> None:
+def run_as_rank(launcher_input: LauncherInput) -> None:
     """Run the command: SageMaker's toolkit starts this script for each rank."""
-    replace_process(start.rank, dict(os.environ))
+    replace_process(launcher_input.rank, dict(os.environ))
 
 
-def run_torchrun(start: Start) -> None:
+def run_torchrun(launcher_input: LauncherInput) -> None:
     """Run torchrun, which starts the node's ranks."""
-    command = [*torchrun_command(start.place, start.procs), *start.settings["args"], "--no-python", *start.rank]
-    replace_process(command, start.environment)
+    command = [
+        *torchrun_command(launcher_input.job_hosts, launcher_input.procs),
+        *launcher_input.settings["args"],
+        "--no-python",
+        *launcher_input.rank,
+    ]
+    replace_process(command, launcher_input.environment)
 
 
-def run_mpi(start: Start) -> None:
+def run_mpi(launcher_input: LauncherInput) -> None:
     """Run mpirun with SageMaker's toolkit."""
-    start_mpi(start.settings["command"][-1], start.arguments, start.settings["args"], start.procs)
+    start_mpi(
+        launcher_input.settings["command"][-1],
+        launcher_input.arguments,
+        launcher_input.settings["args"],
+        launcher_input.procs,
+    )
 
 
-def run_ranks(start: Start) -> None:
+def run_ranks(launcher_input: LauncherInput) -> None:
     """Run the node's ranks as children of this process."""
-    sys.exit(start_ranks(start.rank, start.place, start.procs, start.environment))
+    sys.exit(
+        start_ranks(launcher_input.rank, launcher_input.job_hosts, launcher_input.procs, launcher_input.environment)
+    )
 
 
-def run_per_node(start: Start) -> None:
+def run_per_node(launcher_input: LauncherInput) -> None:
     """Run the command, which starts the node's ranks itself."""
-    replace_process(start.command, {**start.environment, **per_node_variables(start.place, start.procs)})
+    replace_process(
+        launcher_input.command,
+        {**launcher_input.environment, **per_node_variables(launcher_input.job_hosts, launcher_input.procs)},
+    )
 
 
 def replace_process(command: List[str], environment: Dict[str, str]) -> NoReturn:
@@ -114,7 +131,7 @@ def replace_process(command: List[str], environment: Dict[str, str]) -> NoReturn
 
 
 def wrap_rank(folder: str, command: List[str]) -> List[str]:
-    """The command in a rank's wrapper that reports to the log, if the archive contains it."""
+    """Wrap the command with the agent's wrapper, which reports to the log, if the archive contains the agent."""
     agent = os.path.join(folder, "muster_entry.pyz")
     # The training must run even if the agent can't.
     if sys.version_info < (3, 8) or not os.path.exists(agent):
@@ -123,7 +140,7 @@ def wrap_rank(folder: str, command: List[str]) -> List[str]:
 
 
 def count_ranks(procs: str) -> int:
-    """The number of ranks on this node: as configured, or one per device, at least one."""
+    """Return the number of ranks on this node: as configured, or one per device and at least one."""
     if procs != "Auto":
         return int(procs)
     counts_text = [os.environ.get(name, "") for name in ("SM_NUM_GPUS", "SM_NUM_NEURONS")]
@@ -132,39 +149,47 @@ def count_ranks(procs: str) -> int:
     return max([*counts, 1] if counts else [device_count, 1])
 
 
-def torchrun_command(place: Place, procs: int) -> List[str]:
-    """The torchrun command with its rendezvous options."""
-    nodes = len(place.hosts)
+def torchrun_command(job_hosts: JobHosts, procs: int) -> List[str]:
+    """Return the torchrun command with its rendezvous options."""
+    nodes = len(job_hosts.hosts)
     words = ["torchrun", "--nnodes", str(nodes), "--nproc_per_node", str(procs)]
     if nodes == 1:
         return [*words, "--standalone"]
-    return [*words, "--node_rank", str(place.node), "--master_addr", place.hosts[0], "--master_port", MASTER_PORT]
+    return [
+        *words,
+        "--node_rank",
+        str(job_hosts.node),
+        "--master_addr",
+        job_hosts.hosts[0],
+        "--master_port",
+        MASTER_PORT,
+    ]
 
 
-def rendezvous_variables(place: Place) -> Dict[str, str]:
-    """The variables of the rendezvous."""
-    return {"MASTER_ADDR": place.hosts[0], "MASTER_PORT": MASTER_PORT}
+def rendezvous_variables(job_hosts: JobHosts) -> Dict[str, str]:
+    """Return the variables of the rendezvous."""
+    return {"MASTER_ADDR": job_hosts.hosts[0], "MASTER_PORT": MASTER_PORT}
 
 
-def per_node_variables(place: Place, procs: int) -> Dict[str, str]:
-    """The variables for a command that starts the node's ranks itself."""
+def per_node_variables(job_hosts: JobHosts, procs: int) -> Dict[str, str]:
+    """Return the variables for a command that starts the node's ranks itself."""
     return {
-        "PET_NNODES": str(len(place.hosts)),
+        "PET_NNODES": str(len(job_hosts.hosts)),
         "PET_NPROC_PER_NODE": str(procs),
-        "PET_NODE_RANK": str(place.node),
-        "PET_MASTER_ADDR": place.hosts[0],
+        "PET_NODE_RANK": str(job_hosts.node),
+        "PET_MASTER_ADDR": job_hosts.hosts[0],
         "PET_MASTER_PORT": MASTER_PORT,
-        "NODE_RANK": str(place.node),
+        "NODE_RANK": str(job_hosts.node),
     }
 
 
-def sagemaker_variables(base: str, place: Place) -> Dict[str, str]:
-    """SageMaker's variables for scripts, in an image without its toolkit."""
+def sagemaker_variables(base: str, job_hosts: JobHosts) -> Dict[str, str]:
+    """Return SageMaker's variables for scripts, which its toolkit would set."""
     data = os.path.join(base, "input", "data")
     channels = sorted(os.listdir(data)) if os.path.isdir(data) else []
     return {
-        "SM_HOSTS": json.dumps(place.hosts),
-        "SM_CURRENT_HOST": place.host,
+        "SM_HOSTS": json.dumps(job_hosts.hosts),
+        "SM_CURRENT_HOST": job_hosts.host,
         "SM_MODEL_DIR": os.path.join(base, "model"),
         "SM_OUTPUT_DIR": os.path.join(base, "output"),
         "SM_OUTPUT_DATA_DIR": os.path.join(base, "output", "data"),
@@ -174,7 +199,7 @@ def sagemaker_variables(base: str, place: Place) -> Dict[str, str]:
     }
 
 
-def start_ranks(command: Sequence[str], place: Place, procs: int, environment: Mapping[str, str]) -> int:
+def start_ranks(command: Sequence[str], job_hosts: JobHosts, procs: int, environment: Mapping[str, str]) -> int:
     """Run the node's ranks. Returns 0, or the exit code of the first failed rank, which stops the others."""
     ranks: List[subprocess.Popen[bytes]] = []
     stop_signals: List[int] = []
@@ -185,8 +210,8 @@ def start_ranks(command: Sequence[str], place: Place, procs: int, environment: M
             stop_ranks(ranks)
 
     signal.signal(signal.SIGTERM, stop)
-    for local in range(procs):
-        ranks.append(subprocess.Popen(command, env={**environment, **rank_variables(place, procs, local)}))
+    for local_rank in range(procs):
+        ranks.append(subprocess.Popen(command, env={**environment, **rank_variables(job_hosts, procs, local_rank)}))
         if stop_signals and len(ranks) == procs:
             stop_ranks(ranks)  # forward a SIGTERM that arrived during the starts
     running = {rank.pid: rank for rank in ranks}
@@ -222,7 +247,7 @@ def stop_ranks(ranks: Sequence[subprocess.Popen[bytes]]) -> None:
 def start_mpi(program: str, arguments: Sequence[str], options: Sequence[str], procs: int) -> None:
     """Start mpirun on all hosts with SageMaker's toolkit: sagemaker-training 5.1.4, runner.py."""
     try:
-        # import by name: the image may lack the toolkit
+        # The image may lack the toolkit, so import it by name.
         entry_point = importlib.import_module("sagemaker_training.entry_point")
         runner = importlib.import_module("sagemaker_training.runner")
     except ImportError:
@@ -241,17 +266,17 @@ def start_mpi(program: str, arguments: Sequence[str], options: Sequence[str], pr
     )
 
 
-def rank_variables(place: Place, procs: int, local: int) -> Dict[str, str]:
-    """The rank and world size variables of a rank."""
-    nodes = len(place.hosts)
+def rank_variables(job_hosts: JobHosts, procs: int, local_rank: int) -> Dict[str, str]:
+    """Return the rank and world size variables of a rank."""
+    nodes = len(job_hosts.hosts)
     return {
-        "RANK": str(place.node * procs + local),
-        "LOCAL_RANK": str(local),
+        "RANK": str(job_hosts.node * procs + local_rank),
+        "LOCAL_RANK": str(local_rank),
         "WORLD_SIZE": str(nodes * procs),
         "LOCAL_WORLD_SIZE": str(procs),
-        "GROUP_RANK": str(place.node),
+        "GROUP_RANK": str(job_hosts.node),
         "GROUP_WORLD_SIZE": str(nodes),
-        "NODE_RANK": str(place.node),
+        "NODE_RANK": str(job_hosts.node),
     }
 
 

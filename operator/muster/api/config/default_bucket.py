@@ -1,6 +1,6 @@
-"""The default bucket for a training job's output and code."""
+"""The default bucket for the output and the code of training jobs."""
 
 
 def default_bucket(region: str, account: str) -> str:
-    """The bucket that the SageMaker SDK uses by default (session.py, default_bucket): one for an account and region."""
+    """Return the SageMaker SDK's default bucket for an account and region (session.py, default_bucket)."""
     return f"sagemaker-{region}-{account}"

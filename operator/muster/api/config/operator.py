@@ -20,9 +20,7 @@ from muster.api.validation.messages import build_message, describe_value, unknow
 class StorageConfig(Model):
     """The S3 endpoint of the containers that copy files in jobs' pods."""
 
-    s3_endpoint: Url | None = Field(
-        default=None, description="Instead of Amazon S3, for the pods of jobs on this cluster."
-    )
+    s3_endpoint: Url | None = Field(default=None, description="The endpoint that jobs' pods use instead of Amazon S3.")
 
 
 MAX_POOLS = 500
@@ -52,21 +50,23 @@ class OperatorConfig:
 
 
 def read_config(document: Document) -> OperatorConfig:
-    """Read the configuration from a document. Raises `InvalidResource` with every problem and its field."""
+    """Read the configuration from a document. Raise `InvalidResource` with every problem and its field."""
     value = document.value
     pools: list[NamedPool] = []
     sagemaker: list[SageMakerConfig] = []
     storage: list[StorageConfig] = []
     tenants: list[Tenant] = []
-    findings = (
-        *_find_problems(value, pools),
+    problems = (
+        *_read_node_pools(value, pools),
         *_read_sagemaker(value, sagemaker),
         *_read_storage(value, storage),
         *_read_tenancy(value, tenants),
     )
-    if findings:
-        problems = tuple(FieldProblem(format_path(path), message, document.line(path)) for path, message in findings)
-        raise InvalidResource(problems, document.source)
+    if problems:
+        raise InvalidResource(
+            tuple(FieldProblem(format_path(path), message, document.line(path)) for path, message in problems),
+            document.source,
+        )
     return OperatorConfig(
         node_pools=tuple(pools),
         sagemaker=sagemaker[0] if sagemaker else SageMakerConfig(),
@@ -75,8 +75,8 @@ def read_config(document: Document) -> OperatorConfig:
     )
 
 
-def _find_problems(value: JSON, pools: list[NamedPool]) -> Iterator[_Problem]:
-    """Yield the problems; append valid pools to `pools`."""
+def _read_node_pools(value: JSON, pools: list[NamedPool]) -> Iterator[_Problem]:
+    """Yield the problems of the pools and of unknown fields; append the valid pools to `pools`."""
     if not isinstance(value, dict):
         yield (), f"found {describe_value(value)}; fields are expected: {', '.join(_FIELDS)}"
         return
@@ -91,19 +91,19 @@ def _find_problems(value: JSON, pools: list[NamedPool]) -> Iterator[_Problem]:
         yield from _read_pool(("nodePools", index), entry, pools)
 
 
-def _read_sagemaker(value: JSON, valid: list[SageMakerConfig]) -> Iterator[_Problem]:
+def _read_sagemaker(value: JSON, valid_blocks: list[SageMakerConfig]) -> Iterator[_Problem]:
     block = value.get("sagemaker") if isinstance(value, dict) else None
     if block is not None:
-        yield from _read_block(SageMakerConfig, ("sagemaker",), block, valid, (_SAGEMAKER_FIELDS, _ENDPOINTS))
+        yield from _read_block(SageMakerConfig, ("sagemaker",), block, valid_blocks, (_SAGEMAKER_FIELDS, _ENDPOINTS))
 
 
-def _read_storage(value: JSON, valid: list[StorageConfig]) -> Iterator[_Problem]:
+def _read_storage(value: JSON, valid_blocks: list[StorageConfig]) -> Iterator[_Problem]:
     block = value.get("storage") if isinstance(value, dict) else None
     if block is not None:
-        yield from _read_block(StorageConfig, ("storage",), block, valid, (_STORAGE_FIELDS, ()))
+        yield from _read_block(StorageConfig, ("storage",), block, valid_blocks, (_STORAGE_FIELDS, ()))
 
 
-def _read_tenancy(value: JSON, valid: list[Tenant]) -> Iterator[_Problem]:
+def _read_tenancy(value: JSON, valid_blocks: list[Tenant]) -> Iterator[_Problem]:
     entries = value.get("tenancy") if isinstance(value, dict) else None
     if entries is None:
         return
@@ -111,23 +111,26 @@ def _read_tenancy(value: JSON, valid: list[Tenant]) -> Iterator[_Problem]:
         yield ("tenancy",), f"found {describe_value(entries)}; a list of at most {MAX_TENANTS} entries is expected"
         return
     for index, entry in enumerate(entries):
-        yield from _read_block(Tenant, ("tenancy", index), entry, valid, (_TENANT_FIELDS, _BUCKET_FIELDS))
+        yield from _read_block(Tenant, ("tenancy", index), entry, valid_blocks, (_TENANT_FIELDS, _BUCKET_FIELDS))
 
 
 def _read_block(
     model: type[_Block],
     path: FieldPath,
     block: JSON,
-    valid: list[_Block],
+    valid_blocks: list[_Block],
     field_names: tuple[Sequence[str], Sequence[str]],
 ) -> Iterator[_Problem]:
-    """Yield a block's problems, or append the block to `valid`. `field_names`: of the block, and of nested blocks."""
+    """Yield a block's problems, or append the block to `valid_blocks`.
+
+    `field_names` are the names of the block's fields, and of its nested blocks' fields.
+    """
     try:
-        valid.append(model.model_validate_json(json.dumps(block), by_alias=True, by_name=False))
+        valid_blocks.append(model.model_validate_json(json.dumps(block), by_alias=True, by_name=False))
     except ValidationError as error:
         for detail in error.errors(include_url=False):
             field_path: FieldPath = (*path, *detail["loc"])
-            # `build_message` suggests a job's fields, not these.
+            # For an unknown field, `build_message` would suggest fields of a job.
             is_unknown = detail["type"] == "extra_forbidden"
             names = field_names[0] if len(detail["loc"]) == 1 else field_names[1]
             yield (
@@ -144,9 +147,9 @@ def _read_pool(path: FieldPath, entry: JSON, pools: list[NamedPool]) -> Iterator
         for detail in error.errors(include_url=False):
             yield (*path, *detail["loc"]), build_message((*_JOB_POOL_PATH, *detail["loc"]), [detail])
         return
-    contradiction = find_type_conflict(pool)
-    if contradiction is not None:
-        yield path, f"found {contradiction}; {ONE_TYPE_MESSAGE}"
+    type_conflict = find_type_conflict(pool)
+    if type_conflict is not None:
+        yield path, f"found {type_conflict}; {ONE_TYPE_MESSAGE}"
     if any(pool.name == existing.name for existing in pools):
         yield (*path, "name"), f"found {quote(pool.name)} twice; jobs refer to pools by name, so names must be unique"
     pools.append(pool)

@@ -1,4 +1,4 @@
-"""Replace a pool's name in a job by the pool's fields from the operator's configuration."""
+"""Replace a node pool's name in a job by the pool's fields from the operator's configuration."""
 
 from collections.abc import Sequence
 
@@ -11,20 +11,20 @@ _MAX_NAMES = 10
 
 
 def resolve_pool(job: Job, pools: Sequence[NamedPool]) -> Job:
-    """Return the job with its pool's fields instead of the pool's name.
+    """Return the job with the fields of its pool instead of the pool's name.
 
-    Raises `InvalidResource` if `pools` has no pool of this name; the message lists the existing names.
+    Raise `InvalidResource` if `pools` has no pool of this name; the message lists the names of `pools`.
     """
     pool = job.spec.node_pool
     if pool is None or pool.name is None:
         return job
-    result = next((named for named in pools if named.name == pool.name), None)
-    if result is None:
+    configured_pool = next((entry for entry in pools if entry.name == pool.name), None)
+    if configured_pool is None:
         raise InvalidResource(
             (FieldProblem("spec.nodePool.name", f"found {quote(pool.name)}; {_describe_pools(pools)}"),)
         )
-    described = NodePool(**{name: getattr(result, name) for name in NamedPool.model_fields})
-    return job.model_copy(update={"spec": job.spec.model_copy(update={"node_pool": described})})
+    node_pool = NodePool(**{name: getattr(configured_pool, name) for name in NamedPool.model_fields})
+    return job.model_copy(update={"spec": job.spec.model_copy(update={"node_pool": node_pool})})
 
 
 def _describe_pools(pools: Sequence[NamedPool]) -> str:

@@ -11,14 +11,16 @@ Url = Annotated[str, Field(pattern=r"^https?://[^/?#\s@]+/?$", max_length=512)]
 
 
 class AwsEndpoints(Model):
-    """Endpoints that replace those of AWS. Jobs can't set them: they must not redirect the operator."""
+    """Endpoints that replace those of AWS. Jobs can't set them, because a job must not redirect the operator."""
 
-    sagemaker: Url | None = Field(default=None, description="Instead of https://api.sagemaker.<region>.amazonaws.com.")
-    sts: Url | None = Field(default=None, description="Instead of AWS STS.")
+    sagemaker: Url | None = Field(default=None, description="The endpoint that the operator uses for Amazon SageMaker.")
+    sts: Url | None = Field(default=None, description="The endpoint that the operator uses for AWS STS.")
     s3: Url | None = Field(
-        default=None, description="Instead of Amazon S3, where the operator uploads the code of SageMaker jobs."
+        default=None, description="The endpoint to which the operator uploads SageMaker jobs' code, for Amazon S3."
     )
-    logs: Url | None = Field(default=None, description="Instead of Amazon CloudWatch Logs.")
+    logs: Url | None = Field(
+        default=None, description="The endpoint that the operator uses for Amazon CloudWatch Logs."
+    )
 
 
 class SageMakerConfig(Model):
@@ -26,7 +28,7 @@ class SageMakerConfig(Model):
 
     region: str | None = Field(
         default=None,
-        description="The default AWS region; unset: each job has to name its region.",
+        description="The default AWS region. If it is unset, each job has to name its region.",
         max_length=32,
         pattern=REGION_PATTERN,
     )

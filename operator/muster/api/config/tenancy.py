@@ -24,25 +24,25 @@ _DESCRIPTIONS: Mapping[Allowance, str] = MappingProxyType(
 
 
 def check_tenancy(job: Job, tenants: Sequence[Tenant], default_region: str) -> None:
-    """Raise `InvalidResource` with every field whose value is not allowed in the job's namespace.
+    """Raise `InvalidResource` with every field whose value the job's namespace does not allow.
 
-    `default_region` applies to jobs without a region; "" if there is none.
+    `default_region` applies to jobs without a region; "" means that the operator has none.
     """
     namespace = job.metadata.namespace
-    applicable = [tenant for tenant in tenants if namespace in tenant.namespaces or ALL in tenant.namespaces]
-    denied = [
+    tenants_of_namespace = [tenant for tenant in tenants if namespace in tenant.namespaces or ALL in tenant.namespaces]
+    denied_references = [
         reference
         for reference in find_external_references(job, default_region)
-        if not _is_allowed(reference, applicable)
+        if not _is_allowed(reference, tenants_of_namespace)
     ]
-    paths = {reference.path for reference in denied}
+    denied_paths = {reference.path for reference in denied_references}
     problems = tuple(
         FieldProblem(
             format_path(("spec", *reference.path)),
-            f"found {reference.finding}; {_denial_message(reference.allowance, namespace)}",
+            f"found {reference.finding}; {_describe_denial(reference.allowance, namespace)}",
         )
-        for reference in denied
-        if reference.derived_from not in paths
+        for reference in denied_references
+        if reference.derived_from not in denied_paths
     )
     if problems:
         raise InvalidResource(problems)
@@ -50,28 +50,30 @@ def check_tenancy(job: Job, tenants: Sequence[Tenant], default_region: str) -> N
 
 def is_git_host_listed(namespace: str, url: str, tenants: Sequence[Tenant]) -> bool:
     """Whether the configuration lists the URL's host for the namespace by its name, not only by `*`."""
-    applicable = [tenant for tenant in tenants if namespace in tenant.namespaces or ALL in tenant.namespaces]
-    return any(_host_of_url(url) in tenant.git_hosts for tenant in applicable)
+    tenants_of_namespace = [tenant for tenant in tenants if namespace in tenant.namespaces or ALL in tenant.namespaces]
+    return any(_parse_host(url) in tenant.git_hosts for tenant in tenants_of_namespace)
 
 
-def _denial_message(allowance: Allowance, namespace: str) -> str:
+def _describe_denial(allowance: Allowance, namespace: str) -> str:
     remedy = f"ask the operator's administrator to add it to tenancy[].{allowance}"
     return f"{_DESCRIPTIONS[allowance]} is not allowed in namespace {namespace}: {remedy}"
 
 
-def _is_allowed(reference: ExternalReference, applicable: Sequence[Tenant]) -> bool:
+def _is_allowed(reference: ExternalReference, tenants_of_namespace: Sequence[Tenant]) -> bool:
     match reference.allowance:
         case "buckets":
-            return _is_bucket_allowed(reference.value, [grant for tenant in applicable for grant in tenant.buckets])
+            return _is_bucket_allowed(
+                reference.value, [grant for tenant in tenants_of_namespace for grant in tenant.buckets]
+            )
         case "gitHosts":
-            host = _host_of_url(reference.value)
-            return any(host in tenant.git_hosts or ALL in tenant.git_hosts for tenant in applicable)
+            host = _parse_host(reference.value)
+            return any(host in tenant.git_hosts or ALL in tenant.git_hosts for tenant in tenants_of_namespace)
         case "roles":
-            return any(reference.value in tenant.roles for tenant in applicable)
+            return any(reference.value in tenant.roles for tenant in tenants_of_namespace)
         case "assumeRoleArns":
-            return any(reference.value in tenant.assume_role_arns for tenant in applicable)
+            return any(reference.value in tenant.assume_role_arns for tenant in tenants_of_namespace)
         case "awsResources":
-            return any(reference.value in tenant.aws_resources for tenant in applicable)
+            return any(reference.value in tenant.aws_resources for tenant in tenants_of_namespace)
 
 
 def _is_bucket_allowed(uri: str, grants: Sequence[BucketGrant]) -> bool:
@@ -80,13 +82,13 @@ def _is_bucket_allowed(uri: str, grants: Sequence[BucketGrant]) -> bool:
     except s3_uri.InvalidS3Uri:
         return False
     return any(
-        # a prefix ends in /, because s3://b/team-a would also match s3://b/team-abc
+        # Prefixes end in /: without it, team-a would also match team-abc.
         not grant.prefixes or any(location.key.startswith(prefix) for prefix in grant.prefixes)
         for grant in grants
         if grant.name in (location.bucket, ALL)
     )
 
 
-def _host_of_url(url: str) -> str:
-    # the rules for spec.source.git.url allow only a lower-case host and a port
+def _parse_host(url: str) -> str:
+    # The rules for spec.source.git.url allow only a lower-case host and a port.
     return url.removeprefix("https://").partition("/")[0].removesuffix(_HTTPS_PORT)

@@ -1,4 +1,4 @@
-"""The fields in which a job may refer to resources outside its namespace, and the list in `tenancy` for each.
+"""The fields in which a job may refer to resources outside its namespace, each with its list in `tenancy`.
 
 A test checks that every text field of the spec is in this table or has a documented reason for its absence.
 """
@@ -45,16 +45,17 @@ ALLOWANCES: Mapping[str, Allowance] = MappingProxyType(
 )
 
 _MODEL_DIR = "sagemaker.framework.modelDir"
-"""Its value is a folder in S3, a path in the container, or a keyword."""
+"""The value of this field is a folder in S3, a path in the container, or a keyword."""
 
 _OUTPUT: FieldPath = ("output", "s3")
 
 
 @dataclass(frozen=True)
 class ExternalReference:
-    """A field and the external resource in it. Errors show `finding`; the list `allowance` in `tenancy` may allow it.
+    """A field and the external resource in it, which the list `allowance` in `tenancy` may allow.
 
-    `derived_from` is the field from which muster derives the value: if that field isn't allowed, only it is reported.
+    Error messages show `finding`. `derived_from` is the field from which muster derives the value, if any: when the
+    tenancy denies both fields, the error lists only `derived_from`.
     """
 
     path: FieldPath
@@ -65,7 +66,7 @@ class ExternalReference:
 
 
 def find_external_references(job: Job, default_region: str) -> Iterator[ExternalReference]:
-    """Yield the job's external resources, SageMaker's defaults included. `default_region` is the operator's, or ""."""
+    """Yield the job's external resources, including SageMaker's defaults; `default_region` may be ""."""
     fields: JSON = job.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
     for name, allowance in ALLOWANCES.items():
         for path, value in _find_texts(fields, tuple(name.replace("[]", ".[]").split(".")), ()):
@@ -94,5 +95,5 @@ def _find_default_references(job: Job, default_region: str) -> Iterator[External
             yield ExternalReference(_OUTPUT, folder, f"none, so output and code go to {quote(folder)}", "buckets")
         elif output is not None and block.code_location is None and s3_uri.is_s3_uri(output):
             root = f"s3://{s3_uri.parse(output).bucket}/"
-            result = f"none, so the code goes to the root of {quote(root)}"
-            yield ExternalReference(("sagemaker", "codeLocation"), root, result, "buckets", derived_from=_OUTPUT)
+            finding = f"none, so the code goes to the root of {quote(root)}"
+            yield ExternalReference(("sagemaker", "codeLocation"), root, finding, "buckets", derived_from=_OUTPUT)

@@ -1,7 +1,7 @@
 """The field `tenancy` of the operator's configuration: the external resources that jobs of a namespace may use.
 
-muster compares values literally, without patterns: a pattern for one team's buckets may match other names, too, and any
-AWS user can create a bucket of any name. Only namespaces, buckets and hosts accept `*`, which means all.
+muster compares values literally. Patterns would be unsafe: any AWS user can create a bucket whose name matches a team's
+pattern. Only namespaces, buckets and hosts accept `*`, which means all.
 """
 
 from typing import Annotated
@@ -30,11 +30,11 @@ Host = Annotated[str, Field(pattern=_HOST, max_length=260)]
 
 
 class BucketGrant(Model):
-    """A bucket, or folders of it."""
+    """A bucket, or folders of a bucket."""
 
-    name: str = Field(description="The bucket; * for all.", pattern=_BUCKET, max_length=63)
+    name: str = Field(description="The bucket's name; * means all buckets.", pattern=_BUCKET, max_length=63)
     prefixes: Annotated[tuple[Prefix, ...], Field(max_length=MAX_GRANTS)] = Field(
-        default=(), description="Only keys that begin with one of these, each of which ends in /; unset: all keys."
+        default=(), description="The allowed key prefixes, each of which ends in /. If unset, all keys are allowed."
     )
 
 
@@ -42,22 +42,22 @@ class Tenant(Model):
     """The external resources that jobs of these namespaces may use. muster combines all entries for a namespace."""
 
     namespaces: Annotated[tuple[Namespace, ...], Field(min_length=1, max_length=MAX_GRANTS)] = Field(
-        description="The namespaces; * for all."
+        description="The namespaces; * means all namespaces."
     )
     buckets: Annotated[tuple[BucketGrant, ...], Field(max_length=MAX_GRANTS)] = Field(
-        default=(), description="Buckets of Amazon S3 that jobs may read and write."
+        default=(), description="The buckets of Amazon S3 that jobs may read and write."
     )
     git_hosts: Annotated[tuple[Host, ...], Field(max_length=MAX_GRANTS)] = Field(
-        default=(), description="Git hosts for spec.source.git, with the port if it isn't 443; * for all."
+        default=(), description="The hosts for spec.source.git, each with its port unless that is 443; * means all."
     )
     roles: Annotated[tuple[Role, ...], Field(max_length=MAX_GRANTS)] = Field(
-        default=(), description="Roles of training jobs: spec.sagemaker.role."
+        default=(), description="The IAM roles that jobs may use as spec.sagemaker.role."
     )
     assume_role_arns: Annotated[tuple[Role, ...], Field(max_length=MAX_GRANTS)] = Field(
-        default=(), description="Roles that muster may assume to create training jobs: spec.sagemaker.assumeRoleArn."
+        default=(), description="The IAM roles that jobs may use as spec.sagemaker.assumeRoleArn."
     )
     aws_resources: Annotated[tuple[AwsResource, ...], Field(max_length=MAX_GRANTS)] = Field(
         default=(),
-        description="Other AWS resources that training jobs may name, in the form that jobs use: KMS keys, subnets, "
+        description="Other AWS resources that jobs may use, as jobs write them: KMS keys, subnets, "
         "security groups, file systems, training plans, and the AWS Lambda function of a registry.",
     )

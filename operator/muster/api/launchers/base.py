@@ -1,4 +1,4 @@
-"""The base class of launchers: a launcher's options and properties."""
+"""The base class of launchers."""
 
 from typing import Annotated, ClassVar
 
@@ -10,26 +10,26 @@ LauncherArgument = Annotated[str, Field(min_length=1, max_length=1024)]
 
 
 class Launcher(Model):
-    """A way to start ranks. Its fields are its options in the resource.
+    """A program or method that starts the ranks. The fields are its options in the resource.
 
     To add a launcher, write a subclass, a field of `LauncherSpec`, and the agent's part in `muster_worker/launchers`.
     """
 
     command_starts_ranks: ClassVar[bool] = False
-    """Whether `command` runs once on each node and starts the ranks itself; it may then be a launcher."""
+    """Whether `command` runs once on each node and starts the node's ranks itself, as `accelerate launch` does."""
 
     accepts_mpirun: ClassVar[bool] = False
-    """Whether `command` may be an mpirun."""
+    """Whether `command` may itself be an mpirun."""
 
     runs_on_first_node: ClassVar[bool] = False
-    """Whether a program on node 0 starts the ranks of all nodes, through the other nodes' agents."""
+    """Whether a program on node 0 starts the ranks of all nodes."""
 
     has_program: ClassVar[bool] = False
-    """Whether the ranks are started by a program whose output has the world size and the failed rank."""
+    """Whether a program starts the ranks and reports the world size and failed ranks in its output."""
 
     supports_sagemaker: ClassVar[bool] = False
-    """Whether muster's start script on SageMaker (`muster_worker/sagemaker/start_script.py`) supports it."""
+    """Whether muster's start script on SageMaker (`muster_worker/sagemaker/start_script.py`) supports this launcher."""
 
     def arguments(self) -> tuple[str, ...]:
-        """The job's own arguments for the launcher's program."""
+        """Return the user's arguments for the launcher's program."""
         return ()

@@ -1,4 +1,4 @@
-"""`spec.launcher.direct`."""
+"""The type of `spec.launcher.direct`."""
 
 from typing import ClassVar
 

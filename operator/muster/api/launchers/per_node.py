@@ -1,4 +1,4 @@
-"""`spec.launcher.perNode`."""
+"""The type of `spec.launcher.perNode`."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from muster.api.launchers.base import Launcher
 
 
 class PerNode(Launcher):
-    """Run `command` once on each node; it starts the node's ranks itself, using PET_*, MASTER_* or SM_*."""
+    """Run `command` once on each node. It starts the node's ranks from the variables PET_*, MASTER_* or SM_*."""
 
     command_starts_ranks: ClassVar[bool] = True
     accepts_mpirun: ClassVar[bool] = True

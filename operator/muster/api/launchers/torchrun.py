@@ -1,4 +1,4 @@
-"""`spec.launcher.torchrun`."""
+"""The type of `spec.launcher.torchrun`."""
 
 from typing import Annotated, ClassVar
 
@@ -14,7 +14,7 @@ class Torchrun(Launcher):
     supports_sagemaker: ClassVar[bool] = True
 
     args: Annotated[tuple[LauncherArgument, ...], Field(max_length=64)] = Field(
-        default=(), description="More arguments for torchrun. Options that muster sets itself are refused."
+        default=(), description="More arguments for torchrun. muster rejects options that it sets itself."
     )
 
     def arguments(self) -> tuple[str, ...]:

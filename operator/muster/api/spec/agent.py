@@ -1,4 +1,4 @@
-"""`spec.agent` as a type: how muster's agent gets into the pods."""
+"""The type of `spec.agent`."""
 
 from typing import Literal
 
@@ -8,11 +8,11 @@ from muster.api.spec.model import Model
 
 
 class Agent(Model):
-    """muster's agent in the container of the ranks."""
+    """How muster adds its agent to the pods."""
 
     inject: Literal["ConfigMap", "InitContainer"] = Field(
         default="ConfigMap",
-        description="ConfigMap: the image's own python3, 3.8 or newer, runs the agent. InitContainer: muster copies "
-        "the agent with its own Python from the operator's image into the pod. That works in any Linux image, also "
-        "one without a shell.",
+        description="ConfigMap: the image's own python3 (3.8 or newer) runs the agent. InitContainer: muster copies "
+        "the agent and a Python from the operator's image into the pod, which works with any Linux image, even "
+        "with one that has no shell.",
     )

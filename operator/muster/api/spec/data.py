@@ -1,4 +1,4 @@
-"""Types for what the ranks read and write: input channels, checkpoints and output."""
+"""The types of `spec.inputs`, `spec.checkpoint` and `spec.output`."""
 
 from typing import Annotated, Literal
 
@@ -10,13 +10,13 @@ from muster.api.spec.sagemaker.channels import ChannelOptions
 
 
 class HostPath(Model):
-    """A folder of the node."""
+    """A folder of the Kubernetes node."""
 
     path: str = Field(description="The folder's absolute path.", min_length=1, max_length=1024)
 
 
 class Claim(Model):
-    """A PersistentVolumeClaim of the job's namespace."""
+    """A PersistentVolumeClaim in the job's namespace."""
 
     claim_name: str = Field(description="The claim's name.", min_length=1, max_length=253)
 
@@ -25,7 +25,9 @@ class Nfs(Model):
     """A folder of an NFS server."""
 
     server: str = Field(description="The server's name or address.", min_length=1, max_length=253)
-    path: str = Field(description="The absolute path that the server exports.", min_length=1, max_length=1024)
+    path: str = Field(
+        description="The absolute path of a folder that the server exports.", min_length=1, max_length=1024
+    )
 
 
 class ConfigMapFiles(Model):
@@ -43,7 +45,9 @@ class SecretFiles(Model):
 class Volume(Model):
     """The storage of a folder: exactly one of its fields is set."""
 
-    host_path: HostPath | None = Field(default=None, description="A folder of the node that the rank runs on.")
+    host_path: HostPath | None = Field(
+        default=None, description="A folder of the Kubernetes node that the pod runs on."
+    )
     persistent_volume_claim: Claim | None = Field(default=None, description="A PersistentVolumeClaim.")
     nfs: Nfs | None = Field(default=None, description="A folder of an NFS server.")
     config_map: ConfigMapFiles | None = Field(default=None, description="A ConfigMap's entries, read-only.")
@@ -55,55 +59,59 @@ S3Folder = Annotated[str, Field(min_length=1, max_length=MAX_URI_CHARS)]
 
 
 class S3Input(Model):
-    """Objects of Amazon S3, downloaded before the ranks start."""
+    """Objects in Amazon S3 that muster downloads before the ranks start."""
 
     uri: str = Field(
-        description="s3://bucket/prefix: all objects whose keys have this prefix, or the one object with this key.",
+        description="s3://bucket/prefix: muster downloads all objects whose keys have this prefix, or the object with "
+        "this key.",
         min_length=1,
         max_length=MAX_URI_CHARS,
     )
     distribution: Literal["FullyReplicated", "ShardedByS3Key"] = Field(
         default="FullyReplicated",
-        description="FullyReplicated: every node gets all objects. ShardedByS3Key: each node gets its share of them.",
+        description="FullyReplicated: every node gets all objects. ShardedByS3Key: every node gets a part of the "
+        "objects.",
     )
 
 
 class Input(Model):
-    """A channel: data that all ranks find under /opt/ml/input/data/<name>. One of volume, s3, sagemaker.fileSystem."""
+    """A channel: data in the folder /opt/ml/input/data/<name>. Set one of volume, s3 and sagemaker.fileSystem."""
 
     name: str = Field(
-        description="The channel's name: SM_CHANNEL_<NAME> and the last part of its path.",
+        description="The channel's name. The variable SM_CHANNEL_<NAME> has its path, /opt/ml/input/data/<name>.",
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$",
         min_length=1,
         max_length=64,
     )
-    content_type: str | None = Field(default=None, description="The data's media type.", max_length=256)
-    volume: Volume | None = Field(default=None, description="The volume with the data.")
+    content_type: str | None = Field(
+        default=None, description="The data's media type, such as image/png.", max_length=256
+    )
+    volume: Volume | None = Field(default=None, description="The volume that holds the data.")
     s3: S3Input | None = Field(default=None, description="The data's location in Amazon S3.")
-    sagemaker: ChannelOptions | None = Field(default=None, description="Options that only Amazon SageMaker has.")
+    sagemaker: ChannelOptions | None = Field(default=None, description="Channel options that only SageMaker has.")
 
 
 class Checkpoint(Model):
-    """Checkpoints that outlive the ranks, which see them at /opt/ml/checkpoints (MUSTER_CHECKPOINT_DIR)."""
+    """Storage for the checkpoints, which the ranks write to /opt/ml/checkpoints (MUSTER_CHECKPOINT_DIR)."""
 
-    volume: Volume | None = Field(default=None, description="The volume that keeps the checkpoints.")
+    volume: Volume | None = Field(default=None, description="The volume for the checkpoints.")
     s3: S3Folder | None = Field(
         default=None,
-        description="A folder in Amazon S3 that keeps the checkpoints. muster downloads it before the ranks start and "
+        description="The folder in Amazon S3 for the checkpoints. muster downloads it before the ranks start and "
         "syncs it while they run. Without s3 and volume, the checkpoints are lost when the job ends.",
     )
 
 
 class Output(Model):
-    """The job's results: /opt/ml/model (SM_MODEL_DIR) and /opt/ml/output (SM_OUTPUT_DIR). One of volume and s3."""
+    """Storage for the folders /opt/ml/model (SM_MODEL_DIR) and /opt/ml/output (SM_OUTPUT_DIR): either volume or s3."""
 
     volume: Volume | None = Field(
         default=None,
-        description="A volume that keeps the results, in the folders <job>/model and <job>/output. "
-        "`muster run` keeps them in the run's folder.",
+        description="The volume for the results, in the folders <job>/model and <job>/output. "
+        "`muster run` stores them in the run's folder instead.",
     )
     s3: S3Folder | None = Field(
         default=None,
-        description="A folder in Amazon S3 that keeps the results, below <job>/model and <job>/output. muster uploads "
-        "them when the ranks have ended.",
+        description="The folder in Amazon S3 for the results, below <job>/model and <job>/output. muster uploads "
+        "the results when the ranks have ended.",
     )

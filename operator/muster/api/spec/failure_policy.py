@@ -1,4 +1,4 @@
-"""`spec.failurePolicy` as a type: what muster does when a job fails."""
+"""The types of `spec.failurePolicy`."""
 
 from typing import Annotated, Literal
 
@@ -12,7 +12,7 @@ DEFAULT_DISRUPTIONS = 10
 
 MAX_WINDOW_SECONDS = 31_536_000
 MAX_HISTORY = 32
-"""Failures that a status lists, and so the most that a sliding window can count."""
+"""The maximum number of failures that a status lists, and so the maximum that a sliding window can count."""
 
 MAX_RULES = 20
 MAX_VALUES = 64
@@ -27,23 +27,27 @@ RuleAction = Literal["Restart", "Fail", "Ignore"]
 
 
 class FailureRule(Model):
-    """What to do about some failures. A rule matches a failure that has every property which the rule names."""
+    """What muster does about certain failures. A rule matches a failure that matches each of the rule's lists."""
 
     action: RuleAction = Field(
-        description="Restart: start the ranks again, within maxRestarts. Fail: end the job. "
-        "Ignore: start the ranks again, and do not count it."
+        description="Restart: muster starts the ranks again, at most maxRestarts times. Fail: muster ends the job. "
+        "Ignore: muster starts the ranks again and does not count the restart."
     )
     exit_codes: tuple[ExitCode, ...] = Field(
-        default=(), description="Exit codes of the rank that failed first.", max_length=MAX_VALUES
+        default=(), description="The exit codes that match, of the rank that failed first.", max_length=MAX_VALUES
     )
     signals: tuple[Signal, ...] = Field(
-        default=(), description="Numbers of signals that ended that rank.", max_length=MAX_VALUES
+        default=(),
+        description="The signals that match, by number, of the rank that failed first.",
+        max_length=MAX_VALUES,
     )
     reasons: tuple[Reason, ...] = Field(
-        default=(), description="Reasons as in status.ranks.details: OOMKilled, Evicted, ...", max_length=MAX_VALUES
+        default=(),
+        description="The reasons that match, as in status.ranks.details: OOMKilled, Evicted, ...",
+        max_length=MAX_VALUES,
     )
-    ranks: tuple[Index, ...] = Field(default=(), description="Global ranks.", max_length=MAX_VALUES)
-    nodes: tuple[Index, ...] = Field(default=(), description="Ranks of nodes.", max_length=MAX_VALUES)
+    ranks: tuple[Index, ...] = Field(default=(), description="The ranks that match.", max_length=MAX_VALUES)
+    nodes: tuple[Index, ...] = Field(default=(), description="The node ranks that match.", max_length=MAX_VALUES)
 
 
 class FailurePolicy(Model):
@@ -51,34 +55,34 @@ class FailurePolicy(Model):
 
     max_restarts: int = Field(
         default=0,
-        description="How often muster starts the ranks again after one of them failed. Disruptions do not count, and "
-        "on SageMaker requests for instances that it does not have at the moment do not either.",
+        description="How often muster starts the ranks again after a failure of a rank. Disruptions do not count; "
+        "nor do, on SageMaker, requests that fail because SageMaker lacks capacity.",
         ge=0,
         le=MAX_RESTARTS,
     )
     window_seconds: int | None = Field(
         default=None,
-        description=f"maxRestarts and maxDisruptions count only the failures of the last so many seconds; their "
-        f"sum is at most {MAX_HISTORY} then. Unset: all failures count.",
+        description=f"maxRestarts and maxDisruptions count only the failures of this many past seconds; their "
+        f"sum may then be at most {MAX_HISTORY}. If unset, all failures count.",
         ge=1,
         le=MAX_WINDOW_SECONDS,
     )
     max_disruptions: int = Field(
         default=DEFAULT_DISRUPTIONS,
-        description="How often muster starts the ranks again because the cluster took a pod away: eviction, "
-        "preemption, a deleted pod, a lost or drained node.",
+        description="How often muster starts the ranks again after a disruption, which is an eviction, a "
+        "preemption, a deleted pod, or a lost or drained node.",
         ge=0,
         le=MAX_DISRUPTIONS,
     )
     restart_scope: RestartScope = Field(
         default="InPlace",
-        description="InPlace: keep the pods that can go on, and start the ranks again in them. "
-        "Pods: replace all pods of the job.",
+        description="InPlace: muster keeps the pods that still work and starts the ranks again in them. "
+        "Pods: muster replaces all pods of the job.",
     )
     rules: tuple[FailureRule, ...] = Field(
         default=(),
-        description="The first rule that matches a failure decides. Without one, errors of the script before its first "
-        "step (exit code 2, SyntaxError, ImportError, a command that does not exist) end the job, and other failures "
+        description="The first rule that matches a failure applies. If none matches, script errors before the first "
+        "step (exit code 2, SyntaxError, ImportError, an unknown command) end the job, and other failures "
         "restart it.",
         max_length=MAX_RULES,
     )

@@ -1,4 +1,4 @@
-"""The types of the resource's spec. `make generate` writes the CRD in `crds/` from them and their descriptions."""
+"""The types of the resource. `make generate` writes the CRD in `crds/` from these types and their descriptions."""
 
 from functools import cached_property
 from typing import Annotated, Literal
@@ -26,7 +26,7 @@ Hyperparameters = Annotated[
     Field(max_length=MAX_HYPERPARAMETERS),
     WithJsonSchema({"type": "object", "maxProperties": MAX_HYPERPARAMETERS, PRESERVE_UNKNOWN_FIELDS: True}),
 ]
-"""A CRD schema can't express "text, number or boolean": muster validates the values itself.
+"""A CRD schema can't express "string, number or boolean", so muster validates the values itself.
 
 CEL can still compare a map whose values have no schema.
 """
@@ -36,16 +36,16 @@ Quantities = Annotated[
     Field(max_length=MAX_QUANTITIES),
     WithJsonSchema({"type": "object", "maxProperties": MAX_QUANTITIES, PRESERVE_UNKNOWN_FIELDS: True}),
 ]
-"""Quantities as in a container, without int-or-string, which would reject 0.5."""
+"""Quantities as in a container's resources. The schema isn't int-or-string, because that rejects 0.5."""
 
 Argument = Annotated[str, Field(max_length=32768)]
-"""One argument. Linux allows 128 KiB; a longer script belongs in a file."""
+"""One argument of a command. Linux allows 128 KiB; longer scripts belong in a file."""
 
 MAX_DEADLINE_SECONDS = 31_536_000
 """A year: a longer time is probably a mistake."""
 
 MAX_METRICS = 40
-"""Metrics of one job: the status and `muster status` show a line for each."""
+"""Maximum number of a job's metrics; `muster status` shows a line for each."""
 
 MAX_WORLD = 100_000
 """Maximum ranks of a job: the rank store and the status are designed for this number."""
@@ -59,7 +59,7 @@ class EnvVar(Model):
         pattern=r"^[A-Za-z_.-][A-Za-z0-9_.-]*$",
         max_length=256,
     )
-    value: str = Field(default="", description="Its value. Secrets belong in valueFrom.", max_length=32768)
+    value: str = Field(default="", description="The variable's value. Use valueFrom for secrets.", max_length=32768)
     value_from: KubernetesObject | None = Field(
         default=None,
         description="The value's source, as in a container: secretKeyRef, configMapKeyRef, fieldRef or "
@@ -68,17 +68,23 @@ class EnvVar(Model):
 
 
 class Metric(Model):
-    """A number read from the ranks' output."""
+    """A number that muster reads from the ranks' output."""
 
     name: str = Field(description="The metric's name in status.progress.metrics.", min_length=1, max_length=63)
-    regex: str = Field(description="A regular expression; its first group is the number.", min_length=1, max_length=500)
+    regex: str = Field(
+        description="A regular expression whose first group matches the number.", min_length=1, max_length=500
+    )
 
 
 class Resources(Model):
-    """Resource requests and limits of the ranks' container on each node."""
+    """Resource requests and limits of the ranks' container, for each node."""
 
-    limits: Quantities = Field(default_factory=dict, description="At most this, by resource: 8, 0.5, 500m, 64Gi.")
-    requests: Quantities = Field(default_factory=dict, description="At least this; unset: the limits.")
+    limits: Quantities = Field(
+        default_factory=dict, description="The maximum quantity of each resource: 8, 0.5, 500m, 64Gi."
+    )
+    requests: Quantities = Field(
+        default_factory=dict, description="The minimum quantity of each resource; by default the limits."
+    )
     claims: tuple[KubernetesObject, ...] = Field(
         default=(), description="Claims of dynamic resource allocation.", max_length=32
     )
@@ -88,15 +94,17 @@ class NodeOverride(Model):
     """A partial pod template for some nodes."""
 
     nodes: str = Field(
-        description="Node ranks as ranges: 0 or 0-3,7.",
+        description="The node ranks, as ranges: 0 or 0-3,7.",
         pattern=r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$",
         max_length=256,
     )
-    template: KubernetesObject = Field(description="A partial pod template, merged after spec.template.")
+    template: KubernetesObject = Field(
+        description="A partial pod template that muster merges into the pod after spec.template."
+    )
 
     @cached_property
     def ranges(self) -> NodeRanges:
-        """The parsed `nodes`, cached because rendering each pod uses them."""
+        """The parsed `nodes`, cached because muster uses them to render each pod."""
         return node_ranges.parse(self.nodes)
 
 
@@ -105,120 +113,119 @@ class Network(Model):
 
     interface: str = Field(
         default="Auto",
-        description="The ranks' network interface: Auto (the route to the operator, or a better network that all nodes "
-        "share), names (eth1) and prefixes (ib*), of which the first that exists on a node is used, excluded prefixes "
+        description="The ranks' network interface: Auto (the interface of the route to the operator, or a faster one "
+        "that all nodes have), a list of names (eth1) and prefixes (ib*) whose first match is used, excluded prefixes "
         "(^docker,lo), or an address range (10.0.0.0/16, fd00::/8).",
         min_length=1,
         max_length=256,
     )
     efa: Literal["Auto", "All", "None"] = Field(
         default="Auto",
-        description="The EFA devices of a node. Auto: all, if the job has several nodes and each uses all GPUs or "
-        "Neuron chips of its Kubernetes node.",
+        description="Which EFA devices each node uses. Auto: all, if the job has several nodes and each uses all GPUs "
+        "or Neuron chips of its Kubernetes node; else none.",
     )
     check: bool = Field(
         default=False,
-        description="Measure the network between the nodes before the ranks start, for some seconds. The status "
-        "and an event name a node that is 10 times slower than the median; the job continues.",
+        description="Whether muster measures the network between the nodes for some seconds before the ranks start. "
+        "The status and an event name a node that is 10 times slower than the median; the job continues.",
     )
 
 
 class Spec(Model):
-    """What the job is and how it runs."""
+    """The desired state of the job: its command, its code and data, and how it runs."""
 
     backend: BackendName = Field(
         default="Kubernetes",
-        description="What runs the applied job: the cluster's pods, or Amazon SageMaker. `muster run` runs it on your "
-        "machine.",
+        description="The platform that runs the job: the Kubernetes cluster, or Amazon SageMaker. `muster run` ignores "
+        "this field and runs the job on your machine.",
     )
     suspend: bool = Field(
         default=False,
-        description="Stop the ranks and delete the pods; false starts the job from the beginning. Meanwhile the whole "
-        "spec may change.",
+        description="true: muster stops the ranks and deletes the pods, and the whole spec may change. false: muster "
+        "starts the job, a suspended one from the beginning.",
     )
-    nodes: int = Field(default=1, description="How many nodes the job runs on.", ge=1, le=10000)
+    nodes: int = Field(default=1, description="The number of nodes that the job runs on.", ge=1, le=10000)
     procs_per_node: Literal["Auto"] | Annotated[int, Field(ge=1, le=128)] = Field(
-        default="Auto", description="Ranks on each node; Auto: one for each of its GPUs or Neuron cores, else 1."
+        default="Auto", description="The number of ranks on each node. Auto: one per GPU or Neuron core, else 1."
     )
-    launcher: LauncherSpec = Field(description="How the ranks are started: exactly one of its fields.")
+    launcher: LauncherSpec = Field(description="How the ranks start. Exactly one of its fields is set.")
     image: str | None = Field(
         default=None,
-        description="The image of the ranks' container. Unset: the one of container `trainer` in template.",
+        description="The image of the ranks' container; by default the image of container `trainer` in template.",
         min_length=1,
         max_length=1024,
     )
     command: Annotated[tuple[Argument, ...], Field(min_length=1, max_length=256)] = Field(
         description="The training command. The image's entry point is not used."
     )
-    source: Source | None = Field(
-        default=None, description="Code that isn't in the image; unset: the image has all code."
-    )
+    source: Source | None = Field(default=None, description="The code that muster adds to the image; by default none.")
     env: Annotated[tuple[EnvVar, ...], Field(max_length=256)] = Field(
-        default=(), description="Environment of the ranks. Rendezvous variables are refused: muster sets them."
+        default=(),
+        description="Environment variables of the ranks. muster sets the rendezvous variables itself and rejects them "
+        "here.",
     )
     resources: Resources = Field(
-        default_factory=Resources, description="Resource requests and limits of the ranks' container on each node."
+        default_factory=Resources, description="Resource requests and limits of the ranks' container, for each node."
     )
     hyperparameters: Hyperparameters = Field(
         default_factory=dict,
-        description="Text, numbers and booleans: muster appends them to the command as --name value, and sets SM_HPS "
-        "and SM_HP_<NAME>.",
+        description="Strings, numbers and booleans. muster appends them to the command as --name value, and sets "
+        "SM_HPS and SM_HP_<NAME>.",
     )
     metrics: Annotated[tuple[Metric, ...], Field(max_length=MAX_METRICS)] = Field(
-        default=(), description="Numbers read from the ranks' output."
+        default=(), description="Numbers that muster reads from the ranks' output."
     )
     inputs: Annotated[tuple[Input, ...], Field(max_length=20)] = Field(
-        default=(), description="Channels: the data that the ranks read."
+        default=(), description="The channels: the data that the ranks read."
     )
-    output: Output | None = Field(default=None, description="Where muster keeps models and other results.")
-    checkpoint: Checkpoint | None = Field(default=None, description="Where muster keeps checkpoints.")
+    output: Output | None = Field(default=None, description="Storage for models and other results.")
+    checkpoint: Checkpoint | None = Field(default=None, description="Storage for checkpoints.")
     node_pool: NodePool | None = Field(
-        default=None, description="The Kubernetes nodes for the job; unset: any that fit the pods' requests."
+        default=None, description="The Kubernetes nodes for the job; by default all that satisfy the pods' requests."
     )
     queue: Queue | None = Field(
         default=None,
-        description="Gang scheduling: who admits the job as a whole; unset: the default scheduler places pod by pod.",
+        description="The scheduler that admits all pods together (gang scheduling). By default, Kubernetes' scheduler "
+        "schedules each pod on its own.",
     )
     network: Network = Field(default_factory=Network, description="The network between the ranks.")
-    agent: Agent = Field(default_factory=Agent, description="How muster's agent gets into the pods.")
+    agent: Agent = Field(default_factory=Agent, description="How muster adds its agent to the pods.")
     startup_timeout_seconds: int = Field(
         default=900,
-        description="How long the nodes may take to become ready once all pods are scheduled, and how long scheduled "
+        description="How long the nodes may take to become ready when all pods are scheduled, and how long scheduled "
         "pods may wait for the others to be scheduled.",
         ge=1,
         le=86400,
     )
     active_deadline_seconds: int | None = Field(
         default=None,
-        description="How long the job may take, from its creation or last resume; unset: no limit.",
+        description="How long the job may take from its creation or last resume; by default there is no limit.",
         ge=1,
         le=MAX_DEADLINE_SECONDS,
     )
     failure_policy: FailurePolicy | None = Field(
-        default=None, description="When muster restarts a failed job; unset: never."
+        default=None, description="When muster restarts a failed job; by default never."
     )
     clean_pod_policy: Literal["Running", "All", "None"] = Field(
         default="Running",
-        description="Which pods muster deletes when the job has ended: those that still run, all, or none.",
+        description="Which pods muster deletes when the job has ended: those that still run, all pods, or none.",
     )
     ttl_seconds_after_finished: int | None = Field(
         default=None,
-        description="How long after the job's end muster deletes the resource, with everything that it created for the "
-        "job. Unset: never. GitOps tools create a deleted resource again, and the job runs again.",
+        description="How long after the job's end muster deletes the resource and all objects that it created for the "
+        "job; by default never. A GitOps tool creates a deleted resource again, and the job runs again.",
         ge=0,
         le=MAX_DEADLINE_SECONDS,
     )
     template: KubernetesObject = Field(
         default_factory=dict,
         description="A partial pod template: labels, service account, pull secrets, sidecars, volumes. The ranks run "
-        "in its container `trainer`. muster merges it with its own pod.",
+        "in its container `trainer`. muster merges it with the pod that it builds.",
     )
     node_overrides: Annotated[tuple[NodeOverride, ...], Field(max_length=64)] = Field(
-        default=(), description="Partial pod templates for some nodes: later ones take precedence."
+        default=(), description="Partial pod templates for some nodes; later entries take precedence."
     )
-    sagemaker: SageMaker | None = Field(
-        default=None, description="Settings for Amazon SageMaker; used with backend: SageMaker."
-    )
+    sagemaker: SageMaker | None = Field(default=None, description="Settings for backend: SageMaker.")
 
     @property
     def traits(self) -> BackendTraits:
@@ -232,7 +239,7 @@ class Metadata(Model):
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
     name: str = Field(description="A DNS label of at most 40 characters.", max_length=40)
-    namespace: str = Field(default="default", description="The namespace.")
+    namespace: str = Field(default="default", description="The job's namespace.")
     uid: str = Field(default="", description="Set by the API server.")
     generation: int = Field(default=1, description="Set by the API server.")
     creation_timestamp: str = Field(

@@ -73,4 +73,4 @@ def find_type_conflict(pool: PoolFields) -> str | None:
     label = pool.node_selector.get(TYPE_LABEL)
     if pool.instance_type is None or label is None or label == pool.instance_type:
         return None
-    return f"instanceType {quote(pool.instance_type)} beside nodeSelector {TYPE_LABEL}: {quote(label)}"
+    return f"instanceType {quote(pool.instance_type)} and nodeSelector {TYPE_LABEL}: {quote(label)}"

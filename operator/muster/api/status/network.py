@@ -1,4 +1,4 @@
-"""`status.network` as types: the interfaces of the nodes, and what the network check measured."""
+"""The types of `status.network`: the nodes' interfaces, and the result of the network check."""
 
 from pydantic import Field
 
@@ -6,61 +6,67 @@ from muster.api.spec.model import Model
 
 
 class LinkGroup(Model):
-    """Nodes whose interface has the same name, speed and reason."""
+    """Nodes whose interfaces have the same name and speed, and were chosen for the same reason."""
 
     interface: str = Field(description="The interface's name on these nodes.")
     speed_mbps: int | None = Field(
         default=None, description="Its speed in Mbit/s; unset if the driver doesn't report it."
     )
-    why: str = Field(default="", description="Why the agents chose it.")
+    why: str = Field(default="", description="The reason why the agents chose the interface.")
     count: int = Field(description="The number of nodes.")
-    nodes: str = Field(description="Their ranks, as ranges: 0-12,14-31. At most 512 characters, then an ellipsis.")
+    nodes: str = Field(
+        description="The node ranks, as ranges: 0-12,14-31. Cut off with an ellipsis after 512 characters."
+    )
 
 
 class NodeLink(Model):
     """A node's network interface and address."""
 
     node: int = Field(description="The node's rank.")
-    interface: str = Field(description="The interface that its ranks use.")
-    address: str = Field(description="The address at which the other nodes reach it.")
+    interface: str = Field(description="The name of the interface that the node's ranks use.")
+    address: str = Field(description="The address at which the other nodes reach this node.")
     speed_mbps: int | None = Field(
         default=None, description="Its speed in Mbit/s; unset if the driver doesn't report it."
     )
     bandwidth_mbps: float | None = Field(
-        default=None, description="What network.check measured, in Mbit/s: the lower of sending and receiving."
+        default=None, description="The lower of the send and receive bandwidths that network.check measured, in Mbit/s."
     )
     round_trip_microseconds: float | None = Field(
-        default=None, description="What network.check measured: the fastest answer from another node."
+        default=None, description="The shortest round trip to another node that network.check measured."
     )
 
 
 class SlowNode(Model):
-    """A node whose network is much slower than that of the others."""
+    """A node whose network is at least 10 times slower than the median."""
 
     node: int = Field(description="The node's rank.")
-    name: str = Field(description="The node's pod.")
-    bandwidth_mbps: float = Field(description="The lower of sending and receiving, in Mbit/s.")
-    round_trip_microseconds: float = Field(description="The fastest answer from another node.")
+    name: str = Field(description="The name of the node's pod.")
+    bandwidth_mbps: float = Field(description="The lower of the send and receive bandwidths, in Mbit/s.")
+    round_trip_microseconds: float = Field(description="The shortest round trip to another node.")
 
 
 class NetworkCheck(Model):
-    """The result of network.check, from before the ranks start."""
+    """The result of network.check, which runs before the ranks start."""
 
-    measured: int = Field(description="How many nodes were measured.")
-    median_bandwidth_mbps: float | None = Field(default=None, description="Of these nodes, in Mbit/s.")
-    median_round_trip_microseconds: float | None = Field(default=None, description="Of these nodes.")
-    slow_count: int = Field(description="How many nodes are 10 times slower than the median.")
+    measured: int = Field(description="The number of nodes that were measured.")
+    median_bandwidth_mbps: float | None = Field(
+        default=None, description="The median bandwidth of the measured nodes, in Mbit/s."
+    )
+    median_round_trip_microseconds: float | None = Field(
+        default=None, description="The median round trip of the measured nodes."
+    )
+    slow_count: int = Field(description="The number of nodes that are 10 times slower than the median.")
     slow: tuple[SlowNode, ...] = Field(default=(), description="The slow nodes, slowest first; at most 16.")
-    message: str = Field(description="The result as a sentence, and what could not be measured.")
+    message: str = Field(description="The result as a sentence, and the measurements that failed.")
 
 
 class NetworkStatus(Model):
-    """The network between the ranks, as the agents chose it."""
+    """The network between the ranks."""
 
     groups: tuple[LinkGroup, ...] = Field(
-        default=(), description="Nodes that have reported their interface, largest group first; at most 16 groups."
+        default=(), description="The nodes by their interface: at most 16 groups, largest first."
     )
-    nodes: tuple[NodeLink, ...] = Field(default=(), description="The address of each node; the first 32.")
+    nodes: tuple[NodeLink, ...] = Field(default=(), description="The interface and address of the first 32 nodes.")
     check: NetworkCheck | None = Field(
-        default=None, description="The result of network.check; unset until all nodes have reported."
+        default=None, description="The result of network.check; unset until all nodes have reported theirs."
     )

@@ -1,4 +1,4 @@
-"""Parse the stored status of a resource, and ignore its invalid parts."""
+"""Parse the stored status of a resource, ignoring its invalid parts."""
 
 import json
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ from muster.api.status.status import Status
 def read_status(resource: Mapping[str, JSON]) -> Status:
     """Return the resource's status.
 
-    A user or a later version may have written the status, and the operator must start nevertheless. So this function
-    drops invalid fields, and list entries that lack a field. It drops a status that is larger than muster writes.
+    The operator must start even if a user or a later version of muster has written the status, so this function
+    drops invalid fields and list entries that lack a field. It ignores a status that exceeds the size limits.
     """
     fields = resource.get("status")
     if find_size_problem(fields) is not None:
@@ -24,9 +24,9 @@ def read_status(resource: Mapping[str, JSON]) -> Status:
         try:
             return Status.model_validate_json(json.dumps(fields), by_alias=True, by_name=False)
         except ValidationError as error:
-            # each iteration removes something, so the loop ends
+            # Each iteration removes at least one field, so the loop ends.
             fields = _remove_paths(
-                fields, {_find_unreadable(detail["type"], detail["loc"]) for detail in _error_details(error)}
+                fields, {_find_invalid_path(detail["type"], detail["loc"]) for detail in _error_details(error)}
             )
     return Status()
 
@@ -35,19 +35,21 @@ def _error_details(error: ValidationError) -> list[ErrorDetails]:
     return error.errors(include_url=False, include_context=False, include_input=False)
 
 
-def _find_unreadable(problem: str, path: FieldPath) -> FieldPath:
-    return path[:-1] if problem == "missing" else path
+def _find_invalid_path(error_type: str, path: FieldPath) -> FieldPath:
+    return path[:-1] if error_type == "missing" else path
 
 
-def _remove_paths(value: JSON, removed: set[FieldPath], at: FieldPath = ()) -> JSON:
+def _remove_paths(value: JSON, removed_paths: set[FieldPath], parent: FieldPath = ()) -> JSON:
     if isinstance(value, dict):
         return {
-            key: _remove_paths(item, removed, (*at, key)) for key, item in value.items() if (*at, key) not in removed
+            key: _remove_paths(item, removed_paths, (*parent, key))
+            for key, item in value.items()
+            if (*parent, key) not in removed_paths
         }
     if isinstance(value, list):
         return [
-            _remove_paths(item, removed, (*at, index))
+            _remove_paths(item, removed_paths, (*parent, index))
             for index, item in enumerate(value)
-            if (*at, index) not in removed
+            if (*parent, index) not in removed_paths
         ]
     return value

@@ -1,4 +1,4 @@
-"""`status.restarts` as types: which attempts failed, and what followed."""
+"""The types of `status.restarts`: the attempts that failed."""
 
 from typing import Annotated
 
@@ -15,33 +15,39 @@ class RestartRecord(Model):
     """A failure after which muster started the ranks again."""
 
     attempt: int = Field(description="The attempt that failed.", ge=1)
-    reason: str = Field(description="Why, as one CamelCase word.", max_length=MAX_REASON_CHARS)
-    message: str = Field(description="Which rank or pod failed first, and how.", max_length=1024)
-    rank: int | None = Field(default=None, description="The rank that failed first; unset if a pod or launcher did.")
-    node: int | None = Field(default=None, description="The rank of the node on which the failure began.")
-    step: int | None = Field(default=None, description="Optimizer steps that the rank had completed.")
-    counts_as: str = Field(
-        description="Failure (counts for maxRestarts), Disruption (for maxDisruptions) or Nothing.", max_length=16
+    reason: str = Field(description="The reason of the failure, as one CamelCase word.", max_length=MAX_REASON_CHARS)
+    message: str = Field(description="The rank or pod that failed first, and its error.", max_length=1024)
+    rank: int | None = Field(
+        default=None, description="The rank that failed first; unset if a pod or a launcher failed first."
     )
-    replaced_pods: int = Field(default=0, description="How many pods were replaced.", ge=0)
-    at: str = Field(description="When it failed (RFC 3339).", max_length=40)
+    node: int | None = Field(default=None, description="The node rank of the first failure.")
+    step: int | None = Field(default=None, description="The number of optimizer steps that the rank had completed.")
+    counts_as: str = Field(
+        description="The limit that the failure counts against: Failure (maxRestarts), Disruption (maxDisruptions) or "
+        "Nothing.",
+        max_length=16,
+    )
+    replaced_pods: int = Field(default=0, description="The number of pods that muster replaced.", ge=0)
+    at: str = Field(description="The time of the failure (RFC 3339).", max_length=40)
     seconds_lost: float | None = Field(
-        default=None, description="From the failure until all ranks ran again; unset until then."
+        default=None, description="The seconds from the failure until all ranks ran again; unset until then."
     )
 
 
 class Restarts(Model):
     """How often muster has started the ranks again after a failure."""
 
-    total: int = Field(description="All of them.", ge=0, le=MAX_COUNT)
-    failures: int = Field(description="Those that count for failurePolicy.maxRestarts.", ge=0, le=MAX_COUNT)
-    disruptions: int = Field(description="Those that count for failurePolicy.maxDisruptions.", ge=0, le=MAX_COUNT)
+    total: int = Field(description="The number of restarts.", ge=0, le=MAX_COUNT)
+    failures: int = Field(description="The restarts that count against failurePolicy.maxRestarts.", ge=0, le=MAX_COUNT)
+    disruptions: int = Field(
+        description="The restarts that count against failurePolicy.maxDisruptions.", ge=0, le=MAX_COUNT
+    )
     replacement: int = Field(
-        description="Pods with lower replacement numbers are from earlier attempts.", ge=0, le=MAX_COUNT
+        description="The lowest replacement number of the current attempt's pods.", ge=0, le=MAX_COUNT
     )
     is_pending: bool = Field(default=False, description="Whether the current attempt has not started yet.")
     not_before: str | None = Field(
-        default=None, description="When the current attempt may start at the earliest (RFC 3339).", max_length=40
+        default=None, description="The earliest start of the current attempt (RFC 3339).", max_length=40
     )
     history: Annotated[tuple[RestartRecord, ...], Field(max_length=MAX_HISTORY)] = Field(
         default=(), description=f"The last {MAX_HISTORY} failures, oldest first."
@@ -49,4 +55,4 @@ class Restarts(Model):
 
 
 NO_RESTARTS = Restarts(total=0, failures=0, disruptions=0, replacement=0)
-"""The record of a job that muster has not restarted."""
+"""The restarts of a job that muster has not restarted."""

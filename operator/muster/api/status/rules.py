@@ -1,4 +1,4 @@
-"""Validate the parts of a stored status on which muster's decisions depend; `reader.py` ignores other invalid parts.
+"""Validate the fields of a stored status on which muster's decisions depend; `reader.py` ignores other invalid fields.
 
 If muster ignored an invalid start or end, it would run the job again.
 """
@@ -18,10 +18,10 @@ _STATUSES = ("True", "False", "Unknown")
 
 
 def find_status_problems(fields: Mapping[str, JSON]) -> tuple[FieldProblem, ...]:
-    """Return problems in these parts; a status that muster wrote has none."""
-    extent = find_size_problem(dict(fields))
-    if extent is not None:
-        return (FieldProblem("status", f"{extent}: remove what muster did not write"),)
+    """Return the problems in these fields; a status that muster wrote has none."""
+    size_problem = find_size_problem(dict(fields))
+    if size_problem is not None:
+        return (FieldProblem("status", f"{size_problem}: remove what muster did not write"),)
     return tuple(_find_problems(fields))
 
 
@@ -43,7 +43,7 @@ def _find_problems(fields: Mapping[str, JSON]) -> Iterator[FieldProblem]:
 
 
 def _check_training_job(backend: JSON) -> Iterator[FieldProblem]:
-    """Check the times of requests to SageMaker: a training job may exist that muster has not observed yet."""
+    """Check the times of requests to SageMaker, which show whether a training job may exist."""
     value = backend.get("sagemaker") if isinstance(backend, dict) else None
     if not isinstance(value, dict):
         return
@@ -60,19 +60,21 @@ def _check_training_job(backend: JSON) -> Iterator[FieldProblem]:
 
 def _check_condition(index: int, entry: JSON) -> Iterator[FieldProblem]:
     path = f"status.conditions[{index}]"
-    kind = entry.get("type") if isinstance(entry, dict) else None
-    if not isinstance(entry, dict) or not isinstance(kind, str):
+    condition_type = entry.get("type") if isinstance(entry, dict) else None
+    if not isinstance(entry, dict) or not isinstance(condition_type, str):
         yield FieldProblem(path, "a condition with a type is expected")
         return
-    if kind not in _DECISIVE_CONDITIONS:
+    if condition_type not in _DECISIVE_CONDITIONS:
         return
     if entry.get("status") not in _STATUSES:
         yield FieldProblem(
-            f"{path}.status", f"found {_describe(entry.get('status'))} of {kind}; allowed: {', '.join(_STATUSES)}"
+            f"{path}.status",
+            f"found {_describe(entry.get('status'))} of {condition_type}; allowed: {', '.join(_STATUSES)}",
         )
     if not isinstance(entry.get("reason"), str):
         yield FieldProblem(
-            f"{path}.reason", f"found {_describe(entry.get('reason'))} of {kind}; one CamelCase word is expected"
+            f"{path}.reason",
+            f"found {_describe(entry.get('reason'))} of {condition_type}; one CamelCase word is expected",
         )
     yield from _check_time(f"{path}.lastTransitionTime", entry.get("lastTransitionTime"))
 
@@ -85,14 +87,14 @@ def _check_time(path: str, value: JSON) -> Iterator[FieldProblem]:
 
 
 def _check_end(phase: JSON, conditions: list[JSON]) -> Iterator[FieldProblem]:
-    """Check that a job in a final phase has the matching condition: a user may have removed it."""
-    kind = _FINAL_CONDITIONS.get(phase) if isinstance(phase, str) else None
+    """Check that a job in a final phase has the matching condition, which a user may have removed."""
+    condition_type = _FINAL_CONDITIONS.get(phase) if isinstance(phase, str) else None
     ends = (entry for entry in conditions if isinstance(entry, dict) and entry["type"] in _FINAL_CONDITIONS.values())
-    if kind is not None and not any(entry["status"] == "True" for entry in ends):
+    if condition_type is not None and not any(entry["status"] == "True" for entry in ends):
         yield FieldProblem(
             "status.conditions",
-            f"the phase is {phase} and {kind} isn't True; restore the condition, or remove the whole status to run the "
-            "job once more",
+            f"the phase is {phase} and {condition_type} isn't True; restore the condition, or remove the whole status "
+            "to run the job once more",
         )
 
 

@@ -1,4 +1,4 @@
-"""The resource's status as types (`status` subresource). muster writes it; people and programs read it."""
+"""The types of the resource's status, which muster writes."""
 
 from typing import Annotated
 
@@ -13,16 +13,16 @@ from muster.api.status.sagemaker import BackendStatus
 SUSPENDED = "Suspended"
 SUSPENDING = "Suspending"
 RESUMED = "Resumed"
-"""Reasons of the condition Suspended: the job is suspended, is being suspended, or was resumed."""
+"""The reasons of the condition Suspended: the job is suspended, is being suspended, or was resumed."""
 
 STOPPING = "Stopping"
-"""Reason of Complete or Failed while it is still False: the job has its result, and its pods are being stopped."""
+"""The reason of the condition Complete or Failed while the job's result is known and its pods are still stopping."""
 
 RESTARTING = "Restarting"
-"""The phase after a failed attempt has ended, until the next one starts."""
+"""The phase between the end of a failed attempt and the start of the next attempt."""
 
 REFUSED = "Refused"
-"""The phase of a job that muster does not start until its spec is corrected."""
+"""The phase of a job that muster does not start until the user corrects its spec."""
 
 _FINAL_CONDITIONS = ("Complete", "Failed")
 _PHASES_BEFORE_START = ("Pending", "Queued", "Starting", REFUSED)
@@ -32,28 +32,31 @@ class Condition(Model):
     """A Kubernetes condition (metav1.Condition)."""
 
     type: str = Field(
-        description="Accepted, Scheduled, Running, Stalled, Suspended, Complete or Failed.", max_length=64
+        description="The condition's type: Accepted, Scheduled, Running, Stalled, Suspended, Complete or Failed.",
+        max_length=64,
     )
-    status: str = Field(description="True, False or Unknown.", max_length=7)
-    reason: str = Field(description="Why, as one CamelCase word.")
-    message: str = Field(default="", description="Why, as a sentence.")
-    last_transition_time: str = Field(description="When the status last changed (RFC 3339).")
-    observed_generation: int = Field(default=0, description="The metadata.generation that this condition is about.")
+    status: str = Field(description="The condition's status: True, False or Unknown.", max_length=7)
+    reason: str = Field(description="The reason of the status, as one CamelCase word.")
+    message: str = Field(default="", description="The reason as a sentence.")
+    last_transition_time: str = Field(description="The time when the status last changed (RFC 3339).")
+    observed_generation: int = Field(
+        default=0, description="The metadata.generation that muster had observed when it set the condition."
+    )
 
 
 class NodeCounts(Model):
     """The number of nodes."""
 
-    desired: int = Field(description="Nodes that the spec asks for.")
-    ready: int = Field(description="Nodes whose agent is ready or running.")
+    desired: int = Field(description="The number of nodes in the spec.")
+    ready: int = Field(description="The number of nodes whose agent is ready or runs the ranks.")
 
 
 class StateRange(Model):
     """The ranks in one state."""
 
-    state: str = Field(description="Pending, Starting, Running, Succeeded, Failed, Stopped or Unknown.")
+    state: str = Field(description="The state: Pending, Starting, Running, Succeeded, Failed, Stopped or Unknown.")
     count: int = Field(description="The number of ranks.")
-    ranks: str = Field(description="Which ranks, as ranges: 0-12,14-31. At most 512 characters, then an ellipsis.")
+    ranks: str = Field(description="The ranks, as ranges: 0-12,14-31. Cut off with an ellipsis after 512 characters.")
 
 
 class RankDetail(Model):
@@ -65,38 +68,34 @@ class RankDetail(Model):
     node_name: str | None = Field(default=None, description="The Kubernetes node that the pod runs on.")
     state: str = Field(description="The rank's state.")
     pid: int | None = Field(default=None, description="The rank's process id on its node.")
-    exit_code: int | None = Field(default=None, description="The exit code; unset if a signal ended it.")
-    signal: int | None = Field(default=None, description="The number of the signal that ended it.")
-    reason: str = Field(description="Why it is in this state, as one CamelCase word.")
-    message: str = Field(default="", description="Its last line of output, or another detail.")
-    step: int | None = Field(default=None, description="Optimizer steps that it had completed.")
-    activity: str | None = Field(default=None, description="Its activity: all_reduce, backward, ...")
-    at: str | None = Field(default=None, description="When it ended (RFC 3339).")
+    exit_code: int | None = Field(default=None, description="The rank's exit code; unset if a signal ended the rank.")
+    signal: int | None = Field(default=None, description="The number of the signal that ended the rank.")
+    reason: str = Field(description="The reason of the state, as one CamelCase word.")
+    message: str = Field(default="", description="The rank's last line of output, or another detail.")
+    step: int | None = Field(default=None, description="The number of optimizer steps that the rank has completed.")
+    activity: str | None = Field(default=None, description="The rank's current activity: all_reduce, backward, ...")
+    at: str | None = Field(default=None, description="The time when the rank ended (RFC 3339).")
 
 
 class StepRange(Model):
     """Ranks that have completed the same number of optimizer steps."""
 
-    step: int = Field(description="Optimizer steps.")
-    ranks: str = Field(description="Which ranks, as ranges. At most 512 characters, then an ellipsis.")
+    step: int = Field(description="The number of completed optimizer steps.")
+    ranks: str = Field(description="The ranks, as ranges: 0-12,14-31. Cut off with an ellipsis after 512 characters.")
 
 
 class RankStatus(Model):
-    """All ranks."""
+    """The ranks of the job."""
 
     world: int = Field(description="The number of the job's ranks.")
     running: int = Field(description="The number of running ranks.")
-    ready: str = Field(
-        description="Running ranks/world, for the RANKS column: 0 of them before the start and after the end."
-    )
-    by_state: tuple[StateRange, ...] = Field(
-        default=(), description="Every rank, by state; the counts add up to world."
-    )
+    ready: str = Field(description="The running ranks and all ranks, for the column RANKS: 31/32.")
+    by_state: tuple[StateRange, ...] = Field(default=(), description="The ranks by state. Every rank is in one entry.")
     by_step: tuple[StepRange, ...] = Field(
-        default=(), description="The ranks' steps, least first: at most 16 groups, the slowest."
+        default=(), description="The ranks by completed steps: the 16 slowest groups, slowest first."
     )
     details: tuple[RankDetail, ...] = Field(
-        default=(), description="Ranks with a problem or another notable state, first failure first; at most 16."
+        default=(), description="At most 16 ranks with a problem or another notable state, first failure first."
     )
 
 
@@ -105,67 +104,76 @@ class Progress(Model):
 
     step: int | None = Field(
         default=None,
-        description="Optimizer steps that every running rank has completed; unset until a rank has completed one.",
+        description="The number of optimizer steps that every running rank has completed; unset before the first step.",
     )
-    steps_per_second: float | None = Field(default=None, description="The speed over the last steps.")
+    steps_per_second: float | None = Field(
+        default=None, description="The number of optimizer steps per second, over the last steps."
+    )
     slowest_rank: int | None = Field(default=None, description="The rank with the fewest steps.")
     metrics: dict[str, float] = Field(
         default_factory=dict,
-        description="The latest value of each metric: at most 64, those of spec.metrics first, then by name.",
+        description="The latest values of at most 64 metrics: first the metrics of spec.metrics, then others by name.",
     )
     metrics_left_out: int | None = Field(
-        default=None, description="How many more metrics there are; unset when all are shown."
+        default=None, description="The number of metrics that are not listed; unset if all are listed."
     )
-    at: str | None = Field(default=None, description="When the step was reached (RFC 3339).")
+    at: str | None = Field(default=None, description="The time when the ranks completed the step (RFC 3339).")
 
 
 class Placement(Model):
-    """How often muster deleted scheduled pods of the job because other pods could not be scheduled."""
+    """The deletions of the job's scheduled pods because other pods of the job could not be scheduled."""
 
-    releases: int = Field(description="How often muster deleted its pods.", ge=1, le=1_000_000)
+    releases: int = Field(description="The number of times that muster deleted the pods.", ge=1, le=1_000_000)
     replacement: int = Field(
-        description="muster has deleted the pods with lower replacement numbers.", ge=0, le=1_000_000
+        description="The lowest replacement number of pods that muster has not deleted.", ge=0, le=1_000_000
     )
-    released_at: str = Field(description="When muster last deleted them (RFC 3339).")
+    released_at: str = Field(description="The time of the last deletion (RFC 3339).")
 
 
 class Status(Model):
-    """The job's observed state."""
+    """The observed state of the job."""
 
-    observed_generation: int = Field(default=0, description="The metadata.generation that this status is about.")
+    observed_generation: int = Field(
+        default=0, description="The metadata.generation that muster had observed when it wrote the status."
+    )
     phase: str = Field(
         default="Pending",
-        description="Pending, Queued, Starting, Running, Restarting, Suspended, Stopping, "
+        description="The job's phase: Pending, Queued, Starting, Running, Restarting, Suspended, Stopping, "
         "Refused, Succeeded or Failed.",
     )
     message: str = Field(
-        default="", description="One sentence: what the job does now, or which rank failed first and how."
+        default="",
+        description="The job's current activity, or the rank that failed first and its error, as a sentence.",
     )
-    # bounded, because the CRD's rule about changes loops over them
+    # The list is bounded because CEL rules of the CRD loop over it.
     conditions: Annotated[tuple[Condition, ...], Field(max_length=MAX_CONDITIONS)] = Field(
-        default=(), description="Accepted, Scheduled, Running, Stalled, Suspended, Complete, Failed."
+        default=(), description="The conditions Accepted, Scheduled, Running, Stalled, Suspended, Complete and Failed."
     )
     nodes: NodeCounts | None = Field(default=None, description="The number of nodes.")
     network: NetworkStatus | None = Field(default=None, description="The network between the ranks.")
-    ranks: RankStatus | None = Field(default=None, description="All ranks.")
+    ranks: RankStatus | None = Field(default=None, description="The ranks of the job.")
     progress: Progress | None = Field(default=None, description="The job's progress.")
     placement: Placement | None = Field(
-        default=None, description="Set once muster deleted scheduled pods because not all could be scheduled."
+        default=None,
+        description="The deletions of scheduled pods because other pods could not be scheduled; unset if none.",
     )
     backend: BackendStatus | None = Field(default=None, description="The status of the job in its backend.")
-    restarts: Restarts | None = Field(default=None, description="Set once muster has restarted the job on a cluster.")
+    restarts: Restarts | None = Field(
+        default=None, description="The restarts of the job on a cluster; unset if there was none."
+    )
     attempt: int = Field(
         default=0,
-        description="How often muster has started the ranks; in phase Restarting the number of the coming attempt.",
+        description="The number of times that muster has started the ranks. In phase Restarting: the number of the "
+        "next attempt.",
     )
     start_time: str | None = Field(
-        default=None, description="When muster started the ranks (RFC 3339); unset while the job is suspended."
+        default=None, description="The time when muster started the ranks (RFC 3339); unset while the job is suspended."
     )
-    completion_time: str | None = Field(default=None, description="When the job ended (RFC 3339).")
+    completion_time: str | None = Field(default=None, description="The time when the job ended (RFC 3339).")
 
-    def condition(self, kind: str) -> Condition | None:
+    def condition(self, condition_type: str) -> Condition | None:
         """Return the condition of this type; None if it is missing."""
-        return next((entry for entry in self.conditions if entry.type == kind), None)
+        return next((entry for entry in self.conditions if entry.type == condition_type), None)
 
     @property
     def final_condition(self) -> Condition | None:
@@ -186,7 +194,7 @@ class Status(Model):
 
     @property
     def is_suspending(self) -> bool:
-        """Whether muster is suspending the job: it completes the suspension even if spec.suspend has become false."""
+        """Whether muster is suspending the job. muster completes a suspension even if spec.suspend becomes false."""
         return self.suspension is not None and self.suspension.reason == SUSPENDING
 
     @property
@@ -201,11 +209,11 @@ class Status(Model):
 
     @property
     def was_started(self) -> bool:
-        """Whether muster has started the ranks, and has not suspended the job since.
+        """Whether muster has started the ranks and has not suspended the job since then.
 
-        The count of attempts decides: a user may have removed the start time.
+        This depends on the number of attempts, because a user may have removed the start time.
         """
-        # The status has the next attempt, and no agent has received its start.
+        # The status has the number of the next attempt, which no agent has started.
         if self.is_restarting:
             return False
         if self.start_time is not None:
@@ -216,21 +224,21 @@ class Status(Model):
 
     @property
     def current_attempt(self) -> int:
-        """The number of the current attempt, or of the next one if the ranks have yet to start."""
+        """The number of the current attempt, or of the next attempt if the ranks have not started."""
         return max(self.attempt, 1) if self.was_started or self.is_restarting else self.attempt + 1
 
     @property
     def last_restart(self) -> RestartRecord | None:
-        """The failure before the current attempt; None for an attempt that follows no failure."""
+        """The failure before the current attempt; None if no failure preceded it."""
         last = None if self.restarts is None or not self.restarts.history else self.restarts.history[-1]
         return last if last is not None and last.attempt == self.attempt - 1 else None
 
     @property
     def is_restarting(self) -> bool:
-        """Whether an attempt has failed and the next one has not started."""
+        """Whether an attempt has failed and the next attempt has not started."""
         return self.restarts is not None and self.restarts.is_pending and self.last_restart is not None
 
     @property
     def was_ever_started(self) -> bool:
-        """As `was_started`, and also while the job is between two attempts: its world is fixed, and it is accepted."""
+        """Whether the ranks have started or are between two attempts, so that the world size is fixed."""
         return self.was_started or self.is_restarting

@@ -1,6 +1,6 @@
-"""All rules about a resource beyond the types of its fields, in the order of their messages.
+"""All rules about a resource beyond the types of its fields, in the order in which users see their messages.
 
-The CRD has the rules that CEL can express, with the same messages, so the API server rejects such resources at once.
+The CRD contains the rules that CEL can express, so that the API server rejects violations with the same messages.
 muster checks all rules again, because the cluster's CRD may be older.
 """
 
@@ -41,7 +41,7 @@ def _check_repeated_names(spec: Spec) -> Iterator[Violation]:
 LASTING_RULES: tuple[Rule, ...] = (
     Rule(
         schema_paths=("spec",),
-        why="One of the two would be lost.",  # the CRD has list maps for it
+        why="muster would use only one of two entries with the same name.",  # list maps in the CRD check this
         message="each name may occur only once; remove or rename one",
         find_violations=_check_repeated_names,
     ),
@@ -60,7 +60,7 @@ LASTING_RULES: tuple[Rule, ...] = (
     *SAGEMAKER_DATA_RULES,
     *FAILURE_POLICY_RULES,
 )
-"""Rules that a job must satisfy as long as it exists: muster's other modules rely on them."""
+"""Rules that a job must satisfy during its whole life, because muster's other modules rely on them."""
 
 RULES: tuple[Rule, ...] = (*LASTING_RULES, *POD_FIELD_RULES)
-"""Rules that a job must satisfy before it starts."""
+"""All rules, including those that a job must satisfy only before it starts."""

@@ -18,12 +18,12 @@ _UNIONS = {
     "limits": _QUANTITIES,
     "requests": _QUANTITIES,
 }
-"""Fields of several types, and their allowed values."""
+"""Fields that accept several types, and their allowed values."""
 
 _MAX_SHOWN_FIELDS = 12
 
-_LONGEST_NAME = 100
-"""Maximum length, in characters, of a name for which muster suggests a field: the longest field has half as many."""
+_MAX_NAME_CHARS = 100
+"""The number of characters that muster compares with the names of fields, the longest of which has half as many."""
 
 COMING_FROM_MPI_OPERATOR = 'docs/mpi.md, "Coming from mpi-operator", maps each of its fields'
 
@@ -44,17 +44,17 @@ _EXAMPLES: dict[str | int, str] = {
     "instanceType": "ml.p4d.24xlarge",
     "region": "us-west-2",
 }
-"""Examples for required fields whose pattern is hard to read."""
+"""Examples of values for fields whose patterns are hard to read."""
 
 
 def build_message(path: FieldPath, errors: Sequence[ErrorDetails]) -> str:
-    """Return one message for all errors of pydantic at `path`."""
+    """Return one message for all pydantic errors at `path`."""
     error = errors[0]
-    union = next((allowed for name, allowed in _UNIONS.items() if _is_within(path, name)), None)
-    if union is not None and error["type"] not in ("missing", "dict_type", "too_long"):
-        return f"found {describe_value(error['input'])}; allowed are {union}"
-    write = _MESSAGES.get(error["type"], _explain_other)
-    return write(path, error["input"], error.get("ctx", {}))
+    allowed_values = next((allowed for name, allowed in _UNIONS.items() if _is_within(path, name)), None)
+    if allowed_values is not None and error["type"] not in ("missing", "dict_type", "too_long"):
+        return f"found {describe_value(error['input'])}; allowed are {allowed_values}"
+    explain = _MESSAGES.get(error["type"], _explain_other)
+    return explain(path, error["input"], error.get("ctx", {}))
 
 
 def describe_value(value: JSON) -> str:
@@ -73,18 +73,18 @@ def describe_value(value: JSON) -> str:
 
 
 def unknown_field(name: str, allowed: Sequence[str]) -> str:
-    """The message for an unknown field; `allowed` are the known ones."""
+    """Return the message for an unknown field; `allowed` are the names of the known fields."""
     if name in _MPI_JOB_FIELDS:
         return f"unknown field; MPIJob's {name} is {_MPI_JOB_FIELDS[name]} here: {COMING_FROM_MPI_OPERATOR}"
-    folded = {field.lower(): field for field in allowed}
-    folded_name = name[:_LONGEST_NAME].lower().replace("_", "")
-    close = difflib.get_close_matches(folded_name, folded, n=1, cutoff=0.6)
-    if close:
-        return f"unknown field; did you mean {folded[close[0]]}?"
+    field_by_lower_name = {field.lower(): field for field in allowed}
+    lower_name = name[:_MAX_NAME_CHARS].lower().replace("_", "")
+    close_matches = difflib.get_close_matches(lower_name, field_by_lower_name, n=1, cutoff=0.6)
+    if close_matches:
+        return f"unknown field; did you mean {field_by_lower_name[close_matches[0]]}?"
     if not allowed:
         return "unknown field; there are none here, write {}"
-    listed = ", ".join(allowed[:_MAX_SHOWN_FIELDS]) + (", ..." if len(allowed) > _MAX_SHOWN_FIELDS else "")
-    return f"unknown field; allowed here: {listed}"
+    shown_fields = ", ".join(allowed[:_MAX_SHOWN_FIELDS]) + (", ..." if len(allowed) > _MAX_SHOWN_FIELDS else "")
+    return f"unknown field; allowed here: {shown_fields}"
 
 
 def _is_within(path: FieldPath, name: str) -> bool:
@@ -101,9 +101,9 @@ def _explain_unknown(path: FieldPath, _: JSON, __: _Context) -> str:
 
 
 def _explain_text(_: FieldPath, value: JSON, __: _Context) -> str:
-    scalar = isinstance(value, bool | int | float)
+    is_scalar = isinstance(value, bool | int | float)
     return f"found {describe_value(value)}; text is expected" + (
-        f': quote it ("{describe_value(value)}")' if scalar else ""
+        f': quote it ("{describe_value(value)}")' if is_scalar else ""
     )
 
 
@@ -152,8 +152,8 @@ def _explain_fields(path: FieldPath, value: JSON, _: _Context) -> str:
 
 
 def _explain_too_short(path: FieldPath, value: JSON, context: _Context) -> str:
-    of = " characters are" if isinstance(value, str) and value else " is"
-    return f"found {describe_value(value)}; at least {context.get('min_length')}{of} needed{_example_for(path)}"
+    unit = " characters are" if isinstance(value, str) and value else " is"
+    return f"found {describe_value(value)}; at least {context.get('min_length')}{unit} needed{_example_for(path)}"
 
 
 def _explain_too_long(_: FieldPath, value: JSON, context: _Context) -> str:

@@ -1,4 +1,4 @@
-"""The types of a rule about a resource."""
+"""The types of validation rules."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from muster.api.spec.job import Spec
 
 @dataclass(frozen=True)
 class Violation:
-    """A violation of a rule: the path below `spec`, and a description of the value."""
+    """A violation of a rule: the field's path below `spec`, and a description of the value found there."""
 
     path: FieldPath
     finding: str
@@ -17,7 +17,10 @@ class Violation:
 
 @dataclass(frozen=True)
 class Rule:
-    """`message` has the allowed values and the remedy. `cel` validates the values at `schema_paths`."""
+    """A rule about a spec. `message` has the allowed values and the remedy; `why` is the rule's rationale.
+
+    `cel` is the same rule in CEL, for the fields at `schema_paths`; None if CEL can't express it.
+    """
 
     schema_paths: tuple[str, ...]
     why: str

@@ -20,7 +20,7 @@ from muster.collector.store import RankStore
 from muster.collector.trust.rank_group_credentials import with_credentials
 from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveStray, SendCommand
 from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
-from muster.core.failure.lost_nodes import LOST_SECONDS, lost_at
+from muster.core.failure.problems import LOST_SECONDS, lost_at
 from muster.diagnose.kubernetes.node_facts import is_caused_by_muster, missing_process, with_agent_report
 from muster.diagnose.kubernetes.start_problems import CONFIG_MISSING
 from muster.objects.kubernetes.errors import ApiError
@@ -30,15 +30,15 @@ from muster.objects.kubernetes.pods import PodView, read_pod
 from muster.render.kubernetes.setting import Setting
 
 KILL_GRACE_SECONDS = 1
-"""The minimum: with 0, the API server removes a pod at once, without waiting for its processes to end."""
+"""The minimum: with 0, the API server deletes a pod without waiting until its processes have ended."""
 
 NODES_PER_SLICE = 500
-"""The nodes that are observed in one slice, of about 10 ms; then other tasks run."""
+"""Other tasks run after each slice of nodes. A slice takes about 10 ms."""
 
 
 @dataclass
 class KubernetesBackend:
-    """The pods of all jobs, during one term as leader.
+    """The pods of all jobs, while this replica is the leader.
 
     `authority` returns the CA certificates for agents, as PEM. `seed` returns the secret from which the agents'
     credentials are derived. `clock` returns Unix seconds.
@@ -52,14 +52,14 @@ class KubernetesBackend:
     seed: Callable[[], bytes]
     clock: Callable[[], float]
     _children: Children = field(init=False)
-    _creation: PodCreator = field(init=False)
-    _listening_since: float = field(init=False)
+    _pod_creator: PodCreator = field(init=False)
+    _collector_started_at: float = field(init=False)
     _job_states: dict[str, JobState] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._children = Children(self.client, self.setting, self.authority)
-        self._creation = PodCreator(self.client, self.pods, self.store, self.setting, self._children, self.clock)
-        self._listening_since = self.clock()
+        self._pod_creator = PodCreator(self.client, self.pods, self.store, self.setting, self._children, self.clock)
+        self._collector_started_at = self.clock()
 
     def forget(self, job_uid: str) -> None:
         """Drop the state of a deleted job."""
@@ -70,7 +70,7 @@ class KubernetesBackend:
         """Observe the job's pods. Raises `ApiError`."""
         uid, job_state = job.metadata.uid, self._job_state(job)
         await self._fetch_unconfirmed(job)
-        nodes = [one async for one in self._observed_nodes(job, job_state)]
+        nodes = [pair async for pair in self._observed_nodes(job, job_state)]
         strays = self.pods.strays(uid, job.spec.nodes)
         existing = (pod_entry for pod_entry in self.pods.pods_of(uid) if not self._is_lost(pod_entry, job_state))
         facts = JobFacts(
@@ -81,22 +81,22 @@ class KubernetesBackend:
             refusal=job_state.refusal(job.metadata.generation),
             strays=tuple(pod_entry.pod.name for pod_entry in strays if not self._is_lost(pod_entry, job_state)),
             has_outdated_pods=any(pod_entry.pod.spec_hash != job_state.spec_hash(job) for pod_entry in existing),
-            collector_started_at=self._listening_since,
+            collector_started_at=self._collector_started_at,
         )
-        return self._with_lost(job_state, facts, [last for _, last in nodes])
+        return self._mark_lost_nodes(job_state, facts, [last_pod for _, last_pod in nodes])
 
-    def _with_lost(self, job_state: JobState, facts: JobFacts, pods: Sequence[PodEntry | None]) -> JobFacts:
-        """Record which nodes are lost. That is final, even if their agents report again."""
+    def _mark_lost_nodes(self, job_state: JobState, facts: JobFacts, pods: Sequence[PodEntry | None]) -> JobFacts:
+        """Record which nodes are lost. A lost node stays lost, even if its agent reports again."""
         nodes = list(facts.nodes)
-        for index, (node, last) in enumerate(zip(facts.nodes, pods, strict=True)):
-            at = lost_at(node, facts)
-            if at is not None and last is not None and self.clock() >= at:
-                job_state.lost_since.setdefault(last.pod.uid, at)
-                nodes[index] = replace(node, process=replace(node.process, lost_at=at))
+        for index, (node, last_pod) in enumerate(zip(facts.nodes, pods, strict=True)):
+            lost_since = lost_at(node, facts)
+            if lost_since is not None and last_pod is not None and self.clock() >= lost_since:
+                job_state.lost_since.setdefault(last_pod.pod.uid, lost_since)
+                nodes[index] = replace(node, process=replace(node.process, lost_at=lost_since))
         return replace(facts, nodes=tuple(nodes))
 
     def _is_lost(self, entry: PodEntry, job_state: JobState) -> bool:
-        """Whether a deleted pod exists only because its machine doesn't respond: don't wait for it any longer."""
+        """Whether a deleted pod still exists only because its machine doesn't respond: don't wait for its end."""
         deletion_deadline = entry.observations.deletion_deadline
         return deletion_deadline is not None and (
             entry.pod.uid in job_state.lost_since or self.clock() >= deletion_deadline + LOST_SECONDS
@@ -109,15 +109,15 @@ class KubernetesBackend:
         for action in actions:
             match action:
                 case CreateNode():
-                    pass  # see `_create_or_refresh`: all pods are created together, because one refusal applies to all
+                    pass  # `_create_or_refresh` creates all pods together, because one refusal applies to all
                 case SendCommand():
                     self._send(job, job_state, action)
                 case KillNode():
-                    requests += self._removals(job, job_state, action.node, KILL_GRACE_SECONDS)
+                    requests += self._delete_node(job, job_state, action.node, KILL_GRACE_SECONDS)
                 case RemoveNode():
-                    requests += self._removals(job, job_state, action.node, whole_seconds(action.grace_seconds))
+                    requests += self._delete_node(job, job_state, action.node, whole_seconds(action.grace_seconds))
                 case RemoveStray():
-                    requests.append(self._remove_stray(job, job_state, action))
+                    requests.append(self._delete_stray(job, job_state, action))
                 case DeleteResource():
                     requests.append(self._delete_resource(job))
                 case _:
@@ -131,11 +131,11 @@ class KubernetesBackend:
     def _create_or_refresh(self, job: Job, job_state: JobState, actions: Sequence[Action]) -> list[Awaitable[None]]:
         creates = [action for action in actions if isinstance(action, CreateNode)]
         if creates:
-            return [self._creation.create(job, job_state, creates)]
-        # The job is being deleted: send its agents nothing, and create nothing.
+            return [self._pod_creator.create(job, job_state, creates)]
+        # The job is being deleted: send no commands, and create no objects.
         if any(isinstance(action, DeleteResource) for action in actions):
             return []
-        return [self._refresh(job, job_state)]
+        return [self._refresh_config_map(job, job_state)]
 
     def _job_state(self, job: Job) -> JobState:
         self.pods.expect(job.metadata.uid, job.metadata.namespace)
@@ -145,9 +145,9 @@ class KubernetesBackend:
         return self._job_states[uid]
 
     async def _observed_nodes(self, job: Job, job_state: JobState) -> AsyncIterator[tuple[NodeFacts, PodEntry | None]]:
-        """Yield each node, with its last pod."""
+        """Yield each node and its last pod."""
         for node in range(job.spec.nodes):
-            # Large jobs are observed in slices, so some nodes are observed a moment later than others.
+            # Let other tasks run between two slices of a large job.
             if node and node % NODES_PER_SLICE == 0:
                 await asyncio.sleep(0)
             yield self._node(job, job_state, node), self.pods.last_pod(job.metadata.uid, node)
@@ -155,43 +155,43 @@ class KubernetesBackend:
     def _node(self, job: Job, job_state: JobState, node: int) -> NodeFacts:
         uid = job.metadata.uid
         agent = self.store.agent(uid, node)
-        last = self.pods.last_pod(uid, node)
-        sent = job_state.sent_commands.get(node)
+        last_pod = self.pods.last_pod(uid, node)
+        sent_command = job_state.sent_commands.get(node)
         # A replacement pod has not received the commands to the previous pod.
-        if sent is not None and (last is None or last.pod.uid != sent.pod_uid):
-            sent = None
+        if sent_command is not None and (last_pod is None or last_pod.pod.uid != sent_command.pod_uid):
+            sent_command = None
         return NodeFacts(
             node=node,
             name=f"{job.metadata.name}-{node}",
-            process=with_agent_report(self._process(job, job_state, node, last), agent, _ended_by(last)),
+            process=with_agent_report(self._process(job, job_state, node, last_pod), agent, _end_observed_at(last_pod)),
             agent=agent,
-            command=None if sent is None else sent.command,
-            command_sent_at=None if sent is None else sent.at,
+            command=None if sent_command is None else sent_command.command,
+            command_sent_at=None if sent_command is None else sent_command.at,
         )
 
-    def _process(self, job: Job, job_state: JobState, node: int, last: PodEntry | None) -> ProcessFacts:
+    def _process(self, job: Job, job_state: JobState, node: int, last_pod: PodEntry | None) -> ProcessFacts:
         replacement = max(
             self.pods.highest_replacement(job.metadata.uid, node), job_state.taken_replacements.get(node, -1)
         )
-        if last is None:
+        if last_pod is None:
             return ProcessFacts(ProcessState.MISSING, replacement, problem=job_state.pod_problems.get(node))
-        process = last.process
+        process = last_pod.process
         if self.pods.newest_pod(job.metadata.uid, node) is None:
-            process = missing_process(process, replacement, last.observations.looked_at)
-        problem, removal = process.problem, job_state.deletions.get(last.pod.uid)
+            process = missing_process(process, replacement, last_pod.observations.observed_at)
+        problem, deletion = process.problem, job_state.deletions.get(last_pod.pod.uid)
         if (
             problem is not None
-            and removal is not None
-            and is_caused_by_muster(problem, last.process.ended_at, removal.at)
+            and deletion is not None
+            and is_caused_by_muster(problem, last_pod.process.ended_at, deletion.at)
         ):
             problem = None
-        # If the next pod can't be created, that is the newer problem.
+        # The refusal of the next pod is newer than the problem of the last pod.
         if process.state is ProcessState.MISSING:
             problem = job_state.pod_problems.get(node, problem)
-        return replace(process, problem=problem, lost_at=job_state.lost_since.get(last.pod.uid))
+        return replace(process, problem=problem, lost_at=job_state.lost_since.get(last_pod.pod.uid))
 
     async def _fetch_unconfirmed(self, job: Job) -> None:
-        """Read created pods that the informer has not reported: it never reports a pod that was soon deleted.
+        """Read created pods that the informer has not reported. It never reports a pod that was deleted soon.
 
         Raises `ApiError`.
         """
@@ -215,21 +215,21 @@ class KubernetesBackend:
             entry = self.pods.newest_pod(job.metadata.uid, node)
             if entry is None:
                 continue
-            before = job_state.sent_commands.get(node)
-            if before is None or (before.pod_uid, before.command) != (entry.pod.uid, action.command):
+            previous = job_state.sent_commands.get(node)
+            if previous is None or (previous.pod_uid, previous.command) != (entry.pod.uid, action.command):
                 job_state.sent_commands[node] = SentCommand(entry.pod.uid, action.command, self.clock())
             self.store.send(job.metadata.uid, node, command)
 
-    def _removals(self, job: Job, job_state: JobState, node: int, grace_seconds: int) -> list[Awaitable[None]]:
+    def _delete_node(self, job: Job, job_state: JobState, node: int, grace_seconds: int) -> list[Awaitable[None]]:
         entry = self.pods.newest_pod(job.metadata.uid, node)
-        return [] if entry is None else [self._remove(job_state, entry.pod, grace_seconds)]
+        return [] if entry is None else [self._delete_pod(job_state, entry.pod, grace_seconds)]
 
-    async def _remove_stray(self, job: Job, job_state: JobState, action: RemoveStray) -> None:
+    async def _delete_stray(self, job: Job, job_state: JobState, action: RemoveStray) -> None:
         for pod_entry in self.pods.strays(job.metadata.uid, job.spec.nodes):
             if pod_entry.pod.name == action.name:
-                await self._remove(job_state, pod_entry.pod, KILL_GRACE_SECONDS)
+                await self._delete_pod(job_state, pod_entry.pod, KILL_GRACE_SECONDS)
 
-    async def _remove(self, job_state: JobState, pod: PodView, grace_seconds: int) -> None:
+    async def _delete_pod(self, job_state: JobState, pod: PodView, grace_seconds: int) -> None:
         # The plan repeats the action as long as the pod exists.
         if job_state.is_deletion_pending(pod, grace_seconds, self.clock()):
             return
@@ -244,28 +244,28 @@ class KubernetesBackend:
         metadata = job.metadata
         await self.client.delete(JOBS, metadata.namespace, metadata.name, uid=metadata.uid)
 
-    async def _refresh(self, job: Job, job_state: JobState) -> None:
+    async def _refresh_config_map(self, job: Job, job_state: JobState) -> None:
         """Update the CA certificates in the ConfigMap, from which running agents read them."""
         authority = self.authority()
-        present = self._active_processes(job)
-        if not present or (
-            authority == job_state.authority and not any(_lacks_config_map(job, process) for process in present)
+        processes = self._active_processes(job)
+        if not processes or (
+            authority == job_state.authority and not any(_lacks_config_map(job, process) for process in processes)
         ):
             return
-        # Ignore a refusal: it was already reported for the pods, and agents trust the previous authority for a while.
+        # Ignore a refusal: the pods have already reported it, and agents trust the previous CA for a while.
         await self._children.make_config_map(job)
         job_state.authority = authority
 
     def _active_processes(self, job: Job) -> tuple[ProcessFacts, ...]:
-        """Return the nodes whose process has not ended."""
+        """Return the nodes' processes that have not ended."""
         newest = (self.pods.newest_pod(job.metadata.uid, node) for node in range(job.spec.nodes))
         processes = (pod_entry.process for pod_entry in newest if pod_entry is not None)
         return tuple(process for process in processes if process.state is not ProcessState.EXITED)
 
 
-def _ended_by(last: PodEntry | None) -> float | None:
+def _end_observed_at(last_pod: PodEntry | None) -> float | None:
     """Return when the operator observed the end of the pod's container."""
-    return None if last is None or last.observations.ended is None else last.observations.ended.at
+    return None if last_pod is None or last_pod.observations.ended is None else last_pod.observations.ended.at
 
 
 def _lacks_config_map(job: Job, process: ProcessFacts) -> bool:

@@ -10,7 +10,7 @@ from muster.api.json_fields import mapping
 from muster.api.spec.job import Job
 from muster.clients.kubernetes.client import Client
 from muster.core.facts import Problem
-from muster.diagnose.kubernetes.refusals import Refusal, name_taken, read_refusal
+from muster.diagnose.kubernetes.refusals import Refusal, name_conflict, read_refusal
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, SERVICES, Kind, Object
 from muster.objects.kubernetes.names import children_name
@@ -18,12 +18,12 @@ from muster.objects.kubernetes.pods import owner_uid
 from muster.render.agent_archive import agent_archive
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes import render
-from muster.render.kubernetes.gang import PodGroup, pod_group
+from muster.render.kubernetes.gang import PodGroup, render_pod_group
 from muster.render.kubernetes.setting import Setting
 
 QUEUE_NOT_INSTALLED = "QueueNotInstalled"
 
-_CONTENT = ("data", "binaryData")
+_CONTENT_FIELDS = ("data", "binaryData")
 
 
 @dataclass(frozen=True)
@@ -37,24 +37,24 @@ class Children:
     async def make(self, job: Job) -> Refusal | None:
         """Create or update the Service and the ConfigMap. Return the refusal, if any."""
         service, config_map = await asyncio.gather(
-            self._make(job, SERVICES, render.service(job)), self.make_config_map(job)
+            self._create_or_update(job, SERVICES, render.service(job)), self.make_config_map(job)
         )
         return service or config_map
 
     async def make_config_map(self, job: Job) -> Refusal | None:
         """Create or update the ConfigMap with the current plan and agent. Return the refusal, if any."""
         plan = render_plan(job, self.setting.collector_url, self.authority())
-        return await self._make(job, CONFIG_MAPS, render.config_map(job, plan, agent_archive()))
+        return await self._create_or_update(job, CONFIG_MAPS, render.config_map(job, plan, agent_archive()))
 
     async def make_pod_group(self, job: Job) -> Refusal | None:
         """Create or update the PodGroup, if the job's queue needs one. Return the refusal, if any."""
-        group = pod_group(job)
+        group = render_pod_group(job)
         if group is None:
             return None
         try:
-            refusal = await self._make(job, group.kind, group.body)
+            refusal = await self._create_or_update(job, group.kind, group.body)
         except ApiError as error:
-            # The cluster doesn't have this kind.
+            # "Not found" means that the cluster doesn't have this kind.
             if not error.is_not_found:
                 raise
             problem = f"the cluster has no {group.kind.plural}.{group.kind.group}, which spec.queue needs: install"
@@ -71,7 +71,7 @@ class Children:
         if any(stored.get(field) != value for field, value in spec.items()):
             await self.client.merge(group.kind, namespace, name, {"spec": dict(spec)})
 
-    async def _make(self, job: Job, kind: Kind, body: Object) -> Refusal | None:
+    async def _create_or_update(self, job: Job, kind: Kind, body: Object) -> Refusal | None:
         namespace, name = job.metadata.namespace, children_name(job.metadata.name)
         try:
             await self.client.create(kind, namespace, body)
@@ -85,8 +85,8 @@ class Children:
             return None
         stored = await self.client.get(kind, namespace, name)
         if owner_uid(stored) != job.metadata.uid:
-            return Refusal(name_taken(kind.name, name, namespace))
-        content = {part: body[part] for part in _CONTENT if part in body}
-        if any(stored.get(part) != value for part, value in content.items()):
+            return Refusal(name_conflict(kind.name, name, namespace))
+        content = {field: body[field] for field in _CONTENT_FIELDS if field in body}
+        if any(stored.get(field) != value for field, value in content.items()):
             await self.client.merge(kind, namespace, name, content)
         return None

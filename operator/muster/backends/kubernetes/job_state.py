@@ -1,11 +1,11 @@
-"""The backend's state of a job between two reconciles. In memory: a new leader observes it again."""
+"""The backend's state of a job between two reconciles. It is only in memory: a new leader observes it again."""
 
 import math
 from dataclasses import dataclass, field
 
 from muster.api.spec.job import Job
 from muster.core.facts import Problem
-from muster.core.failure.lost_nodes import LOST_SECONDS
+from muster.core.failure.problems import LOST_SECONDS
 from muster.objects.kubernetes.observations import is_cut_off
 from muster.objects.kubernetes.pods import PodView
 from muster.render.kubernetes.spec_hash import spec_hash
@@ -13,7 +13,7 @@ from muster_worker.contract.schema import Command
 
 FIRST_BACKOFF_SECONDS = 1.0
 MAX_BACKOFF_SECONDS = 30.0
-"""The reason for a refusal may go away, such as a full quota or a broken webhook."""
+"""Retry at least this often: the cause of a refusal may end, such as an exhausted quota or a broken webhook."""
 
 _MAX_DOUBLINGS = 10
 
@@ -32,7 +32,7 @@ class SentCommand:
 
 @dataclass(frozen=True)
 class PodDeletion:
-    """A requested deletion."""
+    """The last request to delete a pod, and its time (Unix seconds)."""
 
     at: float
     grace_seconds: int
@@ -49,16 +49,16 @@ class JobState:
     """The last command to each node."""
 
     pod_problems: dict[int, Problem] = field(default_factory=dict)
-    """Why nodes' pods can't be created."""
+    """The reasons why pods can't be created, by node."""
 
     deletions: dict[str, PodDeletion] = field(default_factory=dict)
-    """The requested deletions, by pod uid."""
+    """The last deletion requests, by pod uid."""
 
     lost_since: dict[str, float] = field(default_factory=dict)
-    """Since when pods are lost together with their machines, by pod uid."""
+    """The times since which pods are lost with their machines, by pod uid."""
 
     taken_replacements: dict[int, int] = field(default_factory=dict)
-    """For each node, the highest replacement whose pod name is used by another job's lost pod."""
+    """For each node, the highest replacement whose pod name another job's lost pod still uses."""
 
     authority: str | None = None
     """The CA certificates in the agents' ConfigMap."""
@@ -78,7 +78,7 @@ class JobState:
         return self._spec[1]
 
     def refusal(self, generation: int) -> Problem | None:
-        """Return why this `generation` of the resource can't run; None if it can."""
+        """Return the reason why this `generation` of the resource can't run; None if it can."""
         return self._refusal if generation == self._refused_generation else None
 
     def record_refusal(self, generation: int, problem: Problem) -> None:
@@ -95,7 +95,7 @@ class JobState:
         self._dry_run_generation = generation
 
     def record_problems(self, problems: dict[int, Problem], now: float) -> None:
-        """Record the refused nodes, and increase the backoff; without problems, reset it."""
+        """Record the nodes' problems, and increase the backoff; without problems, reset it."""
         self.pod_problems = problems
         if not problems:
             self.backoff_until, self._failures = 0.0, 0
@@ -104,7 +104,7 @@ class JobState:
         self._failures = min(self._failures + 1, _MAX_DOUBLINGS)
 
     def is_leftover(self, pod: PodView, now: float) -> bool:
-        """Whether another job's pod uses a wanted name, and exists only because its machine doesn't respond.
+        """Whether another job's deleted pod still blocks its name only because its machine doesn't respond.
 
         The deadline counts from the first call for this pod.
         """
@@ -115,5 +115,5 @@ class JobState:
 
     def is_deletion_pending(self, pod: PodView, grace_seconds: int, now: float) -> bool:
         """Whether the pod's deletion was requested recently, with the same or a shorter grace period."""
-        before = self.deletions.get(pod.uid)
-        return before is not None and before.grace_seconds <= grace_seconds and now - before.at < DELETION_RETRY_SECONDS
+        last = self.deletions.get(pod.uid)
+        return last is not None and last.grace_seconds <= grace_seconds and now - last.at < DELETION_RETRY_SECONDS

@@ -1,4 +1,7 @@
-"""Keep warnings about pods that the informer has not reported yet. Bounded: users may create any number of Events."""
+"""Keep warnings about pods that the informer has not reported yet.
+
+Their number is limited, because users may create any number of Events.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,14 @@ MAX_PODS_TOTAL = 4_000
 """The maximum for all namespaces together; each pod needs at most 17 KiB."""
 
 MAX_WARNINGS = 4
-"""The maximum number of warnings of a pod: one mount fails at a time."""
+"""The maximum number of warnings of a pod. A few are enough: the kubelet reports one failed mount at a time."""
 
 _Warnings = tuple[PodWarning, ...]
 
 
 @dataclass
 class PendingWarnings:
-    """Past the limit, the namespace with the most pods loses its oldest."""
+    """The warnings by namespace and pod. Past the limit, the namespace with the most pods loses its oldest pod's."""
 
     _namespaces: dict[str, OrderedDict[str, _Warnings]] = field(default_factory=dict)
     _pods: int = 0
@@ -29,13 +32,13 @@ class PendingWarnings:
     def __len__(self) -> int:
         return self._pods
 
-    def add(self, warned: PodWarning) -> None:
+    def add(self, warning: PodWarning) -> None:
         """Keep a warning until the informer reports its pod."""
-        pods = self._namespaces.setdefault(warned.namespace, OrderedDict())
-        self._pods += warned.pod_uid not in pods
-        pods[warned.pod_uid] = with_warning(pods.pop(warned.pod_uid, ()), warned)
+        pods = self._namespaces.setdefault(warning.namespace, OrderedDict())
+        self._pods += warning.pod_uid not in pods
+        pods[warning.pod_uid] = with_warning(pods.pop(warning.pod_uid, ()), warning)
         if len(pods) > MAX_PODS:
-            self._forget_oldest(warned.namespace)
+            self._forget_oldest(warning.namespace)
         elif self._pods > MAX_PODS_TOTAL:
             self._forget_oldest(max(self._namespaces, key=lambda namespace: len(self._namespaces[namespace])))
 
@@ -54,6 +57,6 @@ class PendingWarnings:
         self.pop(namespace, next(iter(self._namespaces[namespace])))
 
 
-def with_warning(warnings: _Warnings, warned: PodWarning) -> _Warnings:
+def with_warning(warnings: _Warnings, warning: PodWarning) -> _Warnings:
     """Append a warning; the newest is last."""
-    return (*(warning for warning in warnings if warning != warned), warned)[-MAX_WARNINGS:]
+    return (*(earlier for earlier in warnings if earlier != warning), warning)[-MAX_WARNINGS:]

@@ -15,14 +15,14 @@ from muster.clients.kubernetes.fair_slots import FairSlots
 from muster.collector.store import RankStore
 from muster.core.actions import CreateNode
 from muster.core.facts import Problem
-from muster.diagnose.kubernetes.refusals import Refusal, name_taken, read_refusal
+from muster.diagnose.kubernetes.refusals import Refusal, name_conflict, read_refusal
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import PODS, Object
 from muster.objects.kubernetes.names import pod_name
 from muster.objects.kubernetes.pods import read_pod
 from muster.render.kubernetes import render
 from muster.render.kubernetes.not_renderable import NotRenderable
-from muster.render.kubernetes.owner_patches import kinds
+from muster.render.kubernetes.owner_patches import group_equal_nodes
 from muster.render.kubernetes.setting import Setting
 
 MAX_CONCURRENT_CREATES = 64
@@ -34,11 +34,11 @@ UNCONFIRMED_SECONDS = 10.0
 
 @dataclass
 class _Batch:
-    """Pods of one job to create together. `refusal` is a refusal that applies to all of the job's pods."""
+    """Pods of one job that are created together. `refusal` applies to all of them."""
 
     job: Job
     job_state: JobState
-    held: dict[int, Problem] = field(default_factory=dict)
+    node_problems: dict[int, Problem] = field(default_factory=dict)
     refusal: Refusal | None = None
 
 
@@ -94,8 +94,8 @@ class PodCreator:
         return refusal
 
     async def _dry_run(self, job: Job, actions: dict[int, CreateNode]) -> Refusal | None:
-        """Send one pod of each kind as a dry run: without some node's pod, the job can't start."""
-        for nodes in kinds(job):
+        """Create one pod of each kind as a dry run: the job can't start if one of its nodes has no pod."""
+        for nodes in group_equal_nodes(job):
             action = next((actions[node] for node in nodes if node in actions), None)
             if action is None:
                 continue
@@ -105,13 +105,13 @@ class PodCreator:
             except NotRenderable as error:
                 return Refusal(error.problem, is_final=True)
             except ApiError as error:
-                # The creation will show whether the existing pod belongs to the job.
+                # The real request finds out whether the existing pod belongs to the job.
                 if not error.already_exists:
                     return _refusal(error, body, job)
         return None
 
     async def _create_all(self, batch: _Batch, actions: Sequence[CreateNode]) -> list[ApiError]:
-        # Start as many tasks as there are slots, not one for each pod: starting 10,000 tasks takes a while.
+        # One task for each slot, not for each pod: it takes long to start 10,000 tasks.
         remaining, failures = iter(actions), list[ApiError]()
         tasks = (
             self._create_some(batch, remaining, failures) for _ in range(min(MAX_CONCURRENT_CREATES, len(actions)))
@@ -148,7 +148,7 @@ class PodCreator:
                 if not error.already_exists:
                     batch.refusal = _refusal(error, body, job)
                     return
-                # The pod is from an earlier request without a response, or from the previous leader.
+                # An earlier request, without a response, or the previous leader created the pod.
                 created = await self.client.get(PODS, namespace, name)
             pod = read_pod(created)
             if pod is not None and pod.job_uid == job.metadata.uid:
@@ -156,7 +156,7 @@ class PodCreator:
             elif pod is not None and batch.job_state.is_leftover(pod, self.clock()):
                 batch.job_state.taken_replacements[action.node] = action.replacement
             else:
-                batch.held[action.node] = name_taken("Pod", name, namespace)
+                batch.node_problems[action.node] = name_conflict("Pod", name, namespace)
 
     async def _render(self, job: Job, action: CreateNode) -> Object:
         """Render a node's pod. Each iteration of the event loop renders only one pod."""
@@ -172,8 +172,8 @@ class PodCreator:
         missing = [
             action.node for action in actions if self.pods.newest_pod(batch.job.metadata.uid, action.node) is None
         ]
-        held = dict.fromkeys(missing, refusal.problem) if refusal is not None else {}
-        job_state.record_problems({**held, **batch.held}, self.clock())
+        problems = dict.fromkeys(missing, refusal.problem) if refusal is not None else {}
+        job_state.record_problems({**problems, **batch.node_problems}, self.clock())
 
     def _check_unconfirmed(self, job_uid: str) -> None:
         if self.pods.unconfirmed(job_uid):

@@ -1,6 +1,6 @@
-"""Index all jobs' pods from the pod informer: by job, node and replacement, and by uid for tokens.
+"""Index the pods of all jobs, which the informer reports: by job, node and replacement, and by uid for tokens.
 
-Belongs to one event loop; only that loop may use it.
+Only one event loop may use it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from muster.collector.pod_directory import Member
 from muster.core.facts import ProcessFacts
 from muster.diagnose.kubernetes.pod_facts import process_facts
 from muster.objects.kubernetes.kinds import Object
-from muster.objects.kubernetes.observations import Observations, look
+from muster.objects.kubernetes.observations import Observations, observe_pod
 from muster.objects.kubernetes.pods import PodView, read_pod
 from muster.objects.kubernetes.warnings import PodWarning, read_warning
 
@@ -79,7 +79,7 @@ _Key = tuple[str, str]
 """The namespace and the job's uid: an owner reference is only valid within a namespace."""
 
 
-NO_ROOM = "the pods of this namespace's jobs use all the memory that muster has for them"
+MEMORY_EXHAUSTED = "the pods of this namespace's jobs use all the memory that muster has for them"
 
 
 def _pod_shares() -> MemoryShares:
@@ -88,17 +88,16 @@ def _pod_shares() -> MemoryShares:
 
 @dataclass
 class PodIndex:
-    """Calls `on_change` with the job's uid whenever one of its pods changes.
+    """The pods of all jobs. It calls `on_change` with the job's uid whenever one of its pods changes.
 
-    A pod that doesn't fit into its namespace's part of `shares` is logged and ignored. `clock` returns the Unix seconds
-    of observations.
+    A pod that doesn't fit into its namespace's part of `shares` is logged and ignored. `clock` returns Unix seconds.
     """
 
     on_change: Callable[[str], None]
     clock: Callable[[], float]
     shares: MemoryShares = field(default_factory=_pod_shares)
     _entries: dict[_Key, _Entry] = field(default_factory=dict)
-    _places: dict[str, tuple[_Key, int, int]] = field(default_factory=dict)
+    _positions: dict[str, tuple[_Key, int, int]] = field(default_factory=dict)
     _namespaces: dict[str, str] = field(default_factory=dict)
     _pending_warnings: PendingWarnings = field(default_factory=PendingWarnings)
     _skipped: SkippedLog = field(default_factory=lambda: SkippedLog(time.monotonic))
@@ -115,10 +114,10 @@ class PodIndex:
             for node in entry.last:
                 self.shares.release(_last_pod_key(job_uid, node))
             for pod_entry in entry.all():
-                self._places.pop(pod_entry.pod.uid, None)
+                self._positions.pop(pod_entry.pod.uid, None)
                 self.shares.release(pod_entry.pod.uid)
 
-    def take(self, change: Change) -> None:
+    def handle_change(self, change: Change) -> None:
         """Handle a pod's change."""
         read = read_pod(change.object)
         pod = read or self._last_observed(change.object)
@@ -135,7 +134,7 @@ class PodIndex:
         entry = self._entries.get((pod.namespace, pod.job_uid))
         if entry is not None and pod.uid in entry.removed:
             return
-        place = self._places.get(pod.uid)
+        place = self._positions.get(pod.uid)
         if place is None or self._entries[place[0]].pods[place[1]][place[2]].unconfirmed_since is not None:
             self._store(pod, at)
 
@@ -158,7 +157,7 @@ class PodIndex:
         warned = None if change.type in ("DELETED", "BOOKMARK") else read_warning(change.object)
         if warned is None:
             return
-        place = self._places.get(warned.pod_uid)
+        place = self._positions.get(warned.pod_uid)
         if place is None:
             self._pending_warnings.add(warned)
             return
@@ -186,21 +185,21 @@ class PodIndex:
         return None if entry is None else entry.newest(node) or entry.last.get(node)
 
     def highest_replacement(self, job_uid: str, node: int) -> int:
-        """Return the node's highest replacement, including deleted pods; -1 without one."""
+        """Return the node's highest replacement, also of deleted pods; -1 if the node never had a pod."""
         entry = self._entry(job_uid)
         return -1 if entry is None else entry.highest.get(node, -1)
 
     def strays(self, job_uid: str, nodes: int) -> tuple[PodEntry, ...]:
-        """Return the job's surplus pods: of nodes beyond `nodes`, or replaced ones."""
+        """Return the job's surplus pods: those of nodes beyond `nodes`, and those that were replaced."""
         entry = self._entry(job_uid)
         if entry is None:
             return ()
-        wanted = {current.pod.uid for node in range(nodes) if (current := entry.newest(node)) is not None}
-        return tuple(current for current in entry.all() if current.pod.uid not in wanted)
+        current = {newest.pod.uid for node in range(nodes) if (newest := entry.newest(node)) is not None}
+        return tuple(surplus for surplus in entry.all() if surplus.pod.uid not in current)
 
     def find(self, pod_uid: str) -> Member | None:
-        """Return the place of a pod that is its node's newest and exists; None for any other."""
-        place = self._places.get(pod_uid)
+        """Return the job, node and replacement of an existing pod; None unless it is its node's newest."""
+        place = self._positions.get(pod_uid)
         if place is None:
             return None
         (namespace, job_uid), node, replacement = place
@@ -211,7 +210,7 @@ class PodIndex:
 
     def _last_observed(self, source: Object) -> PodView | None:
         """Return the last observation of a pod whose owner reference was removed."""
-        place = self._places.get(string(mapping(source.get("metadata")).get("uid")))
+        place = self._positions.get(string(mapping(source.get("metadata")).get("uid")))
         if place is None:
             return None
         key, node, replacement = place
@@ -222,9 +221,9 @@ class PodIndex:
 
     def _store(self, pod: PodView, unconfirmed_since: float | None = None) -> None:
         key = (pod.namespace, pod.job_uid)
-        place = self._places.get(pod.uid)
+        place = self._positions.get(pod.uid)
         previous = None if place is None else self._entries[place[0]].pods[place[1]][place[2]]
-        observations = look(pod, None if previous is None else previous.observations, self.clock())
+        observations = observe_pod(pod, None if previous is None else previous.observations, self.clock())
         pod_entry = PodEntry(
             pod,
             observations,
@@ -232,25 +231,25 @@ class PodIndex:
             unconfirmed_since,
         )
         if not self.shares.reserve(pod.uid, pod_entry.share):
-            self._skipped.log(f"Pod {pod.namespace}/{pod.name}", pod.uid, NO_ROOM)
+            self._skipped.log(f"Pod {pod.namespace}/{pod.name}", pod.uid, MEMORY_EXHAUSTED)
             self._drop(pod)
             return
         entry = self._entries.setdefault(key, _Entry())
         before = entry.pods.get(pod.node, {}).get(pod.replacement)
-        # Another pod has the same name: the informer missed the deletion of the first one.
+        # Another pod had the same name, and the informer missed its deletion.
         if before is not None and before.pod.uid != pod.uid:
             self._drop(before.pod)
         # `_drop` removes an entry without pods: add it again.
         entry = self._entries.setdefault(key, entry)
         entry.pods.setdefault(pod.node, {})[pod.replacement] = pod_entry
         entry.highest[pod.node] = max(pod.replacement, entry.highest.get(pod.node, -1))
-        self._places[pod.uid] = (key, pod.node, pod.replacement)
+        self._positions[pod.uid] = (key, pod.node, pod.replacement)
 
     def _drop(self, pod: PodView) -> None:
         self.shares.release(pod.uid)
         self._pending_warnings.pop(pod.namespace, pod.uid)
         entry = self._entries.get((pod.namespace, pod.job_uid))
-        place = self._places.pop(pod.uid, None)
+        place = self._positions.pop(pod.uid, None)
         if entry is None or place is None:
             return
         _, node, replacement = place
@@ -261,9 +260,9 @@ class PodIndex:
         entry.removed[pod.uid] = None
         if len(entry.removed) > MAX_DELETED_PODS:
             entry.removed.popitem(last=False)
-        # A deletion without an observed end contains only metadata: use the last observation.
+        # The informer may report a deletion with metadata only: then use the last observation.
         pod = pod if pod.phase else dropped.pod
-        last = PodEntry(pod, look(pod, dropped.observations, self.clock()), dropped.warnings)
+        last = PodEntry(pod, observe_pod(pod, dropped.observations, self.clock()), dropped.warnings)
         if replacement == entry.highest.get(node) and self.shares.reserve(_last_pod_key(pod.job_uid, node), last.share):
             entry.last[node] = last
         # Kubernetes has deleted all pods of a deleted job.

@@ -36,7 +36,7 @@ class _SentCommand:
 
 @dataclass
 class LocalBackend:
-    """The nodes of one job. `environments` has each node's, `write_token` creates a node's token file.
+    """The nodes of one job. `environments` are the nodes' variables; `write_token` creates a node's token file.
 
     `clock` returns Unix seconds; the agents' credentials are derived from `seed`.
     """
@@ -58,7 +58,7 @@ class LocalBackend:
         self._created_at = self.clock()
 
     def request_stop(self, by: str, grace_seconds: float) -> None:
-        """Request the end of the job, or an earlier end."""
+        """Stop the job; a repeated request can only shorten the grace period."""
         self._stop = merge_stop_request(self._stop, self.clock(), by, grace_seconds)
 
     async def observe(self, job: Job) -> JobFacts:
@@ -82,18 +82,18 @@ class LocalBackend:
                     assert_never(action)
 
     def _node(self, job: Job, node: int) -> NodeFacts:
-        sent = self._sent_commands.get(node)
+        sent_command = self._sent_commands.get(node)
         return NodeFacts(
             node=node,
             name=self.layout.node_name(node),
             process=self.processes.facts(node),
             agent=self.store.agent(job.metadata.uid, node),
-            command=sent.command if sent else None,
-            command_sent_at=sent.at if sent else None,
+            command=sent_command.command if sent_command else None,
+            command_sent_at=sent_command.at if sent_command else None,
         )
 
     async def _create(self, action: CreateNode) -> None:
-        # The agent that ran before had commands of its own.
+        # Drop the previous agent's reports and commands.
         if action.replacement > 0:
             self.store.replace(self.job.metadata.uid, action.node)
             self._sent_commands.pop(action.node, None)
@@ -119,7 +119,7 @@ class LocalBackend:
 
 
 def agent_command(python: str, layout: RunLayout, action: CreateNode, job: Job) -> tuple[str, ...]:
-    """Return the command line of a node's agent; `{lifeline}` is replaced by a descriptor's number at the start."""
+    """Return the command line of a node's agent; `{lifeline}` stands for a descriptor that is opened later."""
     node = layout.node(action.node)
     return (
         *(python, "-I", str(layout.archive), "node"),

@@ -1,4 +1,4 @@
-"""Detect this machine's GPUs, and divide them among a run's nodes."""
+"""Find this machine's GPUs, and divide them among the nodes of a run."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from muster.api.spec.job import Job
 from muster.render.agent_plan import resolve_procs
 
-VISIBLE = "CUDA_VISIBLE_DEVICES"
+VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
 def machine_gpus(environment: Mapping[str, str], devices: Path) -> tuple[str, ...]:
     """Return the GPUs that `environment` makes visible, as CUDA names them. `devices` is the folder of device files."""
-    visible = environment.get(VISIBLE)
+    visible = environment.get(VISIBLE_DEVICES)
     if visible is not None:
         return tuple(part.strip() for part in visible.split(",") if part.strip() not in {"", "-1"})
     try:

@@ -1,4 +1,7 @@
-"""Compute the environment of a local run's ranks: the user's, without another run's rendezvous, and the job's. Pure."""
+"""Compute the environment variables of a local run's ranks. Pure.
+
+They are the user's, without those of another run's rendezvous, overridden by the job's.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +9,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muster.api.spec.job import EnvVar, Job
-from muster.backends.local.devices import VISIBLE
+from muster.backends.local.devices import VISIBLE_DEVICES
 from muster.render.storage.git_token import VARIABLE
 from muster_worker.contract.rendezvous import is_rendezvous_variable
 
-_FOREIGN_PREFIXES = ("OMPI_", "PMI_", "PMIX_", "SM_")
-"""Variables that MPI and SageMaker set for their ranks. They are no rendezvous variables: a job may set them."""
+_OTHER_RUN_PREFIXES = ("OMPI_", "PMI_", "PMIX_", "SM_")
+"""Variables that MPI and SageMaker set for their ranks. Unlike rendezvous variables, a job may set them."""
 
 
 @dataclass(frozen=True)
 class Inherited:
-    """The inherited `variables`, without those of another run's rendezvous, which are in `dropped`."""
+    """The inherited `variables`, and the names of those that were `dropped`: they are of another run."""
 
     variables: Mapping[str, str]
     dropped: tuple[str, ...]
 
 
 def inherit(environment: Mapping[str, str]) -> Inherited:
-    """Copy the user's environment without another run's variables, for example when started in a SLURM job."""
-    # only the process that fetches the code gets the token
-    own = {name: value for name, value in environment.items() if name != VARIABLE}
-    dropped = tuple(sorted(name for name in own if _is_foreign(name)))
-    return Inherited({name: value for name, value in own.items() if name not in dropped}, dropped)
+    """Copy the user's environment without another run's variables, such as those of a SLURM job around this one."""
+    # only the process that fetches the code gets the git token
+    variables = {name: value for name, value in environment.items() if name != VARIABLE}
+    dropped = tuple(sorted(name for name in variables if _is_of_other_run(name)))
+    return Inherited({name: value for name, value in variables.items() if name not in dropped}, dropped)
 
 
-def _is_foreign(name: str) -> bool:
-    return is_rendezvous_variable(name) or name.startswith(_FOREIGN_PREFIXES)
+def _is_of_other_run(name: str) -> bool:
+    return is_rendezvous_variable(name) or name.startswith(_OTHER_RUN_PREFIXES)
 
 
 @dataclass(frozen=True)
 class PythonHome:
-    """The Python that runs muster: its bin folder, and whether it is a virtual environment with torch."""
+    """The Python that runs muster: its bin folder, whether it is a virtual environment, and whether it has torch."""
 
     bin: str
     virtual: bool
@@ -44,9 +47,9 @@ class PythonHome:
 
 
 def with_python(environment: Mapping[str, str], home: PythonHome) -> Mapping[str, str] | None:
-    """Put muster's Python first on PATH; return None if `python` should be the user's.
+    """Put muster's Python first on PATH, or return None to keep the user's `python`.
 
-    Only if the user has activated no environment, and muster is installed in one with torch.
+    Only if no environment is active, and muster is installed in a virtual environment that has torch.
     """
     if "VIRTUAL_ENV" in environment or "CONDA_PREFIX" in environment:
         return None
@@ -59,7 +62,7 @@ def with_python(environment: Mapping[str, str], home: PythonHome) -> Mapping[str
 
 
 class MissingVariable(Exception):
-    """The user's environment lacks a variable of the job; the message says what to do."""
+    """The user's environment lacks a variable that the job needs; the message says what to do."""
 
 
 def with_variables(job: Job, environment: Mapping[str, str]) -> Job:
@@ -95,9 +98,9 @@ def node_environment(
     """Return the environment of a node's agent and its ranks. The job's own variables override the others."""
     environment = dict(inherited)
     if gpus:
-        environment[VISIBLE] = ",".join(gpus)
+        environment[VISIBLE_DEVICES] = ",".join(gpus)
     if world > 1:
-        # all nodes share this machine's cores, but an agent counts only its own ranks
+        # the ranks of all nodes share this machine's cores, but each agent counts only the ranks of its own node
         environment.setdefault("OMP_NUM_THREADS", str(max(1, cores // world)))
     environment.update({variable.name: variable.value for variable in job.spec.env})
     return environment

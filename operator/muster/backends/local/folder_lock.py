@@ -14,7 +14,7 @@ class FolderInUse(Exception):
 
 
 @contextmanager
-def own_folder(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Create `folder` if necessary, and lock it until the `with` block ends.
 
     Raises `FolderInUse`, and `OSError` if it can't be created. The kernel releases the lock of a killed run.

@@ -1,4 +1,4 @@
-"""Find the folders of a run's channels and checkpoints on this machine: the job's volumes, or the user's options."""
+"""Find the folders of a local run's channels and checkpoints: the job's volumes, or the user's options."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class MissingFolder(Exception):
 
 @dataclass(frozen=True)
 class Folders:
-    """The channels' folders by name, and the folder for checkpoints (None: the run's own).
+    """The channels' folders by channel name, and the folder for checkpoints (None: a folder of the run).
 
-    `fetched` has the channels that were downloaded from S3, with a folder for each node.
+    `fetched` are the channels that were downloaded from S3, with a folder for each node.
     """
 
     channels: Mapping[str, Path]
     checkpoints: Path | None
-    fetched: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+    downloads: Mapping[str, Sequence[Path]] = field(default_factory=dict)
 
 
 def find_folders(job: Job, overrides: Mapping[str, Path], checkpoint: Path | None) -> Folders:
@@ -47,7 +47,7 @@ def find_folders(job: Job, overrides: Mapping[str, Path], checkpoint: Path | Non
                 f" read from a folder with --input {channel.name}=DIR"
             )
         field = f"spec.inputs[{index}].volume.hostPath.path"
-        hint = f"make it, or read from another one with --input {channel.name}=DIR"
+        hint = f"create it, or read from another folder with --input {channel.name}=DIR"
         channels[channel.name] = _existing(Path(channel.volume.host_path.path), field, hint)
     return Folders(channels, checkpoint if checkpoint is not None else _checkpoints_of(job))
 
@@ -57,8 +57,8 @@ def link_channels(layout: RunLayout, nodes: int, folders: Folders) -> None:
     for node in range(nodes):
         for name, folder in folders.channels.items():
             link_folder(layout.node(node).channels / name, folder)
-        for name, shares in folders.fetched.items():
-            link_folder(layout.node(node).channels / name, shares[node])
+        for name, node_folders in folders.downloads.items():
+            link_folder(layout.node(node).channels / name, node_folders[node])
 
 
 def _checkpoints_of(job: Job) -> Path | None:
@@ -68,7 +68,7 @@ def _checkpoints_of(job: Job) -> Path | None:
     # use a cluster's path only if it exists; never create it on this machine
     field = "spec.checkpoint.volume.hostPath.path"
     return _existing(
-        Path(checkpoint.volume.host_path.path), field, "make it, or keep snapshots in another one with --checkpoint DIR"
+        Path(checkpoint.volume.host_path.path), field, "create it, or use another folder with --checkpoint DIR"
     )
 
 

@@ -1,6 +1,6 @@
-"""Names and addresses of a local run's nodes. Pure.
+"""The host names and addresses of a local run's nodes. Pure.
 
-Every node has its own loopback address: so two nodes can listen on the same port, and concurrent runs don't collide.
+Each node has its own loopback address, so that nodes can listen on the same port, and concurrent runs don't collide.
 """
 
 from __future__ import annotations
@@ -18,6 +18,6 @@ def node_address(uid: str, node: int) -> str:
 
 
 def hosts_file(uid: str, job: str, nodes: int, machine: str) -> str:
-    """Return a hosts file: SageMaker's names algo-1..N and the nodes' own, and then the machine's hosts file."""
+    """Return a hosts file with SageMaker's names (algo-1, ...), the nodes' own names, and the entries in `machine`."""
     lines = [f"{node_address(uid, node)} algo-{node + 1} {job}-{node}" for node in range(nodes)]
     return "\n".join([*lines, machine.rstrip("\n"), ""])

@@ -10,7 +10,7 @@ RUNS_FOLDER = "muster-runs"
 
 @dataclass(frozen=True)
 class NodeLayout:
-    """One node's paths. `root` is its /opt/ml; `run` is private, and short because of its sockets (107 bytes)."""
+    """One node's paths. `root` is its /opt/ml; `run` is private, and short: a socket's path has at most 107 bytes."""
 
     root: Path
     run: Path
@@ -90,7 +90,7 @@ def make_folders(layout: RunLayout, nodes: int, checkpoints: Path | None) -> Non
     shared = {"model": layout.model, "output": layout.output, "checkpoints": checkpoints or layout.checkpoints}
     for folder in (*shared.values(), layout.folder / "logs"):
         folder.mkdir(parents=True, exist_ok=True)
-    # remove the failure file of an earlier run; its model and checkpoints are the user's
+    # remove the failure file of an earlier run; keep its model and checkpoints, which belong to the user
     (layout.output / "failure").unlink(missing_ok=True)
     for index in range(nodes):
         node = layout.node(index)
@@ -102,7 +102,7 @@ def make_folders(layout: RunLayout, nodes: int, checkpoints: Path | None) -> Non
 
 
 def link_folder(link: Path, target: Path) -> None:
-    """Make `link` point to `target`, and replace an existing link. Raises `OSError` if a real folder exists there."""
+    """Make `link` point to `target`, and replace an existing link. Raises `OSError` if `link` is a real folder."""
     if link.is_symlink():
         link.unlink()
     link.symlink_to(target.resolve(), target_is_directory=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def descendants(pid: int) -> tuple[int, ...]:
-    """Return the process ids below `pid`, children before grandchildren. Skips processes that end meanwhile."""
+    """Return the ids of all descendants of `pid`, children before grandchildren. Skips processes that end meanwhile."""
     result = list(_children(pid))
     for child in result:
         result.extend(_children(child))  # the loop also visits the added ones
@@ -20,15 +20,15 @@ def descendants(pid: int) -> tuple[int, ...]:
 def kill_tree(pid: int) -> None:
     """Send SIGKILL to `pid` and all its descendants.
 
-    `pid` is stopped first and killed last: it is a subreaper, so orphans become its children, and the next round finds
-    them.
+    `pid` is a subreaper: orphaned descendants become its children, where the next round finds them. So stop it first,
+    and kill it last.
     """
     _send(pid, signal.SIGSTOP)
     killed: set[int] = set()
-    while below := set(descendants(pid)) - killed:
-        for process in below:
+    while remaining := set(descendants(pid)) - killed:
+        for process in remaining:
             _send(process, signal.SIGKILL)
-        killed |= below
+        killed |= remaining
     _send(pid, signal.SIGKILL)
 
 
@@ -38,13 +38,13 @@ def kill_marked(mark: bytes) -> None:
     This also finds processes whose parents have ended.
     """
     killed: set[int] = set()
-    while result := set(_marked(mark)) - killed:
-        for process in result:
+    while remaining := set(_processes_with(mark)) - killed:
+        for process in remaining:
             _send(process, signal.SIGKILL)
-        killed |= result
+        killed |= remaining
 
 
-def _marked(mark: bytes) -> Iterator[int]:
+def _processes_with(mark: bytes) -> Iterator[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):  # it has ended, or belongs to another user

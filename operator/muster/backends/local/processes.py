@@ -15,11 +15,11 @@ from muster.backends.local.process_tree import kill_tree
 from muster.core.facts import ProcessFacts, ProcessState
 
 MAX_LINE_BYTES = 64 * 1024
-"""A longer line is split, to limit the memory."""
+"""Longer lines are split, to limit the memory."""
 
-_CHUNK = 64 * 1024
+_CHUNK_BYTES = 64 * 1024
 _DRAIN_SECONDS = 2.0
-"""How long to read output after an agent ended: another process may keep its pipe open."""
+"""Read output at most this long after an agent's end: another process may keep its pipe open."""
 
 OnLine = Callable[[int, str], None]
 OnChange = Callable[[], None]
@@ -28,7 +28,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True)
 class AgentStart:
-    """How to start an agent. `{lifeline}` in `arguments` is replaced by the lifeline's descriptor.
+    """The command of an agent. `{lifeline}` in `arguments` stands for the lifeline's descriptor.
 
     `folder` is the working directory; None: muster's own.
     """
@@ -52,7 +52,7 @@ class _Running:
 
 @dataclass
 class AgentProcesses:
-    """The agents by node. `on_line` gets each line of their output; `on_change` is called when one ends."""
+    """The agents by node. `on_line` gets each line of their output; `on_change` is called when an agent ends."""
 
     clock: Clock
     on_line: OnLine
@@ -61,12 +61,12 @@ class AgentProcesses:
     _lifeline: tuple[int, int] = field(default_factory=os.pipe)
 
     async def start(self, start: AgentStart) -> None:
-        """Start the node's agent in its own session, unless this replacement was already started. Raises `OSError`."""
+        """Start the node's agent in its own session, unless this replacement already runs. Raises `OSError`."""
         entry = self._running.get(start.node)
         if entry is not None and entry.replacement >= start.replacement:
             return
         if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-            # an ignored SIGCHLD is inherited: then the kernel doesn't report the end of a child
+            # muster may inherit an ignored SIGCHLD; then the kernel doesn't report the end of a child
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         lifeline, _ = self._lifeline
         process = await asyncio.create_subprocess_exec(
@@ -123,7 +123,7 @@ class AgentProcesses:
     async def _watch(self, start: AgentStart, running: _Running) -> None:
         output = asyncio.create_task(self._copy_output(start, running))
         await running.process.wait()
-        # report the end after the last output: the status quotes it
+        # report the end only after the last output, which the status quotes
         await asyncio.wait({output}, timeout=_DRAIN_SECONDS)
         output.cancel()
         with suppress(asyncio.CancelledError):
@@ -136,7 +136,7 @@ class AgentProcesses:
         if output is None:
             raise AssertionError("started with its output as a pipe")
         with _Log(start.log) as log:
-            while data := await output.read(_CHUNK):
+            while data := await output.read(_CHUNK_BYTES):
                 problem = log.write(data)
                 for line in (*lines.feed(data), *problem):
                     self.on_line(start.node, line)
@@ -145,7 +145,7 @@ class AgentProcesses:
 
 
 class _Log:
-    """A node's log file. If it can't be written, for example on a full disk, only the log ends; one line reports it."""
+    """A node's log file. If a write fails, as on a full disk, the log ends, but the job continues."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -175,7 +175,7 @@ class _Log:
 class AgentLineReader:
     """Splits bytes into lines of text; invalid UTF-8 becomes U+FFFD.
 
-    The agent has already made the ranks' output readable (`muster_worker.rank_group.lines`).
+    The agent has already cleaned the ranks' output (`muster_worker.rank_group.lines`).
     """
 
     def __init__(self) -> None:
@@ -190,6 +190,6 @@ class AgentLineReader:
         return [line.decode("utf-8", "replace") for line in whole]
 
     def close(self) -> list[str]:
-        """Return the last line, if it has no line end."""
+        """Return the rest as the last line, if any."""
         rest, self._partial_line = self._partial_line, b""
         return [rest.decode("utf-8", "replace")] if rest else []

@@ -1,4 +1,4 @@
-"""Reserve the rendezvous port of SageMaker jobs: SageMaker's toolkit uses the same port for all jobs."""
+"""Reserve the rendezvous port of SageMaker jobs: SageMaker's toolkit uses one port for all jobs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 RENDEZVOUS_PORT = 7777
-"""From sagemaker-training 5.1.4, torch_distributed.py."""
+"""The port in torch_distributed.py of sagemaker-training 5.1.4."""
 
 _LOCK_NAME = f"\0muster-port-{RENDEZVOUS_PORT}"
-"""An abstract socket name: only one process of this machine can bind it, until it ends."""
+"""The name of an abstract socket: only one process of a machine can bind it. The kernel frees it at its end."""
 
 
 class PortTaken(Exception):
@@ -20,9 +20,9 @@ class PortTaken(Exception):
 
 @contextmanager
 def reserve_rendezvous_port(port: int = RENDEZVOUS_PORT, name: str = _LOCK_NAME) -> Iterator[None]:
-    """Reserve the port for this run. Raises `PortTaken`, because the ranks would join those of another run."""
-    with ExitStack() as held:
-        lock = held.enter_context(socket.socket(socket.AF_UNIX))
+    """Reserve the port for this run. Raises `PortTaken`: otherwise the ranks would join those of another run."""
+    with ExitStack() as sockets:
+        lock = sockets.enter_context(socket.socket(socket.AF_UNIX))
         try:
             lock.bind(name)
             with socket.socket(socket.AF_INET) as probe:
@@ -33,7 +33,7 @@ def reserve_rendezvous_port(port: int = RENDEZVOUS_PORT, name: str = _LOCK_NAME)
             if error.errno != errno.EADDRINUSE:
                 raise
             raise PortTaken(
-                f"port {port} of this machine is in use, and there the ranks of each SageMaker job meet: wait until the"
+                f"port {port} of this machine is in use, which the ranks of every SageMaker job need: wait until the"
                 f" other run is over, or find the process (ss -ltnp 'sport = :{port}')"
             ) from None
         yield

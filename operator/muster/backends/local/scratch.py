@@ -1,4 +1,4 @@
-"""A run's private folder: a short path, readable by its owner only, and removed after the run, even a killed one."""
+"""Create a run's private folder: with a short path, readable by its owner only, and removed after the run."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Self
 
 _PREFIX = "muster-"
-_LOCK = "muster-run.lock"  # unique to muster: a folder with an unlocked lock file is removed
+_LOCK = "muster-run.lock"  # a name that only muster uses: a folder with this file, unlocked, is removed
 
 
 class Scratch:
     """A temporary folder, removed at the end of the `with` block.
 
-    Its lock file is locked while the run lasts. The next run removes folders with an unlocked lock file: their runs
-    were killed.
+    Its lock file is locked during the run. The next run removes the folders of killed runs: their lock files are
+    unlocked.
     """
 
     def __init__(self, base: Path) -> None:
@@ -31,7 +31,7 @@ class Scratch:
         unnamed_lock = self.folder / f"{_LOCK}.draft"
         self._lock = os.open(unnamed_lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        unnamed_lock.rename(self.folder / _LOCK)  # hold the lock before it gets its name
+        unnamed_lock.rename(self.folder / _LOCK)  # lock the file before it gets the name that other runs look for
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -46,7 +46,7 @@ def _remove_leftovers(base: Path) -> None:
                 continue
             lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC)
         except OSError:
-            continue  # not a run's folder, or being created or removed now
+            continue  # not a run's folder, or another run creates or removes it now
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)

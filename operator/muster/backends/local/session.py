@@ -1,4 +1,4 @@
-"""The environment of a local run: folders, collector and tokens, from before the first agent to after the last."""
+"""Prepare a local run: create its folders, tokens and collector, and clean up at its end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from muster_worker.contract.schema import TOKEN_AUDIENCE
 COLLECTOR_HOST = "127.0.0.1"
 _ISSUER = "muster-run"
 _RUN_SECONDS = 400 * 24 * 3600.0
-"""The lifetime of tokens and certificate: longer than any run. Their keys exist only during the run."""
+"""The lifetime of the tokens and the certificate: longer than any run. Their keys exist only during the run."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Machine:
 
 @dataclass
 class _Tokens:
-    """Creates a token for each agent process, and finds the process of a token."""
+    """Creates the agents' tokens, and finds the agent that a token belongs to."""
 
     job: Job
     layout: RunLayout
@@ -60,7 +60,7 @@ class _Tokens:
     _members: dict[str, Member] = field(default_factory=dict)
 
     def find(self, pod_uid: str) -> Member | None:
-        """Return the agent process of a token."""
+        """Return the node and the replacement that a token belongs to."""
         return self._members.get(pod_uid)
 
     def write(self, node: int, replacement: int) -> None:
@@ -80,7 +80,7 @@ class _Tokens:
 
 @dataclass(frozen=True)
 class LocalSession:
-    """An open run: its backend, and the event that is set by every change."""
+    """The backend of a run, and the event that every change sets."""
 
     backend: LocalBackend
     changed: asyncio.Event
@@ -112,7 +112,7 @@ async def open_session(
             yield LocalSession(_backend(machine, processes, store, tokens), changed)
         finally:
             await processes.close()
-            # If an agent and its guardian are killed, the ranks keep running.
+            # Ranks keep running if their agent and its guardian were killed.
             kill_marked(f"MUSTER_RUN_DIR={layout.private}/".encode())
     finally:
         await collector.close()
@@ -121,11 +121,11 @@ async def open_session(
 def _backend(machine: Machine, processes: AgentProcesses, store: RankStore, tokens: _Tokens) -> LocalBackend:
     job = tokens.job
     world = world_size(job)
-    shares = split_gpus(machine.gpus, job.spec.nodes)
+    node_gpus = split_gpus(machine.gpus, job.spec.nodes)
     return LocalBackend(
         job=job,
         layout=tokens.layout,
-        environments=[node_environment(machine.environment, job, world, share, machine.cores) for share in shares],
+        environments=[node_environment(machine.environment, job, world, gpus, machine.cores) for gpus in node_gpus],
         processes=processes,
         store=store,
         write_token=tokens.write,

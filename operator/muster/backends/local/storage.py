@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def local_plan(job: Job, overrides: Collection[str]) -> StoragePlan | None:
-    """Return what to download and upload, without the channels in `overrides` (local folders). None: nothing."""
+    """Return the plan of downloads and uploads, without the channels in `overrides`; None if there is nothing to do."""
     plan = storage_plan(job)
     if plan is None:
         return None
@@ -34,8 +34,8 @@ def local_plan(job: Job, overrides: Collection[str]) -> StoragePlan | None:
     return plan if plan.uses_s3 or plan.code is not None else None
 
 
-def without_fetched(job: Job, plan: StoragePlan | None) -> Job:
-    """Remove the channels that `plan` downloads from the job: the others must be on this machine."""
+def without_downloaded_channels(job: Job, plan: StoragePlan | None) -> Job:
+    """Return the job without the channels that `plan` downloads: the other channels must be on this machine."""
     fetched = {channel.name for channel in plan.channels} if plan is not None else set()
     inputs = tuple(channel for channel in job.spec.inputs if channel.name not in fetched)
     return job.model_copy(update={"spec": job.spec.model_copy(update={"inputs": inputs})})
@@ -46,12 +46,12 @@ def code_folder(layout: RunLayout) -> Path:
     return layout.folder / "code"
 
 
-def download_here(plan: StoragePlan, layout: RunLayout, say: Callable[[str], object]) -> None:
-    """Download everything; what all nodes share only once. Keeps what an earlier run downloaded into this folder.
+def download_inputs(plan: StoragePlan, layout: RunLayout, report: Callable[[str], object]) -> None:
+    """Download all files, and those that all nodes share only once. Keeps the downloads of an earlier run.
 
     Raises `StorageError`; `ModuleNotFoundError` if boto3 is needed and missing.
     """
-    dependencies, shared = _dependencies(say), _shared_folders(layout)
+    dependencies, shared = _dependencies(report), _shared_folders(layout)
     if not plan.uses_s3:
         if plan.code is not None:
             download_code(plan.code, shared.code, None, dependencies)
@@ -71,7 +71,7 @@ def download_here(plan: StoragePlan, layout: RunLayout, say: Callable[[str], obj
         )
 
 
-def fetched_folders(plan: StoragePlan | None, layout: RunLayout) -> dict[str, tuple[Path, ...]]:
+def downloaded_folders(plan: StoragePlan | None, layout: RunLayout) -> dict[str, tuple[Path, ...]]:
     """Return the folders of each channel that `plan` downloads, one for each node."""
     if plan is None:
         return {}
@@ -86,8 +86,8 @@ def fetched_folders(plan: StoragePlan | None, layout: RunLayout) -> dict[str, tu
 
 
 @contextmanager
-def sync(plan: StoragePlan | None, layout: RunLayout, say: Callable[[str], object]) -> Iterator[None]:
-    """While the block runs, agents may request uploads to S3."""
+def sync(plan: StoragePlan | None, layout: RunLayout, report: Callable[[str], object]) -> Iterator[None]:
+    """Handle the agents' requests for uploads to S3 while the `with` block runs."""
     if plan is None or not plan.uploads:
         yield
         return
@@ -95,7 +95,7 @@ def sync(plan: StoragePlan | None, layout: RunLayout, say: Callable[[str], objec
     from muster.storage.sync_server import serve
 
     reader, writer = os.pipe()
-    node_sync = NodeSync(plan, _shared_folders(layout), _dependencies(say))
+    node_sync = NodeSync(plan, _shared_folders(layout), _dependencies(report))
     thread = Thread(target=serve, args=(node_sync, layout.sync, reader), name="sync", daemon=True)
     thread.start()
     try:
@@ -121,7 +121,7 @@ def _sharded_folder(layout: RunLayout, node: int) -> Path:
     return layout.folder / "shards" / str(node)
 
 
-def _dependencies(say: Callable[[str], object]) -> StorageDependencies:
+def _dependencies(report: Callable[[str], object]) -> StorageDependencies:
     @cache
     def client() -> S3Client:
         from muster.storage.s3.bucket import s3_client
@@ -129,5 +129,5 @@ def _dependencies(say: Callable[[str], object]) -> StorageDependencies:
         return s3_client()
 
     return StorageDependencies(
-        client=client, sleep=time.sleep, clock=time.time, report=say, git_token=os.environ.get(VARIABLE)
+        client=client, sleep=time.sleep, clock=time.time, report=report, git_token=os.environ.get(VARIABLE)
     )

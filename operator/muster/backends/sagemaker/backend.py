@@ -12,7 +12,7 @@ from muster.api.timestamps import parse_timestamp
 from muster.backends.sagemaker.job_state import JobState
 from muster.backends.sagemaker.orphans import Orphans
 from muster.backends.sagemaker.rank_reports import LogSource, RankReports
-from muster.backends.sagemaker.targets import Target, location, places_of, remaining_training_jobs, target_of
+from muster.backends.sagemaker.targets import Target, places_of, remaining_training_jobs, spec_location, target_of
 from muster.backends.sagemaker.training_job_actions import Requests, TrainingJobActions
 from muster.backends.sagemaker.training_job_search import TrainingJobSearch
 from muster.backends.sagemaker.training_job_watcher import ObservedTrainingJob, TrainingJobWatcher
@@ -24,15 +24,15 @@ from muster.core.training_job.decide import CreateTrainingJob, DeleteTrainingJob
 from muster.core.training_job.facts import FAILED, Location, TrainingFacts, TrainingJob
 from muster.core.training_job.name import training_job_name
 from muster.render.sagemaker.notes import training_notes
-from muster.render.sagemaker.rank_reports import launchers_tell, may_report
+from muster.render.sagemaker.rank_reports import launchers_identify_ranks, may_report
 
 FINAL_LOG_SECONDS = 30.0
-"""How long to wait for the logs of a training job that is over: they arrive seconds late, or never."""
+"""Wait at most this long for the last log lines of a training job, which may never arrive."""
 
 
 @dataclass
 class SageMakerBackend:
-    """The training jobs of all jobs, during one term as leader.
+    """The training jobs of all jobs, while this replica is the leader.
 
     `clock` returns Unix seconds; `wake` is called with a job's uid when its training job changes.
     """
@@ -42,7 +42,7 @@ class SageMakerBackend:
     rank_reports: RankReports
     clock: Callable[[], float]
     wake: Callable[[str], None]
-    _looking_since: float = field(init=False)
+    _operator_started_at: float = field(init=False)
     _watcher: TrainingJobWatcher = field(init=False)
     _unrecorded: UnrecordedTrainingJobs = field(init=False)
     _orphans: Orphans = field(init=False)
@@ -50,10 +50,10 @@ class SageMakerBackend:
     _job_states: dict[str, JobState] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._looking_since = self.clock()
+        self._operator_started_at = self.clock()
         self._watcher = TrainingJobWatcher(self.aws, self.clock, self.wake)
         self._unrecorded = UnrecordedTrainingJobs(
-            TrainingJobSearch(self.aws), self._watcher, self.clock, self._looking_since
+            TrainingJobSearch(self.aws), self._watcher, self.clock, self._operator_started_at
         )
         self._orphans = Orphans(self.aws)
         self._actions = TrainingJobActions(self.aws, self.requests, self.clock)
@@ -72,17 +72,17 @@ class SageMakerBackend:
         self._job_state(job_uid).stop_watching()
 
     def close(self) -> None:
-        """Stop watching all training jobs: this process' term as leader ends."""
+        """Stop watching all training jobs: this replica is no longer the leader."""
         self._orphans.close()
         for uid, job_state in self._job_states.items():
             job_state.stop_watching()
             self.rank_reports.forget(uid)
 
     async def observe(self, job: Job, previous: Status, where: Location, *, has_finalizer: bool) -> TrainingFacts:
-        """Observe the job's current training job: at the status' place, or at `where`, the spec's."""
+        """Observe the job's current training job, at the place in the status or in the spec (`where`)."""
         metadata, uid, job_state = job.metadata, job.metadata.uid, self._job_state(job.metadata.uid)
         attempt, observed = attempt_looked_at(previous), ObservedTrainingJob()
-        # A finished job needs no observation, unless a training job of it may run.
+        # Observe a finished job only if one of its training jobs may run.
         if attempt is not None and job_state.is_request_refused(metadata.generation):
             job_state.stop_watching()
         elif attempt is not None and (has_finalizer or previous.final_condition is None):
@@ -98,20 +98,20 @@ class SageMakerBackend:
         if job_state.generation != job.metadata.generation:
             job_state.request_failure, job_state.generation = None, job.metadata.generation
         return replace(
-            self._facts(metadata, previous, location(job), job_state, observed),
+            self._facts(metadata, previous, spec_location(job), job_state, observed),
             unrecorded_attempt=result,
             warnings=training_notes(job),
             has_finalizer=has_finalizer,
             agents=() if attempt is None else self.rank_reports.agents(uid, attempt),
-            remains=remaining_training_jobs(metadata, previous, job_state.deleted),
+            remaining_names=remaining_training_jobs(metadata, previous, job_state.deleted),
             has_all_reports=attempt is None or self._are_logs_read(uid, attempt, job_state, observed.training),
         )
 
     async def observe_deleted(self, metadata: Metadata, previous: Status, where: Location) -> TrainingFacts:
-        """Observe the training job of a deleted resource, whatever its spec is now.
+        """Observe the training job of a deleted resource.
 
-        `where` is the spec's place; without a region: none. If the training job in the status is over or missing, this
-        searches for other training jobs with the job's names.
+        `where` is the place in the spec, which may lack a region. If the training job in the status is over or
+        missing, this searches for other training jobs with the job's names.
         """
         record, job_state, observed = (
             sagemaker_status_of(previous),
@@ -121,19 +121,19 @@ class SageMakerBackend:
         places = places_of(metadata, previous, where)
         if record is not None and job_state.unrecorded is None:
             observed = await self._watcher.observe(job_state, self._target(metadata, previous, record.attempt, where))
-        is_free = observed.observation_failure is None and (observed.training is None or observed.training.is_over)
-        if places and is_free and not job_state.excludes_others(metadata, 0 if record is None else record.attempt):
+        is_over = observed.observation_failure is None and (observed.training is None or observed.training.is_over)
+        if places and is_over and not job_state.excludes_others(metadata, 0 if record is None else record.attempt):
             unrecorded = await self._unrecorded.observe(job_state, metadata, places)
             observed = observed if job_state.unrecorded is None else unrecorded
         return replace(self._facts(metadata, previous, where, job_state, observed), has_finalizer=True)
 
     def record_hold(self, job_uid: str) -> None:
-        """Record that the resource has the finalizer. Nothing runs yet, unless a training job is watched."""
+        """Record that the resource has the finalizer. No training job runs yet, unless one is watched."""
         job_state = self._job_state(job_uid)
         job_state.none_running = job_state.watch is None
 
     async def is_over(self, metadata: Metadata, previous: Status, where: Location) -> bool:
-        """Whether no training job of the job runs, whatever the status records; stop one that runs."""
+        """Return whether no training job of the job runs. Stop one that the status doesn't record."""
         job_state = self._job_state(metadata.uid)
         if job_state.excludes_others(metadata, previous.current_attempt):
             return True
@@ -145,9 +145,9 @@ class SageMakerBackend:
         return job_state.none_running
 
     async def create(self, job: Job, action: CreateTrainingJob, withdrawal: Withdrawal) -> None:
-        """Create the training job, or find that it exists, unless it is withdrawn before the request.
+        """Create the training job, unless it exists or `withdrawal` cancels the request.
 
-        The next facts show the result.
+        The next observation shows the result.
         """
         await self._actions.create(self._job_state(job.metadata.uid), job, action.attempt, withdrawal)
 
@@ -162,36 +162,36 @@ class SageMakerBackend:
     def _facts(
         self, metadata: Metadata, previous: Status, where: Location, job_state: JobState, observed: ObservedTrainingJob
     ) -> TrainingFacts:
-        """Return the facts about a training job, whether its resource exists or not."""
+        """Return the facts about a training job; its resource may be deleted."""
         return TrainingFacts(
             created_at=parse_timestamp(metadata.creation_timestamp),
             location=where,
             heartbeat_seconds=self.rank_reports.heartbeat_seconds,
-            operator_started_at=self._looking_since,
+            operator_started_at=self._operator_started_at,
             training=observed.training,
             observation_failure=observed.observation_failure,
-            stale=observed.stale,
+            refresh_failure=observed.refresh_failure,
             request_failure=job_state.request_failure,
-            taken=observed.taken,
-            seen_at=observed.seen_at,
-            unclear=job_state.search_failure,
+            name_conflict=observed.name_conflict,
+            observed_location=observed.observed_location,
+            search_failure=job_state.search_failure,
             is_unsent=self._is_unsent(metadata, previous, job_state),
         )
 
     def _is_unsent(self, metadata: Metadata, previous: Status, job_state: JobState) -> bool:
-        """Whether no request was sent for the training job in the status, so that it can't exist."""
+        """Whether the training job in the status can't exist, because its request was not sent."""
         attempt = attempt_looked_at(previous)
         if attempt is None or job_state.withdrawn_name != training_job_name(metadata, attempt):
             return False
-        return self.clock() >= self._unrecorded.arrives_until(job_state.requested_at)
+        return self.clock() >= self._unrecorded.may_appear_until(job_state.requested_at)
 
     def _job_state(self, uid: str) -> JobState:
         return self._job_states.setdefault(uid, JobState())
 
     def _target(self, metadata: Metadata, previous: Status, attempt: int, where: Location) -> Target:
         record = sagemaker_status_of(previous)
-        asked_at = 0.0 if record is None or record.arn is not None else parse_timestamp(record.tried_at)
-        return target_of(metadata, previous, attempt, where, self._unrecorded.arrives_until(asked_at))
+        requested_at = 0.0 if record is None or record.arn is not None else parse_timestamp(record.tried_at)
+        return target_of(metadata, previous, attempt, where, self._unrecorded.may_appear_until(requested_at))
 
     def _follow_logs(self, job: Job, attempt: int | None, observed: ObservedTrainingJob) -> None:
         training, place = observed.training, observed.place
@@ -203,7 +203,7 @@ class SageMakerBackend:
             training.name,
             place,
             is_over=training.is_over,
-            has_failed=training.status == FAILED and launchers_tell(job),
+            has_failed=training.status == FAILED and launchers_identify_ranks(job),
             has_reports=may_report(job),
         )
         self.rank_reports.follow(source, partial(self.wake, job.metadata.uid))

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 
 class DeadlineFile:
-    """Readable for `seconds` from now, and until `cut`; then reads raise `TimeoutError`, which ends the upload.
+    """A file that is readable for `seconds`, or until `cut`. Then reads raise `TimeoutError`, which ends the upload.
 
     botocore reads it in chunks, never as a whole.
     """

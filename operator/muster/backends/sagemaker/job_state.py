@@ -1,4 +1,4 @@
-"""The backend's state of a job between two reconciles, during one term as leader."""
+"""The backend's state of a job between two reconciles. A new leader starts with an empty state."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class JobState:
     """The place of `watch`."""
 
     missing_since: float | None = None
-    """Since when SageMaker reports that the watched training job is missing."""
+    """The time since which SageMaker reports that the watched training job doesn't exist."""
 
     tags_failure: RequestFailure | None = None
-    """Why the tags of the watched training job can't be read; None once they were read."""
+    """The failure to read the watched training job's tags; None after a success."""
 
     own_name: str = ""
-    """The name of a training job that exists and belongs to the job. It may not be observed yet."""
+    """The name of an existing training job that belongs to the job, even if it is not observed yet."""
 
     name_conflict: tuple[str, Problem] | None = None
-    """The name of a training job that belongs to someone else, and the problem."""
+    """The name of a training job that doesn't belong to this job, and the problem."""
 
     ended: Description | None = None
     """The last training job that has ended."""
@@ -53,10 +53,10 @@ class JobState:
     """A training job that runs, but that the status doesn't record."""
 
     none_running: bool = False
-    """No training job runs, and none was requested since that was observed."""
+    """Whether no training job runs, and none was requested since that observation."""
 
     search_failure: RequestFailure | None = None
-    """Why it is unknown whether a training job runs."""
+    """The failure of the last search: it is unknown whether a training job runs."""
 
     request_failure: RequestFailure | None = None
     """The failure of the last action; None after a success."""
@@ -68,17 +68,17 @@ class JobState:
     """The names of deleted training jobs."""
 
     def excludes_others(self, metadata: Metadata, attempt: int) -> bool:
-        """Whether no training job of the job can run except, at most, this attempt's."""
+        """Whether at most this attempt's training job can run."""
         return self.none_running or self.created_name == training_job_name(metadata, attempt)
 
     def is_request_refused(self, generation: int) -> bool:
-        """Whether the request was refused before it was sent: nothing to observe until the spec changes."""
+        """Whether muster refused the request before sending it: no training job exists until the spec changes."""
         is_unsent_generation = self.generation == generation and self.requested_at == 0 and not self.own_name
         refused = self.request_failure is not None and self.request_failure.kind is FailureKind.REFUSED
         return is_unsent_generation and refused and (self.watch is None or self.watch.observation.is_missing)
 
     def stop_watching(self) -> None:
-        """Stop watching."""
+        """Stop watching the training job."""
         if self.watch is not None:
             self.watch.close()
             self.watch = None

@@ -1,4 +1,4 @@
-"""All jobs on SageMaker: a backend for each, and the cleanup of deleted ones, which run outside the cluster."""
+"""The SageMaker backend of the operator. It also stops the training jobs of deleted resources."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from muster.api.timestamps import format_seconds
 from muster.backends.base import REQUEUE_SECONDS, JobResource, Requeue, ResourceWriter
 from muster.backends.sagemaker.backend import SageMakerBackend
 from muster.backends.sagemaker.plan import TrainingPlan
-from muster.backends.sagemaker.targets import location
+from muster.backends.sagemaker.targets import spec_location
 from muster.backends.sagemaker.withdrawal import Withdrawal
 from muster.core.actions import DeleteResource
 from muster.core.facts import Problem
-from muster.core.status.training_job.leaving import leaving, left_running
+from muster.core.status.training_job.deletion import deletion_status, describe_left_running
 from muster.core.training_job.attempt_state import sagemaker_status_of
 from muster.core.training_job.decide import (
     CreateTrainingJob,
@@ -29,8 +29,8 @@ from muster.core.training_job.decide import (
     StopTrainingJob,
     TrainingAction,
 )
+from muster.core.training_job.deletion import RemoveFinalizer, Stop, decide_deletion
 from muster.core.training_job.facts import Location, TrainingFacts
-from muster.core.training_job.leaving import RemoveFinalizer, Stop, decide_deletion
 from muster.core.training_job.name import training_job_name
 
 _log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SageMakerJobs:
-    """`default_region` is the operator's, "" for none; `clock` returns Unix seconds.
+    """All jobs on SageMaker. `default_region` is the operator's, "" for none; `clock` returns Unix seconds.
 
     `admit` raises `InvalidResource` if the job's namespace may not use what the job requests.
     """
@@ -57,7 +57,7 @@ class SageMakerJobs:
         self.backend.forget(job_uid)
 
     def close(self) -> None:
-        """Stop: this process' term as leader ends."""
+        """Stop watching all training jobs: this replica is no longer the leader."""
         self.backend.close()
 
     async def finalize(self, resource: JobResource, writer: ResourceWriter) -> Requeue:
@@ -71,38 +71,40 @@ class SageMakerJobs:
         )
         facts = await self.backend.observe_deleted(metadata, previous, self._where(resource))
         decision = decide_deletion(resource.uid, previous, facts, resource.deleted_at or now, now)
-        await writer.write(leaving(metadata, previous, facts, decision, resource.generation, now))
+        await writer.write(deletion_status(metadata, previous, facts, decision, resource.generation, now))
         match decision:
             case RemoveFinalizer():
                 if decision.left_behind is not None:
                     reason = decision.left_behind.problem.message
-                    _log.warning("%s: %s", resource, " ".join(left_running(metadata, previous, facts, reason).split()))
+                    _log.warning(
+                        "%s: %s", resource, " ".join(describe_left_running(metadata, previous, facts, reason).split())
+                    )
                 self.backend.stop_watching(resource.uid)
                 await writer.remove_finalizer(TRAINING_JOB_FINALIZER)
                 return Requeue(None, is_over=True)
             case Stop():
                 if facts.training is not None:
-                    await self.backend.stop(metadata, facts.training.name, facts.seen_at or facts.location)
+                    await self.backend.stop(metadata, facts.training.name, facts.observed_location or facts.location)
                 return Requeue(now + REQUEUE_SECONDS, is_over=False)
             case _:
                 return Requeue(decision.until, is_over=False)
 
     def _where(self, resource: JobResource) -> Location:
-        """Return where the spec runs a training job, for a status without a place."""
+        """Return the place in the spec, for a status without a place."""
         if isinstance(resource.job, InvalidResource):
             return Location(self.default_region)
         try:
-            # Check this: users may add muster's finalizer to a job that never ran, and delete it.
+            # Users may add muster's finalizer to a job that was never admitted, and delete it.
             self.admit(resource.job)
         except InvalidResource:
             return Location(self.default_region)
-        place = location(resource.job)
+        place = spec_location(resource.job)
         return Location(place.region or self.default_region, place.assume_role_arn)
 
 
 @dataclass(frozen=True)
 class TrainingJobBackend:
-    """A job's backend for one reconcile: SageMaker, and the resource's finalizer."""
+    """The backend of one job for one reconcile. It also sets and removes the resource's finalizer."""
 
     jobs: SageMakerJobs
     resource: JobResource
@@ -118,8 +120,8 @@ class TrainingJobBackend:
         # The spec may have changed between two training jobs.
         try:
             self.jobs.admit(job)
-        except InvalidResource as refused:
-            return replace(facts, refusal=Problem("Invalid", "; ".join(map(str, refused.problems))))
+        except InvalidResource as error:
+            return replace(facts, refusal=Problem("Invalid", "; ".join(map(str, error.problems))))
         return facts
 
     async def apply(self, job: Job, actions: Sequence[TrainingAction]) -> None:
@@ -140,7 +142,7 @@ class TrainingJobBackend:
                     name = training_job_name(job.metadata, action.attempt)
                     await backend.stop(job.metadata, name, action.where)
                 case DeleteTrainingJob():
-                    record, where = sagemaker_status_of(previous), location(job)
+                    record, where = sagemaker_status_of(previous), spec_location(job)
                     where = where if record is None else Location(record.region, record.assume_role_arn)
                     await backend.delete(job.metadata, action, where)
                 case DeleteResource():
@@ -149,8 +151,8 @@ class TrainingJobBackend:
                     assert_never(action)
 
     def _where(self, job: Job) -> Location:
-        """Return the spec's place, without its role if the namespace may not use it: the spec may have changed."""
-        place = location(job)
+        """Return the place in the spec, without a role that the namespace may not use: the spec may have changed."""
+        place = spec_location(job)
         if place.assume_role_arn is None:
             return place
         try:
@@ -161,6 +163,6 @@ class TrainingJobBackend:
 
 
 def _may_create_next(previous: Status, facts: TrainingFacts) -> bool:
-    """Whether another training job may be created now. A running one continues, even if the configuration changes."""
-    is_free = facts.training is None or facts.training.is_over
-    return is_free and facts.observation_failure is None and previous.final_condition is None
+    """Whether another training job may be created now. A running training job continues."""
+    is_none_running = facts.training is None or facts.training.is_over
+    return is_none_running and facts.observation_failure is None and previous.final_condition is None

@@ -1,4 +1,4 @@
-"""Follow the logs of all running training jobs, and store their ranks' reports."""
+"""Follow the logs of all running training jobs, and read the ranks' reports from them."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ POLL_SECONDS = 10.0
 """The interval between reads of a job's log, if its account's quota permits."""
 
 MAX_BACKOFF_SECONDS = 300.0
-"""The maximum delay after reads that failed in a row."""
+"""The maximum delay after several failed reads."""
 
 SETTLE_SECONDS = 12.0
-"""How long after its end a training job's last lines may still arrive in its log."""
+"""A training job's last lines may arrive in its log this long after its end."""
 
 SLICE_LINES = 100
 SLICE_SECONDS = 0.05
-"""A job may write many lines: other jobs' logs are read between two slices. 100 lines take some milliseconds, and
-10,000 ranks that end together are read in ten seconds."""
+"""Other jobs' logs are read between two slices. A slice takes some milliseconds, and the lines of 10,000 ranks that end
+together take ten seconds."""
 
 _log = logging.getLogger(__name__)
 
 
 class Logs(Protocol):
-    """The requests of a reader (`JobLogs`)."""
+    """Requests the lines of a training job's log (`JobLogs`)."""
 
     async def new_lines(self, job: str, words: str, mark: LogPosition) -> tuple[list[LogEvent], LogPosition]:
-        """Return the new lines that contain `words`, and the mark for the next read."""
+        """Return the lines after `mark` that contain `words`, and the mark for the next read."""
 
     async def last_lines(self, job: str) -> list[LogEvent]:
         """Return the last lines of each stream."""
@@ -66,11 +66,11 @@ class LogFollower:
 
     @property
     def heartbeat_seconds(self) -> float:
-        """The interval of ranks' lines, plus the time to read one."""
+        """The interval of the ranks' reports, plus the time until a line is read."""
         return MIN_INTERVAL_SECONDS + POLL_SECONDS + LATE_SECONDS
 
     def follow(self, source: LogSource, wake: Callable[[], None]) -> None:
-        """Read these logs from now on."""
+        """Start to read these logs."""
         uid = source.job.metadata.uid
         entry = self._followed.get(uid)
         if entry is not None and entry.source.name == source.name:
@@ -81,95 +81,95 @@ class LogFollower:
             entry.source = source
             return
         self.forget(uid)
-        followed = _FollowedLog(source, wake, RankLog(rank_group_of(source)))
-        followed.over_since = _now() if source.is_over else None
-        followed.task = asyncio.create_task(self._read(followed), name=f"logs of {source.name}")
-        self._followed[uid] = followed
+        followed_log = _FollowedLog(source, wake, RankLog(rank_group_of(source)))
+        followed_log.over_since = _now() if source.is_over else None
+        followed_log.task = asyncio.create_task(self._read(followed_log), name=f"logs of {source.name}")
+        self._followed[uid] = followed_log
 
     def agents(self, job_uid: str, attempt: int) -> tuple[AgentFacts, ...]:
         """Return the newest report of each node."""
-        followed = self._followed.get(job_uid)
-        return () if followed is None or followed.source.attempt != attempt else followed.log.agents()
+        followed_log = self._followed.get(job_uid)
+        return () if followed_log is None or followed_log.source.attempt != attempt else followed_log.log.agents()
 
     def is_complete(self, job_uid: str, attempt: int) -> bool:
         """Whether all lines have been read."""
-        followed = self._followed.get(job_uid)
-        return followed is not None and followed.source.attempt == attempt and followed.is_complete
+        followed_log = self._followed.get(job_uid)
+        return followed_log is not None and followed_log.source.attempt == attempt and followed_log.is_complete
 
     def forget(self, job_uid: str) -> None:
         """Stop reading the logs of a deleted job."""
-        followed = self._followed.pop(job_uid, None)
-        if followed is not None and followed.task is not None:
-            followed.task.cancel()
+        followed_log = self._followed.pop(job_uid, None)
+        if followed_log is not None and followed_log.task is not None:
+            followed_log.task.cancel()
 
     async def close(self) -> None:
         """Stop reading all logs."""
-        tasks = [followed.task for followed in self._followed.values() if followed.task is not None]
+        tasks = [followed_log.task for followed_log in self._followed.values() if followed_log.task is not None]
         for uid in list(self._followed):
             self.forget(uid)
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _read(self, followed: _FollowedLog) -> None:
-        source = followed.source
+    async def _read(self, followed_log: _FollowedLog) -> None:
+        source = followed_log.source
         logs = self._logs_of(source.place)
-        mark, delay = LogPosition(int(followed.log.rank_group.created_at * 1000)), POLL_SECONDS
-        while not followed.is_complete:
-            source, is_last = followed.source, _is_last(followed)
+        mark, delay = LogPosition(int(followed_log.log.rank_group.created_at * 1000)), POLL_SECONDS
+        while not followed_log.is_complete:
+            source, is_last = followed_log.source, _is_last(followed_log)
             try:
                 if source.has_reports:
                     events, mark = await logs.new_lines(source.name, MARK.strip(), mark)
-                    await self._take(followed, events)
+                    await self._take(followed_log, events)
                 delay = 0.0 if mark.more else POLL_SECONDS
                 if is_last and not mark.more:
-                    await self._finish(followed, logs)
+                    await self._finish(followed_log, logs)
             except NotFound:
-                # the log doesn't exist before the first line, or after it was deleted
+                # the log doesn't exist yet, or it was deleted
                 delay = POLL_SECONDS
-                followed.is_complete = is_last
+                followed_log.is_complete = is_last
             except AwsError as error:
                 delay = min(MAX_BACKOFF_SECONDS, 2 * max(delay, POLL_SECONDS))
-                # drop a token: an expired one would fail again
+                # drop the page token: an expired token would fail again
                 mark = LogPosition(mark.since)
-                # don't delay the job's end: the lines may never become readable
-                followed.is_complete = is_last
+                # don't delay the job's end: the retries may fail, too
+                followed_log.is_complete = is_last
                 _log.warning("The logs of %s could not be read; retry in %.0f s: %s", source.name, delay, error.message)
-            if followed.is_complete:
-                followed.wake()
+            if followed_log.is_complete:
+                followed_log.wake()
                 return
-            await self._wait(followed, delay)
+            await self._wait(followed_log, delay)
 
-    async def _wait(self, followed: _FollowedLog, delay: float) -> None:
-        if followed.over_since is not None and delay <= POLL_SECONDS:
-            delay = min(delay, max(0.0, followed.over_since + SETTLE_SECONDS - _now()))
-        followed.changed.clear()
+    async def _wait(self, followed_log: _FollowedLog, delay: float) -> None:
+        if followed_log.over_since is not None and delay <= POLL_SECONDS:
+            delay = min(delay, max(0.0, followed_log.over_since + SETTLE_SECONDS - _now()))
+        followed_log.changed.clear()
         try:
             async with asyncio.timeout(delay):
-                await followed.changed.wait()
+                await followed_log.changed.wait()
         except TimeoutError:
             return
 
-    async def _finish(self, followed: _FollowedLog, logs: Logs) -> None:
-        """All lines of ranks are read. If no rank failed in them, read the launchers' last lines."""
-        if followed.source.has_failed and not _has_failed_rank(followed.log):
-            await self._take(followed, await logs.last_lines(followed.source.name))
-        followed.is_complete = True
+    async def _finish(self, followed_log: _FollowedLog, logs: Logs) -> None:
+        """Read the launchers' last lines, if the training job failed but no rank reported a failure."""
+        if followed_log.source.has_failed and not _has_failed_rank(followed_log.log):
+            await self._take(followed_log, await logs.last_lines(followed_log.source.name))
+        followed_log.is_complete = True
 
-    async def _take(self, followed: _FollowedLog, events: list[LogEvent]) -> None:
+    async def _take(self, followed_log: _FollowedLog, events: list[LogEvent]) -> None:
         for start in range(0, len(events), SLICE_LINES):
             if start:
                 await asyncio.sleep(SLICE_SECONDS)
             lines = (LogLine(event.stream, event.at, event.text) for event in events[start : start + SLICE_LINES])
-            if followed.log.feed(lines):
-                followed.wake()
+            if followed_log.log.feed(lines):
+                followed_log.wake()
 
 
-def _is_last(followed: _FollowedLog) -> bool:
+def _is_last(followed_log: _FollowedLog) -> bool:
     """Whether the next read is the final one."""
-    if followed.over_since is None:
+    if followed_log.over_since is None:
         return False
-    source = followed.source
+    source = followed_log.source
     needs_no_lines = not source.has_reports and not source.has_failed
-    return needs_no_lines or _now() >= followed.over_since + SETTLE_SECONDS
+    return needs_no_lines or _now() >= followed_log.over_since + SETTLE_SECONDS
 
 
 def _now() -> float:
@@ -177,7 +177,7 @@ def _now() -> float:
 
 
 def rank_group_of(source: LogSource) -> RankGroup:
-    """Return the rank group before any line is read."""
+    """Return a new rank group for the reader."""
     job = source.job
     return RankGroup(
         job_uid=job.metadata.uid,

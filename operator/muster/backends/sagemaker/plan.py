@@ -1,4 +1,4 @@
-"""The plan of jobs on SageMaker, with their own facts and actions, and the same outcome as every job."""
+"""The plan of jobs on SageMaker. It has its own facts and actions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from muster.api.status.status import Status
 from muster.backends.base import Observation
-from muster.core.judge import Outcome
+from muster.core.outcome import Outcome
 from muster.core.status.training_job.summarise import summarise_training_job
 from muster.core.training_job.attempt_state import with_unrecorded_attempt
 from muster.core.training_job.decide import TrainingAction, decide_training_job, training_requeue_at
@@ -18,10 +18,10 @@ from muster.core.training_job.state import TrainingState, complete_training
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """Needs no leader term: no agent gets commands."""
+    """The plan of a job. It needs no leader term, because it sends no commands."""
 
     def complete(self, observed: Observation[TrainingFacts]) -> Observation[TrainingState]:
-        """Restore a record that is missing in the status, and then apply the steps of `complete_training`."""
+        """Add an attempt that the status lacks, and apply the steps of `complete_training`."""
         job, now = observed.job, observed.now
         previous = with_unrecorded_attempt(observed.previous, observed.facts)
         return Observation(job, previous, complete_training(job, previous, observed.facts, now), now)
@@ -47,5 +47,5 @@ class TrainingPlan:
         return training_requeue_at(observation.job, observation.previous, observation.facts, outcome, observation.now)
 
     def is_over(self, _: Observation[TrainingState], outcome: Outcome, actions: Sequence[TrainingAction]) -> bool:
-        """Whether nothing is left to do: the finalizer is removed, and no training job has to be deleted."""
-        return outcome.is_decided and outcome.settled and not actions
+        """Whether the finalizer is removed and no training job has to be deleted."""
+        return outcome.is_decided and outcome.is_idle and not actions

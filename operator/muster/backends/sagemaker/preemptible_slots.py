@@ -1,4 +1,4 @@
-"""Limit concurrent work fairly: owners take turns, and a long turn ends when others wait."""
+"""Limit concurrent work fairly: owners take turns, and a long turn ends when another owner waits."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from itertools import count
 
 
 class SlotPreempted(Exception):
-    """The guaranteed time of a turn is over, and another owner waits."""
+    """The turn's guaranteed time is over, and another owner waits."""
 
 
 @dataclass(eq=False)
 class _Turn:
-    """`limit` can end the turn once it is entered; `until` is the end of its guaranteed time (the loop's clock)."""
+    """One turn. `limit` can end it; `guaranteed_until` is the end of its guaranteed time (the loop's clock)."""
 
     owner: str
     host: str
     started: asyncio.Future[None]
     limit: asyncio.Timeout
-    until: float = 0.0
+    guaranteed_until: float = 0.0
     is_entered: bool = False
     is_preempted: bool = False
 
 
 class PreemptibleSlots:
-    """At most `at_once` turns run: one of each owner, and half of them with one host. Belongs to one event loop.
+    """Allows at most `at_once` concurrent turns. Each owner has at most one, and at most half have the same host.
 
-    Owners take turns, however many jobs each has. A turn is guaranteed `guaranteed_seconds`, and then continues until
-    another owner waits for its slot.
+    Owners with many jobs get no more turns than others. A turn is guaranteed `guaranteed_seconds`, and then continues
+    until another owner waits for its slot. Only one event loop may use this.
     """
 
     def __init__(self, at_once: int, guaranteed_seconds: float) -> None:
@@ -41,13 +41,13 @@ class PreemptibleSlots:
         self._running: list[_Turn] = []
         self._last: dict[str, int] = {}
         self._sequence = count(1)
-        self._alarm: asyncio.TimerHandle | None = None
+        self._preemption_timer: asyncio.TimerHandle | None = None
 
     @asynccontextmanager
     async def turn(self, owner: str, host: str = "") -> AsyncIterator[None]:
-        """Wait for a turn, which lasts until the block ends; `host` "": not limited by host.
+        """Wait for a turn, which lasts until the `with` block ends; `host` "": no limit by host.
 
-        The block raises `SlotPreempted` when its time is over and others wait.
+        Raises `SlotPreempted` when the turn's guaranteed time is over and another owner waits.
         """
         turn = _Turn(owner, host, asyncio.get_running_loop().create_future(), asyncio.timeout(None))
         self._waiting.append(turn)
@@ -74,32 +74,33 @@ class PreemptibleSlots:
             free = [turn for turn in self._waiting if self._is_free(turn)]
             if not free:
                 break
-            # among owners without an earlier turn, the first in the queue
-            chosen = min(free, key=lambda turn: self._last.get(turn.owner, 0))
-            self._waiting.remove(chosen)
-            self._running.append(chosen)
-            self._last[chosen.owner] = next(self._sequence)
-            chosen.until = now + self._guaranteed_seconds
-            chosen.started.set_result(None)
+            # choose an owner without an earlier turn, or else the owner whose last turn is the longest ago
+            next_turn = min(free, key=lambda turn: self._last.get(turn.owner, 0))
+            self._waiting.remove(next_turn)
+            self._running.append(next_turn)
+            self._last[next_turn.owner] = next(self._sequence)
+            next_turn.guaranteed_until = now + self._guaranteed_seconds
+            next_turn.started.set_result(None)
         self._preempt(now)
 
     def _preempt(self, now: float) -> None:
-        """End the turn that has run longest, if its time is over and another owner waits for its slot."""
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        """End the longest turn, if its guaranteed time is over and another owner waits for its slot."""
+        if self._preemption_timer is not None:
+            self._preemption_timer.cancel()
+            self._preemption_timer = None
         blocking = [turn for turn in self._running if any(self._waits_for(other, turn) for other in self._waiting)]
-        # preempt one at a time: the next one follows when it has ended
+        # preempt only one turn at a time: wait for its end
         if any(turn.is_preempted for turn in blocking):
             return
-        first = min((turn for turn in blocking if turn.is_entered), key=lambda turn: turn.until, default=None)
-        if first is None:
+        entered = (turn for turn in blocking if turn.is_entered)
+        longest = min(entered, key=lambda turn: turn.guaranteed_until, default=None)
+        if longest is None:
             return
-        if now >= first.until:
-            first.is_preempted = True
-            first.limit.reschedule(now)
+        if now >= longest.guaranteed_until:
+            longest.is_preempted = True
+            longest.limit.reschedule(now)
         else:
-            self._alarm = asyncio.get_running_loop().call_at(first.until, self._start_next)
+            self._preemption_timer = asyncio.get_running_loop().call_at(longest.guaranteed_until, self._start_next)
 
     def _waits_for(self, waiting: _Turn, other: _Turn) -> bool:
         """Whether `waiting` could start if `other` ended."""
@@ -118,6 +119,6 @@ class PreemptibleSlots:
         return len(running) < self._at_once and same_host < self._max_per_host
 
     def _forget(self, owner: str) -> None:
-        """Drop an owner without turns."""
+        """Forget the last turn of an owner that neither runs nor waits."""
         if not any(turn.owner == owner for turn in (*self._waiting, *self._running)):
             self._last.pop(owner, None)

@@ -1,4 +1,4 @@
-"""The interface to reports of training jobs' ranks."""
+"""The interface of a reader of the ranks' reports on SageMaker."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from muster.objects.aws.place import Place
 class LogSource:
     """The logs of one attempt of a job: of the training job `name` in `place`.
 
-    `is_over`: the training job has ended, and only delayed lines may follow. `has_failed`: it failed, and its
-    launchers' lines may name the failed rank. `has_reports`: its ranks may write reports as lines.
+    `is_over`: the training job has ended. `has_failed`: it failed, and its launchers' lines may name the failed rank.
+    `has_reports`: its ranks may write reports as lines.
     """
 
     job: Job
@@ -29,16 +29,16 @@ class LogSource:
 class RankReports(Protocol):
     """The reports of the ranks of all followed training jobs.
 
-    Nodes are numbered like SM_HOSTS; reports have the attempt, and replacement 0.
+    A node's index is its index in SM_HOSTS. A report's replacement is always 0.
     """
 
     @property
     def heartbeat_seconds(self) -> float:
-        """The interval of reports. A node's ranks are Unknown after three intervals without one."""
+        """The interval of reports. After three intervals without a report, a node's ranks are Unknown."""
         ...
 
     def follow(self, source: LogSource, wake: Callable[[], None]) -> None:
-        """Read these logs from now on, and call `wake` after new reports. Called in each reconcile.
+        """Start to read these logs, and call `wake` after new reports. Each reconcile calls this.
 
         Reading ends when `is_over` is set and all lines are read.
         """

@@ -27,15 +27,22 @@ from muster.core.training_job.name import training_job_name
 from muster.objects.aws.errors import AccessDenied, NotFound, Unavailable
 from muster.objects.aws.place import Place
 from muster.render.sagemaker.image_facts import image_facts
-from muster.render.sagemaker.request.identity import own_tags
-from muster.render.sagemaker.request.render import request
+from muster.render.sagemaker.request.identity import job_tags
+from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.setting import Setting
-from muster.render.sagemaker.request.shared_code import names, shared_uri, with_uri
+from muster.render.sagemaker.request.shared_code import contains_uri, shared_uri, with_uri
 from muster.render.sagemaker.request.training_request import Archive, TrainingRequest
 from muster.render.storage.errors import GIT_TOO_SLOW, StorageError
-from muster.render.storage.git_place import ORIGIN
+from muster.render.storage.git_place import GIT_FIELD
 from muster.render.storage.source_archive import SourceArchive, members_of, pack
-from muster.render.storage.source_files import MAX_BYTES, SourceFile, SourceFiles, checked, from_texts, refused
+from muster.render.storage.source_files import (
+    MAX_BYTES,
+    SourceFile,
+    SourceFiles,
+    check_files,
+    from_texts,
+    source_refused,
+)
 from muster.render.storage.storage_plan import git_place
 from muster.storage.archive.confinement import Limits
 from muster.storage.archive.isolated_archive import make_archive
@@ -43,35 +50,35 @@ from muster.storage.archive.messages import ArchiveRequest
 from muster.storage.git.address_policy import AddressPolicy
 
 MAX_FETCHES = 4
-"""Concurrent fetches of commits, one per namespace: each may use MEMORY_BYTES of the container's memory."""
+"""The maximum number of concurrent fetches of commits, one per namespace. Each may use MEMORY_BYTES."""
 
 MAX_UPLOADS = 8
-"""Concurrent uploads of code from jobs or ConfigMaps, of at most 2 MiB."""
+"""The maximum number of concurrent uploads of code from jobs or ConfigMaps, of at most 2 MiB each."""
 
 GUARANTEED_SECONDS = 30.0
-"""The guaranteed time for a job's code while others wait: a usual commit takes 2 s, the largest about this."""
+"""The time that each job's code gets, even if others wait: a usual commit takes 2 s, the largest about 30 s."""
 
 FETCH_SECONDS = 600.0
-"""The maximum time to fetch a commit while no other namespace waits: the largest may arrive at 0.4 MiB/s."""
+"""The maximum time to fetch a commit if no other namespace waits: enough for the largest at 0.4 MiB/s."""
 
 MEMORY_BYTES = 128 * 2**20
-"""The limit of a process that fetches a commit. It uses 30 MiB for any commit, because it reads and writes in
-chunks."""
+"""The memory limit of a process that fetches a commit. It reads and writes in chunks, so 30 MiB are enough for any
+commit."""
 
 CPU_SECONDS = 120
-"""Unpacking and packing the largest commit takes about 20 s."""
+"""The limit of processor time: the largest commit takes about 20 s."""
 
 LIMITS = Limits(
     memory_bytes=MEMORY_BYTES,
     address_bytes=8 * MEMORY_BYTES,
     cpu_seconds=CPU_SECONDS,
-    # the unpacked commit and its metadata
+    # enough for the unpacked commit and its metadata
     file_bytes=2 * MAX_BYTES + 16 * 2**20,
     seconds=FETCH_SECONDS + 2 * CPU_SECONDS,
 )
 
 UPLOAD_SECONDS = 600.0
-"""The timeout of a request to S3: the largest code is uploaded at 0.4 MiB/s."""
+"""The timeout of a request to S3: enough for the largest code at 0.4 MiB/s."""
 
 ReadConfigMap = Callable[[str, str], Awaitable[SourceFiles]]
 """Returns a ConfigMap's entries as files, by namespace and name. Raises `StorageError` and `ApiError`."""
@@ -85,8 +92,8 @@ def _any_address(_namespace: str, _url: str) -> AddressPolicy:
 
 
 @dataclass(frozen=True)
-class PreparedRequests:
-    """Prepares requests, in the accounts that `aws` can access.
+class RequestPreparer:
+    """Prepares the requests of jobs.
 
     `reach` returns the permitted addresses of a git host, by namespace and URL.
     """
@@ -106,8 +113,8 @@ class PreparedRequests:
         role = block_of(job.spec).role or ""
         name = training_job_name(job.metadata, attempt)
         # Use the configured role's account, even if the operator's credentials have changed.
-        setting = Setting(place.region, account_of(role), name, tags=own_tags(job, attempt))
-        rendered: TrainingRequest = request(job, setting, image_facts())
+        setting = Setting(place.region, account_of(role), name, tags=job_tags(job, attempt))
+        rendered: TrainingRequest = render_request(job, setting, image_facts())
         if rendered.archive is None:
             return rendered.body
         for uri, content in rendered.archive.objects.items():
@@ -125,11 +132,11 @@ class PreparedRequests:
                 return await self._with_commit(job, source.git, rendered, archive, place, file)
             try:
                 async with self._uploading.turn(owner):
-                    packed = await _packed(await self._source(job), archive, file)
+                    packed = await _pack_with_added_files(await self._source(job), archive, file)
                     return await self._upload(job, rendered, archive, packed, file, place)
             except SlotPreempted:
                 problem_text = (
-                    f"the upload of the job's code took more than {GUARANTEED_SECONDS:.0f} s, and other jobs waited."
+                    f"The upload of the job's code took more than {GUARANTEED_SECONDS:.0f} s, and other jobs waited."
                 )
                 raise Unavailable(problem_text) from None
 
@@ -139,17 +146,17 @@ class PreparedRequests:
         owner, host = job.metadata.namespace, urlsplit(git.url).netloc
         try:
             async with self._fetching.turn(owner, host):
-                order = await self._order(owner, git, archive)
-                packed = await make_archive(order, file)
+                archive_request = await self._archive_request(owner, git, archive)
+                packed = await make_archive(archive_request, file)
                 return await self._upload(job, rendered, archive, packed, file, place)
         except SlotPreempted:
             problem_text = (
                 f"the code of {quote(host)} was not fetched and uploaded in {GUARANTEED_SECONDS:.0f} s, and jobs of "
                 "other namespaces waited; muster retries it"
             )
-            raise StorageError(GIT_TOO_SLOW, f"{ORIGIN}: {problem_text}", may_pass=True) from None
+            raise StorageError(GIT_TOO_SLOW, f"{GIT_FIELD}: {problem_text}", may_pass=True) from None
 
-    async def _order(self, namespace: str, git: GitSource, archive: Archive) -> ArchiveRequest:
+    async def _archive_request(self, namespace: str, git: GitSource, archive: Archive) -> ArchiveRequest:
         return ArchiveRequest(
             place=git_place(git),
             limits=LIMITS,
@@ -164,8 +171,8 @@ class PreparedRequests:
     ) -> Mapping[str, object]:
         block = job.spec.sagemaker
         shared = shared_uri(archive.uri, rendered.training_job, packed)
-        # with `rankReports: Off`, keep the request exactly as the SDK's
-        is_shared = (block is None or block.rank_reports != "Off") and names(rendered.body, archive.uri)
+        # with `rankReports: Off`, keep the request exactly as the SageMaker SDK's
+        is_shared = (block is None or block.rank_reports != "Off") and contains_uri(rendered.body, archive.uri)
         if not is_shared:
             await self._send_bytes(archive.uri, file, packed.checksum, archive.kms_key, place)
             return rendered.body
@@ -174,16 +181,16 @@ class PreparedRequests:
         return with_uri(rendered.body, archive.uri, shared)
 
     async def _is_uploaded(self, uri: str, checksum: str, place: Place) -> bool:
-        """Whether S3 has this object unchanged: other users may write to the bucket, at predictable keys."""
+        """Whether S3 has this object with the same content: other users may write to the bucket."""
         try:
             head = await self._request_s3(place, "HeadObject", uri, {"ChecksumMode": "ENABLED"})
         except (NotFound, AccessDenied):
-            # without permission to list, S3 denies access to a missing object; then upload it again
+            # without the permission to list, S3 responds "access denied" for a missing object: upload it
             return False
         return head.get("ChecksumSHA256") == checksum
 
     async def _send_bytes(self, uri: str, file: BinaryIO, checksum: str, kms_key: str, place: Place) -> None:
-        """Upload a file. S3 verifies `checksum` itself, so it can't be forged."""
+        """Upload a file. S3 verifies `checksum`."""
         encrypted = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key} if kms_key else {}
         file.seek(0)
         body = DeadlineFile(file, UPLOAD_SECONDS)
@@ -191,7 +198,7 @@ class PreparedRequests:
         try:
             await self._request_s3(place, "PutObject", uri, parameters)
         finally:
-            # its thread may still be reading
+            # a thread may still read the file
             body.cut()
 
     async def _request_s3(self, place: Place, operation: str, uri: str, request: Mapping[str, object]) -> Response:
@@ -215,9 +222,9 @@ class PreparedRequests:
         return {} if source.inline is None else from_texts(source.inline.files)
 
 
-async def _packed(own: SourceFiles, archive: Archive, into: BinaryIO) -> SourceArchive:
-    conflict = min(own.keys() & archive.files.keys(), default=None)
+async def _pack_with_added_files(code: SourceFiles, archive: Archive, into: BinaryIO) -> SourceArchive:
+    conflict = min(code.keys() & archive.files.keys(), default=None)
     if conflict is not None:
-        raise refused("spec.source", f"{quote(conflict)} is the name of a file that muster adds; rename it")
-    files = {**own, **{path: SourceFile(data) for path, data in archive.files.items()}}
-    return await in_own_thread(lambda: pack(members_of(checked(files, "spec.source")), into))
+        raise source_refused("spec.source", f"{quote(conflict)} is the name of a file that muster adds; rename it")
+    files = {**code, **{path: SourceFile(data) for path, data in archive.files.items()}}
+    return await in_own_thread(lambda: pack(members_of(check_files(files, "spec.source")), into))

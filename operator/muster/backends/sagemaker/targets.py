@@ -1,4 +1,4 @@
-"""Compute which training job to observe, and where. Pure."""
+"""Compute the training job to observe, and its place: AWS region and role. Pure."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from muster.objects.aws.place import Place
 EXTERNAL_ID_PREFIX = "muster/"
 
 CREATION_MARGIN = timedelta(hours=1)
-"""An earlier request may have created the training job that the last request found."""
+"""The training job may be older than the last request, because an earlier request created it."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A training job, and the `places` where it may be; a new one is created in the last of them.
+    """A training job, and the `places` where it may be; a new training job is created in the last place.
 
-    It was created after `since`. `arrives_until`: a request to create it may not have finished before (Unix seconds).
+    It was created after `since`. Until `may_appear_until` (Unix seconds), it may not exist yet.
     `arn` is the ARN in the status, if any.
     """
 
@@ -34,18 +34,18 @@ class Target:
     name: str
     places: tuple[Place, ...]
     since: datetime
-    arrives_until: float = 0.0
+    may_appear_until: float = 0.0
     arn: str | None = None
 
 
-def location(job: Job) -> Location:
-    """Return where the job's next training job is created. The region is set once defaults are applied."""
+def spec_location(job: Job) -> Location:
+    """Return the place of the job's next training job. The region is empty until the defaults are applied."""
     block = block_of(job.spec)
     return Location(block.region or "", block.assume_role_arn)
 
 
-def target_of(metadata: Metadata, previous: Status, attempt: int, where: Location, arrives_until: float) -> Target:
-    """Return the training job of an attempt in the status; `where` is the spec's place."""
+def target_of(metadata: Metadata, previous: Status, attempt: int, where: Location, may_appear_until: float) -> Target:
+    """Return the training job of an attempt in the status; `where` is the place in the spec."""
     record, name = sagemaker_status_of(previous), training_job_name(metadata, attempt)
     arn = None if record is None else record.arn
     return Target(
@@ -54,13 +54,13 @@ def target_of(metadata: Metadata, previous: Status, attempt: int, where: Locatio
         name,
         places_of(metadata, previous, where),
         earliest_creation_time(metadata.creation_timestamp if record is None else record.tried_at),
-        arrives_until,
+        may_appear_until,
         arn if arn is not None and arn.endswith(f"/{name}") else None,
     )
 
 
 def places_of(metadata: Metadata, previous: Status, where: Location) -> tuple[Place, ...]:
-    """Return where the current training job may be: the status' place, and the spec's if it has a region.
+    """Return the places where the current training job may be: the status', and the spec's if it has a region.
 
     The spec may have another place for the next training job, and users may write a wrong place into the status.
     """
@@ -71,35 +71,34 @@ def places_of(metadata: Metadata, previous: Status, where: Location) -> tuple[Pl
 
 
 def place_of(where: Location, metadata: Metadata) -> Place:
-    """Return the place for requests to AWS in the job's name."""
+    """Return the place for the job's requests to AWS."""
     return namespace_place(where.region, where.assume_role_arn, metadata.namespace)
 
 
 def namespace_place(region: str, assume_role_arn: str | None, namespace: str) -> Place:
-    """Return the place of a namespace's jobs; `assume_role_arn` None: with the operator's own credentials.
+    """Return the place for requests of a namespace's jobs; `assume_role_arn` None: the operator's own credentials.
 
-    Only this function sets the external id; no job can choose another one. So the role's owner controls in its trust
-    policy which namespaces may use it, even if the operator's configuration is wrong (IAM User Guide, "The confused
-    deputy problem").
+    No job can choose the external id. So the trust policy of the role controls which namespaces may use it, even if the
+    operator's configuration is wrong (IAM User Guide, "The confused deputy problem").
     """
     if assume_role_arn is None:
         return Place(region)
     return Place(region, assume_role_arn, f"{EXTERNAL_ID_PREFIX}{namespace}")
 
 
-def earliest_creation_time(asked_at: str) -> datetime:
+def earliest_creation_time(requested_at: str) -> datetime:
     """Return the earliest creation time of a job's training jobs, with a margin for clock differences."""
-    return datetime.fromtimestamp(parse_timestamp(asked_at), UTC) - CREATION_MARGIN
+    return datetime.fromtimestamp(parse_timestamp(requested_at), UTC) - CREATION_MARGIN
 
 
-def remaining_training_jobs(metadata: Metadata, previous: Status, forgotten: Collection[str]) -> tuple[str, ...]:
-    """Return the names of the ended job's training jobs that may exist, except the `forgotten` ones."""
+def remaining_training_jobs(metadata: Metadata, previous: Status, deleted: Collection[str]) -> tuple[str, ...]:
+    """Return the names of the training jobs of a finished job that may still exist, except those in `deleted`."""
     record = sagemaker_status_of(previous)
     if record is None or previous.final_condition is None:
         return ()
-    # A training job that was never observed as the job's own may belong to someone else.
+    # A training job without a recorded ARN or status may not belong to this job.
     attempts = [earlier.attempt for earlier in record.earlier if earlier.status]
     attempts += [record.attempt] if record.arn is not None else []
-    # Compute the names: users may write the status, too.
+    # Compute the names instead of reading them from the status, which users may write.
     names = (training_job_name(metadata, attempt) for attempt in attempts)
-    return tuple(name for name in names if name not in forgotten)
+    return tuple(name for name in names if name not in deleted)

@@ -9,7 +9,7 @@ from typing import Protocol
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job, Metadata
 from muster.backends.sagemaker.job_state import JobState
-from muster.backends.sagemaker.targets import location, place_of
+from muster.backends.sagemaker.targets import place_of, spec_location
 from muster.backends.sagemaker.training_job_search import UnrecordedTrainingJob
 from muster.backends.sagemaker.training_job_watcher import name_taken_problem
 from muster.backends.sagemaker.withdrawal import Withdrawal, WorkWithdrawn
@@ -18,10 +18,10 @@ from muster.clients.aws.training_jobs import TrainingJobs
 from muster.core.facts import Problem
 from muster.core.training_job.facts import FailureKind, Location, RequestFailure
 from muster.core.training_job.name import attempt_of, name_stem, training_job_name
-from muster.diagnose.sagemaker.request_failures import counted, request_failure_of
+from muster.diagnose.sagemaker.request_failures import count_tries, request_failure_of
 from muster.objects.aws.errors import AlreadyExists, AwsError, NotFound, Unavailable
 from muster.objects.aws.place import Place
-from muster.render.sagemaker.request.identity import is_of
+from muster.render.sagemaker.request.identity import has_job_tags
 from muster.render.storage.errors import StorageError
 
 
@@ -38,26 +38,26 @@ class Requests(Protocol):
 
 @dataclass(frozen=True)
 class TrainingJobActions:
-    """Each action's result is stored in the job's state. `clock` returns Unix seconds."""
+    """Executes actions, and stores their results in the job's state. `clock` returns Unix seconds."""
 
     aws: Aws
     requests: Requests
     clock: Callable[[], float]
 
     async def create(self, job_state: JobState, job: Job, attempt: int, withdrawal: Withdrawal) -> None:
-        """Create the training job, or find that it exists. The next facts show the result.
+        """Create the training job, unless it exists or `withdrawal` cancels the request.
 
-        It may be withdrawn before SageMaker gets the request.
+        The next observation shows the result.
         """
-        place = place_of(location(job), job.metadata)
+        place = place_of(spec_location(job), job.metadata)
         try:
             async with withdrawal.guard():
                 body = await self.requests.prepare(job, attempt, place)
         except WorkWithdrawn:
             job_state.withdrawn_name = training_job_name(job.metadata, attempt)
             return
-        except InvalidResource as refused:
-            problem = Problem("Invalid", "; ".join(map(str, refused.problems)))
+        except InvalidResource as error:
+            problem = Problem("Invalid", "; ".join(map(str, error.problems)))
             self._record_failure(job_state, RequestFailure(FailureKind.REFUSED, problem, self.clock()))
             return
         except StorageError as error:
@@ -68,7 +68,7 @@ class TrainingJobActions:
             self._record_failure(job_state, request_failure_of(error, self.clock()))
             return
         job_state.none_running, job_state.withdrawn_name = False, ""
-        await self._attempt(job_state, self._send_create(job_state, job, attempt, body, place))
+        await self._record_result(job_state, self._send_create(job_state, job, attempt, body, place))
         # Without a response, the request may not have finished.
         job_state.requested_at = self.clock()
         job_state.poll_soon()
@@ -76,20 +76,24 @@ class TrainingJobActions:
     async def stop(self, job_state: JobState, metadata: Metadata, name: str, where: Location) -> None:
         """Stop a training job of the job."""
         jobs = self.aws.training_jobs(place_of(where, metadata))
-        await self._attempt(job_state, _ignore_missing(_apply_if_owned(job_state, metadata, jobs, name, jobs.stop)))
+        await self._record_result(
+            job_state, _ignore_missing(_apply_if_owned(job_state, metadata, jobs, name, jobs.stop))
+        )
         job_state.poll_soon()
 
     async def delete(self, job_state: JobState, metadata: Metadata, name: str, where: Location) -> None:
         """Delete a training job that is over."""
         jobs = self.aws.training_jobs(place_of(where, metadata))
-        if await self._attempt(
+        if await self._record_result(
             job_state, _ignore_missing(_apply_if_owned(job_state, metadata, jobs, name, jobs.delete))
         ):
             job_state.deleted.add(name)
 
     async def stop_unrecorded(self, job_state: JobState, unrecorded: UnrecordedTrainingJob) -> None:
         """Stop a running training job that the status doesn't record."""
-        await self._attempt(job_state, _ignore_missing(self.aws.training_jobs(unrecorded.place).stop(unrecorded.name)))
+        await self._record_result(
+            job_state, _ignore_missing(self.aws.training_jobs(unrecorded.place).stop(unrecorded.name))
+        )
 
     async def _send_create(
         self, job_state: JobState, job: Job, attempt: int, body: Mapping[str, object], place: Place
@@ -105,12 +109,12 @@ class TrainingJobActions:
                 tags = await jobs.tags(description.arn)
             except NotFound as error:
                 raise Unavailable(f"SageMaker reports that {name} exists, but can't describe it") from error
-            if not is_of(tags, metadata.uid, attempt):
+            if not has_job_tags(tags, metadata.uid, attempt):
                 job_state.name_conflict = (name, name_taken_problem(name))
                 return
         job_state.own_name = name
 
-    async def _attempt(self, job_state: JobState, work: Awaitable[None]) -> bool:
+    async def _record_result(self, job_state: JobState, work: Awaitable[None]) -> bool:
         try:
             await work
         except AwsError as error:
@@ -120,7 +124,7 @@ class TrainingJobActions:
         return True
 
     def _record_failure(self, job_state: JobState, request_failure: RequestFailure) -> None:
-        job_state.request_failure = counted(request_failure, job_state.request_failure)
+        job_state.request_failure = count_tries(request_failure, job_state.request_failure)
 
 
 async def _apply_if_owned(
@@ -130,7 +134,7 @@ async def _apply_if_owned(
     if job_state.own_name != name:
         tags = await jobs.tags((await jobs.describe(name)).arn)
         attempt = attempt_of(name, name_stem(metadata))
-        if attempt is None or not is_of(tags, metadata.uid, attempt):
+        if attempt is None or not has_job_tags(tags, metadata.uid, attempt):
             job_state.name_conflict = (name, name_taken_problem(name))
             return
     await do(name)

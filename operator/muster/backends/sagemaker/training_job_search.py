@@ -1,4 +1,4 @@
-"""Find the running training jobs of a job by their names, whatever its status records."""
+"""Find the running training jobs of a job by their names, without its status."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from muster.core.training_job.name import attempt_of, name_stem
 from muster.objects.aws.errors import NotFound
 from muster.objects.aws.place import Place
 from muster.objects.aws.training_job import ENDED
-from muster.render.sagemaker.request.identity import is_of
+from muster.render.sagemaker.request.identity import has_job_tags
 
 
 @dataclass(frozen=True)
 class UnrecordedTrainingJob:
-    """A training job of the job that is not over."""
+    """A running training job that the job's status doesn't record."""
 
     name: str
     attempt: int
@@ -27,7 +27,7 @@ class UnrecordedTrainingJob:
 
 @dataclass(frozen=True)
 class TrainingJobSearch:
-    """Runs one search at a time in each place: searches and the sweep share SageMaker's rate limit for lists."""
+    """Runs one search at a time in each place: searches and the sweep share SageMaker's rate limit of List."""
 
     aws: Aws
     _locks: dict[Place, asyncio.Lock] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class TrainingJobSearch:
     async def find_running(
         self, metadata: Metadata, places: Sequence[Place], since: datetime
     ) -> UnrecordedTrainingJob | None:
-        """Return the job's latest running training job, created after `since`; None without one. Raises AwsError."""
+        """Return the job's latest running training job that was created after `since`, if any. Raises AwsError."""
         stem = name_stem(metadata)
         for place in places:
             jobs = self.aws.training_jobs(place)
@@ -51,6 +51,6 @@ class TrainingJobSearch:
                     tags = await jobs.tags((await jobs.describe(name)).arn)
                 except NotFound:
                     continue
-                if is_of(tags, metadata.uid, attempt):
+                if has_job_tags(tags, metadata.uid, attempt):
                     return UnrecordedTrainingJob(name, attempt, place)
         return None

@@ -1,4 +1,4 @@
-"""Observe one training job: its state by the account's sweep, and once, by its tags, whether it belongs to the job."""
+"""Observe one training job: the account's sweep reports its state, and its tags show whether it belongs to the job."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from muster.clients.aws.sweep import Watch
 from muster.core.facts import Problem
 from muster.core.training_job.facts import FailureKind, Location, RequestFailure, TrainingJob
 from muster.core.training_job.problems import MIN_REPORTED_TRIES
-from muster.diagnose.sagemaker.described import training_job_of
-from muster.diagnose.sagemaker.request_failures import counted, request_failure_of
+from muster.diagnose.sagemaker.request_failures import count_tries, request_failure_of
+from muster.diagnose.sagemaker.training_job_facts import training_job_of
 from muster.objects.aws.errors import AlreadyExists, AwsError, NotFound
 from muster.objects.aws.place import Place
 from muster.objects.aws.training_job import ENDED, Description, Summary
-from muster.render.sagemaker.request.identity import is_of
+from muster.render.sagemaker.request.identity import has_job_tags
 
 MISSING_GRACE_SECONDS = 600.0
-"""How long a missing training job counts as existing: a running one can't be deleted (API_DeleteTrainingJob)."""
+"""A missing training job counts as existing this long: a running one can't be deleted (API_DeleteTrainingJob)."""
 
-NOT_SEEN_YET = Problem("NotSeenYet", "muster has not asked SageMaker yet")
+NOT_SEEN_YET = Problem("NotSeenYet", "muster has no response of SageMaker yet")
 
 
 @dataclass(frozen=True)
 class ObservedTrainingJob:
     """A training job, observed at `place`.
 
-    `observation_failure` is why it can't be observed, `stale` why the state is old. With neither `training` nor
-    `observation_failure` the training job does not exist. `taken`: a training job of someone else has its name.
+    `observation_failure`: it can't be observed. `stale`: the state is old, because the last request failed. `taken`:
+    another training job has its name. Without `training` and `observation_failure`, the training job doesn't exist.
     """
 
     training: TrainingJob | None = None
     place: Place | None = None
     observation_failure: RequestFailure | None = None
-    stale: RequestFailure | None = None
-    taken: Problem | None = None
+    refresh_failure: RequestFailure | None = None
+    name_conflict: Problem | None = None
 
     @property
-    def seen_at(self) -> Location | None:
-        """The place, in the plan's terms."""
+    def observed_location(self) -> Location | None:
+        """The place, without the external id."""
         return None if self.place is None else Location(self.place.region, self.place.assume_role_arn or None)
 
 
 @dataclass(frozen=True)
 class TrainingJobWatcher:
-    """`clock` returns Unix seconds; `wake` is called with a job's uid when its training job changes."""
+    """Watches training jobs. It calls `wake` with a job's uid when its training job changes."""
 
     aws: Aws
     clock: Callable[[], float]
@@ -61,27 +61,27 @@ class TrainingJobWatcher:
             return ObservedTrainingJob(training_job_of(job_state.ended), job_state.watched_at)
         watch, place = self._watch(job_state, target)
         stale = _problem(watch, self.clock())
-        described = watch.observation.present
-        if described is None or described.name != target.name:
+        description = watch.observation.present
+        if description is None or description.name != target.name:
             return (
                 self._observe_missing(job_state, target, place, stale)
                 if watch.observation.is_missing
                 else self._not_observed(stale)
             )
         job_state.missing_since = None
-        is_known_owner = described.arn == target.arn and (
+        is_known_owner = description.arn == target.arn and (
             job_state.name_conflict is None or job_state.name_conflict[0] != target.name
         )
         if not is_known_owner and job_state.own_name != target.name:
-            obstacle = await self._check_owner(job_state, target, place, described.arn)
-            if obstacle is not None:
-                return obstacle
-        if not described.has_ended:
-            training = _with_listed_status(training_job_of(described), watch.observation.summary, described)
-            return ObservedTrainingJob(training, place, stale=stale)
-        job_state.ended, job_state.ended_at = described, self.clock()
+            name_conflict = await self._check_owner(job_state, target, place, description.arn)
+            if name_conflict is not None:
+                return name_conflict
+        if not description.has_ended:
+            training = _with_listed_status(training_job_of(description), watch.observation.summary, description)
+            return ObservedTrainingJob(training, place, refresh_failure=stale)
+        job_state.ended, job_state.ended_at = description, self.clock()
         job_state.stop_watching()
-        return ObservedTrainingJob(training_job_of(described), place)
+        return ObservedTrainingJob(training_job_of(description), place)
 
     def _not_observed(self, stale: RequestFailure | None) -> ObservedTrainingJob:
         return ObservedTrainingJob(
@@ -91,23 +91,23 @@ class TrainingJobWatcher:
     def _observe_missing(
         self, job_state: JobState, target: Target, place: Place, stale: RequestFailure | None
     ) -> ObservedTrainingJob:
-        """Observe a training job that doesn't exist where it was expected."""
-        following = target.places[target.places.index(place) + 1 :]
-        if following:
+        """Handle a training job that doesn't exist at `place`."""
+        other_places = target.places[target.places.index(place) + 1 :]
+        if other_places:
             # Try the next place: the status may be forged, or older than the training job.
-            if self.clock() >= target.arrives_until:
-                self._watch_at(job_state, target, following[0])
+            if self.clock() >= target.may_appear_until:
+                self._watch_at(job_state, target, other_places[0])
             return self._not_observed(stale)
         if job_state.own_name == target.name:
             return self._not_observed(stale)
         return (
-            ObservedTrainingJob(stale=stale)
+            ObservedTrainingJob(refresh_failure=stale)
             if self._is_deleted(job_state, target)
             else ObservedTrainingJob(observation_failure=self._deleted_problem(target, place))
         )
 
     def _is_deleted(self, job_state: JobState, target: Target) -> bool:
-        """Whether the training job really doesn't exist. Other credentials may cause the same response."""
+        """Whether the training job doesn't exist. Credentials of another account would cause the same response."""
         if job_state.missing_since is None:
             job_state.missing_since = self.clock()
         return target.arn is None or self.clock() >= job_state.missing_since + MISSING_GRACE_SECONDS
@@ -124,21 +124,21 @@ class TrainingJobWatcher:
     async def _check_owner(
         self, job_state: JobState, target: Target, place: Place, arn: str
     ) -> ObservedTrainingJob | None:
-        """Check by its tags that the training job belongs to the job; return None if it does."""
+        """Check by its tags that the training job belongs to the job. Return the problem; None if it does."""
         if job_state.name_conflict is not None and job_state.name_conflict[0] == target.name:
-            return ObservedTrainingJob(taken=job_state.name_conflict[1])
+            return ObservedTrainingJob(name_conflict=job_state.name_conflict[1])
         try:
             tags = await self.aws.training_jobs(place).tags(arn)
         except AwsError as error:
-            job_state.tags_failure = counted(request_failure_of(error, self.clock()), job_state.tags_failure)
+            job_state.tags_failure = count_tries(request_failure_of(error, self.clock()), job_state.tags_failure)
             return ObservedTrainingJob(observation_failure=job_state.tags_failure)
         job_state.tags_failure = None
-        if is_of(tags, target.uid, target.attempt):
+        if has_job_tags(tags, target.uid, target.attempt):
             job_state.own_name = target.name
             return None
-        taken = name_taken_problem(target.name)
-        job_state.name_conflict = (target.name, taken)
-        return ObservedTrainingJob(taken=taken)
+        problem = name_taken_problem(target.name)
+        job_state.name_conflict = (target.name, problem)
+        return ObservedTrainingJob(name_conflict=problem)
 
     def _watch(self, job_state: JobState, target: Target) -> tuple[Watch, Place]:
         watch, place = job_state.watch, job_state.watched_at
@@ -150,18 +150,18 @@ class TrainingJobWatcher:
         previous = job_state.watch
         watch = self.aws.sweep(place).watch(target.name, target.since, partial(self.wake, target.uid))
         job_state.watch, job_state.watched_at = watch, place
-        # Close the previous watch last: a place without a watch is listed again from the start.
+        # Close the previous watch last: a place without any watch would be listed again from the start.
         if previous is not None:
             previous.close()
         return watch
 
 
-def _with_listed_status(training: TrainingJob, summary: Summary | None, described: Description) -> TrainingJob:
-    """Add the state of a newer list: SageMaker limits descriptions, but a list covers many training jobs.
+def _with_listed_status(training: TrainingJob, summary: Summary | None, description: Description) -> TrainingJob:
+    """Replace an older status by that of the newest list: a list covers many training jobs with one request.
 
-    A list doesn't contain why a training job ended, or its cost.
+    A list doesn't contain the reason of an end, or the cost, so only Describe reports an end.
     """
-    if summary is None or summary.modified_at <= described.modified_at or summary.status in ENDED:
+    if summary is None or summary.modified_at <= description.modified_at or summary.status in ENDED:
         return training
     return replace(
         training, status=summary.status, secondary_status=summary.secondary_status or training.secondary_status
@@ -169,7 +169,7 @@ def _with_listed_status(training: TrainingJob, summary: Summary | None, describe
 
 
 def _problem(watch: Watch, now: float) -> RequestFailure | None:
-    """Return why the observation is old, once that is worth reporting."""
+    """Return the problem because of which the observation is old, if any."""
     error = watch.problem
     if error is None:
         return None
@@ -178,7 +178,7 @@ def _problem(watch: Watch, now: float) -> RequestFailure | None:
 
 
 def name_taken_problem(name: str) -> Problem:
-    """Return the problem of a training job that has the job's name, but belongs to someone else."""
+    """Return the problem that another training job has this name."""
     problem_text = (
         f"A training job {name} exists, and by its tags it doesn't belong to this job. Delete it "
         "(aws sagemaker delete-training-job), because it keeps its name until then, or rename this job."

@@ -1,4 +1,4 @@
-"""Find training jobs of a job that its status doesn't record: another client may have changed the status."""
+"""Find training jobs that the job's status doesn't record: another client may have changed the status."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from muster.core.facts import Problem
 from muster.core.training_job.attempt_state import CREATION_SECONDS
 from muster.core.training_job.backoff import retry_at
 from muster.core.training_job.facts import FailureKind, RequestFailure
-from muster.diagnose.sagemaker.request_failures import counted, request_failure_of
+from muster.diagnose.sagemaker.request_failures import count_tries, request_failure_of
 from muster.objects.aws.errors import AwsError
 from muster.objects.aws.place import Place
 
 
 @dataclass(frozen=True)
 class UnrecordedTrainingJobs:
-    """`clock` returns Unix seconds; `operator_started_at` is when this process started to lead."""
+    """Finds and observes training jobs. `operator_started_at` is the time at which this process became the leader."""
 
     search: TrainingJobSearch
     watcher: TrainingJobWatcher
@@ -29,7 +29,7 @@ class UnrecordedTrainingJobs:
     operator_started_at: float
 
     async def observe(self, job_state: JobState, metadata: Metadata, places: tuple[Place, ...]) -> ObservedTrainingJob:
-        """Observe an unrecorded training job in these places: `job_state.unrecorded`, until it is over."""
+        """Search these places for an unrecorded training job, and observe it until it is over."""
         if job_state.unrecorded is None and not await self._search(job_state, metadata, places):
             return ObservedTrainingJob(observation_failure=job_state.search_failure)
         unrecorded = job_state.unrecorded
@@ -43,7 +43,7 @@ class UnrecordedTrainingJobs:
             earliest_creation_time(metadata.creation_timestamp),
         )
         observed = await self.watcher.observe(job_state, target)
-        # Search again: there may be others.
+        # Search again: other training jobs of this job may run.
         if observed.observation_failure is None and (observed.training is None or observed.training.is_over):
             job_state.unrecorded, job_state.search_failure = (
                 None,
@@ -53,7 +53,7 @@ class UnrecordedTrainingJobs:
         return observed
 
     def search_again(self, job_state: JobState, unrecorded: UnrecordedTrainingJob) -> None:
-        """Search again after the training job was found and is being stopped."""
+        """Search again, because this training job is being stopped."""
         problem_text = (
             f"Training job {unrecorded.name} in {unrecorded.place}, which the status doesn't record, is being stopped"
         )
@@ -62,17 +62,17 @@ class UnrecordedTrainingJobs:
             job_state, RequestFailure(FailureKind.SERVICE, Problem("TrainingJobRuns", problem_text), self.clock())
         )
 
-    def arrives_until(self, asked_at: float) -> float:
-        """Return until when a requested training job may appear, also one that an earlier leader requested."""
-        return max(asked_at, self.operator_started_at) + CREATION_SECONDS
+    def may_appear_until(self, requested_at: float) -> float:
+        """Return the time until which a requested training job may appear, even if an earlier leader requested it."""
+        return max(requested_at, self.operator_started_at) + CREATION_SECONDS
 
     async def _search(self, job_state: JobState, metadata: Metadata, places: tuple[Place, ...]) -> bool:
-        """Search; return whether the result is certain."""
+        """Search for an unrecorded training job; return whether the search succeeded."""
         now = self.clock()
         if job_state.search_failure is not None and now < retry_at(metadata.uid, job_state.search_failure):
             return False
         # A training job that was requested a moment ago may not be listed yet.
-        if now < self.arrives_until(job_state.requested_at):
+        if now < self.may_appear_until(job_state.requested_at):
             job_state.search_failure = RequestFailure(FailureKind.SERVICE, NOT_SEEN_YET, now)
             return False
         try:
@@ -86,4 +86,4 @@ class UnrecordedTrainingJobs:
         return True
 
     def _record_failure(self, job_state: JobState, request_failure: RequestFailure) -> None:
-        job_state.search_failure = counted(request_failure, job_state.search_failure)
+        job_state.search_failure = count_tries(request_failure, job_state.search_failure)

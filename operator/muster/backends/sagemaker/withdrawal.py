@@ -1,4 +1,4 @@
-"""Cancel work for a resource that has been deleted, or whose spec has changed."""
+"""Cancel work when the job's resource is deleted or its spec changes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ class WorkWithdrawn(Exception):
 
 
 class Withdrawal:
-    """Guards one piece of work. Belongs to one event loop."""
+    """Cancels a block of code. Only one event loop may use this."""
 
     def __init__(self) -> None:
         self._limit: asyncio.Timeout | None = None
         self._is_withdrawn = False
 
     def withdraw(self) -> None:
-        """Cancel the guarded work, now or when it starts."""
+        """Cancel the guarded block, now or when it starts."""
         self._is_withdrawn = True
         if self._limit is not None:
             self._limit.reschedule(asyncio.get_running_loop().time())
 
     @asynccontextmanager
     async def guard(self) -> AsyncIterator[None]:
-        """Run the block as work that `withdraw` cancels. Raises `WorkWithdrawn` then."""
+        """Run the `with` block until `withdraw` cancels it. Raises `WorkWithdrawn` then."""
         if self._is_withdrawn:
             raise WorkWithdrawn
         try:

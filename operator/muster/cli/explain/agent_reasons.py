@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster_worker.launchers.registry import find_launcher
 from muster_worker.network.check_results import CHECK_SECONDS
-from muster_worker.network.library_interfaces import OF_LAUNCHERS, OF_RANKS
+from muster_worker.network.library_interfaces import LAUNCHER_SETTINGS, RANK_SETTINGS
 
 _OWN = ("muster", "the rank's wrapper finds its agent through it")
 _HOOK = ("muster", "counts the steps of a Python rank; removed from its environment before your first line")
@@ -28,8 +28,8 @@ _VARIABLES = {
 }
 
 _INTERFACES = {
-    setting.name: ("spec.network.interface", f"{setting.why} ({setting.source})")
-    for setting in (*OF_RANKS, *OF_LAUNCHERS)
+    setting.name: ("spec.network.interface", f"{setting.reason} ({setting.source})")
+    for setting in (*RANK_SETTINGS, *LAUNCHER_SETTINGS)
 }
 
 _PREFIXES = (

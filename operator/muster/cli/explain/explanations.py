@@ -23,7 +23,7 @@ from muster.render.kubernetes.devices import with_procs
 from muster.render.kubernetes.machine_type import machine_type
 from muster.render.kubernetes.pod_patch import PodPatch, merge_patches
 from muster.render.kubernetes.pod_patches import PodPatches, pod_patches
-from muster.render.kubernetes.settings import LISTED, settings
+from muster.render.kubernetes.settings import ENTRY_SEPARATOR, settings
 from muster_worker.contract.schema import Plan
 
 GROUPS = ("Pod", "Container", "Files", "Environment", "Launcher")
@@ -88,7 +88,7 @@ def _explain_setting(
 ) -> Explanation:
     group, name = _split_setting(setting)
     if setting in final and final[setting] == value:
-        return Explanation(group, name, _format_value(value), patch.source, patch.why)
+        return Explanation(group, name, _format_value(value), patch.source, patch.reason)
     shown = _format_value(final[setting]) if setting in final else "none"
     return Explanation(group, name, shown, _find_source(setting, owners), _YOURS + _format_value(value))
 
@@ -98,7 +98,7 @@ def _find_source(setting: str, owners: tuple[PodPatch, ...]) -> str:
 
 
 def _split_setting(setting: str) -> tuple[str, str]:
-    path = setting.partition(LISTED)[0]
+    path = setting.partition(ENTRY_SEPARATOR)[0]
     if path.startswith(("spec.volumes", f"{_TRAINER}volumeMounts")):
         return "Files", path.removeprefix(_TRAINER)
     return ("Container" if path.startswith(_TRAINER) else "Pod"), path.removeprefix(_TRAINER)

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 from muster.api.spec.job import Job
 from muster.objects.kubernetes.names import ARCHIVE_KEY
-from muster.render.kubernetes.agent_container import FILES, RUN
+from muster.render.kubernetes.agent_container import AGENT_FOLDER, RUN_FOLDER
 from muster.render.kubernetes.devices import gpus
 from muster.render.kubernetes.hardware import TYPE_VARIABLE
 from muster.render.kubernetes.machine_type import machine_type, sagemaker_name
 from muster.render.kubernetes.opt_ml import CODE, ROOT
-from muster.render.kubernetes.own_python import program, uses_own_python
+from muster.render.kubernetes.own_python import agent_python, uses_own_python
 from muster.render.kubernetes.owner_patches import owner_patches
 from muster.render.kubernetes.pod_patch import entries, merge_patches, trainer_of
 from muster_worker.contract.schema import Peer, Plan
 from muster_worker.launchers.commands import user_command
-from muster_worker.launchers.environment import Place
+from muster_worker.launchers.environment import NodeContext
 from muster_worker.launchers.registry import find_launcher
 from muster_worker.network.library_interfaces import Network
 from muster_worker.rank.hook_environment import HOOK, PYTHONPATH, with_hook
@@ -48,18 +48,18 @@ class LaunchPreview:
 def preview_launch(job: Job, plan: Plan, node: int) -> LaunchPreview:
     """Compute what the agent of `node` starts."""
     user_variables = _user_variables(job, node)
-    place = _build_place(job, plan, node)
+    context = _build_context(job, plan, node)
     counted = {name: value for name, value in _machine_variables(job, node).items() if name not in user_variables}
-    start = find_launcher(plan.launcher).example(place, user_variables)
+    start = find_launcher(plan.launcher).build_example(context, user_variables)
     return LaunchPreview(tuple(start.command), {**start.environment, **counted}, user_variables)
 
 
 def added_variables(job: Job, plan: Plan, node: int) -> Mapping[str, str]:
     """Return the variables that the agent adds to an empty environment, including those of its hook."""
-    place = _build_place(job, plan, node)
+    context = _build_context(job, plan, node)
     launcher = find_launcher(plan.launcher)
-    result = {**launcher.example(place, {}).environment, **_machine_variables(job, node)}
-    return with_hook(result, place.archive, launcher.hook_scope(plan))
+    result = {**launcher.build_example(context, {}).environment, **_machine_variables(job, node)}
+    return with_hook(result, context.archive, launcher.hook_scope(plan))
 
 
 def _machine_variables(job: Job, node: int) -> Mapping[str, str]:
@@ -81,9 +81,9 @@ def _resolve_value(value: object, elsewhere: object) -> str:
     return str(value or "")
 
 
-def _build_place(job: Job, plan: Plan, node: int) -> Place:
+def _build_context(job: Job, plan: Plan, node: int) -> NodeContext:
     peers = tuple(Peer(index, f"ADDRESS_{index}", _PORT) for index in range(plan.nodes))
-    return Place(
+    return NodeContext(
         plan=plan,
         node=node,
         peers=peers,
@@ -98,10 +98,10 @@ def _build_place(job: Job, plan: Plan, node: int) -> Place:
             memory_unreadable=True,
         ),
         root=ROOT,
-        run=RUN,
-        socket=f"{RUN}/agent.sock",
-        archive=f"{FILES}/{ARCHIVE_KEY}",
-        python=program(job) if uses_own_python(job) else "PYTHON",
+        run_dir=RUN_FOLDER,
+        socket_path=f"{RUN_FOLDER}/agent.sock",
+        archive=f"{AGENT_FOLDER}/{ARCHIVE_KEY}",
+        python=agent_python(job) if uses_own_python(job) else "PYTHON",
     )
 
 
@@ -116,7 +116,7 @@ def command_parts(plan: Plan, command: tuple[str, ...]) -> tuple[tuple[str, str]
     if not command:
         return ()
     owners = user_command(plan)
-    options, wrapper = find_launcher(plan.launcher).split(plan, command[: len(command) - len(owners)])
+    options, wrapper = find_launcher(plan.launcher).split_command(plan, command[: len(command) - len(owners)])
     result = list(options)
     if wrapper:
         result.append(("wrapper", shlex.join(wrapper)))

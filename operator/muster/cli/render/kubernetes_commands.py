@@ -17,7 +17,7 @@ from muster.cli.render.render import PLACEHOLDERS, render_text, simulate_apply
 from muster.render.agent_archive import agent_archive
 from muster.render.kubernetes.devices import with_procs
 from muster.render.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
-from muster.render.kubernetes.owner_patches import kinds
+from muster.render.kubernetes.owner_patches import group_equal_nodes
 from muster.render.kubernetes.render import pod
 
 
@@ -51,7 +51,7 @@ def _find_problems(job: Job, config: OperatorConfig | None) -> tuple[str, ...]:
     """Return why muster can't render the job's pods. The job may still run on this machine."""
     try:
         applied = with_procs(simulate_apply(apply_config(job, config)))
-        for nodes in kinds(applied):
+        for nodes in group_equal_nodes(applied):
             pod(applied, nodes[0], 0, PLACEHOLDERS)
     except NotRenderable as error:
         return (str(error),)

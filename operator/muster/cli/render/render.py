@@ -14,15 +14,15 @@ from muster.api.spec.job import Job
 from muster.api.yaml.serialise import serialise_resource, to_yaml
 from muster.cli.config_file import apply_config
 from muster.cli.explain.launch_preview import preview_launch
-from muster.core.status.ranges import ranges
+from muster.core.status.rank_ranges import format_ranges
 from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.names import ARCHIVE_KEY
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes.devices import with_procs
-from muster.render.kubernetes.gang import pod_group
+from muster.render.kubernetes.gang import render_pod_group
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
-from muster.render.kubernetes.owner_patches import kinds
+from muster.render.kubernetes.owner_patches import group_equal_nodes
 from muster.render.kubernetes.render import config_map, pod, service
 from muster.render.kubernetes.setting import Setting
 from muster_worker.contract.schema import Plan
@@ -55,10 +55,10 @@ def render_text(job: Job, archive: bytes, config: OperatorConfig | None = None) 
         return f"{head}---\n" + "".join(f"# not for a cluster yet: {problem}\n" for problem in invalid.problems)
     plan = render_plan(applied, PLACEHOLDERS.collector_url, "CERTIFICATE")
     parts = [head, to_yaml(dict(service(applied))), _config_map_text(config_map(applied, plan, archive), archive)]
-    group = pod_group(applied)
+    group = render_pod_group(applied)
     if group is not None:
         parts.append(to_yaml(dict(group.body)))
-    parts += [_nodes_text(applied, plan, nodes) for nodes in kinds(applied)]
+    parts += [_nodes_text(applied, plan, nodes) for nodes in group_equal_nodes(applied)]
     return "---\n".join(parts)
 
 
@@ -95,7 +95,7 @@ def _titles(plan: Plan, nodes: tuple[int, ...]) -> list[str]:
     if len(nodes) > 1:
         program = find_launcher(plan.launcher).program_of_first_node
         difference = f" and in node 0's {program}" if program and first == 0 else ""
-        titles.insert(0, f"nodes {ranges(nodes)}, which differ only in their number{difference}; the first one:")
+        titles.insert(0, f"nodes {format_ranges(nodes)}, which differ only in their number{difference}; the first one:")
     return titles
 
 

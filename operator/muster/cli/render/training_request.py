@@ -14,8 +14,8 @@ from muster.core.training_job.name import training_job_name
 from muster.render.sagemaker.apply_defaults import apply_defaults
 from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.notes import training_notes
-from muster.render.sagemaker.request.identity import own_tags
-from muster.render.sagemaker.request.render import request
+from muster.render.sagemaker.request.identity import job_tags
+from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.setting import Setting
 from muster.render.sagemaker.request.training_request import Archive, TrainingRequest
 
@@ -48,14 +48,14 @@ def build_request(job: Job, region: str, account: str | None = None) -> Training
     applied = simulate_apply(job)
     # Raise the operator's errors; the defaults that it derives are not part of a request.
     apply_defaults(applied, region)
-    return request(applied, region_and_account(applied, region, account), image_facts())
+    return render_request(applied, region_and_account(applied, region, account), image_facts())
 
 
 def region_and_account(job: Job, region: str, account: str | None) -> Setting:
     """Return the region and account of the job's first attempt; `account` None: the role's account."""
     role = job.spec.sagemaker.role if job.spec.sagemaker is not None else None
     name = training_job_name(job.metadata, FIRST_ATTEMPT)
-    return Setting(region, choose_account(account, role) or "", name, tags=own_tags(job, FIRST_ATTEMPT))
+    return Setting(region, choose_account(account, role) or "", name, tags=job_tags(job, FIRST_ATTEMPT))
 
 
 def resolve_region(job: Job, region: str | None, config: OperatorConfig | None) -> str:

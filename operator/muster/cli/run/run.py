@@ -10,12 +10,18 @@ from pathlib import Path
 
 from muster.backends.local.devices import machine_gpus
 from muster.backends.local.environment import MissingVariable
-from muster.backends.local.folder_lock import own_folder
+from muster.backends.local.folder_lock import lock_folder
 from muster.backends.local.folders import MissingFolder, find_folders
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import open_session
-from muster.backends.local.storage import download_here, fetched_folders, local_plan, sync, without_fetched
+from muster.backends.local.storage import (
+    download_inputs,
+    downloaded_folders,
+    local_plan,
+    sync,
+    without_downloaded_channels,
+)
 from muster.cli.errors import BadInput
 from muster.cli.job_file import read_job
 from muster.cli.options import RunOptions, check_ranks
@@ -44,7 +50,7 @@ def run_job(options: RunOptions) -> int:
         resolved = without_remote_storage(resolve_job(job, len(gpus)), options)
         check_ranks(options.ranks, world_size(resolved))
         plan = local_plan(resolved, options.inputs)
-        folders = find_folders(without_fetched(job, plan), options.inputs, options.checkpoint)
+        folders = find_folders(without_downloaded_channels(job, plan), options.inputs, options.checkpoint)
     except (MissingFolder, MissingVariable) as error:
         raise BadInput(str(error)) from None
     display = open_stderr_display()
@@ -53,13 +59,13 @@ def run_job(options: RunOptions) -> int:
 
     def work() -> int:
         folder = choose_folder(options, job)
-        with own_folder(folder), Scratch(SCRATCH) as scratch:
+        with lock_folder(folder), Scratch(SCRATCH) as scratch:
             layout = RunLayout(folder, scratch.folder, job.metadata.name)
             run = Run(resolved, layout, display, options)
             machine = prepare_machine(display, gpus)
             if plan is not None:
-                download_here(plan, layout, display.note)
-            all_folders = replace(folders, fetched=fetched_folders(plan, layout))
+                download_inputs(plan, layout, display.note)
+            all_folders = replace(folders, downloads=downloaded_folders(plan, layout))
             opener = partial(open_session, resolved, layout, machine=machine, folders=all_folders)
             with sync(plan, layout, display.note):
                 result = asyncio.run(run.run(opener))

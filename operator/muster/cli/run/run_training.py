@@ -19,13 +19,19 @@ from muster.api.spec.sagemaker.launch import distribution_of
 from muster.api.timestamps import format_seconds
 from muster.backends.local.devices import machine_gpus
 from muster.backends.local.environment import MissingVariable
-from muster.backends.local.folder_lock import own_folder
+from muster.backends.local.folder_lock import lock_folder
 from muster.backends.local.folders import MissingFolder, find_folders
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.rendezvous_port import PortTaken, reserve_rendezvous_port
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine
-from muster.backends.local.storage import code_folder, download_here, fetched_folders, local_plan, without_fetched
+from muster.backends.local.storage import (
+    code_folder,
+    download_inputs,
+    downloaded_folders,
+    local_plan,
+    without_downloaded_channels,
+)
 from muster.backends.local.toolkit.host import CodeFile
 from muster.cli.errors import BadInput
 from muster.cli.job_file import read_job
@@ -45,7 +51,7 @@ from muster.render.sagemaker.apply_defaults import apply_defaults
 from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.notes import kubernetes_fields
 from muster.render.sagemaker.rank_reports import PROGRAM
-from muster.render.sagemaker.request.render import request
+from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.setting import Setting
 from muster.render.sagemaker.request.training_request import TrainingRequest
 from muster.render.storage.storage_plan import StoragePlan
@@ -75,7 +81,7 @@ def run_training(options: RunOptions, source: Path | None) -> int:
         check_ranks(options.ranks, world_size(resolved))
         rendered = _render_request(resolved)
         plan = _plan_storage(resolved, options, source)
-        folders = find_folders(without_fetched(job, plan), options.inputs, options.checkpoint)
+        folders = find_folders(without_downloaded_channels(job, plan), options.inputs, options.checkpoint)
     except InvalidResource as refused:
         raise BadInput("; ".join(map(str, refused.problems))) from None
     except (MissingFolder, MissingVariable) as error:
@@ -87,12 +93,12 @@ def run_training(options: RunOptions, source: Path | None) -> int:
     def work() -> int:
         machine, folder = prepare_machine(display, gpus), choose_folder(options, job)
         python = _find_python(machine, resolved)
-        with own_folder(folder), _rendezvous_port(resolved), Scratch(SCRATCH) as scratch:
+        with lock_folder(folder), _rendezvous_port(resolved), Scratch(SCRATCH) as scratch:
             layout = RunLayout(folder, scratch.folder, job.metadata.name)
             if plan is not None:
-                download_here(plan, layout, display.note)
+                download_inputs(plan, layout, display.note)
             training = training_of(resolved, rendered, _read_code(source or code_folder(layout)))
-            all_folders = replace(folders, fetched=fetched_folders(plan, layout))
+            all_folders = replace(folders, downloads=downloaded_folders(plan, layout))
             run = Run(resolved, layout, display, options)
             what = ToolkitRun(resolved, training, layout, machine, all_folders, python)
             result = asyncio.run(run.run(partial(open_toolkit, what)))
@@ -128,7 +134,7 @@ def _render_request(job: Job) -> TrainingRequest:
     if len(groups) > 1:
         names = ", ".join(group.name for group in groups)
         raise BadInput(f"--local supports one instance type, and this job has sagemaker.instanceGroups {names}")
-    rendered = request(job, PLACEHOLDERS, image_facts())
+    rendered = render_request(job, PLACEHOLDERS, image_facts())
     if PROGRAM not in rendered.hyperparameters:
         raise BadInput(
             "--local runs only programs that SageMaker's toolkit starts, and this job's container starts by itself:"

@@ -6,43 +6,43 @@ Times are in seconds of a clock that is never set back.
 from __future__ import annotations
 
 BACKOFF_FACTOR = 2.0
-"""The factor by which each throttled response lengthens the interval."""
+"""Each throttled response lengthens the interval by this factor."""
 
 MAX_FACTOR = 32.0
-"""The limit of the factor: ListTrainingJobs every 16 s still keeps a status useful."""
+"""The maximum factor. Even with ListTrainingJobs every 16 s, a status is useful."""
 
 RECOVERY_FACTOR = 0.9
-"""The factor by which a successful response shortens the additional interval: seven responses halve it."""
+"""Each successful response shortens the additional interval by this factor: seven responses halve it."""
 
-_UNNOTICEABLE = 1.01
+_NEGLIGIBLE_FACTOR = 1.01
 
 
 class AdaptiveRate:
-    """The rate of one kind of request. `width` is the factor by which the interval exceeds the quota's."""
+    """The rate of one kind of request. The interval is the quota's, multiplied by `width`."""
 
     def __init__(self, per_second: float) -> None:
         self._interval = 1.0 / per_second
-        self._last = float("-inf")
-        self._widened_for = float("-inf")
+        self._last_request_at = float("-inf")
+        self._last_throttled_at = float("-inf")
         self.width = 1.0
 
     def wait(self, now: float) -> float:
-        """Seconds until the next request may be sent; 0 for now."""
-        return max(0.0, self._last + self._interval * self.width - now)
+        """Return the seconds until the next request may be sent."""
+        return max(0.0, self._last_request_at + self._interval * self.width - now)
 
     def take(self, now: float) -> None:
         """Start the interval, when a request is sent or its response arrives."""
-        self._last = max(self._last, now)
+        self._last_request_at = max(self._last_request_at, now)
 
     def refused(self, sent: float) -> None:
         """Record that AWS throttled the request that was sent at `sent`."""
         # Concurrent requests are throttled together: lengthen the interval once.
-        if sent <= self._widened_for:
+        if sent <= self._last_throttled_at:
             return
-        self._widened_for = max(self._last, sent)
+        self._last_throttled_at = max(self._last_request_at, sent)
         self.width = min(MAX_FACTOR, self.width * BACKOFF_FACTOR)
 
     def accepted(self) -> None:
         """Record that AWS did not throttle a request."""
-        narrower = 1.0 + (self.width - 1.0) * RECOVERY_FACTOR
-        self.width = narrower if narrower > _UNNOTICEABLE else 1.0
+        factor = 1.0 + (self.width - 1.0) * RECOVERY_FACTOR
+        self.width = factor if factor > _NEGLIGIBLE_FACTOR else 1.0

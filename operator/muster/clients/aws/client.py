@@ -1,4 +1,4 @@
-"""muster's client of AWS: all regions and roles, with rate limits for each account."""
+"""Send requests to AWS, for all regions and roles, with rate limits for each account."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ class CallerIdentity:
 
 
 class Aws:
-    """Belongs to one event loop. All places in an account share its rate limits.
+    """The client of AWS. All places in an account share its rate limits. Only one event loop may use this.
 
-    `chance` returns numbers from 0 to 1, for jitter. A request that changes something is sent only while
-    `may_change()`, which is called in threads, returns True.
+    `jitter` returns a random number from 0 to 1, for jitter. Requests that change AWS are sent only while
+    `may_change()` returns True; threads call it.
     """
 
     def __init__(
         self,
         endpoints: AwsEndpoints | None = None,
-        chance: Callable[[], float] = random.random,
+        jitter: Callable[[], float] = random.random,
         may_change: Callable[[], bool] = always_true,
     ) -> None:
         self._endpoints = endpoints or AwsEndpoints()
-        self._chance = chance
+        self._chance = jitter
         self._may_change = may_change
         self._threads = Threads()
         self._connections: dict[Place, Connection] = {}
-        self._gates: dict[tuple[str, str, str], RateLimiter] = {}
+        self._rate_limiters: dict[tuple[str, str, str], RateLimiter] = {}
         self._identities: dict[Place, CallerIdentity] = {}
-        self._identifying: dict[Place, asyncio.Lock] = {}
+        self._identity_locks: dict[Place, asyncio.Lock] = {}
         self._sweeps: dict[Place, Sweep] = {}
         self._tasks: dict[Place, asyncio.Task[None]] = {}
 
@@ -59,18 +59,18 @@ class Aws:
         if quota is None:
             return await self.connection(place).ask(service, operation, request)
         key = (await self._account(place), place.region, operation)
-        if key not in self._gates:
-            self._gates[key] = RateLimiter(quota)
-        async with self._gates[key].slot():
+        if key not in self._rate_limiters:
+            self._rate_limiters[key] = RateLimiter(quota)
+        async with self._rate_limiters[key].slot():
             return await self.connection(place).ask(service, operation, request)
 
     async def identity(self, place: Place) -> CallerIdentity:
-        """Return account and ARN. Raises AwsError."""
-        # All jobs call this when an operator becomes the leader.
-        async with self._identifying.setdefault(place, asyncio.Lock()):
+        """Return the account and the ARN. Raises AwsError."""
+        # A lock, because all jobs call this when an operator becomes the leader.
+        async with self._identity_locks.setdefault(place, asyncio.Lock()):
             if place not in self._identities:
-                answer = await self.connection(place).ask("sts", "GetCallerIdentity", {})
-                self._identities[place] = CallerIdentity(decode.text(answer, "Account"), decode.text(answer, "Arn"))
+                response = await self.connection(place).ask("sts", "GetCallerIdentity", {})
+                self._identities[place] = CallerIdentity(decode.text(response, "Account"), decode.text(response, "Arn"))
             return self._identities[place]
 
     def connection(self, place: Place) -> Connection:
@@ -84,7 +84,7 @@ class Aws:
         return TrainingJobs(partial(self.ask, place, "sagemaker"))
 
     def sweep(self, place: Place) -> Sweep:
-        """Return the sweep of this place; it ends with its last watch or with `close`."""
+        """Return the sweep of this place. It ends with its last watch, or with `close`."""
         if place not in self._sweeps:
             sweep = self._sweeps[place] = Sweep(
                 self.training_jobs(place), place, partial(self._end_sweep, place), self._chance
@@ -103,7 +103,7 @@ class Aws:
             connection.close()
 
     def _end_sweep(self, place: Place) -> None:
-        # Jobs may name any place: do not poll it after its last job.
+        # Poll a place only while a job needs it.
         self._sweeps.pop(place)
         self._tasks.pop(place).cancel()
 

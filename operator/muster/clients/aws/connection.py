@@ -1,4 +1,4 @@
-"""Send requests to AWS for one place, with threads, timeouts, renewed credentials, and one type of error."""
+"""Send requests to AWS for one place. Threads, timeouts, renewed credentials and errors are handled here."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from muster.objects.aws.place import Place
 Service: TypeAlias = Literal["sagemaker", "s3", "sts", "logs"]
 
 Response: TypeAlias = Mapping[str, object]
-"""botocore's form of a response: strings, numbers, lists, mappings, and datetimes with a time zone."""
+"""A response of botocore: strings, numbers, lists, mappings, and datetimes with a time zone."""
 
 CONNECT_SECONDS = 5.0
 RESPONSE_SECONDS = 20.0
 """The timeout of a response; CreateTrainingJob takes a second or two."""
 
 RENEW_SECONDS = 5.0
-"""The minimum time before new clients: each reads its service's model and credential files."""
+"""The minimum interval of new clients: creating a client takes time, because it reads files."""
 
-_READING = ("Assume", "Describe", "Get", "Head", "List")
+_READ_ONLY_PREFIXES = ("Assume", "Describe", "Get", "Head", "List")
 """Prefixes of read-only operations."""
 
 _CONFIG = Config(
@@ -46,18 +46,18 @@ _CONFIG = Config(
 
 
 def always_true() -> bool:
-    """The default of `may_change`."""
+    """Allow every change: the default of `may_change`."""
     return True
 
 
 class _ChangeForbidden(Exception):
-    """This process doesn't hold the Lease, so another operator may be changing resources."""
+    """This process doesn't hold the Lease, so it must not change anything in AWS."""
 
 
 class Connection:
-    """Sends requests from one place. It creates clients when needed, and new ones after an error of their credentials.
+    """Sends requests for one place. It creates clients when needed, and again after an error of their credentials.
 
-    A request that changes something is sent only while `may_change()`, which is called in threads, returns True.
+    Requests that change AWS are sent only while `may_change()` returns True; threads call it.
     """
 
     def __init__(
@@ -67,16 +67,16 @@ class Connection:
         self._endpoints = endpoints
         self._threads = threads
         self._may_change = may_change
-        self._forgot_at = float("-inf")
+        self._dropped_clients_at = float("-inf")
         # A slow upload to S3 must not delay requests about training jobs.
         self._s3_threads = Threads()
-        # Threads must create each client once, and can't share a botocore session while they do.
-        self._making = threading.Lock()
+        # One thread at a time creates clients, because threads can't share a botocore session.
+        self._creation_lock = threading.Lock()
         self._session: Session | None = None
         self._clients: dict[Service, BaseClient] = {}
 
     async def ask(self, service: Service, operation: str, request: Mapping[str, object]) -> Response:
-        """Send a request (`operation` as in the API: `ListTags`) once, without retries. Raises AwsError."""
+        """Send a request once, without retries. `operation` is the API's name, such as `ListTags`. Raises AwsError."""
         threads = self._s3_threads if service == "s3" else self._threads
         now = asyncio.get_running_loop().time()
         return await threads.run(lambda: self._ask(service, operation, request, now))
@@ -84,26 +84,26 @@ class Connection:
     def close(self) -> None:
         """Close all connections."""
         self._s3_threads.close()
-        with self._making:
+        with self._creation_lock:
             for client in self._clients.values():
                 client.close()
 
     def _ask(self, service: Service, operation: str, request: Mapping[str, object], now: float) -> Response:
         try:
             client = self.client(service)
-            answer: Response = getattr(client, xform_name(operation))(**request)
+            response: Response = getattr(client, xform_name(operation))(**request)
         except _ChangeForbidden as error:
             raise Unavailable(f"{operation} was not sent: this operator doesn't hold the Lease") from error
         except (BotoCoreError, ClientError) as error:
-            value = translate_error(error, service, operation, self.place)
-            if isinstance(value, NoCredentials | ExpiredCredentials):
-                self._forget(now)
-            raise value from error
-        return answer
+            aws_error = translate_error(error, service, operation, self.place)
+            if isinstance(aws_error, NoCredentials | ExpiredCredentials):
+                self._drop_clients(now)
+            raise aws_error from error
+        return response
 
     def client(self, service: Service) -> BaseClient:
-        """botocore's client, for transfers of several requests. Blocks: for threads only. Raises botocore's errors."""
-        with self._making:
+        """Return botocore's client, for transfers of several requests. Blocking. Raises botocore's errors."""
+        with self._creation_lock:
             if service not in self._clients:
                 self._clients[service] = self._new_client(service)
             return self._clients[service]
@@ -113,20 +113,20 @@ class Connection:
             self._session = new_session(self.place, self._endpoints.sts, _CONFIG)
         url = getattr(self._endpoints, service)
         client = self._session.create_client(service, endpoint_url=url, config=_CONFIG)
-        # Check right before sending, because earlier steps such as loading credentials may take long.
+        # Check right before sending: loading credentials, for example, may take long.
         client.meta.events.register_first("before-send", self._before_send)
         return client
 
     def _before_send(self, event_name: str, **_: object) -> None:
         operation = event_name.rpartition(".")[2]
-        if not operation.startswith(_READING) and not self._may_change():
+        if not operation.startswith(_READ_ONLY_PREFIXES) and not self._may_change():
             raise _ChangeForbidden
 
-    def _forget(self, now: float) -> None:
-        # A client keeps its first credentials, even if they are missing.
-        with self._making:
-            if 0 <= now - self._forgot_at < RENEW_SECONDS:
+    def _drop_clients(self, now: float) -> None:
+        # New clients load the credentials again.
+        with self._creation_lock:
+            if 0 <= now - self._dropped_clients_at < RENEW_SECONDS:
                 return
-            self._forgot_at = now
+            self._dropped_clients_at = now
             self._session = None
             self._clients.clear()

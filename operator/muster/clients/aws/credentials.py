@@ -1,4 +1,4 @@
-"""Sessions with credentials, which botocore loads: this module never reads, stores or prints them."""
+"""Create botocore sessions with credentials. Only botocore reads the credentials, this module doesn't."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from botocore.session import Session
 from muster.objects.aws.place import Place
 
 SESSION_NAME = "muster"
-"""CloudTrail shows this name for muster's use of a role."""
+"""The name of muster's role sessions, which CloudTrail shows."""
 
 # At DEBUG these libraries log whole requests, with credentials.
 _VERBOSE_LIBRARIES = ("boto3", "botocore", "s3transfer", "urllib3")
 
 
 def new_session(place: Place, sts_url: str | None, config: Config) -> Session:
-    """Create a session with the rights of `place`.
+    """Create a session with the permissions of `place`.
 
-    The default chain is botocore's: environment, profile, IRSA, Pod Identity, instance role. botocore assumes a role
-    with the first request that needs it, and again before the credentials expire.
+    botocore loads the operator's own credentials: environment, profile, IRSA, Pod Identity, instance role. If `place`
+    has a role, botocore assumes it at the first request, and again before its credentials expire.
     """
     for name in _VERBOSE_LIBRARIES:
         logging.getLogger(name).setLevel(logging.WARNING)
     base = _session_in(place.region)
     if not place.assume_role_arn:
         return base
-    assumed = _session_in(place.region)
+    session = _session_in(place.region)
     provider = _AssumedRole(base, place, sts_url, config)
-    assumed.register_component("credential_provider", CredentialResolver([provider]))
-    return assumed
+    session.register_component("credential_provider", CredentialResolver([provider]))
+    return session
 
 
 @cache
@@ -61,7 +61,7 @@ class _AssumedRole(CredentialProvider):
 
     def __init__(self, base: Session, place: Place, sts_url: str | None, config: Config) -> None:
         super().__init__()
-        self._own = base
+        self._base = base
         self._role_arn = place.assume_role_arn
         self._extra_args = {
             "RoleSessionName": SESSION_NAME,
@@ -70,8 +70,10 @@ class _AssumedRole(CredentialProvider):
         self._new_client = partial(base.create_client, region_name=place.region, endpoint_url=sts_url, config=config)
 
     def load(self) -> Credentials:
-        source = self._own.get_credentials()
-        if source is None:
+        credentials = self._base.get_credentials()
+        if credentials is None:
             raise NoCredentialsError
-        fetcher = AssumeRoleCredentialFetcher(self._new_client, source, self._role_arn, extra_args=self._extra_args)
+        fetcher = AssumeRoleCredentialFetcher(
+            self._new_client, credentials, self._role_arn, extra_args=self._extra_args
+        )
         return DeferredRefreshableCredentials(refresh_using=fetcher.fetch_credentials, method=self.METHOD)

@@ -1,4 +1,4 @@
-"""A training job's logs in CloudWatch Logs: new lines that contain a text, and the last lines of its streams."""
+"""Read a training job's logs in CloudWatch Logs: new lines that contain a text, and the last lines of its streams."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from muster.clients.aws.connection import Response
 from muster.objects.aws import decode
 
-GROUP = "/aws/sagemaker/TrainingJobs"
-"""Log streams `<training job>/algo-<n>-<time>` (SageMaker developer guide, "CloudWatch Logs")."""
+LOG_GROUP = "/aws/sagemaker/TrainingJobs"
+"""The log group of all training jobs. Its streams are `<training job>/algo-<n>-<time>` (SageMaker developer guide)."""
 
 LATE_SECONDS = 30.0
-"""Lines of one host may arrive this much later than newer lines of another host, so queries overlap by this time."""
+"""Queries overlap by this time, because lines of one host may arrive later than newer lines of another host."""
 
 MAX_PAGES = 10
-"""Maximum pages of one query; a page has up to 10,000 events or 1 MB (API_FilterLogEvents)."""
+"""The maximum number of pages of a query. A page has up to 10,000 events or 1 MB (API_FilterLogEvents)."""
 
 MAX_TAILS = 16
 MAX_STREAMS = 1000
@@ -33,31 +33,31 @@ class LogEvent:
 
 @dataclass(frozen=True)
 class LogPosition:
-    """The position after a query: `since` in milliseconds, `more` CloudWatch's token if more lines are available."""
+    """The position after a query: `since` in milliseconds, and `more`, CloudWatch's token for the next page."""
 
     since: int
     more: str = ""
 
 
 class JobLogs:
-    """The logs in one place. `ask` sends an operation with its request. Methods raise AwsError and don't retry."""
+    """The logs of one place. `ask` sends a request by its operation. Methods raise AwsError and don't retry."""
 
     def __init__(self, ask: Callable[[str, Mapping[str, object]], Awaitable[Response]]) -> None:
         self._ask = ask
 
     async def new_lines(self, job: str, words: str, mark: LogPosition) -> tuple[list[LogEvent], LogPosition]:
-        """Return the lines of a training job that contain `words`, from the position `mark`, and the next position.
+        """Return the lines of a training job after `mark` that contain `words`, and the next position.
 
-        Some lines may occur twice.
+        Some lines may be returned again by the next call.
         """
         events: list[LogEvent] = []
         token, latest = mark.more, mark.since
         for _ in range(MAX_PAGES):
-            answer = await self._ask("FilterLogEvents", _request(job, words, mark.since, token))
-            page = _events(answer, job)
+            response = await self._ask("FilterLogEvents", _request(job, words, mark.since, token))
+            page = _events(response, job)
             events += page
             latest = max([latest, *(int(event.at * 1000 - LATE_SECONDS * 1000) for event in page)])
-            token = decode.text(answer, "nextToken")
+            token = decode.text(response, "nextToken")
             if not token:
                 return events, LogPosition(latest)
         return events, LogPosition(mark.since, token)
@@ -66,19 +66,19 @@ class JobLogs:
         """Return the last lines of the training job's streams, for a limited number of hosts."""
         events: list[LogEvent] = []
         for stream in (await self._streams(job))[:MAX_TAILS]:
-            request = {"logGroupName": GROUP, "logStreamName": stream, "limit": TAIL_EVENTS, "startFromHead": False}
-            answer = await self._ask("GetLogEvents", request)
-            events += [_event(stream, fields) for fields in decode.objects(answer, "events")]
+            request = {"logGroupName": LOG_GROUP, "logStreamName": stream, "limit": TAIL_EVENTS, "startFromHead": False}
+            response = await self._ask("GetLogEvents", request)
+            events += [_event(stream, fields) for fields in decode.objects(response, "events")]
         return events
 
     async def _streams(self, job: str) -> list[str]:
         names: list[str] = []
         token = ""
         while len(names) < MAX_STREAMS:
-            request = {"logGroupName": GROUP, "logStreamNamePrefix": f"{job}/"}
-            answer = await self._ask("DescribeLogStreams", request | ({"nextToken": token} if token else {}))
-            names += [decode.text(fields, "logStreamName") for fields in decode.objects(answer, "logStreams")]
-            token = decode.text(answer, "nextToken")
+            request = {"logGroupName": LOG_GROUP, "logStreamNamePrefix": f"{job}/"}
+            response = await self._ask("DescribeLogStreams", request | ({"nextToken": token} if token else {}))
+            names += [decode.text(fields, "logStreamName") for fields in decode.objects(response, "logStreams")]
+            token = decode.text(response, "nextToken")
             if not token:
                 break
         # the first host has mpirun's output for all hosts
@@ -92,7 +92,7 @@ def _host_order_key(stream: str) -> tuple[int, str]:
 
 def _request(job: str, words: str, since: int, more: str) -> dict[str, object]:
     request: dict[str, object] = {
-        "logGroupName": GROUP,
+        "logGroupName": LOG_GROUP,
         "logStreamNamePrefix": f"{job}/",
         "startTime": since,
         "filterPattern": f'"{words}"',
@@ -100,9 +100,9 @@ def _request(job: str, words: str, since: int, more: str) -> dict[str, object]:
     return request | ({"nextToken": more} if more else {})
 
 
-def _events(answer: Response, job: str) -> list[LogEvent]:
-    named = ((decode.text(fields, "logStreamName"), fields) for fields in decode.objects(answer, "events"))
-    return [_event(stream, fields) for stream, fields in named if stream.startswith(f"{job}/")]
+def _events(response: Response, job: str) -> list[LogEvent]:
+    by_stream = ((decode.text(fields, "logStreamName"), fields) for fields in decode.objects(response, "events"))
+    return [_event(stream, fields) for stream, fields in by_stream if stream.startswith(f"{job}/")]
 
 
 def _event(stream: str, fields: decode.Fields) -> LogEvent:

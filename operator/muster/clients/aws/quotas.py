@@ -1,4 +1,4 @@
-"""Request rates that AWS allows an account, by operation. Pure."""
+"""The rates of requests that AWS allows an account, by operation. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 @dataclass(frozen=True)
 class Quota:
-    """`per_second` limits requests of an account in a region, `at_once` concurrent ones.
+    """The limits of an account in a region: requests `per_second`, and concurrent requests (`at_once`).
 
-    If `at_once` is 1, the interval starts at the previous response, so that a delayed request can't arrive right
-    before the next one.
+    If `at_once` is 1, the interval starts at the previous response, so that a delayed request can't arrive together
+    with the next one.
     """
 
     per_second: float
@@ -31,11 +31,11 @@ QUOTAS: Mapping[str, Quota] = MappingProxyType(
         "GetLogEvents": Quota(9.0, 8),
     }
 )
-"""Rates of operations; all others are unlimited.
+"""The quotas of operations. Other operations are not limited.
 
 SageMaker: the defaults in Service Quotas (service code `sagemaker`), none of them adjustable: "Rate of
 CreateTrainingJob requests" 1/s (L-21A1652A), StopTrainingJob 1/s (L-B57580F5), ListTrainingJobs 2/s (L-DE587792),
 DescribeTrainingJob 5/s (L-96E3A68C). ListTags has no published quota, so its rate is a cautious guess. CloudWatch Logs:
 the lowest of any region in "Amazon CloudWatch Logs endpoints and quotas" (AWS General Reference): GetLogEvents 10/s,
-FilterLogEvents 5/s, DescribeLogStreams 25/s. With several at once, the rate leaves a tenth for delayed requests.
+FilterLogEvents 5/s, DescribeLogStreams 25/s. If requests are concurrent, a tenth of the quota is left for delayed ones.
 """

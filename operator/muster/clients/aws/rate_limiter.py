@@ -1,4 +1,4 @@
-"""Rate limit for requests of one kind, in one account and region."""
+"""Limit the rate of one kind of request, in one account and region."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from muster.objects.aws.errors import Throttled
 
 
 class RateLimiter:
-    """Grants requests in the order of their arrival. Belongs to one event loop."""
+    """Grants requests in the order of their arrival. Only one event loop may use this."""
 
     def __init__(self, quota: Quota) -> None:
-        self._pace = AdaptiveRate(quota.per_second)
-        self._free = asyncio.Semaphore(quota.at_once)
-        self._first = asyncio.Lock()
-        self._alone = quota.at_once == 1
+        self._rate = AdaptiveRate(quota.per_second)
+        self._slots = asyncio.Semaphore(quota.at_once)
+        self._first_in_queue = asyncio.Lock()
+        self._is_serial = quota.at_once == 1
 
     @contextlib.asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Wait until a request may be sent; if the block raises `Throttled`, later requests wait longer."""
+        """Wait until a request may be sent. If the `with` block raises `Throttled`, later requests wait longer."""
         clock = asyncio.get_running_loop().time
-        async with self._free:
-            async with self._first:
-                # A throttled request during the wait may prolong it.
-                while (seconds := self._pace.wait(clock())) > 0:  # noqa: ASYNC110
+        async with self._slots:
+            async with self._first_in_queue:
+                # Another request may be throttled meanwhile, which prolongs the wait.
+                while (seconds := self._rate.wait(clock())) > 0:  # noqa: ASYNC110
                     await asyncio.sleep(seconds)
-                sent = clock()
-                self._pace.take(sent)
+                sent_at = clock()
+                self._rate.take(sent_at)
             try:
                 yield
             except Throttled:
-                self._pace.refused(sent)
+                self._rate.refused(sent_at)
                 raise
             else:
-                self._pace.accepted()
+                self._rate.accepted()
             finally:
-                if self._alone:
-                    self._pace.take(clock())
+                if self._is_serial:
+                    self._rate.take(clock())

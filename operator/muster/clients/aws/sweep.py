@@ -13,39 +13,39 @@ from muster.clients.aws.backoff import backoff_seconds
 from muster.clients.aws.observations import ListingRange, Observation, Observations
 from muster.objects.aws.errors import AwsError, Invalid, NotFound
 from muster.objects.aws.listing import Page, Since
-from muster.objects.aws.refused_row import RefusedRow
+from muster.objects.aws.refusal_streak import RefusalStreak
 from muster.objects.aws.training_job import Description
 
 SWEEP_SECONDS = 15.0
-"""The time between the starts of two listings: ten pages, that is 1,000 changed jobs, take 5 seconds."""
+"""The interval of listings. A listing of 1,000 changed jobs, which are ten pages, takes 5 seconds."""
 
 FULL_SECONDS = 600.0
-"""The time between two listings of all jobs, which detect missed changes and deleted jobs."""
+"""The interval of listings of all jobs, which find missed changes and deleted jobs."""
 
 HEAD_START_SECONDS = 2.0
-"""How long a listed change waits for its description before it is reported."""
+"""A change in a listing waits this long for the job's description before it is reported."""
 
 DESCRIBERS = 4
-"""Maximum concurrent descriptions: the quota allows this many at usual response times."""
+"""The maximum number of concurrent descriptions: the quota allows this many at usual response times."""
 
 TOLERATED_FAILURES = 3
-"""Consecutive temporary failures that are not reported."""
+"""Temporary failures are reported only after this many in a row."""
 
 _log = logging.getLogger(__name__)
 
 
 class TrainingJobRequests(Protocol):
-    """The requests of a sweep (TrainingJobs)."""
+    """Sends the requests of a sweep (TrainingJobs)."""
 
     async def page(self, since: Since, more: str = "") -> Page:
-        """A page of the listing."""
+        """Return a page of the listing."""
 
     async def describe(self, name: str) -> Description:
         """Describe one job."""
 
 
 class Watch:
-    """A watch on one job."""
+    """A watch of one job."""
 
     def __init__(self, name: str, sweep: Sweep, on_change: Callable[[], None]) -> None:
         self.name = name
@@ -59,12 +59,12 @@ class Watch:
 
     @property
     def problem(self) -> AwsError | None:
-        """The error that prevents updates about all jobs in this place; None if there is none."""
+        """The error that prevents observations of all jobs in this place, if any."""
         return self._sweep.problem
 
     @property
     def refused_seconds(self) -> float:
-        """How long AWS has rejected the requests of `problem`."""
+        """The time since which AWS has rejected the requests of `problem`, in seconds."""
         return self._sweep.refused_seconds
 
     def describe_soon(self) -> None:
@@ -72,59 +72,58 @@ class Watch:
         self._sweep.describe_soon(self.name)
 
     def close(self) -> None:
-        """Stop watching."""
+        """Stop watching the job."""
         self._sweep.unwatch(self)
 
 
 class Sweep:
-    """Follows the watched jobs of one place while `run` runs; the other methods may be called before.
+    """Observes the watched jobs of one place while `run` runs. The other methods may be called before.
 
-    `on_unused` is called after the last watch is closed; `chance` returns numbers from 0 to 1.
+    `on_unused` is called after the last watch is closed; `jitter` returns a random number from 0 to 1.
     """
 
     def __init__(
-        self, jobs: TrainingJobRequests, place: object, on_unused: Callable[[], None], chance: Callable[[], float]
+        self, jobs: TrainingJobRequests, place: object, on_unused: Callable[[], None], jitter: Callable[[], float]
     ) -> None:
         self.observations = Observations()
         self._jobs = jobs
         self._place = place
         self._on_unused = on_unused
-        self._chance = chance
+        self._chance = jitter
         self._watches: dict[str, Watch] = {}
-        self._watched = asyncio.Event()
-        self._wanted = asyncio.Event()
-        self._reach = ListingRange()
-        self._full_at = float("-inf")
+        self._has_watches = asyncio.Event()
+        self._has_requests = asyncio.Event()
+        self._listing_range = ListingRange()
+        self._full_listing_at = float("-inf")
         self._failures: Counter[str] = Counter()
         self._problems: dict[str, AwsError] = {}
-        self._refused: dict[str, RefusedRow] = {}
+        self._refusals: dict[str, RefusalStreak] = {}
 
     @property
     def problem(self) -> AwsError | None:
-        """An error that is permanent, or has lasted for some time."""
+        """The first error that is permanent or has lasted for some time, if any."""
         return next(iter(self._problems.values()), None)
 
     @property
     def refused_seconds(self) -> float:
-        """How long AWS has rejected the requests of `problem`."""
+        """The time since which AWS has rejected the requests of `problem`, in seconds."""
         operation = next(iter(self._problems), "")
-        return self._refused.get(operation, RefusedRow()).seconds
+        return self._refusals.get(operation, RefusalStreak()).seconds
 
     def watch(self, name: str, since: datetime, on_change: Callable[[], None]) -> Watch:
-        """Watch a job that was (or will be) created after `since`; the clock may be wrong by some minutes.
+        """Watch a job that was or will be created after `since`. Replaces an earlier watch of the same job.
 
-        `on_change` is called, in the event loop, when the job's observed state changes, or `problem` begins or ends. It
-        replaces an earlier watch on the same name.
+        `on_change` is called in the event loop when the job's observed state or `problem` changes.
         """
         watch = self._watches[name] = Watch(name, self, on_change)
-        # The description has changes before this watch; later listings go back to `since`.
+        # A description shows the changes before this watch; later listings start at `since`.
         self.observations.add(name, since)
-        self._watched.set()
-        self._wanted.set()
+        self._has_watches.set()
+        self._has_requests.set()
         return watch
 
     def unwatch(self, watch: Watch) -> None:
-        """Stop following the job, unless a newer watch has replaced this one."""
+        """Stop watching the job, unless a newer watch has replaced this watch."""
         if self._watches.get(watch.name) is not watch:
             return
         del self._watches[watch.name]
@@ -134,39 +133,39 @@ class Sweep:
 
     def describe_soon(self, name: str) -> None:
         """Request a description of a watched job."""
-        self.observations.want(name)
-        self._wanted.set()
+        self.observations.request_description(name)
+        self._has_requests.set()
 
     async def run(self) -> None:
-        """Run until cancelled."""
+        """List and describe jobs, until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._list_forever())
                 for _ in range(DESCRIBERS):
                     group.create_task(self._describe_forever())
         finally:
-            # Delayed calls must notify no watches.
+            # Delayed calls must not notify watches any more.
             self._watches.clear()
 
     async def _list_forever(self) -> None:
         clock = asyncio.get_running_loop().time
-        await self._watched.wait()
+        await self._has_watches.wait()
         while True:
-            began = clock()
-            if began - self._full_at >= FULL_SECONDS:
-                self._reach = ListingRange()
-            is_full = self._reach.seen_until is None
+            started_at = clock()
+            if started_at - self._full_listing_at >= FULL_SECONDS:
+                self._listing_range = ListingRange()
+            is_full = self._listing_range.seen_until is None
             try:
                 if await self._list() and is_full:
-                    self._full_at = began
+                    self._full_listing_at = started_at
             except Exception:  # noqa: BLE001 - a failed listing must not end the loop
                 _log.exception("%s: unexpected error; muster will list again", self._place)
-            await asyncio.sleep(max(0.0, began + SWEEP_SECONDS - clock()))
+            await asyncio.sleep(max(0.0, started_at + SWEEP_SECONDS - clock()))
 
     async def _list(self) -> bool:
-        """List once; return whether the listing is complete."""
-        reach = self._reach
-        since = reach.since(self.observations.oldest())
+        """List all pages once; return whether the listing is complete."""
+        listing_range = self._listing_range
+        since = listing_range.since(self.observations.oldest())
         first: Page | None = None
         names: set[str] = set()
         token = ""
@@ -180,32 +179,32 @@ class Sweep:
             token = page.more
             if not token:
                 break
-        if reach.seen_until is None:
-            self.observations.absent(frozenset(names))
-            self._wanted.set()
-        self._reach = reach.after(first)
+        if listing_range.seen_until is None:
+            self.observations.describe_unlisted(frozenset(names))
+            self._has_requests.set()
+        self._listing_range = listing_range.after(first)
         return True
 
     async def _page(self, since: Since, more: str) -> Page | None:
-        """Get a page, with retries; None if the listing must start again."""
+        """Return a page, with retries; None if the listing must start again."""
         while True:
             try:
                 page = await self._jobs.page(since, more)
             except AwsError as error:
-                await self._failed("ListTrainingJobs", error)
+                await self._handle_failure("ListTrainingJobs", error)
                 if more and isinstance(error, Invalid):
-                    # The token may have expired: AWS does not document its lifetime.
+                    # The page token may have expired: AWS doesn't document its lifetime.
                     return None
             else:
-                self._succeeded("ListTrainingJobs")
+                self._handle_success("ListTrainingJobs")
                 return page
 
     def _handle_page(self, page: Page) -> None:
         call_later = asyncio.get_running_loop().call_later
         for summary in page.summaries:
-            if self.observations.listed(summary):
+            if self.observations.record_summary(summary):
                 call_later(HEAD_START_SECONDS, self._notify_undescribed, summary.name)
-        self._wanted.set()
+        self._has_requests.set()
 
     def _notify_undescribed(self, name: str) -> None:
         observation = self.observations.of(name)
@@ -216,33 +215,33 @@ class Sweep:
         while True:
             name = self.observations.next_requested()
             if name is None:
-                self._wanted.clear()
-                await self._wanted.wait()
+                self._has_requests.clear()
+                await self._has_requests.wait()
             else:
                 await self._describe(name)
 
     async def _describe(self, name: str) -> None:
         try:
-            is_news = self.observations.described(await self._jobs.describe(name))
+            has_changed = self.observations.record_description(await self._jobs.describe(name))
         except NotFound:
-            is_news = self.observations.missing(name)
+            has_changed = self.observations.record_missing(name)
         except AwsError as error:
-            await self._failed("DescribeTrainingJob", error)
+            await self._handle_failure("DescribeTrainingJob", error)
             self.describe_soon(name)
             return
-        except Exception:  # noqa: BLE001 - as above
+        except Exception:  # noqa: BLE001 - one job must not end the loop
             # The next change of the job triggers another description.
             _log.exception("%s: unexpected error; muster could not describe %s", self._place, name)
             return
-        self._succeeded("DescribeTrainingJob")
-        if is_news:
+        self._handle_success("DescribeTrainingJob")
+        if has_changed:
             self._notify(name)
 
-    async def _failed(self, operation: str, error: AwsError) -> None:
+    async def _handle_failure(self, operation: str, error: AwsError) -> None:
         self._failures[operation] += 1
         failures = self._failures[operation]
         now = asyncio.get_running_loop().time()
-        self._refused[operation] = self._refused.get(operation, RefusedRow()).after(error, now)
+        self._refusals[operation] = self._refusals.get(operation, RefusalStreak()).after(error, now)
         _log.log(
             logging.WARNING if failures > TOLERATED_FAILURES else logging.INFO, "%s: %s", self._place, error.message
         )
@@ -254,9 +253,9 @@ class Sweep:
         # The random part spreads the retries of places that failed together.
         await asyncio.sleep(backoff_seconds(failures, error, self._chance()))
 
-    def _succeeded(self, operation: str) -> None:
+    def _handle_success(self, operation: str) -> None:
         self._failures[operation] = 0
-        self._refused.pop(operation, None)
+        self._refusals.pop(operation, None)
         if self._problems.pop(operation, None) is not None:
             self._notify_all()
 

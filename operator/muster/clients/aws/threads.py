@@ -11,14 +11,14 @@ from queue import Empty, SimpleQueue
 from typing import ParamSpec, TypeVar
 
 MAX_THREADS = 16
-"""Maximum concurrent requests: more than quotas allow at usual response times."""
+"""The maximum number of threads: more concurrent requests than quotas allow at usual response times."""
 
 _Result = TypeVar("_Result")
 _Arguments = ParamSpec("_Arguments")
 
 
 class Threads:
-    """Runs blocking functions. A cancelled one continues until its response or timeout."""
+    """Runs blocking functions in threads. A cancelled function continues until it returns."""
 
     def __init__(self) -> None:
         self._pool = _DaemonExecutor()
@@ -28,12 +28,12 @@ class Threads:
         return await asyncio.get_running_loop().run_in_executor(self._pool, function)
 
     def close(self) -> None:
-        """Start no more functions. Running ones continue, but the process need not wait for them."""
+        """Start no more functions. The process doesn't wait for running functions at its end."""
         self._pool.shutdown()
 
 
 async def in_own_thread(function: Callable[[], _Result]) -> _Result:
-    """Run the function in a new thread, so that a slow function delays no others."""
+    """Run the function in a new thread, so that it can't delay other functions."""
     threads = Threads()
     try:
         return await threads.run(function)
@@ -42,7 +42,7 @@ async def in_own_thread(function: Callable[[], _Result]) -> _Result:
 
 
 class _DaemonExecutor(Executor):
-    """Like ThreadPoolExecutor, but with daemon threads, for which Python does not wait at exit."""
+    """Like ThreadPoolExecutor, but with daemon threads, for which Python doesn't wait at exit."""
 
     def __init__(self) -> None:
         self._work: SimpleQueue[Callable[[], Callable[[], None]] | None] = SimpleQueue()
@@ -71,17 +71,17 @@ class _DaemonExecutor(Executor):
     def _serve(self) -> None:
         while (work := self._work.get()) is not None:
             set_result = work()
-            # The caller may now submit its next function, which can use this thread.
+            # Mark this thread as idle before the caller can submit its next function.
             self._idle.release()
             set_result()
 
 
 def _run_for(future: Future[_Result], function: Callable[[], _Result]) -> Callable[[], None]:
-    """Run the function; return a callback that sets the future."""
+    """Run the function; return a callback that sets the future's result."""
     if not future.set_running_or_notify_cancel():
         return lambda: None
     try:
         result = function()
-    except BaseException as error:  # noqa: BLE001 - the caller that waits gets it
+    except BaseException as error:  # noqa: BLE001 - the waiting caller gets it
         return partial(future.set_exception, error)
     return partial(future.set_result, result)

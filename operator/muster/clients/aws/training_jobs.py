@@ -1,4 +1,4 @@
-"""Requests about SageMaker's training jobs."""
+"""Send requests about SageMaker's training jobs."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from muster.objects.aws.listing import Page, Since
 from muster.objects.aws.training_job import Description, Summary
 
 PAGE_SIZE = 100
-"""Maximum jobs in one response of ListTrainingJobs (MaxResults in its model)."""
+"""The maximum number of jobs in a response of ListTrainingJobs (MaxResults in its model)."""
 
-_NOT_RUNNING = "because the training job is in status"
-"""StopTrainingJob's message for a job that has ended or is stopping (a ValidationException)."""
+_NOT_RUNNING_TEXT = "because the training job is in status"
+"""The text of StopTrainingJob's ValidationException about a job that has ended or is stopping."""
 
 
 class TrainingJobs:
     """The training jobs of one place.
 
-    `ask` sends an operation with its request. Methods raise AwsError and don't retry.
+    `ask` sends a request by its operation. Methods raise AwsError and don't retry.
     """
 
     def __init__(self, ask: Callable[[str, Mapping[str, object]], Awaitable[Response]]) -> None:
         self._ask = ask
 
     async def create(self, request: Mapping[str, object]) -> str:
-        """Create a job; return its ARN. AlreadyExists: the name is used. Unavailable: the job may exist now."""
+        """Create a job; return its ARN. Raises AlreadyExists for a used name. After Unavailable, the job may exist."""
         return decode.text(await self._ask("CreateTrainingJob", request), "TrainingJobArn")
 
     async def describe(self, name: str) -> Description:
-        """Describe a job. NotFound: it does not exist."""
+        """Describe a job. Raises NotFound if it doesn't exist."""
         return decode.description(await self._ask("DescribeTrainingJob", {"TrainingJobName": name}))
 
     async def stop(self, name: str) -> None:
-        """Stop a job: its status becomes `Stopping` first. Do nothing if the job has ended or is stopping."""
+        """Stop a job. Do nothing if the job has ended or is stopping."""
         try:
             await self._ask("StopTrainingJob", {"TrainingJobName": name})
-        except Invalid as refused:
-            if _NOT_RUNNING not in refused.message:
+        except Invalid as error:
+            if _NOT_RUNNING_TEXT not in error.message:
                 raise
 
     async def delete(self, name: str) -> None:
-        """Delete an ended job, which frees its name. NotFound: it does not exist."""
+        """Delete an ended job, so that its name is free again. Raises NotFound if it doesn't exist."""
         await self._ask("DeleteTrainingJob", {"TrainingJobName": name})
 
     async def tags(self, arn: str) -> Mapping[str, str]:
@@ -53,9 +53,9 @@ class TrainingJobs:
         result: dict[str, str] = {}
         token = ""
         while True:
-            answer = await self._ask("ListTags", {"ResourceArn": arn, **({"NextToken": token} if token else {})})
-            result |= decode.tags(answer)
-            token = decode.text(answer, "NextToken")
+            response = await self._ask("ListTags", {"ResourceArn": arn, **({"NextToken": token} if token else {})})
+            result |= decode.tags(response)
+            token = decode.text(response, "NextToken")
             if not token:
                 return result
 
@@ -65,14 +65,14 @@ class TrainingJobs:
         request = {"MaxResults": PAGE_SIZE, "NameContains": part, "CreationTimeAfter": created_after}
         token = ""
         while True:
-            answer = await self._ask("ListTrainingJobs", {**request, **({"NextToken": token} if token else {})})
-            summaries += (decode.summary(item) for item in decode.objects(answer, "TrainingJobSummaries"))
-            token = decode.text(answer, "NextToken")
+            response = await self._ask("ListTrainingJobs", {**request, **({"NextToken": token} if token else {})})
+            summaries += (decode.summary(item) for item in decode.objects(response, "TrainingJobSummaries"))
+            token = decode.text(response, "NextToken")
             if not token:
                 return tuple(summaries)
 
     async def page(self, since: Since, more: str = "") -> Page:
-        """Return a page of the listing, newest jobs first; a page may be empty although more pages follow."""
+        """Return a page of the listing, newest jobs first. Even an empty page may not be the last."""
         request: dict[str, object] = {"MaxResults": PAGE_SIZE, "SortBy": "CreationTime", "SortOrder": "Descending"}
         if since.modified is not None:
             request["LastModifiedTimeAfter"] = since.modified
@@ -80,22 +80,22 @@ class TrainingJobs:
             request["CreationTimeAfter"] = since.created
         if more:
             request["NextToken"] = more
-        answer = await self._ask("ListTrainingJobs", request)
+        response = await self._ask("ListTrainingJobs", request)
         return Page(
-            tuple(decode.summary(item) for item in decode.objects(answer, "TrainingJobSummaries")),
-            decode.text(answer, "NextToken"),
-            _response_time(answer),
+            tuple(decode.summary(item) for item in decode.objects(response, "TrainingJobSummaries")),
+            decode.text(response, "NextToken"),
+            _response_time(response),
         )
 
 
-def _response_time(answer: Response) -> datetime | None:
-    metadata = answer.get("ResponseMetadata")
+def _response_time(response: Response) -> datetime | None:
+    metadata = response.get("ResponseMetadata")
     headers = metadata.get("HTTPHeaders") if isinstance(metadata, Mapping) else None
     date = headers.get("date") if isinstance(headers, Mapping) else None
     if not isinstance(date, str):
         return None
     try:
-        stat = parsedate_to_datetime(date)
+        sent_at = parsedate_to_datetime(date)
     except ValueError:
         return None
-    return stat if stat.tzinfo is not None else stat.replace(tzinfo=UTC)
+    return sent_at if sent_at.tzinfo is not None else sent_at.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Find the cluster and connect to it, with the official client's configuration and connections.
+"""Find the cluster and connect to it, by the configuration and the connections of the official client.
 
 This is the only module that imports `kubernetes`, which the extra `cluster` installs.
 """
@@ -27,12 +27,12 @@ USER_AGENT = f"muster/{version()}"
 _DEFAULT_KUBECONFIG = "~/.kube/config"
 _POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _DEFAULT_NAMESPACE = "default"
-# The official client's errors for a malformed kubeconfig.
+# The errors that the official client raises for a malformed kubeconfig.
 _BAD_CONFIGURATION = (ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, KeyError, AttributeError)
 
 
 class NoCluster(Exception):
-    """No cluster is configured, or its configuration is unusable. Users see `message` and `remedy`."""
+    """No cluster is configured, or its configuration can't be used. Users see `message` and `remedy`."""
 
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(f"{message} {remedy}")
@@ -42,7 +42,7 @@ class NoCluster(Exception):
 
 @dataclass(frozen=True)
 class ClusterAccess:
-    """The connection to an API server, with the caller's credentials. `namespace` is that of the context."""
+    """The connection to an API server, with the caller's credentials. `namespace` is the context's."""
 
     namespace: str
     configuration: Configuration
@@ -57,17 +57,17 @@ class ClusterAccess:
         self, method: str, path: str, headers: Mapping[str, str], body: JSON, limit: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         """Send a request; return the response before its body is read. Raises aiohttp's and the system's errors."""
-        # The client reads a pod's token again, once a minute.
+        # The official client reads a pod's token again once a minute.
         token = await self.configuration.get_api_key_with_prefix("BearerToken")
         authorization = {"Authorization": token} if token else {}
-        answer = await self._connections.request(  # type: ignore[no-untyped-call]
+        result = await self._connections.request(  # type: ignore[no-untyped-call]
             method,
             self.url + path,
             headers={"User-Agent": USER_AGENT, **headers, **authorization},
             body=body,
             _request_timeout=limit,
         )
-        response: aiohttp.ClientResponse = answer.response
+        response: aiohttp.ClientResponse = result.response
         return response
 
     async def open_session(self, response_class: type[aiohttp.ClientResponse]) -> aiohttp.ClientSession:
@@ -84,18 +84,18 @@ class ClusterAccess:
     async def close(self) -> None:
         """Close all connections."""
         await self._connections.close()
-        # The loop needs one more iteration to close a connection that is being opened.
+        # The event loop needs one more iteration to close a connection that is being opened.
         await asyncio.sleep(0)
 
 
 async def find_cluster(kubeconfig: str | None) -> ClusterAccess:
-    """Find kubectl's cluster: `kubeconfig` or $KUBECONFIG, else ~/.kube/config, else the pod's own cluster.
+    """Find the cluster that kubectl uses: of `kubeconfig` or $KUBECONFIG, else of ~/.kube/config, else the pod's own.
 
     Raises NoCluster.
     """
-    named = kubeconfig if kubeconfig is not None else os.environ.get("KUBECONFIG", "")
-    if named:
-        return await _from_kubeconfig(named)
+    paths = kubeconfig if kubeconfig is not None else os.environ.get("KUBECONFIG", "")
+    if paths:
+        return await _from_kubeconfig(paths)
     if _exists(_DEFAULT_KUBECONFIG):
         return await _from_kubeconfig(_DEFAULT_KUBECONFIG)
     if os.environ.get(SERVICE_HOST_ENV_NAME):
@@ -113,19 +113,17 @@ async def _from_kubeconfig(paths: str) -> ClusterAccess:
     try:
         merged = KubeConfigMerger(paths).config  # type: ignore[no-untyped-call]
         current = merged.safe_get("current-context")
-        items = [str(context["name"]) for context in merged.safe_get("contexts") or ()]
+        context_names = [str(context["name"]) for context in merged.safe_get("contexts") or ()]
     except _BAD_CONFIGURATION as problem:
         raise _unusable_kubeconfig(paths, problem) from problem
-    if current not in items:
+    if current not in context_names:
         raise NoCluster(
-            f'The kubeconfig {paths} has no context "{current}".'
-            if current
-            else f"{paths}: no current context is set.",
-            f"Choose one with `kubectl config use-context NAME`; there are: {', '.join(items) or 'none'}.",
+            f'The kubeconfig {paths} has no context "{current}".' if current else f"{paths} has no current context.",
+            f"Choose one by `kubectl config use-context NAME`; there are: {', '.join(context_names) or 'none'}.",
         )
     configuration = _new_configuration()
     try:
-        # No base path, because each of several files has its own.
+        # No base path: each file of the kubeconfig has its own.
         loader = KubeConfigLoader(merged, active_context=current, config_base_path=None)  # type: ignore[no-untyped-call]
         await loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
         context = loader.current_context["context"]
@@ -154,7 +152,7 @@ def _new_configuration() -> Configuration:
     configuration = Configuration()
     # Like kubectl: the CA certificates of many clusters lack an extension that Python 3.13 requires.
     configuration.disable_strict_ssl_verification = True
-    # Concurrent requests are limited elsewhere; watches and logs must not wait for one another.
+    # No limit here: watches and logs must not wait for one another.
     configuration.connection_pool_maxsize = 0
     return configuration
 
@@ -164,7 +162,7 @@ def _open_access(namespace: str, configuration: Configuration) -> ClusterAccess:
 
 
 def _unusable_kubeconfig(paths: str, problem: Exception) -> NoCluster:
-    # Other errors are Python errors caused by an unexpected structure.
+    # Other exceptions come from an unexpected structure, and their messages don't help users.
     has_reason = isinstance(problem, ConfigException | yaml.YAMLError | OSError)
-    why = str(problem) if has_reason else "it does not have the structure of a kubeconfig"
-    return NoCluster(f"The kubeconfig {paths} is not usable: {why}.", "`kubectl config view` shows its content.")
+    reason = str(problem) if has_reason else "it does not have the structure of a kubeconfig"
+    return NoCluster(f"The kubeconfig {paths} is not usable: {reason}.", "`kubectl config view` shows its content.")

@@ -1,4 +1,4 @@
-"""muster's client of the API server: JSON in, JSON out."""
+"""The client of the API server. Requests and responses are JSON objects."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from muster.api.document import JSON
 from muster.clients.kubernetes.access import find_cluster
 from muster.clients.kubernetes.lines import LineSplitter
 from muster.clients.kubernetes.session import MAX_RESPONSE_BYTES, Request, ResponseTooLong, Session, always_true
-from muster.objects.kubernetes.answers import decoded, event_object, read_event, read_page, status_error
+from muster.objects.kubernetes.answers import event_object, parse_object, read_event, read_page, status_error
 from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
 from muster.objects.kubernetes.kinds import PODS, Kind, Object, Reading
 
 PAGE_SIZE = 500
-"""Maximum objects in one page: more would need much memory in the API server, and block this process."""
+"""The maximum number of objects in a page, which limits the memory in the API server and the delay in this process."""
 
 PAGE_BYTES = 6 * 1024 * 1024
-"""Maximum size of a page: a larger one is requested again with fewer objects. 500 usual pods have five megabytes."""
+"""A larger page is requested again with fewer objects. 500 usual pods have five megabytes."""
 
 _PAGE_SHRINK_FACTOR = 8
-"""The factor by which a page that was too large shrinks."""
+"""A page that is too large is divided by this factor."""
 
 LARGE_BYTES = 128 * 1024
-"""A thread parses longer objects of a watch, so that they don't block the event loop."""
+"""A thread parses larger objects of a watch, so that they don't block the event loop."""
 
 _METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1, application/json"
-"""The Accept header if only metadata is needed."""
+"""The Accept header of requests for metadata only."""
 
 WATCH_SECONDS = 290
-"""The API server ends a watch after this time; the next one may reach another API server."""
+"""The API server ends a watch after this time. The next watch may use another API server."""
 
 MANAGER = "muster"
 
@@ -41,7 +41,7 @@ ChangeType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 
 @dataclass(frozen=True)
 class Change:
-    """A change and the object after it (DELETED: before it). The object of a BOOKMARK has only a version."""
+    """A change, and the object after it; of DELETED the object before it. A BOOKMARK's object has only a version."""
 
     type: ChangeType
     object: Object
@@ -49,7 +49,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Listing:
-    """Objects, and the resource version from which to watch for later changes."""
+    """The objects of a list, and its resource version, at which a watch can start."""
 
     items: tuple[Object, ...]
     resource_version: str
@@ -57,7 +57,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Page:
-    """A page of a list. `items` are parsed one by one, on demand, and only once."""
+    """A page of a list. `items` parses one object after the other; iterate over it only once."""
 
     items: Iterable[Object]
     resource_version: str
@@ -65,7 +65,7 @@ class Page:
 
 @dataclass(frozen=True)
 class LogOptions:
-    """Which part of a container's log to read. `container` "": the only one; `since_time` is RFC 3339."""
+    """The options of a log request. `container` "": the pod's only container; `since_time` is in RFC 3339."""
 
     container: str = ""
     follow: bool = False
@@ -75,9 +75,9 @@ class LogOptions:
 
 
 class Client:
-    """Every method raises ApiError: that of the API server, or one with status NO_ANSWER. No method retries.
+    """The client of one cluster. Methods raise ApiError, with status NO_ANSWER without a response, and don't retry.
 
-    A request that changes something is sent only while `may_change()` returns True.
+    Requests that change objects are sent only while `may_change()` returns True.
     """
 
     def __init__(self, session: Session, may_change: Callable[[], bool] = always_true) -> None:
@@ -86,7 +86,7 @@ class Client:
 
     @classmethod
     async def connect(cls, kubeconfig: str | None = None) -> Self:
-        """Connect to kubectl's cluster (None), or to a kubeconfig's. Raises NoCluster."""
+        """Connect to the cluster of `kubeconfig`; None: to kubectl's cluster. Raises NoCluster."""
         return cls(Session(await find_cluster(kubeconfig), kubeconfig))
 
     def restricted_by(self, may_change: Callable[[], bool]) -> Client:
@@ -95,7 +95,7 @@ class Client:
 
     @property
     def namespace(self) -> str:
-        """The context's namespace, the default for commands."""
+        """The namespace of the kubeconfig's context or of the pod."""
         return self._session.namespace
 
     async def close(self) -> None:
@@ -103,11 +103,11 @@ class Client:
         await self._session.close()
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
-        """Get an object. `namespace` None: for a cluster-scoped kind."""
-        return decoded(await self._session.text(Request("GET", kind.path(namespace, name))), kind.reading)
+        """Return an object. `namespace` is None for a cluster-scoped kind."""
+        return parse_object(await self._session.text(Request("GET", kind.path(namespace, name))), kind.reading)
 
     async def list(self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = "") -> Listing:
-        """Return all objects that the selectors match, in one namespace or (None) in all."""
+        """Return all objects that the selectors match, in one namespace or in all (None)."""
         items: list[Object] = []
         version = ""
         async for page in self.pages(kind, namespace, labels=labels, fields=fields):
@@ -118,7 +118,7 @@ class Client:
     async def pages(
         self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = ""
     ) -> AsyncGenerator[Page, None]:
-        """Like `list`, page by page, from one consistent snapshot. 410: the snapshot has expired."""
+        """Yield the pages of a list, which are of the same resource version. Status 410: the version has expired."""
         query: dict[str, str | int] = {"labelSelector": labels, "fieldSelector": fields}
         limit, token = PAGE_SIZE, True
         while token:
@@ -140,7 +140,7 @@ class Client:
         return await self._create(kind, namespace, body, dry_run="")
 
     async def dry_run_create(self, kind: Kind, namespace: str, body: Object) -> Object:
-        """Dry-run `create`, including quotas and admission."""
+        """Check whether `create` would succeed, with quotas and admission."""
         return await self._create(kind, namespace, body, dry_run="All")
 
     async def merge(
@@ -149,12 +149,12 @@ class Client:
         """Apply a JSON merge patch; return the object."""
         path = kind.path(namespace, name, subresource)
         query, content_type = {"fieldManager": MANAGER}, "application/merge-patch+json"
-        return decoded(await self._change("PATCH", path, query, patch, content_type), kind.reading)
+        return parse_object(await self._change("PATCH", path, query, patch, content_type), kind.reading)
 
     async def replace(self, kind: Kind, namespace: str | None, name: str, body: Object) -> Object:
-        """Replace an object; return it. Conflict: it no longer has the body's resourceVersion."""
+        """Replace an object; return it. It is a conflict if the object has another resourceVersion than `body`."""
         path = kind.path(namespace, name)
-        return decoded(await self._change("PUT", path, {"fieldManager": MANAGER}, body), kind.reading)
+        return parse_object(await self._change("PUT", path, {"fieldManager": MANAGER}, body), kind.reading)
 
     async def delete(
         self, kind: Kind, namespace: str, name: str, *, uid: str | None = None, grace_seconds: int | None = None
@@ -168,15 +168,15 @@ class Client:
         try:
             await self._change("DELETE", kind.path(namespace, name), {}, options)
         except ApiError as error:
-            # Only the message distinguishes another uid from other conflicts.
-            is_another = uid is not None and error.is_conflict and "uid" in error.message.lower()
-            if not (error.is_not_found or is_another):
+            # Only the message shows that the conflict is another uid.
+            is_replaced = uid is not None and error.is_conflict and "uid" in error.message.lower()
+            if not (error.is_not_found or is_replaced):
                 raise
 
     async def watch(
         self, kind: Kind, namespace: str | None = None, *, resource_version: str, labels: str = "", fields: str = ""
     ) -> AsyncGenerator[Change, None]:
-        """Yield changes after `resource_version`, until the API server ends the watch. 410: the version is too old."""
+        """Yield changes after `resource_version`, until the API server ends the watch. Status 410: it is too old."""
         query: dict[str, str | int] = {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -199,7 +199,7 @@ class Client:
         return (await self._session.text(Request("GET", path))).decode()
 
     async def log(self, namespace: str, pod: str, options: LogOptions) -> AsyncGenerator[bytes, None]:
-        """Yield a container's output in chunks, which may split lines. 400: the container hasn't started yet."""
+        """Yield chunks of a container's log, which may split lines. Status 400: the container hasn't started."""
         query: dict[str, str | int] = {
             "container": options.container,
             "follow": str(options.follow).lower(),
@@ -213,7 +213,7 @@ class Client:
 
     async def _create(self, kind: Kind, namespace: str, body: Object, dry_run: str) -> Object:
         query = {"fieldManager": MANAGER, "fieldValidation": "Strict", "dryRun": dry_run}
-        return decoded(await self._change("POST", kind.path(namespace), query, body), kind.reading)
+        return parse_object(await self._change("POST", kind.path(namespace), query, body), kind.reading)
 
     async def _change(
         self,

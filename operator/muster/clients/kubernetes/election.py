@@ -11,25 +11,25 @@ from muster.api.json_fields import mapping, string
 from muster.objects.kubernetes.kinds import LEASES, Object
 
 LEASE_SECONDS = 13
-"""How long other processes wait after the last renewal that they observed."""
+"""The time after which a Lease without renewals expires."""
 
 RENEW_SECONDS = 2.0
 """The interval between the leader's renewals."""
 
 GIVE_UP_SECONDS = 10.0
-"""A leader that can't renew for this time stops its work before the Lease expires.
+"""A leader that can't renew the Lease for this long stops its work.
 
-Kubernetes' own controllers use the same time, because an overloaded API server takes seconds to answer.
+Kubernetes' own controllers use the same time, because an overloaded API server takes seconds to respond.
 """
 
 POLL_SECONDS = 1.0
-"""The interval at which the other processes read the Lease."""
+"""The interval at which candidates read the Lease."""
 
 _TERM_EPOCH = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
 
 
 class Step(enum.Enum):
-    """The next step of a process that wants to lead."""
+    """The next step of a candidate."""
 
     CREATE = enum.auto()
     TAKE = enum.auto()
@@ -38,7 +38,7 @@ class Step(enum.Enum):
 
 @dataclass(frozen=True)
 class LeaseRecord:
-    """The content of a Lease. `holder` "": it is free; `transitions` None: it was never held."""
+    """The content of a Lease. `holder` is "" for a free Lease, `transitions` None for a Lease that was never held."""
 
     holder: str
     seconds: float
@@ -59,13 +59,13 @@ def read_lease(lease: Object) -> LeaseRecord:
 
 
 def next_step(current: LeaseRecord | None, observed_at: float, now: float, identity: str) -> Step:
-    """Decide the next step; `observed_at` is when `current` was first observed, by the same local clock as `now`.
+    """Return the next step of a candidate, which first observed `current` at `observed_at`.
 
-    Clocks of different machines are never compared, so wrong clocks don't matter.
+    Both times are of this process' clock, because the clocks of other machines may be wrong.
     """
     if current is None:
         return Step.CREATE
-    # The holder released it, or this process acquired it with a request whose response was lost.
+    # The holder released the Lease, or this process acquired it and got no response.
     if current.holder in ("", identity):
         return Step.TAKE
     return Step.TAKE if now >= observed_at + current.seconds else Step.WAIT
@@ -74,17 +74,17 @@ def next_step(current: LeaseRecord | None, observed_at: float, now: float, ident
 def next_leader_term(current: LeaseRecord | None, highest: int, now: float) -> int:
     """Return the term for acquiring the Lease at `now` (Unix seconds); `highest` is the highest observed term.
 
-    Deleting the Lease resets its count, but agents reject commands of a lower term. So the count of a new Lease starts
-    with the seconds since 2025. It exceeds every earlier count if the leader changes less than once a second and the
-    clocks differ by less than the Lease's age. It fits into 32 bits until 2093.
+    Agents refuse commands of a lower term, so terms must increase even if the Lease is deleted. So a new Lease starts
+    with the number of seconds since 2025. This is higher than all earlier terms if the leader changes less than once a
+    second. It fits into 32 bits until 2093.
     """
-    counted = current.transitions if current is not None else None
-    begin = max(0, int(now - _TERM_EPOCH)) if counted is None else counted + 1
-    return max(begin, highest + 1)
+    transitions = current.transitions if current is not None else None
+    next_term = max(0, int(now - _TERM_EPOCH)) if transitions is None else transitions + 1
+    return max(next_term, highest + 1)
 
 
 def acquired_lease(current: LeaseRecord | None, name: str, identity: str, leader_term: int, now: float) -> Object:
-    """Return the Lease with `identity` as its holder from `now` (Unix seconds) and its other fields."""
+    """Return the Lease with `identity` as its holder from `now` (Unix seconds)."""
     time = _format_time(now)
     lease: Object = {"apiVersion": LEASES.api_version, "kind": LEASES.name, "metadata": {"name": name}}
     spec: dict[str, JSON] = {
@@ -98,12 +98,12 @@ def acquired_lease(current: LeaseRecord | None, name: str, identity: str, leader
 
 
 def renewed_lease(current: LeaseRecord, now: float) -> Object:
-    """Return the Lease after its holder's renewal."""
+    """Return the renewed Lease."""
     return _update_spec(current.lease, {"renewTime": _format_time(now)})
 
 
 def released_lease(current: LeaseRecord, now: float) -> Object:
-    """Return the Lease after its holder's release, with its count. Another process can then acquire it at once."""
+    """Return the released Lease, which another process can acquire at once. It keeps `leaseTransitions`."""
     return _update_spec(
         current.lease, {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _format_time(now)}
     )

@@ -1,4 +1,4 @@
-"""Share slots among namespaces, so that one with many requests doesn't block the others."""
+"""Share slots among namespaces, so that a namespace with many requests doesn't block the others."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 MAX_SHARE_OF_FREE = 3
-"""A key may hold this multiple of the free slots, so a single key holds at most three quarters."""
+"""The maximum ratio of a key's slots to the free slots. So a single key holds at most three quarters of all slots."""
 
 LATE_SECONDS = 1.0
-"""After this time, a slot no longer counts for its key's limit, because hanging requests must not block others."""
+"""A slot that is held longer doesn't count for its key's limit: hanging requests must not block other requests."""
 
 
 class FairSlots:
-    """At most `total` slots at a time. The waiting key with the fewest slots is next; within a key, the first request.
+    """Grants at most `total` slots. The waiting key with the fewest slots is next; within a key, the first request.
 
-    `limit` returns how many slots a key may hold at the moment, however many are free; it is called whenever a slot is
-    requested or released.
+    `limit` returns the maximum number of slots that a key may hold now. It is called whenever a slot is requested or
+    released.
     """
 
     def __init__(self, total: int, limit: Callable[[str], int] | None = None) -> None:
@@ -30,7 +30,7 @@ class FairSlots:
 
     @asynccontextmanager
     async def slot(self, key: str) -> AsyncIterator[None]:
-        """Wait for a slot, and hold it inside the block."""
+        """Wait for a slot, and hold it until the `with` block ends."""
         await self._acquire(key)
         is_late = asyncio.Event()
         timer = asyncio.get_running_loop().call_later(LATE_SECONDS, self._become_late, key, is_late)
@@ -47,20 +47,20 @@ class FairSlots:
         self._grant_all()
 
     async def _acquire(self, key: str) -> None:
-        if key not in self._waiting and self._may_take(key):
-            self._take(key)
+        if key not in self._waiting and self._may_acquire(key):
+            self._give_slot(key)
             return
-        granted = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(key, deque()).append(granted)
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, deque()).append(future)
         try:
-            await granted
+            await future
         except asyncio.CancelledError:
-            # If the slot was granted in the same iteration, release it. Otherwise `_grant` skips the request.
-            if not granted.cancelled():
+            # The slot may already be future: release it. Otherwise `_grant` skips this request.
+            if not future.cancelled():
                 self._release(key)
             raise
 
-    def _may_take(self, key: str) -> bool:
+    def _may_acquire(self, key: str) -> bool:
         held = self._held[key]
         return self._free > 0 and held < MAX_SHARE_OF_FREE * self._free and held - self._late[key] < self._limit(key)
 
@@ -68,7 +68,7 @@ class FairSlots:
         """Whether the key neither holds a slot nor waits for one."""
         return key not in self._held and key not in self._waiting
 
-    def _take(self, key: str) -> None:
+    def _give_slot(self, key: str) -> None:
         self._free -= 1
         self._held[key] += 1
 
@@ -80,16 +80,16 @@ class FairSlots:
         self._grant_all()
 
     def _grant_all(self) -> None:
-        # Among equal keys, take the one that was served longest ago: `_waiting` has that order.
-        while may := [waiting for waiting in self._waiting if self._may_take(waiting)]:
-            self._grant(min(may, key=self._held.__getitem__))
+        # Of keys with equally few slots, `min` returns the first, which got its last slot the longest ago.
+        while keys := [key for key in self._waiting if self._may_acquire(key)]:
+            self._grant(min(keys, key=self._held.__getitem__))
 
     def _grant(self, key: str) -> None:
         """Give a slot to the first waiting request of this key, or skip it if it was cancelled."""
         waiting = self._waiting.pop(key)
-        granted = waiting.popleft()
+        future = waiting.popleft()
         if waiting:
             self._waiting[key] = waiting
-        if not granted.done():
-            self._take(key)
-            granted.set_result(None)
+        if not future.done():
+            self._give_slot(key)
+            future.set_result(None)

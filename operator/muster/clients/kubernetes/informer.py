@@ -1,4 +1,4 @@
-"""List and watch the objects of one kind as long as the process runs."""
+"""List and watch the objects of one kind, like client-go's informer."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from muster.clients.kubernetes.object_versions import ObjectVersions, Untracked,
 from muster.clients.kubernetes.skipped import SkippedLog
 from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
 from muster.objects.kubernetes.kinds import Kind, Object
-from muster.objects.kubernetes.reading import identity_only, left_out
+from muster.objects.kubernetes.reading import identity_only, missing_parts
 
 SILENCE_SECONDS = 150.0
-"""After this time without events, the watch restarts: the API server sends a bookmark every minute."""
+"""A watch without events for this long is restarted: the API server sends a bookmark every minute."""
 
 _log = logging.getLogger(__name__)
 
@@ -28,12 +28,12 @@ _log = logging.getLogger(__name__)
 class Informer:
     """Lists and watches a kind in some namespaces (empty: all), and reports every change, in order.
 
-    `on_change` gets ADDED, MODIFIED and DELETED, in the event loop; after a gap, a DELETED object may only have
-    identifying metadata. `synced` is set once all existing objects have been reported. If a part of an object can't be
-    parsed, only its identity is reported, and the problem is logged.
+    `on_change` gets ADDED, MODIFIED and DELETED, in the event loop. After a gap in the watch, a DELETED object may have
+    only the metadata that identifies it. `synced` is set once all existing objects have been reported. If a part of an
+    object can't be parsed, only its identity is reported, and the problem is logged.
 
-    `versions` creates the record of objects: `Untracked` for kinds with any number of objects, all of which are
-    reported again after a gap.
+    `versions` creates the record of known objects. Use `Untracked` for kinds with any number of objects: after a gap,
+    all of them are reported again.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Informer:
     ) -> None:
         self.synced = asyncio.Event()
         skipped = SkippedLog(time.monotonic)
-        self._feeds = [
+        self._watches = [
             _NamespaceWatch(
                 client=client,
                 kind=kind,
@@ -66,19 +66,19 @@ class Informer:
         ]
 
     async def run(self) -> None:
-        """Run until cancelled."""
+        """List and watch, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for feed in self._feeds:
-                group.create_task(feed.run())
+            for watch in self._watches:
+                group.create_task(watch.run())
 
     def _on_listed(self) -> None:
-        if all(feed.was_listed for feed in self._feeds):
+        if all(watch.was_listed for watch in self._watches):
             self.synced.set()
 
 
 @dataclass(kw_only=True)
 class _NamespaceWatch:
-    """The list and watch of one namespace (None: all). `version_of` "": list next."""
+    """The list and watch of one namespace (None: all). `version` is "" if the next request is a list."""
 
     client: Client
     kind: Kind
@@ -96,12 +96,12 @@ class _NamespaceWatch:
     async def run(self) -> None:
         while True:
             error = await self._list_and_watch()
-            # Not cryptography: it spreads clients that were disconnected together.
+            # Not for cryptography: the jitter spreads clients that were disconnected together.
             await asyncio.sleep(backoff_seconds(self.failures, error, random.random()))  # noqa: S311
             self.failures += 1
 
     async def _list_and_watch(self) -> ApiError | None:
-        """List and watch until something ends it; return the error, if any. No failure may end the informer."""
+        """List and watch until an error or a timeout; return the API server's error, if any."""
         try:
             if not self.version:
                 await self._list()
@@ -109,20 +109,20 @@ class _NamespaceWatch:
         except ApiError as error:
             if not _may_resume(error):
                 self.version = ""
-            _log.warning("%s: %s; %s again", self._place, error, "watching" if self.version else "listing")
+            _log.warning("%s: %s; %s again", self._scope, error, "watching" if self.version else "listing")
             return error
         except Exception:  # noqa: BLE001 - no failure may end the informer
             self.version = ""
-            _log.exception("%s: unexpected error; listing again", self._place)
+            _log.exception("%s: unexpected error; listing again", self._scope)
         return None
 
     async def _list(self) -> None:
         visited: set[tuple[str, str]] = set()
-        reached = ""
+        version = ""
         listing = self.client.pages(self.kind, self.namespace, **self.selectors)
         async with aclosing(listing) as pages:
             async for page in pages:
-                reached = page.resource_version
+                version = page.resource_version
                 for item in page.items:
                     if self.versions.remembers:
                         visited.add(object_key(item))
@@ -130,7 +130,7 @@ class _NamespaceWatch:
                     # Let other tasks run between two objects of a long list.
                     await asyncio.sleep(0)
         self._report(self.versions.keep_only(frozenset(visited)))
-        self.version = reached
+        self.version = version
         self.was_listed = True
         self.on_listed()
 
@@ -143,7 +143,7 @@ class _NamespaceWatch:
                         change = await anext(changes, None)
                 except TimeoutError:
                     # normal for a kind without bookmarks, such as Events
-                    _log.debug("%s: nothing for %.0f s; watching again", self._place, self.silence_seconds)
+                    _log.debug("%s: no event for %.0f s; watching again", self._scope, self.silence_seconds)
                     return
                 if change is None:
                     return
@@ -153,30 +153,30 @@ class _NamespaceWatch:
                 self.version = version_of(change.object) or self.version
 
     def _take(self, change: Change) -> None:
-        missing = left_out(change.object)
+        missing = missing_parts(change.object)
         if missing and "" not in missing:
-            change = Change(change.type, self._skipped(change.object, missing))
-        self._report(self.versions.take(change))
+            change = Change(change.type, self._skip_content(change.object, missing))
+        self._report(self.versions.record(change))
 
-    def _skipped(self, item: Object, missing: Mapping[str, str]) -> Object:
-        """The object's identity; the log explains why the rest is missing."""
-        why = "; ".join(f"{path}: {problem}" for path, problem in missing.items())
-        self.skipped.log(f"{self.kind.name} {'/'.join(object_key(item))}", uid_of(item), why)
-        return identity_only(item, why)
+    def _skip_content(self, item: Object, missing: Mapping[str, str]) -> Object:
+        """Return an object with only the identity of `item`, and log why the rest is missing."""
+        reason = "; ".join(f"{path}: {problem}" for path, problem in missing.items())
+        self.skipped.log(f"{self.kind.name} {'/'.join(object_key(item))}", uid_of(item), reason)
+        return identity_only(item, reason)
 
     def _report(self, changes: tuple[Change, ...]) -> None:
         for change in changes:
             try:
                 self.on_change(change)
             except Exception:  # noqa: BLE001 - one failing callback must not affect other changes
-                _log.exception("%s: the callback for %s %s failed", self._place, change.type, object_key(change.object))
+                _log.exception("%s: the callback for %s %s failed", self._scope, change.type, object_key(change.object))
 
     @property
-    def _place(self) -> str:
+    def _scope(self) -> str:
         return f"{self.kind.plural} in {self.namespace or 'all namespaces'}"
 
 
 def _may_resume(error: ApiError) -> bool:
-    """Whether the watch can resume without losing changes; after any other error, list again."""
-    is_cut = error.status == NO_ANSWER and error.reason == "NoAnswer"
-    return is_cut or error.status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+    """Whether the watch can resume at its version. After any other error, list again."""
+    is_disconnected = error.status == NO_ANSWER and error.reason == "NoAnswer"
+    return is_disconnected or error.status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)

@@ -1,4 +1,4 @@
-"""Leader election: the process that holds the Lease leads."""
+"""Elect a leader: the process that holds the Lease leads."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import LEASES, Object
 
 REQUEST_SECONDS = 5.0
-"""The timeout of one read or renewal, so that there is time for another attempt."""
+"""The timeout of a read or a renewal. It is short, so that there is time for another attempt."""
 
 RELEASE_SECONDS = 2.0
-"""The timeout of releasing the Lease, because a restart waits for the end of the process."""
+"""The timeout of the Lease's release. It is short, because a restart waits for the end of the process."""
 
 _log = logging.getLogger(__name__)
 
 
 def new_identity() -> str:
-    """A unique identity of this process: `<host>_<random>`."""
+    """Return a unique identity of this process: `<host>_<random>`."""
     return f"{socket.gethostname()}_{secrets.token_hex(4)}"
 
 
 def ignore_change() -> None:
-    """A listener that does nothing."""
+    """Do nothing: the default of `on_change`."""
 
 
 class Leadership:
-    """Waits for a Lease, and leads while it holds it.
+    """Acquires a Lease, and runs the leader's work while it holds the Lease.
 
-    A term is the Lease's `leaseTransitions`. It rises with every acquisition, also by a process that replaces another
-    one on the same host, and after the Lease was deleted (`muster.clients.kubernetes.election.next_leader_term`).
+    A term is the Lease's `leaseTransitions`. It increases with every acquisition, even after the Lease was deleted
+    (`muster.clients.kubernetes.election.next_leader_term`).
 
     `on_change` is called after each response of the API server. `is_healthy` is called before the Lease is taken or
     renewed: an unhealthy process lets it expire.
@@ -67,7 +67,7 @@ class Leadership:
         is_healthy: Callable[[], bool] = always_true,
     ) -> None:
         self.held_until = float("-inf")
-        """Monotonic seconds: no other process acquires the Lease before this time."""
+        """The time before which no other process acquires the Lease, in monotonic seconds."""
         self._client = client
         self._namespace = namespace
         self._name = name
@@ -75,57 +75,57 @@ class Leadership:
         self._clock = clock
         self._on_change = on_change
         self._is_healthy = is_healthy
-        self._known: LeaseRecord | None = None
+        self._record: LeaseRecord | None = None
         self._observed_at = 0.0
-        self._highest = 0
+        self._highest_term = 0
 
     @property
     def holder(self) -> str | None:
-        """The last observed leader; None if there is none."""
-        current = self._known
+        """The identity of the last observed leader, if any."""
+        current = self._record
         if current is None or not current.holder or time.monotonic() >= self._observed_at + current.seconds:
             return None
         return current.holder
 
     async def run(self, lead: Callable[[int], Awaitable[None]]) -> None:
-        """Run `lead(leader_term)` while this process holds the Lease; cancel and await it when the Lease is lost.
+        """Run `lead(leader_term)` while this process holds the Lease. When the Lease is lost, cancel it and wait.
 
-        Ends with `lead`, or when it is cancelled; then it releases the Lease.
+        Ends when `lead` ends or this is cancelled, and then releases the Lease.
         """
         while True:
             leader_term, held_since = await self._acquire()
             _log.info("%s is the leader, term %d", self._identity, leader_term)
-            self._is_held(held_since)
+            self._set_held_since(held_since)
             work = asyncio.ensure_future(lead(leader_term))
             try:
                 await self._hold(leader_term, held_since, work)
                 if work.done():
                     return work.result()
             finally:
-                self._is_held(float("-inf"))
+                self._set_held_since(float("-inf"))
                 await stop_work(work)
                 await self._release(leader_term)
             _log.warning("%s is no longer the leader", self._identity)
 
     async def _acquire(self) -> tuple[int, float]:
-        """Acquire the Lease; return the term, and the time of the request."""
+        """Acquire the Lease; return the term and the time of the request."""
         while True:
             try:
                 async with asyncio.timeout(REQUEST_SECONDS):
-                    await self._look()
+                    await self._read()
                     self._on_change()
-                    asked_at = time.monotonic()
-                    step = next_step(self._known, self._observed_at, asked_at, self._identity)
+                    requested_at = time.monotonic()
+                    step = next_step(self._record, self._observed_at, requested_at, self._identity)
                     if step is not Step.WAIT and self._is_healthy():
-                        return await self._take(step), asked_at
+                        return await self._take(step), requested_at
             except (ApiError, TimeoutError) as error:
                 _log.warning("%s could not read or acquire the Lease: %s", self._identity, _describe_error(error))
             await asyncio.sleep(POLL_SECONDS)
 
     async def _take(self, step: Step) -> int:
         now = self._clock()
-        leader_term = next_leader_term(self._known, self._highest, now)
-        lease = acquired_lease(self._known, self._name, self._identity, leader_term, now)
+        leader_term = next_leader_term(self._record, self._highest_term, now)
+        lease = acquired_lease(self._record, self._name, self._identity, leader_term, now)
         if step is Step.CREATE:
             self._observe(await self._client.create(LEASES, self._namespace, lease))
         else:
@@ -133,30 +133,30 @@ class Leadership:
         return leader_term
 
     async def _hold(self, leader_term: int, renewed_at: float, work: asyncio.Future[None]) -> None:
-        """Renew until the Lease is lost, or the work ends."""
-        wait = RENEW_SECONDS
+        """Renew the Lease until it is lost or the work ends."""
+        delay = RENEW_SECONDS
         while True:
-            await asyncio.wait([work], timeout=wait)
-            asked_at = time.monotonic()
-            remaining = renewed_at + GIVE_UP_SECONDS - asked_at
+            await asyncio.wait([work], timeout=delay)
+            requested_at = time.monotonic()
+            remaining = renewed_at + GIVE_UP_SECONDS - requested_at
             if work.done() or remaining <= 0:
                 return
             if not self._is_healthy():
-                wait = min(POLL_SECONDS, remaining)
+                delay = min(POLL_SECONDS, remaining)
                 continue
             try:
                 async with asyncio.timeout(min(REQUEST_SECONDS, remaining)):
                     await self._change(leader_term, renewed_lease)
-                renewed_at, wait = asked_at, RENEW_SECONDS
-                self._is_held(renewed_at)
+                renewed_at, delay = requested_at, RENEW_SECONDS
+                self._set_held_since(renewed_at)
             except _LeaseLost:
                 return
             except (ApiError, TimeoutError) as error:
                 _log.warning("%s could not renew the Lease: %s", self._identity, _describe_error(error))
-                wait = min(POLL_SECONDS, remaining)
+                delay = min(POLL_SECONDS, remaining)
 
-    def _is_held(self, since: float) -> None:
-        """Record that a request sent at `since` has acquired or renewed the Lease; -inf: the Lease is lost."""
+    def _set_held_since(self, since: float) -> None:
+        """Record that a request at `since` has acquired or renewed the Lease; -inf: the Lease is lost."""
         self.held_until = since + GIVE_UP_SECONDS
         self._on_change()
 
@@ -164,8 +164,8 @@ class Leadership:
         """Release the Lease, so that another process needn't wait until it expires."""
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
-                # This process may have been paused since its last renewal, and another process may hold the Lease.
-                await self._look()
+                # This process may have been suspended since its last renewal, so another process may hold the Lease.
+                await self._read()
                 await self._change(leader_term, released_lease)
         except _LeaseLost:
             return
@@ -179,37 +179,37 @@ class Leadership:
         except ApiError as error:
             if not (error.is_conflict or error.is_not_found):
                 raise
-            # Another process holds it, or a label or an unanswered request of this process changed it.
-            await self._look()
+            # Another process holds the Lease, or a label or an earlier request of this process has changed it.
+            await self._read()
             await self._replace(change(self._own_record(leader_term), self._clock()))
 
     def _own_record(self, leader_term: int) -> LeaseRecord:
-        current = self._known
+        current = self._record
         if current is None or (current.holder, current.transitions) != (self._identity, leader_term):
             raise _LeaseLost
         return current
 
-    async def _look(self) -> None:
+    async def _read(self) -> None:
         try:
             self._observe(await self._client.get(LEASES, self._namespace, self._name))
         except ApiError as error:
             if not error.is_not_found:
                 raise
-            self._known = None
+            self._record = None
 
     async def _replace(self, lease: Object) -> None:
         self._observe(await self._client.replace(LEASES, self._namespace, self._name, lease))
 
     def _observe(self, lease: Object) -> None:
-        before, self._known = self._known, read_lease(lease)
-        # Other changes of the Lease, such as a label, don't prove that its holder is alive.
-        if before is None or before.lease.get("spec") != lease.get("spec"):
+        previous, self._record = self._record, read_lease(lease)
+        # Only a change of the spec proves that the holder is alive; a new label doesn't.
+        if previous is None or previous.lease.get("spec") != lease.get("spec"):
             self._observed_at = time.monotonic()
-        self._highest = max(self._highest, self._known.transitions or 0)
+        self._highest_term = max(self._highest_term, self._record.transitions or 0)
 
 
 class _LeaseLost(Exception):
-    """Another process holds the Lease, or it was deleted."""
+    """Another process holds the Lease, or the Lease was deleted."""
 
 
 async def stop_work(work: asyncio.Future[None]) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""Maximum line. A watch's line is one object: 1.5 MiB in etcd by default, and up to six times as much as JSON."""
+"""The maximum length of a line. A watch's line is one object: 1.5 MiB in etcd, and up to six times as much as JSON."""
 
 
 @dataclass
 class LineSplitter:
-    """Splits chunks into lines. `dropped` counts discarded lines, which were too long."""
+    """Splits chunks into lines. Lines longer than `most` are discarded; `dropped` counts them."""
 
     most: int = MAX_LINE_BYTES
     dropped: int = 0
@@ -19,7 +19,7 @@ class LineSplitter:
     _size: int = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the lines that a chunk completes, without line ends; empty ones are skipped."""
+        """Yield the lines that a chunk completes, without line ends and without empty lines."""
         start = 0
         while (end := chunk.find(b"\n", start)) >= 0:
             self._add(chunk[start:end])

@@ -1,4 +1,4 @@
-"""Send requests to the API server, with limits, timeouts, renewed credentials, and one type of error."""
+"""Send requests to the API server. Limits, timeouts, renewed credentials and errors are handled here."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from muster.api.document import JSON
 from muster.clients.kubernetes.access import ClusterAccess, NoCluster, find_cluster
 from muster.clients.kubernetes.adaptive_limit import AdaptiveLimit
 from muster.clients.kubernetes.fair_slots import FairSlots
-from muster.objects.kubernetes.answers import refusal
+from muster.objects.kubernetes.answers import response_error
 from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
 
 MAX_IN_FLIGHT = 64
-"""Maximum concurrent requests, except streams: more requests would only wait in the API server's fair queues.
+"""The maximum number of concurrent requests, without streams. More would only wait in the API server's fair queues.
 
-`FairSlots` shares them among namespaces: one namespace gets at most three quarters, and `AdaptiveLimit` gives it fewer
-while the API server is busy.
+`FairSlots` shares them among namespaces: a namespace gets at most three quarters of them. `AdaptiveLimit` reduces its
+number while the API server is overloaded.
 """
 
 RESPONSE_SECONDS = 20.0
-"""The timeout of a response; for a stream, of its beginning."""
+"""The timeout of a response, or of the start of a stream."""
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
-"""Maximum size of one object: 1.5 MiB in etcd by default, and up to six times as much as JSON."""
+"""The maximum size of an object: 1.5 MiB in etcd by default, and up to six times as much as JSON."""
 
 MAX_ERROR_BYTES = 1024 * 1024
-"""Maximum size of an error's body; if it is larger, only the HTTP status counts."""
+"""The maximum size of an error's body. A larger body is ignored, and the error has only the HTTP status."""
 
 
 _TOO_MANY = (NO_ANSWER, HTTPStatus.TOO_MANY_REQUESTS)
 
 
 class ResponseTooLong(ApiError):
-    """The response exceeds the caller's limit; its data is dropped."""
+    """The response exceeds the caller's limit."""
 
 
 def always_true() -> bool:
-    """The default of `may_send`."""
+    """Allow every request: the default of `may_send`."""
     return True
 
 
@@ -67,13 +67,13 @@ class Request:
 
     @property
     def namespace(self) -> str:
-        """The namespace of the request's object; "" if there is none."""
+        """The namespace of the request's object, or "" for a cluster-scoped object."""
         _, separator, suffix = self.path.partition("/namespaces/")
         return suffix.partition("/")[0] if separator else ""
 
     @property
     def kind(self) -> str:
-        """The verb, and the path without names: requests of one kind have similar latencies."""
+        """The verb and the path without names. Requests of one kind have similar latencies."""
         _, separator, suffix = self.path.partition("/namespaces/")
         if not separator:
             return f"{self.method} {self.path}"
@@ -82,15 +82,15 @@ class Request:
 
 
 class Session:
-    """Sends requests. Belongs to one event loop."""
+    """Sends requests. Only one event loop may use this."""
 
     def __init__(self, access: ClusterAccess, kubeconfig: str | None) -> None:
         self._access = access
         self._kubeconfig = kubeconfig
         self._outdated: list[ClusterAccess] = []
-        self._renewing = asyncio.Lock()
+        self._renewal_lock = asyncio.Lock()
         self._limit = AdaptiveLimit(MAX_IN_FLIGHT)
-        self._free = FairSlots(MAX_IN_FLIGHT, self._limit.of)
+        self._slots = FairSlots(MAX_IN_FLIGHT, self._limit.of)
 
     @property
     def namespace(self) -> str:
@@ -98,22 +98,22 @@ class Session:
         return self._access.namespace
 
     async def close(self) -> None:
-        """Close all connections; streams break."""
+        """Close all connections and streams."""
         for access in (self._access, *self._outdated):
             await access.close()
 
     async def text(self, request: Request, most: int = MAX_RESPONSE_BYTES) -> bytes:
         """Return the response's body. Raises ApiError, `ResponseTooLong` if it has more than `most` bytes."""
-        limit = aiohttp.ClientTimeout(total=RESPONSE_SECONDS)
+        client_timeout = aiohttp.ClientTimeout(total=RESPONSE_SECONDS)
         try:
             async with (
-                self._free.slot(request.namespace),
-                self._measured(request),
-                self._answer(request, limit) as response,
+                self._slots.slot(request.namespace),
+                self._measure_latency(request),
+                self._response(request, client_timeout) as response,
             ):
                 result = await _read_body(response, most)
         finally:
-            if self._free.is_idle(request.namespace):
+            if self._slots.is_idle(request.namespace):
                 self._limit.forget(request.namespace)
         if result is None:
             raise ResponseTooLong(
@@ -122,69 +122,71 @@ class Session:
         return result
 
     async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """Yield the response's chunks, however long it takes. Raises ApiError, also if the stream is interrupted."""
-        async with self._answer(request, aiohttp.ClientTimeout(total=None)) as response:
+        """Yield the response's chunks, without a timeout. Raises ApiError, also if the stream is interrupted."""
+        async with self._response(request, aiohttp.ClientTimeout(total=None)) as response:
             async for chunk in response.content.iter_any():
                 yield chunk
 
     @contextlib.asynccontextmanager
-    async def _measured(self, request: Request) -> AsyncIterator[None]:
-        """Adjust the limit of the request's namespace by its latency."""
+    async def _measure_latency(self, request: Request) -> AsyncIterator[None]:
+        """Adjust the limit of the request's namespace by the request's latency."""
         clock = asyncio.get_running_loop().time
-        began = clock()
+        started_at = clock()
         try:
             yield
         except ApiError as error:
-            # Refusals are too fast to compare.
+            # Refused requests are so fast that their latency tells nothing.
             if error.status in _TOO_MANY:
                 self._limit.record_failure(request.namespace)
             raise
         # The latency of a read depends on the size of its result.
         if request.method != "GET":
-            self._limit.record_latency(request.namespace, request.kind, clock() - began, clock())
+            self._limit.record_latency(request.namespace, request.kind, clock() - started_at, clock())
 
     @contextlib.asynccontextmanager
-    async def _answer(self, request: Request, limit: aiohttp.ClientTimeout) -> AsyncIterator[aiohttp.ClientResponse]:
-        # Every error except cancellation means that the API server did not answer.
+    async def _response(
+        self, request: Request, client_timeout: aiohttp.ClientTimeout
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        # Every exception except cancellation means that the API server did not respond.
         try:
-            response = await self._send(request, limit)
+            response = await self._send(request, client_timeout)
             try:
                 yield response
             finally:
-                response.release() if limit.total is not None else _abort(response)
-        except TimeoutError as late:
-            raise self._unanswered(request, f"within {RESPONSE_SECONDS:.0f} s") from late
-        except (aiohttp.ClientError, OSError) as broken:
-            raise self._unanswered(request, f"({str(broken) or type(broken).__name__})") from broken
+                response.release() if client_timeout.total is not None else _abort(response)
+        except TimeoutError as error:
+            raise self._no_response_error(request, f"within {RESPONSE_SECONDS:.0f} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._no_response_error(request, f"({str(error) or type(error).__name__})") from error
 
-    async def _send(self, request: Request, limit: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+    async def _send(self, request: Request, client_timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         access = self._access
         try:
-            return await _send_request(access, request, limit)
-        except ApiError as refused:
-            if refused.status != HTTPStatus.UNAUTHORIZED:
+            return await _send_request(access, request, client_timeout)
+        except ApiError as error:
+            if error.status != HTTPStatus.UNAUTHORIZED:
                 raise
-            # A token from a plug-in or a file may have expired; the API server did not execute the request.
-            return await _send_request(await self._renewed(access, refused), request, limit)
+            # The token of a plug-in or a file may have expired: read it again, and repeat the request.
+            return await _send_request(await self._renew_access(access, error), request, client_timeout)
 
-    async def _renewed(self, used: ClusterAccess, refused: ApiError) -> ClusterAccess:
-        async with self._renewing:
+    async def _renew_access(self, used: ClusterAccess, refusal_error: ApiError) -> ClusterAccess:
+        async with self._renewal_lock:
             if self._access is used:
                 try:
                     self._access = await find_cluster(self._kubeconfig)
                 except NoCluster as no_cluster:
-                    raise refused from no_cluster
-                # Other streams still use it.
+                    raise refusal_error from no_cluster
+                # Streams may still use the old connections.
                 self._outdated.append(used)
             return self._access
 
-    def _unanswered(self, request: Request, why: str) -> ApiError:
+    def _no_response_error(self, request: Request, reason: str) -> ApiError:
         server = self._access.url
-        return ApiError(NO_ANSWER, "NoAnswer", f"no answer from {server} to {request.method} {request.path} {why}")
+        return ApiError(NO_ANSWER, "NoAnswer", f"no answer from {server} to {request.method} {request.path} {reason}")
 
 
 def _abort(stream: aiohttp.ClientResponse) -> None:
-    """Abort a stream, because a pooled connection would first read its remaining data."""
+    """Abort a stream, without reading its remaining data."""
     # TLS would wait for the peer's close_notify, which would delay the end of the process.
     if stream.connection is not None and stream.connection.transport is not None:
         stream.connection.transport.abort()
@@ -192,17 +194,17 @@ def _abort(stream: aiohttp.ClientResponse) -> None:
 
 
 async def _send_request(
-    access: ClusterAccess, request: Request, limit: aiohttp.ClientTimeout
+    access: ClusterAccess, request: Request, client_timeout: aiohttp.ClientTimeout
 ) -> aiohttp.ClientResponse:
     headers = {"Content-Type": request.content_type, "Accept": request.accept}
     if not request.may_send():
         raise ApiError(NO_ANSWER, "NotLeading", f"{request.method} {request.path} was not sent: the Lease is not held")
     async with asyncio.timeout(RESPONSE_SECONDS):
-        response = await access.send(request.method, request.target, headers, request.body, limit)
+        response = await access.send(request.method, request.target, headers, request.body, client_timeout)
         if response.ok:
             return response
         try:
-            raise refusal(response.status, response.headers, await _read_body(response, MAX_ERROR_BYTES) or b"")
+            raise response_error(response.status, response.headers, await _read_body(response, MAX_ERROR_BYTES) or b"")
         finally:
             response.release()
 

@@ -1,4 +1,4 @@
-"""Log objects that can't be parsed: each only once, and at a limited rate."""
+"""Log objects that can't be parsed: each object only once, and at a limited rate."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 MAX_REMEMBERED = 1000
-"""Maximum number of remembered objects; older ones may be logged again."""
+"""The maximum number of remembered objects. Older objects may be logged again."""
 
 MAX_LINES = 20
-"""Lines per `WINDOW_SECONDS`: users control the number of such objects."""
+"""The maximum number of log lines in `WINDOW_SECONDS`, because users control the number of such objects."""
 
 WINDOW_SECONDS = 60.0
 
@@ -20,29 +20,29 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class SkippedLog:
-    """`clock` returns seconds."""
+    """Logs skipped objects. `clock` returns seconds."""
 
     clock: Callable[[], float]
     _logged: OrderedDict[str, None] = field(default_factory=OrderedDict)
-    _since: float = float("-inf")
+    _window_start: float = float("-inf")
     _lines: int = 0
-    _silent: int = 0
+    _unlogged: int = 0
 
-    def log(self, what: str, uid: str, why: str) -> None:
-        """Log a skipped object: `what` is its name as in kubectl, `why` the problem; `uid` is "" if unknown."""
-        key = uid or why
+    def log(self, name: str, uid: str, reason: str) -> None:
+        """Log a skipped object with its name, as in kubectl. `uid` is "" if unknown."""
+        key = uid or reason
         if key in self._logged:
             return
         self._logged[key] = None
         if len(self._logged) > MAX_REMEMBERED:
             self._logged.popitem(last=False)
         now = self.clock()
-        if now - self._since >= WINDOW_SECONDS:
-            if self._silent:
-                _log.warning("muster skipped %d more objects that it can't parse", self._silent)
-            self._since, self._lines, self._silent = now, 0, 0
+        if now - self._window_start >= WINDOW_SECONDS:
+            if self._unlogged:
+                _log.warning("muster skipped %d more objects that it can't parse", self._unlogged)
+            self._window_start, self._lines, self._unlogged = now, 0, 0
         if self._lines >= MAX_LINES:
-            self._silent += 1
+            self._unlogged += 1
             return
         self._lines += 1
-        _log.warning("muster skips %s: %s", what, why)
+        _log.warning("muster skips %s: %s", name, reason)

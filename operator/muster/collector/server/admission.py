@@ -1,4 +1,4 @@
-"""Authenticate requests and limit their rate: from a request's headers to a pod's place in its job."""
+"""Authenticate requests by their headers, and limit their rate."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ from muster.collector.server.refusal import Reason, RequestRefused
 from muster.collector.trust.tokens import PodClaim, Verifier
 
 POD_RATE = Rate(per_second=20.0, burst=100.0)
-"""The rate of one pod's requests: an agent sends one report at a time, which is far below."""
+"""The maximum rate of one pod's requests, far above an agent's rate: it sends one report at a time."""
 
 MAX_PODS = 50_000
 
 UNAUTHENTICATED_RATE = Rate(per_second=10.0, burst=50.0)
-"""The rate of requests without a valid token from one address: each may cost a signature check."""
+"""The maximum rate of one address' requests without a valid token: each may cost a signature check."""
 
 MAX_ADDRESSES = 10_000
 
 UNKNOWN_POD_SECONDS = 1.0
-"""Retry-After for an unknown pod: it may report before the operator has observed it."""
+"""Retry-After for an unknown pod: its agent may report before the operator has observed the pod."""
 
 _SCHEME = "Bearer "
 
@@ -55,19 +55,19 @@ class Admission:
         member = self._directory.find(pod.pod_uid)
         if member is None:
             raise RequestRefused(Reason.UNKNOWN_POD, UNKNOWN_POD_SECONDS)
-        # any pod of the cluster can request a token with our audience, but only jobs' pods are trusted
+        # any pod of the cluster can get a token with muster's audience, but only jobs' pods are trusted
         self._trust(request, pod)
         return AuthenticatedPod(pod, member)
 
     def _identify(self, request: web.BaseRequest, now: float) -> PodClaim:
         header = request.headers.get("Authorization", "")
         token = header.removeprefix(_SCHEME) if header.startswith(_SCHEME) else ""
-        # other requests from its address don't count against a known pod
-        claim = self._verifier.recall(token, now)
+        # a cached token is exempt from the rate limit of its address
+        claim = self._verifier.find_cached_claim(token, now)
         if claim is not None:
             return claim
         address = request.remote or ""
-        # charge first, and refund a valid request
+        # charge the address first, and refund a request with a valid token
         if self._unauthenticated.take(address, now) > 0.0:
             raise RequestRefused(Reason.TOO_FAST, 1.0)
         if not token:

@@ -1,4 +1,4 @@
-"""Read request bodies in bounded memory and time: reserve a body's size before reading its first byte."""
+"""Read request bodies in bounded memory and time. A body's size is reserved before its first byte is read."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,18 +11,18 @@ from muster.collector.server.refusal import Reason, RequestRefused
 from muster.collector.trust.tokens import PodClaim
 
 MAX_BYTES_IN_FLIGHT = 8 * 1024 * 1024
-"""The limit for all bodies together: thousands of heartbeats, or 8 of the largest reports."""
+"""The limit for all bodies together: enough for thousands of heartbeats, or 8 of the largest reports."""
 
 RETRY_SECONDS = 1.0
 
 
 @dataclass(eq=False)
 class _Body:
-    """A body that is being read. Its memory is reserved from the beginning."""
+    """A body that is being read."""
 
     pod: PodClaim
     size: int
-    limit: asyncio.Timeout
+    timeout: asyncio.Timeout
     is_arriving: bool = True
     is_crowded_out: bool = False
 
@@ -31,7 +31,7 @@ class _Body:
 class Bodies:
     """Reads bodies. When the memory is used up, the oldest body of the namespace with the most memory is dropped.
 
-    Each pod has one body at a time: its agent sends one report at a time, and only the newest matters.
+    Each pod has one body at a time, because only its newest report matters.
     """
 
     _namespaces: dict[str, dict[_Body, None]] = field(default_factory=dict)
@@ -42,9 +42,9 @@ class Bodies:
     async def read(
         self, request: web.BaseRequest, pod: PodClaim, max_bytes: int, seconds: float
     ) -> AsyncIterator[bytes]:
-        """Read the whole body; its memory is reserved until the block ends.
+        """Read the whole body; its memory is reserved until the `with` block ends.
 
-        Raises `RequestRefused`: Compressed, LengthRequired, TooLarge, before reading; CrowdedOut, TooSlow, BadHttp.
+        Raises `RequestRefused`.
         """
         body = _Body(pod, _size(request, max_bytes), asyncio.timeout(seconds))
         self._reserve(body)
@@ -55,7 +55,7 @@ class Bodies:
 
     async def _read(self, request: web.BaseRequest, body: _Body) -> bytes:
         try:
-            async with body.limit:
+            async with body.timeout:
                 return await request.content.readexactly(body.size) if body.size else b""
         except TimeoutError:
             if body.is_crowded_out:
@@ -74,7 +74,7 @@ class Bodies:
             largest = max(self._namespaces, key=self._reserved_by)
             if largest == body.pod.namespace:
                 raise RequestRefused(Reason.CROWDED_OUT, RETRY_SECONDS)
-            arriving = (held for held in self._namespaces[largest] if held.is_arriving)
+            arriving = (other for other in self._namespaces[largest] if other.is_arriving)
             self._crowd_out(next(arriving, None))
         self._pods[body.pod.pod_uid] = body
         self._namespaces.setdefault(body.pod.namespace, {})[body] = None
@@ -84,12 +84,12 @@ class Bodies:
         return sum(body.size for body in self._namespaces[namespace])
 
     def _crowd_out(self, body: _Body | None) -> None:
-        # a complete body is released soon
+        # a complete body is already being handled: don't drop it
         if body is None or not body.is_arriving:
             raise RequestRefused(Reason.CROWDED_OUT, RETRY_SECONDS)
         body.is_crowded_out = True
         self._release(body)
-        body.limit.reschedule(asyncio.get_running_loop().time())
+        body.timeout.reschedule(asyncio.get_running_loop().time())
 
     def _release(self, body: _Body) -> None:
         bodies = self._namespaces.get(body.pod.namespace, {})
@@ -104,10 +104,10 @@ class Bodies:
 
 
 def _size(request: web.BaseRequest, max_bytes: int) -> int:
-    # a compressed body may inflate without bound, and reports are small
+    # a compressed body may become arbitrarily large
     if request.headers.get("Content-Encoding", "identity") != "identity":
         raise RequestRefused(Reason.COMPRESSED)
-    # without a length, no memory can be reserved, and a chunk of one byte costs as much as one of 16 KiB
+    # without a length, no memory can be reserved
     if request.content_length is None:
         raise RequestRefused(Reason.LENGTH_REQUIRED)
     if request.content_length > max_bytes:

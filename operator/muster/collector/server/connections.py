@@ -1,8 +1,8 @@
-"""Limit the collector's connections: their number, and the time that each has to authenticate.
+"""Limit the number of the collector's connections, and the time that each has to authenticate.
 
-Unauthenticated connections have not sent a known pod's token yet. They can't crowd out pods: their number is limited,
-also for each address, and their time is short. This module accepts connections itself, because asyncio's server counts
-them only after the TLS handshake.
+An unauthenticated connection has not sent a known pod's token yet. The number of unauthenticated connections is
+limited, in total and for each address, so that they can't crowd out pods. This module accepts connections itself,
+because asyncio's server counts them only after the TLS handshake.
 """
 
 import asyncio
@@ -22,28 +22,28 @@ from muster.collector.server.tls import TlsProtocol
 from muster.collector.trust.tokens import PodClaim
 
 ACCEPT_CPU_SECONDS = 0.002
-"""Processor time for accepting before other tasks run: a flood of connections must not delay reports."""
+"""The processor time for accepting connections before other tasks run: many connections must not delay reports."""
 
 ACCEPT_AGAIN_SECONDS = 0.1
-"""The wait after the process ran out of descriptors."""
+"""The delay after the process ran out of file descriptors."""
 
 AUTHENTICATION_CPU_SECONDS = 0.1
-"""The processor time before authentication: no honest client needs as much before it sends its token."""
+"""The maximum processor time of a connection before it sends its token: more than any agent needs."""
 
-_RESET = struct.pack("ii", 1, 0)
-"""SO_LINGER: reset a refused connection, so that none lingers."""
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+"""The value of SO_LINGER that resets a connection when it is closed."""
 
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """The limits for connections and their times (seconds)."""
+    """The limits for the number of connections, and for their times in seconds."""
 
-    connections: int = 30_000  # two for each of 10,000 agents, and a reserve
+    connections: int = 30_000  # two connections of each of 10,000 agents, and a reserve
     unauthenticated: int = 4_096  # a large job's agents connect at the same time
     unauthenticated_per_address: int = 64
-    handshaking: int = 256  # unauthenticated connections in the handshake; others wait as plain sockets
+    handshaking: int = 256  # concurrent TLS handshakes; other unauthenticated connections wait
     handshaking_per_address: int = 4
-    per_pod: int = 4  # an agent has two, and two may be half-open
+    per_pod: int = 4  # an agent has two connections, and two more may be half-open
     authentication_seconds: float = 10.0  # from accept to the first valid token
     handshake_seconds: float = 5.0
     body_seconds: float = 10.0  # a report has a few KiB, 1 MiB at most
@@ -60,7 +60,7 @@ class AcceptedConnection:
     handshake: asyncio.Task[None] | None = None
     transport: asyncio.WriteTransport | None = None
     pod: PodClaim | None = None
-    cpu_seconds: float = 0.0  # before authentication
+    cpu_seconds: float = 0.0  # used before authentication
 
     def trust(self, pod: PodClaim) -> None:
         """Record the pod of the connection, after its first valid token."""
@@ -82,7 +82,7 @@ class AcceptedConnection:
 
 @dataclass
 class Connections:
-    """Accepts connections on `listening` while `run` runs."""
+    """All connections. `run` accepts them on `listening`."""
 
     listening: socket.socket
     context: ssl.SSLContext
@@ -90,11 +90,11 @@ class Connections:
     limits: ConnectionLimits
     refusals: RefusalCounter
     cpu: CpuShares
-    # dictionaries are ordered sets: the oldest comes first
+    # ordered sets: the oldest connection is first
     _clients: dict[AcceptedConnection, None] = field(default_factory=dict)
     _pods: dict[str, dict[AcceptedConnection, None]] = field(default_factory=dict)
     _namespaces: dict[str, dict[AcceptedConnection, None]] = field(default_factory=dict)
-    _pods_of: Counter[str] = field(default_factory=Counter)
+    _pod_counts: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._handshakes: HandshakeQueue[AcceptedConnection] = HandshakeQueue(
@@ -106,8 +106,8 @@ class Connections:
         return len(self._clients)
 
     def pods_of(self, namespace: str) -> float:
-        """The number of connected pods of the namespace."""
-        return float(self._pods_of[namespace])
+        """Return the number of connected pods of the namespace."""
+        return float(self._pod_counts[namespace])
 
     async def run(self) -> None:
         """Accept connections until cancelled."""
@@ -124,7 +124,7 @@ class Connections:
             self._evict(client)
 
     def trust(self, client: AcceptedConnection, pod: PodClaim) -> None:
-        """Count the connection as the pod's; close the oldest connection of a pod that has too many."""
+        """Record that the connection belongs to the pod. If the pod has too many connections, close its oldest."""
         if client not in self._clients:
             return
         now = time.monotonic()
@@ -132,7 +132,7 @@ class Connections:
             self.refuse(client, Reason.TOO_BUSY)
             return
         if client.pod is None:
-            # charge the pod instead of its address for the time before the token
+            # charge the pod, instead of its address, for the time until the token arrived
             self.cpu.charge_unauthenticated(client.address, -client.cpu_seconds, now)
             self.cpu.charge_pod(pod.namespace, pod.pod_uid, client.cpu_seconds, now)
         self._forget(client)
@@ -143,11 +143,11 @@ class Connections:
         client.pod = pod
         self._namespaces.setdefault(pod.namespace, {})[client] = None
         if pod.pod_uid not in self._pods:
-            self._pods_of[pod.namespace] += 1
-        own = self._pods.setdefault(pod.pod_uid, {})
-        own[client] = None
-        if len(own) > self.limits.per_pod:
-            self.refuse(next(iter(own)), Reason.TOO_MANY_CONNECTIONS)
+            self._pod_counts[pod.namespace] += 1
+        pod_connections = self._pods.setdefault(pod.pod_uid, {})
+        pod_connections[client] = None
+        if len(pod_connections) > self.limits.per_pod:
+            self.refuse(next(iter(pod_connections)), Reason.TOO_MANY_CONNECTIONS)
 
     def refuse(self, client: AcceptedConnection, reason: Reason) -> None:
         """Close the connection and count the reason. May be called twice."""
@@ -165,7 +165,7 @@ class Connections:
             self._forget(client)
 
     def charge(self, client: AcceptedConnection, seconds: float) -> None:
-        """Charge the connection for processor time; close it if it has used too much."""
+        """Record the connection's processor time. Close the connection if it has used too much."""
         now = time.monotonic()
         if client.pod is not None:
             self.cpu.charge_pod(client.pod.namespace, client.pod.pod_uid, seconds, now)
@@ -178,15 +178,15 @@ class Connections:
             self.refuse(client, Reason.TOO_BUSY)
 
     def _accept(self) -> None:
-        until = time.thread_time() + ACCEPT_CPU_SECONDS
-        # accepting never waits while the kernel's queue is full: let other tasks run, too
-        while time.thread_time() < until:
+        deadline = time.thread_time() + ACCEPT_CPU_SECONDS
+        # accept() doesn't wait while the kernel's queue has connections: let other tasks run
+        while time.thread_time() < deadline:
             try:
                 connection, address = self.listening.accept()
             except (BlockingIOError, ConnectionError):
                 return
             except OSError:
-                # out of descriptors: connections wait in the kernel's queue meanwhile
+                # the process has no free file descriptor: connections wait in the kernel's queue
                 loop = asyncio.get_running_loop()
                 loop.remove_reader(self.listening)
                 loop.call_later(ACCEPT_AGAIN_SECONDS, self._accept_again)
@@ -199,9 +199,9 @@ class Connections:
             asyncio.get_running_loop().add_reader(self.listening, self._accept)
 
     def _add(self, connection: socket.socket, address: str) -> None:
-        if self._handshakes.places(address) >= self.limits.unauthenticated_per_address or not self._make_room(address):
+        if self._handshakes.places(address) >= self.limits.unauthenticated_per_address or not self._make_space(address):
             self.refusals.count(Reason.TOO_MANY_CONNECTIONS, address)
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             connection.close()
             return
         client = AcceptedConnection(address, self, connection)
@@ -211,17 +211,17 @@ class Connections:
         client.expiry = loop.call_later(self.limits.authentication_seconds, self.refuse, client, Reason.SILENT)
         self._has_waiting.set()
 
-    def _make_room(self, address: str) -> bool:
+    def _make_space(self, address: str) -> bool:
         if len(self._handshakes) < self.limits.unauthenticated and len(self._clients) < self.limits.connections:
             return True
-        rival = self._handshakes.oldest_of_busiest(address)
-        if rival is None:
+        oldest = self._handshakes.oldest_of_busiest(address)
+        if oldest is None:
             return False
-        self.refuse(rival, Reason.TOO_MANY_CONNECTIONS)
+        self.refuse(oldest, Reason.TOO_MANY_CONNECTIONS)
         return True
 
     async def _start_handshakes(self) -> None:
-        """Start handshakes, address by address, as processor time permits."""
+        """Start handshakes in the queue's order, while enough processor time is left."""
         while True:
             await self._has_waiting.wait()
             client = self._handshakes.next(time.monotonic())
@@ -249,7 +249,7 @@ class Connections:
             client.transport = transport
             await established
         except OSError:
-            # not TLS, no trust in our authority, or disconnected
+            # the client doesn't use TLS, doesn't trust the certificate, or has disconnected
             self.refusals.count(Reason.BAD_HANDSHAKE, client.address)
             self.drop(client)
 
@@ -269,10 +269,11 @@ class Connections:
         if client.pod is None:
             self._handshakes.remove(client, client.address)
             return
-        own, all_of_namespace = self._pods[client.pod.pod_uid], self._namespaces[client.pod.namespace]
-        del own[client], all_of_namespace[client]
-        if not own:
+        pod_connections = self._pods[client.pod.pod_uid]
+        namespace_connections = self._namespaces[client.pod.namespace]
+        del pod_connections[client], namespace_connections[client]
+        if not pod_connections:
             del self._pods[client.pod.pod_uid]
-            self._pods_of[client.pod.namespace] -= 1
-        if not all_of_namespace:
-            del self._namespaces[client.pod.namespace], self._pods_of[client.pod.namespace]
+            self._pod_counts[client.pod.namespace] -= 1
+        if not namespace_connections:
+            del self._namespaces[client.pod.namespace], self._pod_counts[client.pod.namespace]

@@ -1,4 +1,4 @@
-"""Share the collector's processor time fairly. Pure, except for its state.
+"""Share the collector's processor time fairly. No I/O.
 
 All amounts are seconds of processor time, and all times are seconds of one monotonic clock.
 """
@@ -9,28 +9,28 @@ from dataclasses import dataclass, field
 from muster.collector.server.limits import Balances, Rate
 
 POD_RATE = Rate(per_second=0.03, burst=0.5)
-"""The rate of one pod: reports of 128 ranks at the shortest heartbeat need less than 0.02 on a slow core."""
+"""The share of one pod. Reports of 128 ranks at the shortest heartbeat need less than 0.02 on a slow core."""
 
 ADDRESS_RATE = Rate(per_second=0.01, burst=0.15)
-"""The rate of one address for connections without a known pod's token. A TLS handshake costs 1 to 2 ms."""
+"""The share of one address for unauthenticated connections. A TLS handshake costs 1 to 2 ms."""
 
 UNAUTHENTICATED_RATE = Rate(per_second=0.25, burst=0.25)
-"""The rate of all such connections: a flood of handshakes leaves most of the core to authenticated agents."""
+"""The share of all unauthenticated connections: most of the core is left to authenticated agents."""
 
 TOTAL_RATE = Rate(per_second=0.5, burst=0.5)
-"""The rate of all known pods; `burst` applies to one namespace. The other half of the core is for reconciles."""
+"""The share of all known pods; `burst` applies to one namespace. Reconciles use the other half of the core."""
 
 MIN_WEIGHT = 16.0
 """The minimum weight of a namespace, in pods, so that small jobs get processor time next to large ones."""
 
 CUT_OFF_DEBT = 0.5
-"""The debt at which a pod that ignores Retry-After loses its connection."""
+"""The debt in seconds at which a pod that ignores Retry-After loses its connection."""
 
 MAX_PODS = 50_000
 MAX_ADDRESSES = 10_000
 
 _REFILL_SECONDS = 0.02
-_NOTHING = 1e-9
+_NEGLIGIBLE_SECONDS = 1e-9
 
 
 @dataclass
@@ -41,9 +41,9 @@ class _Share:
 
 @dataclass
 class FairShares:
-    """Divides `rate` among its users by `weight`; unused shares go to the others.
+    """Divides `rate` among keys by their `weight`. A share that one key doesn't use goes to the other keys.
 
-    A rarely used key gets its whole burst. Only keys below their burst are stored.
+    A rarely used key has its whole burst. Only keys below their burst are stored.
     """
 
     rate: Rate
@@ -52,13 +52,13 @@ class FairShares:
     _filled_at: float | None = None
 
     def balance(self, key: str, now: float) -> float:
-        """Return what the key may use now; if negative, it has to wait."""
+        """Return the seconds that the key may use now; if they are negative, it has to wait."""
         self._refill(now)
         share = self._shares.get(key)
         return self.rate.burst if share is None else share.balance
 
     def charge(self, key: str, seconds: float, now: float) -> None:
-        """Charge the key."""
+        """Reduce the key's balance."""
         self._refill(now)
         share = self._shares.get(key)
         if share is None:
@@ -67,12 +67,12 @@ class FairShares:
         share.balance -= seconds
 
     def wait(self, key: str, now: float) -> float:
-        """Return the seconds until the key may use more; 0 if it may now."""
+        """Return the time until the key's balance is positive, in seconds."""
         balance = self.balance(key, now)
         if balance > 0.0:
             return 0.0
-        own, total = self._shares[key].weight, sum(share.weight for share in self._shares.values())
-        return -balance * total / own / self.rate.per_second
+        weight, total = self._shares[key].weight, sum(share.weight for share in self._shares.values())
+        return -balance * total / weight / self.rate.per_second
 
     def _refill(self, now: float) -> None:
         filled_at = now if self._filled_at is None else self._filled_at
@@ -81,7 +81,7 @@ class FairShares:
         self._filled_at = now
         remaining = self.rate.per_second * (now - filled_at)
         # each round fills at least one share, or distributes the whole remainder
-        while remaining > _NOTHING and self._shares:
+        while remaining > _NEGLIGIBLE_SECONDS and self._shares:
             remaining = self._distribute(remaining)
 
     def _distribute(self, amount: float) -> float:
@@ -113,7 +113,7 @@ class CpuShares:
         return self._pods.balance(pod_uid, now) < -CUT_OFF_DEBT
 
     def namespace_balance(self, namespace: str, now: float) -> float:
-        """Return the namespace's balance: the namespace with the highest one is next."""
+        """Return the namespace's balance: the namespace with the highest balance is next."""
         return self._namespaces.balance(namespace, now)
 
     def charge_pod(self, namespace: str, pod_uid: str, seconds: float, now: float) -> None:
@@ -122,7 +122,7 @@ class CpuShares:
         self._namespaces.charge(namespace, seconds, now)
 
     def charge_unauthenticated(self, address: str, seconds: float, now: float) -> None:
-        """Charge an address. Negative seconds are a refund, because a pod is charged instead."""
+        """Charge an address. Negative seconds are a refund."""
         self._addresses.charge(address, seconds, now)
         self._unauthenticated.charge("", seconds, now)
 

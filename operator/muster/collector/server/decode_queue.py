@@ -1,4 +1,4 @@
-"""Schedule the decoding of reports: a few in each iteration of the event loop, least usage first."""
+"""Schedule the decoding of reports: each iteration of the event loop decodes a few, fairly by namespace."""
 
 import asyncio
 import time
@@ -8,32 +8,32 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 TURN_SECONDS = 0.004
-"""Processor time for reports in one iteration of the event loop. A single report may take more."""
+"""The processor time for reports in one iteration of the event loop. A single report may take more."""
 
 
 @dataclass
 class DecodeQueue:
-    """`balance` returns a namespace's remaining time: the namespace with the highest one is next."""
+    """The waiting reports. The namespace with the highest `balance` of processor time is next."""
 
     balance: Callable[[str], float]
     _waiting: dict[str, deque[asyncio.Future[None]]] = field(default_factory=dict)
-    _spent: float = 0.0
-    _is_reset_due: bool = False
+    _used_seconds: float = 0.0
+    _is_reset_scheduled: bool = False
     _is_busy: bool = False
 
     @asynccontextmanager
     async def turn(self, namespace: str) -> AsyncIterator[None]:
-        """Wait for a turn. The block must not await anything."""
-        if self._is_busy or self._waiting or self._spent >= TURN_SECONDS:
+        """Wait for a turn. The `with` block must not await anything."""
+        if self._is_busy or self._waiting or self._used_seconds >= TURN_SECONDS:
             await self._wait(namespace)
         self._is_busy = True
-        began = time.thread_time()
+        started_at = time.thread_time()
         try:
             yield
         finally:
-            self._spent += time.thread_time() - began
+            self._used_seconds += time.thread_time() - started_at
             self._is_busy = False
-            self._continue()
+            self._schedule_next()
 
     async def _wait(self, namespace: str) -> None:
         future = asyncio.get_running_loop().create_future()
@@ -44,19 +44,19 @@ class DecodeQueue:
             if future.done() and not future.cancelled():
                 # the turn was granted before the cancellation
                 self._is_busy = False
-                self._continue()
+                self._schedule_next()
             raise
 
-    def _continue(self) -> None:
-        if self._spent < TURN_SECONDS:
+    def _schedule_next(self) -> None:
+        if self._used_seconds < TURN_SECONDS:
             self._call_next()
-        if not self._is_reset_due:
-            self._is_reset_due = True
+        if not self._is_reset_scheduled:
+            self._is_reset_scheduled = True
             asyncio.get_running_loop().call_soon(self._reset)
 
     def _reset(self) -> None:
-        self._is_reset_due = False
-        self._spent = 0.0
+        self._is_reset_scheduled = False
+        self._used_seconds = 0.0
         if not self._is_busy:
             self._call_next()
 

@@ -1,4 +1,4 @@
-"""Schedule TLS handshakes: addresses take turns, so that none can block the others."""
+"""Schedule TLS handshakes: addresses take turns, so that no address can block the others."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -12,7 +12,7 @@ T = TypeVar("T", bound=Hashable)
 
 @dataclass
 class _Address(Generic[T]):
-    # dictionaries are ordered sets: the oldest comes first
+    # ordered sets: the oldest connection is first
     waiting: dict[T, None] = field(default_factory=dict)
     handshaking: dict[T, None] = field(default_factory=dict)
 
@@ -23,7 +23,7 @@ class _Address(Generic[T]):
 
 @dataclass
 class HandshakeQueue(Generic[T]):
-    """Unauthenticated connections by address: waiting for their handshake, or in it.
+    """The unauthenticated connections by address, which wait for their handshake or perform it.
 
     At most `max_handshaking` handshakes run, `max_per_address` of them from one address.
     """
@@ -44,7 +44,7 @@ class HandshakeQueue(Generic[T]):
         return self._waiting > 0
 
     def places(self, address: str) -> int:
-        """The number of unauthenticated connections from this address."""
+        """Return the number of unauthenticated connections from this address."""
         entry = self._addresses.get(address)
         return 0 if entry is None else entry.places
 
@@ -66,7 +66,7 @@ class HandshakeQueue(Generic[T]):
             del self._addresses[address]
 
     def next(self, now: float) -> T | None:
-        """Choose the connection whose handshake starts at `now` (monotonic seconds); None if none may start."""
+        """Return the connection whose handshake starts at `now` (monotonic seconds); None if no handshake may start."""
         if self._handshaking >= self.max_handshaking or not self.cpu.may_start_any_handshake(now):
             return None
         for address, entry in self._addresses.items():

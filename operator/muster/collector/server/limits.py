@@ -1,4 +1,4 @@
-"""Token buckets by key, in bounded memory. Pure, except for its state."""
+"""Limit rates by key with token buckets, in bounded memory. No I/O."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rate:
-    """`per_second` on average, `burst` at once."""
+    """A rate: `per_second` on average, and at most `burst` at once."""
 
     per_second: float
     burst: float
@@ -19,9 +19,9 @@ class _Bucket:
 
 
 class Balances:
-    """The balance of each key. A key with a debt waits until the debt is paid.
+    """The balance of each key. A key with a debt has to wait until its balance is positive.
 
-    Past the maximum number of keys, the least recently used one is dropped.
+    Beyond the maximum number of keys, the least recently used key is dropped.
     """
 
     def __init__(self, rate: Rate, max_keys: int) -> None:
@@ -30,16 +30,16 @@ class Balances:
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
     def balance(self, key: str, now: float) -> float:
-        """The balance of `key` at `now` (seconds); negative for a debt."""
+        """Return the balance of `key` at `now` (seconds); negative for a debt."""
         return self._bucket(key, now).tokens if key in self._buckets else self._rate.burst
 
     def charge(self, key: str, amount: float, now: float) -> None:
-        """Charge the key; a negative amount is a refund."""
+        """Reduce the key's balance; a negative amount is a refund."""
         bucket = self._bucket(key, now)
         bucket.tokens = min(self._rate.burst, bucket.tokens - amount)
 
     def wait(self, key: str, now: float) -> float:
-        """Seconds until the key is out of debt."""
+        """Return the seconds until the key has no debt."""
         return max(0.0, -self.balance(key, now) / self._rate.per_second)
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class Balances:
                 self._buckets.popitem(last=False)
             return bucket
         self._buckets.move_to_end(key)
-        # a clock that was set back must not empty a bucket
+        # the clock may be set back
         elapsed = max(0.0, now - bucket.filled_at)
         bucket.tokens = min(self._rate.burst, bucket.tokens + elapsed * self._rate.per_second)
         bucket.filled_at = now
@@ -61,7 +61,7 @@ class Balances:
 
 
 class Limiter:
-    """Limits the rate of each key's requests: each takes one token."""
+    """Limits the rate of each key's requests: each request takes one token."""
 
     def __init__(self, rate: Rate, max_keys: int) -> None:
         self._rate = rate

@@ -1,4 +1,4 @@
-"""The reasons to refuse a request, and the responses, which never repeat the request."""
+"""The reasons to refuse a request, and the responses. A response never repeats the request."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 
 class Reason(StrEnum):
-    """The keys of `Collector.refused`."""
+    """The reasons to refuse a request or a connection."""
 
     NOT_LEADER = "NotLeader"
     NO_TOKEN = "NoToken"  # noqa: S105 - a reason, not a password
@@ -36,8 +36,8 @@ class Reason(StrEnum):
 class RequestRefused(Exception):
     """The collector refuses a request and changes nothing.
 
-    `retry_after` is in seconds; None if a retry can't help. `detail` is for the client, and must not contain any part
-    of the request.
+    `retry_after` is in seconds; None if a retry can't help. `detail` is part of the response, and must not contain
+    any part of the request.
     """
 
     def __init__(self, reason: Reason, retry_after: float | None = None, detail: str | None = None) -> None:
@@ -58,12 +58,12 @@ class RefusalResponse:
 RESPONSES = {
     Reason.NOT_LEADER: RefusalResponse(HTTPStatus.SERVICE_UNAVAILABLE, "This operator is not the leader;"),
     Reason.NO_TOKEN: RefusalResponse(HTTPStatus.UNAUTHORIZED, "Send the pod's token: Authorization: Bearer <token>."),
-    Reason.BAD_TOKEN: RefusalResponse(HTTPStatus.UNAUTHORIZED, "The token is not one of this cluster's pods."),
+    Reason.BAD_TOKEN: RefusalResponse(HTTPStatus.UNAUTHORIZED, "The token does not belong to a pod of this cluster."),
     Reason.EXPIRED: RefusalResponse(HTTPStatus.UNAUTHORIZED, "The token is not valid at this time; read it again."),
     Reason.WRONG_AUDIENCE: RefusalResponse(HTTPStatus.UNAUTHORIZED, "The token is for another service."),
     Reason.UNKNOWN_POD: RefusalResponse(HTTPStatus.SERVICE_UNAVAILABLE, "The pod is not known yet; try again."),
-    Reason.OTHER_POD: RefusalResponse(HTTPStatus.FORBIDDEN, "The report is of another pod than the token."),
-    Reason.OTHER_JOB: RefusalResponse(HTTPStatus.FORBIDDEN, "The report is of another job than the token's pod."),
+    Reason.OTHER_POD: RefusalResponse(HTTPStatus.FORBIDDEN, "The report and the token belong to different pods."),
+    Reason.OTHER_JOB: RefusalResponse(HTTPStatus.FORBIDDEN, "The report and the token belong to different jobs."),
     Reason.NOT_FOUND: RefusalResponse(HTTPStatus.NOT_FOUND, "Use POST /v1/report or GET /v1/command."),
     Reason.TOO_LARGE: RefusalResponse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too large."),
     Reason.TOO_SLOW: RefusalResponse(HTTPStatus.REQUEST_TIMEOUT, "The body took too long."),
@@ -73,7 +73,7 @@ RESPONSES = {
     ),
     Reason.COMPRESSED: RefusalResponse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send the body uncompressed."),
     Reason.MALFORMED: RefusalResponse(HTTPStatus.BAD_REQUEST, "The request does not follow the protocol."),
-    Reason.IMPLAUSIBLE: RefusalResponse(HTTPStatus.BAD_REQUEST, "The report can't be of this job's node."),
+    Reason.IMPLAUSIBLE: RefusalResponse(HTTPStatus.BAD_REQUEST, "The report can't belong to a node of this job."),
     Reason.TOO_FAST: RefusalResponse(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests; wait before the next one."),
     Reason.TOO_BUSY: RefusalResponse(
         HTTPStatus.TOO_MANY_REQUESTS, "These requests cost too much; wait before the next one."
@@ -81,6 +81,6 @@ RESPONSES = {
     Reason.TOO_MANY_POLLS: RefusalResponse(
         HTTPStatus.TOO_MANY_REQUESTS, "A newer request for commands replaced this one."
     ),
-    Reason.BAD_HTTP: RefusalResponse(HTTPStatus.BAD_REQUEST, "This is not HTTP as the collector reads it."),
+    Reason.BAD_HTTP: RefusalResponse(HTTPStatus.BAD_REQUEST, "The collector does not accept this kind of HTTP."),
 }
-"""For reasons without a response, the collector closes the connection."""
+"""The responses by reason. For a reason without a response, the collector closes the connection."""

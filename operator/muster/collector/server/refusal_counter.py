@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from muster.collector.server.refusal import Reason
 
 MAX_SOURCES = 1_000
-"""The maximum number of pods and addresses to count separately between two log lines; others count as "others"."""
+"""The maximum number of pods and addresses that are counted separately between two log lines."""
 
 LOGGED_SOURCES = 3
-"""The number of sources in a log line: those with the most refusals."""
+"""The number of sources in a log line, which are those with the most refusals."""
 
 LOG_SECONDS = 60.0
-"""One line a minute, however many requests arrive."""
+"""The interval of log lines."""
 
 OTHERS = "others"
 
@@ -23,14 +23,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class RefusalCounter:
-    """Counts refusals by reason, in `counts` since the process started."""
+    """Counts refusals. `counts` has their number by reason since the process started."""
 
     counts: Counter[Reason] = field(default_factory=Counter)
     _recent: Counter[Reason] = field(default_factory=Counter)
     _sources: Counter[str] = field(default_factory=Counter)
 
     def count(self, reason: Reason, source: str, namespace: str = "") -> None:
-        """Count a refusal, of a pod (its name and namespace) or an address."""
+        """Count a refusal. `source` is a pod's name or an address."""
         self.counts[reason] += 1
         self._recent[reason] += 1
         if namespace:
@@ -39,7 +39,7 @@ class RefusalCounter:
         self._sources[source if is_known else OTHERS] += 1
 
     def summarize(self) -> str | None:
-        """Summarize the refusals since the last call in one line; None without any."""
+        """Return one line about the refusals since the last call; None without refusals."""
         if not self._recent:
             return None
         reasons = ", ".join(f"{reason} {number}" for reason, number in self._recent.most_common())
@@ -50,7 +50,7 @@ class RefusalCounter:
 
 
 async def log_refusals(refusals: RefusalCounter, seconds: float = LOG_SECONDS) -> None:
-    """Log one line per interval with refusals, until cancelled."""
+    """Log a line in each interval that has refusals, until cancelled."""
     while True:
         await asyncio.sleep(seconds)
         line = refusals.summarize()

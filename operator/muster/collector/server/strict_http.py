@@ -11,7 +11,7 @@ MAX_HEADERS = 32
 DEFAULT_READ_BUFFER_BYTES = 256 * 1024
 
 NO_ACCESS_LOG = logging.Logger("muster.access", logging.CRITICAL + 1)  # noqa: LOG001 - independent of the logging configuration
-"""An access log line would cost as much as its request."""
+"""Without an access log: a log line would cost as much as its request."""
 
 
 class StrictConnection(web.RequestHandler):

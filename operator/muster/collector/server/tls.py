@@ -1,4 +1,4 @@
-"""TLS for one connection, with little memory, and with its processor time measured.
+"""TLS for one connection, with little memory. It measures the processor time.
 
 asyncio's own implementation has a buffer of 256 KiB for each connection, more than all its other memory.
 """
@@ -41,9 +41,9 @@ class TlsProtocol(SSLProtocol):
         self._on_close = connection_lost
 
     def buffer_updated(self, nbytes: int) -> None:
-        began = time.thread_time()
+        started_at = time.thread_time()
         super().buffer_updated(nbytes)
-        self._charge(time.thread_time() - began)
+        self._charge(time.thread_time() - started_at)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)

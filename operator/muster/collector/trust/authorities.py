@@ -1,7 +1,7 @@
-"""Rotate the collector's certificate authorities: which exist, which one signs, which agents trust. Pure.
+"""Rotate the collector's certificate authorities: choose those that agents trust, and the one that signs. Pure.
 
-Agents trust the authorities in their job's plan, and a changed plan reaches a running pod minutes later. So a new
-authority is announced before it signs, and an old one is trusted until it expires.
+Agents trust the authorities in their job's plan, and a changed plan reaches a running pod minutes later. So agents
+trust a new authority before it signs, and an old authority until it expires.
 """
 
 from __future__ import annotations
@@ -12,28 +12,29 @@ from collections.abc import Callable, Sequence
 from muster.collector.trust.certificate import Authority, check_authority
 
 AUTHORITY_SECONDS = 360 * 24 * 3600.0
-"""An authority's lifetime. It may be short, because a successor replaces it after two thirds without interruption."""
+"""An authority's lifetime. It may be short, because its successor is created after two thirds of it."""
 
 SERVING_SECONDS = 30 * 24 * 3600.0
 """A serving certificate's lifetime."""
 
-RENEWAL_SHARE = 2.0 / 3.0
-"""The fraction of a certificate's lifetime after which its successor is issued: the rest leaves time for retries."""
+RENEWAL_FRACTION = 2.0 / 3.0
+"""The fraction of a certificate's lifetime after which its successor is issued. The rest is for retries."""
 
 PROPAGATION_SECONDS = 24 * 3600.0
-"""The time between a new authority's announcement and its first signature."""
+"""A new authority signs only after this time, when all agents trust it."""
 
 _FIELDS = {"certificate": str, "key": str, "madeAt": float, "expiresAt": float}
 
 
 def rotate(
-    allowed: Sequence[Authority], now: float, make: Callable[[float, float], Authority]
+    authorities: Sequence[Authority], now: float, make: Callable[[float, float], Authority]
 ) -> tuple[Authority, ...]:
     """Return the authorities for `now` (Unix seconds), oldest first.
 
-    `make` issues a new one from a time and a lifetime; it is called when the newest is due for renewal.
+    `make` creates an authority, from its start and its lifetime. It is called when the newest authority needs a
+    successor.
     """
-    current = sorted((authority for authority in allowed if now < authority.expires_at), key=_age_order)
+    current = sorted((authority for authority in authorities if now < authority.expires_at), key=_age_order)
     if not current or is_renewal_due(current[-1].made_at, current[-1].expires_at, now):
         current.append(make(now, AUTHORITY_SECONDS))
     return tuple(current)
@@ -41,14 +42,14 @@ def rotate(
 
 def is_renewal_due(made_at: float, expires_at: float, now: float) -> bool:
     """Whether a certificate needs a successor now."""
-    return now >= made_at + RENEWAL_SHARE * (expires_at - made_at)
+    return now >= made_at + RENEWAL_FRACTION * (expires_at - made_at)
 
 
 def signing_authority(authorities: Sequence[Authority], now: float) -> Authority:
     """Return the authority that signs at `now`: the newest that agents trust. `authorities` come from `rotate`."""
-    announced = [authority for authority in authorities if now >= authority.made_at + PROPAGATION_SECONDS]
-    # if none is old enough, no agent trusts any yet, so waiting is useless
-    return announced[-1] if announced else authorities[0]
+    trusted = [authority for authority in authorities if now >= authority.made_at + PROPAGATION_SECONDS]
+    # without an older authority, waiting would not help
+    return trusted[-1] if trusted else authorities[0]
 
 
 def ca_bundle(authorities: Sequence[Authority]) -> str:
@@ -75,7 +76,7 @@ def from_text(text: str) -> tuple[Authority, ...]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        # json's exception contains the text
+        # the exception contains the text, which is secret
         raise ValueError("it is not JSON") from None
     entries = document.get("authorities") if isinstance(document, dict) else None
     if not isinstance(entries, list):

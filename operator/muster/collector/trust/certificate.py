@@ -1,4 +1,4 @@
-"""The collector's certificate, and its own certificate authority, the only one that agents trust."""
+"""Create the collector's certificate, and the certificate authority that signs it."""
 
 import ssl
 import tempfile
@@ -13,12 +13,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 BACKDATE = timedelta(hours=1)
-"""Tolerates nodes whose clock is slow."""
+"""A certificate's validity starts this long before its creation, because clocks of nodes may be slow."""
 
 
 @dataclass(frozen=True)
 class Authority:
-    """A certificate authority with its key, both PEM. Times are Unix seconds."""
+    """A certificate authority with its key, both in PEM. Times are Unix seconds."""
 
     certificate: str
     key: str
@@ -31,7 +31,7 @@ class Authority:
 
 @dataclass(frozen=True)
 class ServingCertificate:
-    """A server's certificate with its key, and the certificate of the signing authority. All PEM."""
+    """A server's certificate with its key, and the certificate of the signing authority, all in PEM."""
 
     authority: str
     certificate: str
@@ -92,7 +92,7 @@ def server_context(certificate: ServingCertificate) -> ssl.SSLContext:
     context.options |= ssl.OP_NO_RENEGOTIATION
     # agents don't resume sessions, so a ticket would only cost time
     context.num_tickets = 0
-    # Python reads keys only from files; this one is private to the user and removed at once
+    # Python reads keys only from files; this file is private to the user and is removed at once
     with tempfile.NamedTemporaryFile(prefix="muster-") as file:
         file.write(certificate.key + certificate.certificate.encode())
         file.flush()

@@ -13,10 +13,10 @@ PublicKey = EllipticCurvePublicKey | RSAPublicKey
 
 
 class VerifyingKey:
-    """A public key with its allowed algorithms; a token's header can't choose others."""
+    """A public key with its allowed algorithms. A token's header can't choose another algorithm."""
 
     def __init__(self, key: PublicKey) -> None:
-        """Raise `ValueError` for a key that must not sign tokens."""
+        """Raises `ValueError` for a key that must not sign tokens."""
         self.key = key
         self.algorithms = _algorithms(key)
 

@@ -1,8 +1,7 @@
 """Derive the credentials with which the agents of one attempt authenticate each other: a certificate and its key. Pure.
 
-The same secret, job and attempt produce the same bytes: after a restart between two agents' Start commands, the
-operator sends the second agent the same credentials. Everything in the certificate is fixed or derived, and so is its
-signature (RFC 6979).
+The same seed, job and attempt give the same bytes. So all agents get the same credentials, even if the operator
+restarts between two Start commands. The signature is deterministic, too (RFC 6979).
 """
 
 from dataclasses import replace
@@ -18,28 +17,28 @@ from muster.api.spec.job import Job
 from muster_worker.contract.schema import Command, CommandKind, Credentials
 
 SEED_BYTES = 32
-"""The length of the secret: a shorter one would be the weakest part."""
+"""The minimum length of the seed."""
 
 _PURPOSE = b"muster gang credentials 1"
-"""Separates this use of the secret from others. Another number derives other credentials from the same secret."""
+"""Separates these credentials from other values that are derived from the seed. The number is a version."""
 
 _ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-"""The order of P-256's group (FIPS 186-4, D.1.2.3): a private key is at least 1 and less than this."""
+"""The order of P-256's group (FIPS 186-4, D.1.2.3): a private key is at least 1 and less than the order."""
 
 _KEY_BYTES = 48
 """128 bits more than the order, so that the result modulo the order is practically uniform (FIPS 186-4, B.4.1)."""
 
 _SERIAL_BYTES = 16
-"""RFC 5280, 4.1.2.2 allows up to 20."""
+"""The length of the serial number. RFC 5280, 4.1.2.2 allows up to 20 bytes."""
 
-_FROM, _TO = datetime(2000, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-"""No expiry (RFC 5280, 4.1.2.5): no agent trusts it after its attempt, and nodes' clocks may be wrong."""
+_NOT_BEFORE, _NOT_AFTER = datetime(2000, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+"""Without expiry (RFC 5280, 4.1.2.5): clocks may be wrong, and no agent trusts a certificate after its attempt."""
 
 
 def with_credentials(job: Job, command: Command, seed: bytes) -> Command:
     """Add the agents' credentials to the Start of an MPI job.
 
-    Only this function adds them, when a command is sent: facts, decisions and logs never contain them.
+    Call this when a command is sent, so that facts, decisions and logs never contain the credentials.
     """
     if not job.spec.launcher.chosen.runs_on_first_node or command.kind != CommandKind.START:
         return command
@@ -47,10 +46,10 @@ def with_credentials(job: Job, command: Command, seed: bytes) -> Command:
 
 
 def derive(seed: bytes, job_uid: str, attempt: int) -> Credentials:
-    """Derive the credentials of one attempt. Raises `ValueError` for a secret that is too short."""
+    """Derive the credentials of one attempt. Raises `ValueError` for a seed that is too short."""
     if len(seed) < SEED_BYTES:
         raise ValueError(f"seed: at least {SEED_BYTES} bytes are required")
-    # a uid contains no newline, so two attempts never derive the same values
+    # a uid contains no newline, so each attempt has a different context
     context = b"\n".join((_PURPOSE, str(attempt).encode(), job_uid.encode()))
     material = HKDF(hashes.SHA256(), _KEY_BYTES + _SERIAL_BYTES, salt=None, info=context).derive(seed)
     number = 1 + int.from_bytes(material[:_KEY_BYTES], "big") % (_ORDER - 1)
@@ -65,7 +64,7 @@ def derive(seed: bytes, job_uid: str, attempt: int) -> Credentials:
 
 
 def _certificate(key: ec.EllipticCurvePrivateKey, serial: bytes) -> x509.Certificate:
-    # the name contains the serial number, so no attempt's certificate can pass as another's issuer
+    # the serial number in the name prevents that one attempt's certificate counts as another's issuer
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"muster gang {serial.hex()}")])
     usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     public = key.public_key()
@@ -74,11 +73,11 @@ def _certificate(key: ec.EllipticCurvePrivateKey, serial: bytes) -> x509.Certifi
         .subject_name(name)
         .issuer_name(name)
         .public_key(public)
-        # the first bit is 0 and another is 1: positive, as required by 4.1.2.2
+        # clear the first bit and set the last one: 4.1.2.2 requires a positive number
         .serial_number(int.from_bytes(serial, "big") >> 1 | 1)
-        .not_valid_before(_FROM)
-        .not_valid_after(_TO)
-        # peers must accept it as an authority: OpenSSL 1.1.1 treats a certificate as self-signed only if its key may
+        .not_valid_before(_NOT_BEFORE)
+        .not_valid_after(_NOT_AFTER)
+        # the certificate must be an authority: OpenSSL 1.1.1 treats a certificate as self-signed only if its key may
         # sign certificates, and OpenSSL 3's strict mode allows that only for authorities
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_KEY_USAGE, critical=True)

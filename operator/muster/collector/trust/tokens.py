@@ -1,7 +1,7 @@
-"""Verify pods' tokens, to authenticate requests. Local runs use the same claims and the same code.
+"""Verify the tokens with which pods authenticate. The agents of a local run use tokens with the same claims.
 
-A Kubernetes service account token, projected into the pod with muster's audience, names its pod. It is verified with
-the issuer's public keys, without a request to the API server.
+A projected Kubernetes service account token contains its pod's name. The issuer's public keys verify it, without a
+request to the API server.
 """
 
 import hashlib
@@ -19,20 +19,20 @@ from muster.collector.server.refusal import Reason, RequestRefused
 from muster.collector.trust.keys import Keys
 
 MAX_TOKEN_CHARS = 8192
-"""Kubernetes' projected tokens have about 1,200 characters."""
+"""The maximum length of a token. Kubernetes' projected tokens have about 1,200 characters."""
 
 LEEWAY_SECONDS = 60.0
 """The tolerated difference between the clocks of the issuer and this process."""
 
 MAX_CACHED_TOKENS = 20_000
-"""The size of the cache: for each pod the current token, or the one before the last rotation."""
+"""The maximum number of cached tokens: enough for two tokens of each pod of the largest job."""
 
 MAX_CACHED_TOKENS_PER_POD = 2
-"""Cached tokens of one pod: a user may request any number of tokens."""
+"""The maximum number of cached tokens of a pod: the current token, and the one before its rotation."""
 
 _OPTIONS: Any = {
     "require": ["exp", "aud", "iss"],
-    # checked below, with the caller's clock
+    # this module checks the times, with the caller's clock
     "verify_exp": False,
     "verify_nbf": False,
     "verify_iat": False,
@@ -57,7 +57,7 @@ class _Verified:
 
 
 class Verifier:
-    """Verifies tokens. Caches valid ones, so that a heartbeat needs no signature check.
+    """Verifies tokens. It caches valid tokens, so that a heartbeat needs no signature check.
 
     `on_unknown_key` is called for each token whose key is not in `keys`: the issuer may have a new key.
     """
@@ -70,7 +70,7 @@ class Verifier:
         self._keys = keys
         self._on_unknown_key = on_unknown_key
         self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
-        self._of_pod: dict[str, list[bytes]] = {}
+        self._tokens_by_pod: dict[str, list[bytes]] = {}
 
     def replace_keys(self, keys: Keys) -> None:
         """Use the issuer's new keys; tokens signed with other keys are no longer valid."""
@@ -79,8 +79,8 @@ class Verifier:
         for token in [token for token, entry in self._verified.items() if entry.kid not in unchanged]:
             self._forget(token)
 
-    def recall(self, token: str, now: float) -> PodClaim | None:
-        """Return the claim of a cached token that is still valid; cheap."""
+    def find_cached_claim(self, token: str, now: float) -> PodClaim | None:
+        """Return the claim of a cached token that is still valid, without a signature check."""
         fingerprint = _fingerprint(token)
         verified = self._verified.get(fingerprint)
         if verified is None or not verified.not_before <= now < verified.expires:
@@ -93,7 +93,7 @@ class Verifier:
 
         Raises `RequestRefused`: BadToken, Expired or WrongAudience.
         """
-        claim = self.recall(token, now)
+        claim = self.find_cached_claim(token, now)
         if claim is not None:
             return claim
         verified = self._verify(token)
@@ -107,19 +107,19 @@ class Verifier:
         if token in self._verified:
             self._forget(token)
         self._verified[token] = verified
-        of_pod = self._of_pod.setdefault(verified.claim.pod_uid, [])
-        of_pod.append(token)
-        if len(of_pod) > MAX_CACHED_TOKENS_PER_POD:
-            self._forget(of_pod[0])
+        pod_tokens = self._tokens_by_pod.setdefault(verified.claim.pod_uid, [])
+        pod_tokens.append(token)
+        if len(pod_tokens) > MAX_CACHED_TOKENS_PER_POD:
+            self._forget(pod_tokens[0])
         if len(self._verified) > MAX_CACHED_TOKENS:
             self._forget(next(iter(self._verified)))
 
     def _forget(self, token: bytes) -> None:
         pod_uid = self._verified.pop(token).claim.pod_uid
-        of_pod = self._of_pod[pod_uid]
-        of_pod.remove(token)
-        if not of_pod:
-            del self._of_pod[pod_uid]
+        pod_tokens = self._tokens_by_pod[pod_uid]
+        pod_tokens.remove(token)
+        if not pod_tokens:
+            del self._tokens_by_pod[pod_uid]
 
     def _verify(self, token: str) -> _Verified:
         kid, algorithm = self._choose_key(token)
@@ -129,14 +129,14 @@ class Verifier:
                 token, key.key, algorithms=[algorithm], audience=self._audience, issuer=self._issuer, options=_OPTIONS
             )
         except (jwt.InvalidAudienceError, jwt.MissingRequiredClaimError) as error:
-            wrong = isinstance(error, jwt.InvalidAudienceError) or error.claim == "aud"
-            raise RequestRefused(Reason.WRONG_AUDIENCE if wrong else Reason.BAD_TOKEN) from None
+            is_wrong_audience = isinstance(error, jwt.InvalidAudienceError) or error.claim == "aud"
+            raise RequestRefused(Reason.WRONG_AUDIENCE if is_wrong_audience else Reason.BAD_TOKEN) from None
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
             raise RequestRefused(Reason.BAD_TOKEN) from None
         return _Verified(_read_claim(claims), kid, *_read_period(claims))
 
     def _choose_key(self, token: str) -> tuple[str, str]:
-        # cheap checks first: size, then the header, and only then a signature
+        # check the size and the header before the signature, which costs more
         if len(token) > MAX_TOKEN_CHARS:
             raise RequestRefused(Reason.BAD_TOKEN)
         try:
@@ -150,14 +150,14 @@ class Verifier:
         if key is None:
             self._on_unknown_key()
             raise RequestRefused(Reason.BAD_TOKEN)
-        # the key determines its algorithms: neither "none" nor HMAC with a public key is accepted
+        # the key determines the algorithms, so that "none" and HMAC with a public key are refused
         if algorithm not in key.algorithms:
             raise RequestRefused(Reason.BAD_TOKEN)
         return kid, algorithm
 
 
 class LocalIssuer:
-    """Issues a local run's tokens, with a key that exists only in this process."""
+    """Issues the tokens of a local run, with a key that exists only in this process."""
 
     def __init__(self, issuer: str, audience: str) -> None:
         self._issuer = issuer
@@ -166,7 +166,7 @@ class LocalIssuer:
         self._kid = uuid.uuid4().hex
 
     def jwks(self) -> str:
-        """The public key as a JWKS document, for `read_keys`."""
+        """Return the public key as a JWKS document, for `read_keys`."""
         key = jwt.algorithms.ECAlgorithm.to_jwk(self._key.public_key(), as_dict=True)
         return json.dumps({"keys": [{**key, "kid": self._kid, "use": "sig", "alg": "ES256"}]})
 
@@ -193,22 +193,22 @@ def _fingerprint(token: str) -> bytes:
 
 
 def _read_claim(claims: dict[str, Any]) -> PodClaim:
-    bound = claims.get("kubernetes.io")
-    pod = bound.get("pod") if isinstance(bound, dict) else None
-    # a token that is not bound to a pod doesn't identify the sender
-    if not isinstance(bound, dict) or not isinstance(pod, dict):
+    kubernetes_claims = claims.get("kubernetes.io")
+    pod = kubernetes_claims.get("pod") if isinstance(kubernetes_claims, dict) else None
+    # the token must be bound to a pod
+    if not isinstance(kubernetes_claims, dict) or not isinstance(pod, dict):
         raise RequestRefused(Reason.BAD_TOKEN)
-    namespace, name, uid = bound.get("namespace"), pod.get("name"), pod.get("uid")
+    namespace, name, uid = kubernetes_claims.get("namespace"), pod.get("name"), pod.get("uid")
     if not (isinstance(namespace, str) and isinstance(name, str) and isinstance(uid, str) and uid):
         raise RequestRefused(Reason.BAD_TOKEN)
     return PodClaim(namespace, name, uid)
 
 
 def _read_period(claims: dict[str, Any]) -> tuple[float, float]:
-    return _moment(claims.get("nbf", 0)) - LEEWAY_SECONDS, _moment(claims.get("exp")) + LEEWAY_SECONDS
+    return _unix_seconds(claims.get("nbf", 0)) - LEEWAY_SECONDS, _unix_seconds(claims.get("exp")) + LEEWAY_SECONDS
 
 
-def _moment(value: Any) -> float:
+def _unix_seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise RequestRefused(Reason.BAD_TOKEN)
     return float(value)

@@ -1,4 +1,4 @@
-"""Queue the changes of jobs' resources, and read them one at a time: each in its namespace's turn of the event loop."""
+"""Queue the changes of jobs' resources, and read them one at a time. Namespaces take turns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class ChangeQueue:
-    """Passes changes to `handle`, which reads them.
+    """Passes changes to `handle`.
 
     Reading a large job takes 0.1 s, and hundreds may arrive at once. Only the newest change of a resource is queued.
     The changes of a namespace are read in the order of their arrival.
@@ -33,7 +33,7 @@ class ChangeQueue:
         waiting = self._waiting.setdefault(namespace, {})
         waiting[uid] = _merge_changes(waiting.get(uid), change)
         if namespace not in self._tasks:
-            self._tasks[namespace] = asyncio.create_task(self._read_all(namespace), name=f"inbox of {namespace}")
+            self._tasks[namespace] = asyncio.create_task(self._read_all(namespace), name=f"changes of {namespace}")
 
     def close(self) -> None:
         """Stop, and drop all queued changes."""
@@ -50,18 +50,18 @@ class ChangeQueue:
 
     async def _read_first(self, namespace: str, waiting: dict[str, Change]) -> None:
         clock = self._processor.clock
-        ticket, took = self._processor.acquire(namespace), 0.0
+        ticket, seconds = self._processor.acquire(namespace), 0.0
         try:
             await ticket
-            change, began = waiting.pop(next(iter(waiting))), clock()
+            change, started_at = waiting.pop(next(iter(waiting))), clock()
             try:
                 self._handle(change)
             except Exception:  # noqa: BLE001 - logged below
                 # A bug in reading one job must not stop the others.
                 _log.warning("a job of namespace %s could not be read", namespace, exc_info=True)
-            took = clock() - began
+            seconds = clock() - started_at
         finally:
-            self._processor.release(ticket, namespace, took)
+            self._processor.release(ticket, namespace, seconds)
 
 
 def _merge_changes(previous: Change | None, change: Change) -> Change:

@@ -5,16 +5,15 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from muster.controller.jobs.processor_queue import ProcessorQueue
-from muster.engine.apart import charge
+from muster.engine.thread import report_cpu_seconds
 
 T = TypeVar("T")
 
 
 class MeteredCoroutine(Generic[T]):
-    """An awaitable that runs `work`. Each step waits for its turn in `queue`; `seconds` adds up their processor time.
+    """An awaitable that runs `work`, and sums up its processor time in `seconds`. Each step waits in `queue`.
 
-    The sum includes work that the task runs in other threads. It excludes other tasks, also those that this task
-    starts.
+    The sum includes the work of the task in other threads, but not other tasks that it starts.
     """
 
     def __init__(self, work: Coroutine[Any, Any, T], queue: ProcessorQueue, namespace: str) -> None:
@@ -25,26 +24,25 @@ class MeteredCoroutine(Generic[T]):
         self._thread_seconds = 0.0
 
     def __await__(self) -> Generator[Any, Any, T]:
-        charge.set(self._add)
+        report_cpu_seconds.set(self._add)
         step: Callable[[], Any] = partial(self._work.send, None)
         while True:
             ticket = self._queue.acquire(self._namespace)
             try:
                 yield from ticket
-            except BaseException as thrown:  # noqa: BLE001 - passed on to the work at once
+            except BaseException as thrown:  # noqa: BLE001 - passed on to the work
                 step = partial(self._work.throw, thrown)
-            began = self._queue.clock()
-            took = 0.0
+            started_at = self._queue.clock()
             try:
                 awaited = step()
             except StopIteration as done:
                 result: T = done.value
                 return result
             finally:
-                took = self._queue.clock() - began + self._thread_seconds
+                used = self._queue.clock() - started_at + self._thread_seconds
                 self._thread_seconds = 0.0
-                self.seconds += took
-                self._queue.release(ticket, self._namespace, took)
+                self.seconds += used
+                self._queue.release(ticket, self._namespace, used)
             try:
                 yield awaited
             except BaseException as thrown:  # noqa: BLE001 - passed on to the work

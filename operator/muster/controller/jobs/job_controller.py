@@ -28,8 +28,8 @@ from muster.controller.status.writer import (
     StatusWriterDependencies,
 )
 from muster.core.reports.check import Shape
-from muster.core.status.refused import refused
-from muster.core.status.unreadable import unreadable
+from muster.core.status.refused_status import make_refused_status
+from muster.core.status.unreadable_status import make_unreadable_status
 from muster.core.world import procs_per_node
 from muster.engine.reconcile import reconcile
 from muster.objects.kubernetes.errors import ApiError
@@ -37,16 +37,16 @@ from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.resource import Resource
 
 MIN_DELAY_SECONDS = 0.02
-"""The minimum delay between two reconciles: reports that arrive together are handled together."""
+"""The minimum delay between two reconciles, so that one handles all reports that arrive together."""
 
 URGENCY_CHECK_SECONDS = 0.5
-"""How often a long delay checks for changed rank states: the status shows them within a second."""
+"""The interval at which a long delay checks for changed rank states: the status shows them within a second."""
 
 NOT_LEADING_RETRY_SECONDS = 0.5
 """The delay before a retry, after this process did not hold the Lease."""
 
 BUG_BACKOFF_FACTOR = 4.0
-"""A bug in muster rarely fixes itself: multiply the backoff by this factor."""
+"""The backoff after a bug in muster is multiplied by this factor: a retry rarely helps."""
 
 _log = logging.getLogger(__name__)
 
@@ -57,11 +57,11 @@ class UnreadableStatus(Exception):
 
 @dataclass(frozen=True)
 class JobControllerDependencies:
-    """What all job controllers share.
+    """The components that all job controllers use.
 
     `apply_defaults` completes a spec for its backend. `admit` raises `InvalidResource` if the job's namespace may not
     use what the job requests. `processor` shares the event loop's time among namespaces. `clock` returns Unix seconds,
-    `chance` numbers from 0 to 1.
+    `jitter` a random number from 0 to 1.
     """
 
     backends: Mapping[BackendName, ClusterBackend]
@@ -71,20 +71,20 @@ class JobControllerDependencies:
     admit: Callable[[Job], None]
     clock: Callable[[], float]
     processor: ProcessorQueue
-    chance: Callable[[], float]
+    jitter: Callable[[], float]
 
 
 @dataclass(frozen=True)
 class _Delay:
-    """The minimum seconds until the next reconcile, and the time to reconcile without an event (None: never)."""
+    """The minimum seconds until the next reconcile, and the time of a reconcile without an event (None: never)."""
 
     seconds: float
-    until: float | None
+    requeue_at: float | None
 
 
 @dataclass
 class JobController:
-    """Reconciles one job, one reconcile at a time.
+    """Reconciles one job.
 
     `on_deleted` is called with the job's uid when the resource no longer exists, `on_waiting` when the job has to wait
     for memory.
@@ -97,7 +97,7 @@ class JobController:
     _task: asyncio.Task[None] | None = None
     _is_reconciling: bool = False
     _is_stopping: bool = False
-    _urgent: bool = True
+    _is_urgent: bool = True
     _failures: int = 0
     _logged_kinds: set[str] = field(default_factory=set)
     _share: CpuShare = field(default_factory=CpuShare)
@@ -111,14 +111,14 @@ class JobController:
         """The newest known version of the job's resource."""
         return self._status_writer.newest
 
-    def take(self, source: Object) -> None:
+    def handle_change(self, source: Object) -> None:
         """Handle a new version of the resource."""
-        if self._status_writer.take(source):
+        if self._status_writer.handle_change(source):
             self.wake()
 
     def wake(self) -> None:
-        """Reconcile soon, because something about the job changed. Restarts a controller that had finished."""
-        self._urgent = True
+        """Reconcile soon, because something about the job changed. Restarts a finished controller."""
+        self._is_urgent = True
         self._changed.set()
         if self._task is None and not self._is_stopping:
             self._task = asyncio.create_task(self._run(), name=f"job {self.resource}")
@@ -134,7 +134,7 @@ class JobController:
         try:
             while not self._is_stopping:
                 delay = await self._reconcile_once()
-                # Stop: nothing is left to do, and no event has arrived meanwhile. The next event restarts the task.
+                # Nothing is left to do, and no event has arrived meanwhile: end the task. The next event restarts it.
                 if delay is None and not self._changed.is_set():
                     return
                 if delay is not None and not self._is_stopping:
@@ -145,7 +145,7 @@ class JobController:
     async def _reconcile_once(self) -> _Delay | None:
         """Reconcile once and handle failures. Return None if nothing is left to do."""
         self._changed.clear()
-        self._urgent = False
+        self._is_urgent = False
         meter = MeteredCoroutine(self._reconcile(), self.dependencies.processor, self.resource.namespace)
         self._is_reconciling = True
         try:
@@ -156,7 +156,7 @@ class JobController:
         except ResourceChanged:
             return _Delay(MIN_DELAY_SECONDS, self.dependencies.clock())
         except NotLeading:
-            # This process either renews the Lease soon, or stops this controller.
+            # Soon, this process either renews the Lease or stops this controller.
             return _Delay(NOT_LEADING_RETRY_SECONDS, self.dependencies.clock())
         except UnreadableStatus as problem:
             self._log_once(str(problem), str(problem))
@@ -171,7 +171,7 @@ class JobController:
             self._failures = 0
             self._logged_kinds.clear()
             delay = max(MIN_DELAY_SECONDS, self._share.delay(meter.seconds, self.dependencies.clock()))
-            return None if requeue.is_over else _Delay(delay, requeue.until)
+            return None if requeue.is_over else _Delay(delay, requeue.at)
         finally:
             self._is_reconciling = False
         if not self._is_stopping:
@@ -181,37 +181,41 @@ class JobController:
     async def _reconcile(self) -> Requeue:
         dependencies, status_writer = self.dependencies, self._status_writer
         resource = status_writer.begin()
-        # Kubernetes deletes the job's objects: create none. The backend has to stop what runs outside the cluster.
+        # Kubernetes deletes the job's objects: create none. The backend has to stop a training job outside the cluster.
         if resource.is_terminating:
             if resource.holder is None:
                 return Requeue(None, is_over=True)
             return await dependencies.backends[resource.holder].finalize(resource, status_writer)
-        # The status doesn't record whether the job ran: do nothing, or the job could run twice.
+        # An unreadable status doesn't say whether the job ran: do nothing, because the job could run twice.
         if resource.unclear:
             problems, now = resource.unclear, dependencies.clock()
-            await status_writer.write_fields(unreadable(resource.status_fields, problems, resource.generation, now))
+            await status_writer.write_fields(
+                make_unreadable_status(resource.status_fields, problems, resource.generation, now)
+            )
             raise UnreadableStatus("; ".join(map(str, problems)))
         job = self._apply_defaults(resource)
         if isinstance(job, InvalidResource):
-            await status_writer.write(refused(resource.status, job, resource.generation, dependencies.clock()))
-            if resource.waits_for_room:
+            await status_writer.write(
+                make_refused_status(resource.status, job, resource.generation, dependencies.clock())
+            )
+            if resource.waits_for_memory:
                 self.on_waiting(resource.uid)
             return Requeue(None, is_over=True)
         if job.spec.traits.has_collector:
             self._register_agents(job)
         backend = dependencies.backends[job.spec.backend].for_job(resource, status_writer)
         result = await reconcile(job, resource.status, backend, status_writer, dependencies.clock())
-        until = min((at for at in (result.requeue_at, status_writer.due_at) if at is not None), default=None)
-        is_over = result.is_over and until is None
+        requeue_at = min((at for at in (result.requeue_at, status_writer.due_at) if at is not None), default=None)
+        is_over = result.is_over and requeue_at is None
         if is_over:
             dependencies.store.forget(resource.uid)
-        return Requeue(until, is_over)
+        return Requeue(requeue_at, is_over)
 
     def _apply_defaults(self, resource: Resource) -> Job | InvalidResource:
         if isinstance(resource.job, InvalidResource):
             return resource.job
         try:
-            # A running job keeps running if the configuration allows less than before. A resumed job is checked again.
+            # A started job continues even if the configuration allows less than before. A resumed job is checked again.
             if not resource.status.was_ever_started:
                 self.dependencies.admit(resource.job)
             return self.dependencies.apply_defaults(resource.job, resource.status)
@@ -231,7 +235,7 @@ class JobController:
 
     async def _wait_for_change(self, delay: _Delay) -> None:
         await self._rate_limit(delay.seconds)
-        timeout = None if delay.until is None else max(0.0, delay.until - self.dependencies.clock())
+        timeout = None if delay.requeue_at is None else max(0.0, delay.requeue_at - self.dependencies.clock())
         try:
             async with asyncio.timeout(timeout):
                 await self._changed.wait()
@@ -240,12 +244,12 @@ class JobController:
 
     async def _rate_limit(self, seconds: float) -> None:
         """Sleep, but end a long sleep early when a rank's state has changed."""
-        before = self._rank_states() if seconds > URGENCY_CHECK_SECONDS else 0
+        states = self._rank_states() if seconds > URGENCY_CHECK_SECONDS else 0
         while seconds > 0.0:
-            step = min(seconds, URGENCY_CHECK_SECONDS)
-            await asyncio.sleep(step)
-            seconds -= step
-            if seconds > 0.0 and (self._urgent or (self._changed.is_set() and self._rank_states() != before)):
+            slice_seconds = min(seconds, URGENCY_CHECK_SECONDS)
+            await asyncio.sleep(slice_seconds)
+            seconds -= slice_seconds
+            if seconds > 0.0 and (self._is_urgent or (self._changed.is_set() and self._rank_states() != states)):
                 return
 
     def _rank_states(self) -> int:
@@ -255,7 +259,7 @@ class JobController:
 
     def _next_backoff(self, error: ApiError | None) -> float:
         """Count a failure, and return the seconds until the retry."""
-        seconds = backoff_seconds(self._failures, error, self.dependencies.chance())
+        seconds = backoff_seconds(self._failures, error, self.dependencies.jitter())
         self._failures += 1
         return seconds
 

@@ -1,6 +1,6 @@
-"""Limit the memory for the jobs of each namespace: further jobs have to wait.
+"""Limit the memory for the jobs of each namespace. Jobs beyond the limit have to wait.
 
-kopf's thread and the main thread both use this module.
+kopf's thread and the main thread use this module.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.collector.memory_shares import MemoryShares, Share
-from muster.objects.kubernetes.job_source import ROOM, JobIdentity, identity_of
+from muster.objects.kubernetes.job_source import MISSING_MEMORY, JobIdentity, identity_of
 from muster.objects.kubernetes.kinds import Object
-from muster.objects.kubernetes.reading import LEFT_OUT, left_out
+from muster.objects.kubernetes.reading import MISSING_PARTS, missing_parts
 
 _MIB = 1024 * 1024
 
@@ -27,11 +27,10 @@ TOTAL_MIB = 256
 """The limit for all jobs. The whole operator stays below the 1 GiB that the chart requests."""
 
 FLOOR_MIB = 2
-"""The guaranteed minimum of a namespace, however much the others use: dozens of ordinary jobs."""
+"""The guaranteed minimum of each namespace: enough for dozens of ordinary jobs."""
 
 STARTED_JOB_FACTOR = 2
-"""Jobs that have started get this multiple of the limits. They fitted before, so that they always fit after a restart
-of the operator, in any order."""
+"""The limits of started jobs are higher by this factor, so that all of them fit again after the operator restarts."""
 
 JOB_BYTES = 16_000
 """The measured size of a job without its spec and status."""
@@ -40,10 +39,10 @@ VALUE_BYTES = 100
 """The measured size of one parsed value of a spec or status, in addition to its text."""
 
 MAX_WAITING = 50_000
-"""The maximum number of waiting jobs. kopf's next list finds the others again."""
+"""The maximum number of waiting jobs. kopf's next list reports the jobs beyond it again."""
 
 MAX_WAITING_STATUS = 64 * 1024
-"""In characters: muster itself writes no longer status."""
+"""The maximum length of a waiting job's status, in characters. muster writes no longer status."""
 
 _ESCAPED = re.compile(r"\\u(?!00)")
 """A character beyond Latin-1 that the API server escapes, such as U+2028."""
@@ -66,14 +65,14 @@ def _shares() -> MemoryShares:
 
 @dataclass
 class JobMemory:
-    """Records which jobs are in memory, and which wait."""
+    """Records the jobs that are in memory, and those that wait for memory."""
 
     shares: MemoryShares = field(default_factory=_shares)
     _loaded: dict[str, JobIdentity] = field(default_factory=dict)
     _waiting: OrderedDict[str, _Waiting] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def place(self, source: Object) -> Object:
+    def reserve(self, source: Object) -> Object:
         """Reserve memory for the job's object. Without enough memory, return it without spec and status."""
         identity, texts = identity_of(source), [source.get("spec"), source.get("status")]
         weight = JOB_BYTES + sum(_weight(text) for text in texts if isinstance(text, str))
@@ -91,7 +90,7 @@ class JobMemory:
         return _without_spec(source)
 
     def release_spec(self, identity: JobIdentity, error: InvalidResource) -> None:
-        """Keep only the error messages of a refused spec."""
+        """Reserve less memory: of a refused spec, only the error messages are kept."""
         message_bytes = sum(
             map(
                 sys.getsizeof,
@@ -105,7 +104,7 @@ class JobMemory:
                 )
 
     def forget(self, uid: str) -> None:
-        """The job was deleted."""
+        """Release the memory of a deleted job."""
         with self._lock:
             self._loaded.pop(uid, None)
             self._waiting.pop(uid, None)
@@ -117,22 +116,22 @@ class JobMemory:
             return tuple(self._loaded.values())
 
     def waiting_jobs_that_fit(self, most: int) -> tuple[JobIdentity, ...]:
-        """Return the first waiting jobs that would fit now, each alone; at most `most`."""
+        """Return at most `most` waiting jobs, each of which would fit now if it were loaded alone."""
         with self._lock:
             fit = (waiting.identity for waiting in self._waiting.values() if self.shares.fits(waiting.share))
             return tuple(identity for identity, _ in zip(fit, range(most), strict=False))
 
 
 def _without_spec(source: Object) -> Object:
-    """Remove the spec of a waiting job. Its status stays: the next status is computed from it."""
-    missing: dict[str, JSON] = {**left_out(source), ROOM: _NO_ROOM}
+    """Remove the spec of a waiting job. Its status stays, because the next status is computed from it."""
+    missing: dict[str, JSON] = {**missing_parts(source), MISSING_MEMORY: _NO_ROOM}
     status = source.get("status")
     if isinstance(status, str) and len(status) > MAX_WAITING_STATUS:
         missing["status"] = (
             f"it has {len(status)} characters; for a waiting job, muster reads at most {MAX_WAITING_STATUS}"
         )
         status = "{}"
-    return {**source, "spec": "{}", "status": status, LEFT_OUT: missing}
+    return {**source, "spec": "{}", "status": status, MISSING_PARTS: missing}
 
 
 def _weight(text: str) -> int:

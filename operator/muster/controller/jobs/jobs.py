@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Jobs:
-    """Passes the events of resources to their jobs' controllers.
+    """Passes the changes of resources to their jobs' controllers.
 
     `on_added` is called with each new resource, `on_removed` with a job's uid after its resource is deleted.
     `on_relist` is called when kopf lists all resources again: the list doesn't report deletions that the watch missed.
@@ -31,7 +31,7 @@ class Jobs:
     _controllers: dict[str, JobController] = field(default_factory=dict)
     _uids: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def take(self, change: Change) -> None:
+    def handle_change(self, change: Change) -> None:
         """Handle a change of a resource."""
         metadata = mapping(change.object.get("metadata"))
         uid, name = string(metadata.get("uid")), (string(metadata.get("namespace")), string(metadata.get("name")))
@@ -40,7 +40,7 @@ class Jobs:
             return
         if change.type == "ADDED" and uid in self._controllers:
             self.on_relist()
-        # Another resource has the same name: the watch missed the deletion of the first one.
+        # Another resource had the same name, and the watch missed its deletion.
         previous = self._uids.get(name)
         if previous is not None and previous != uid:
             self.remove(previous)
@@ -55,7 +55,7 @@ class Jobs:
 
     def remove(self, uid: str) -> None:
         """Remove a deleted resource. Kubernetes' garbage collector deletes its objects."""
-        self.dependencies.writing.room.forget(uid)
+        self.dependencies.writing.job_memory.forget(uid)
         resource = self._remove_controller(uid)
         self.dependencies.store.forget(uid)
         self.on_removed(uid)
@@ -89,8 +89,8 @@ class Jobs:
         tasks = {task for controller in self._controllers.values() if (task := controller.stop()) is not None}
         if not tasks:
             return
-        _, late = await asyncio.wait(tasks, timeout=grace_seconds)
-        for task in late:
+        _, unfinished = await asyncio.wait(tasks, timeout=grace_seconds)
+        for task in unfinished:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -101,4 +101,4 @@ class Jobs:
             controller.wake()
             self.on_added(controller.resource)
         else:
-            controller.take(source)
+            controller.handle_change(source)

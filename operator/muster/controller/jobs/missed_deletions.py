@@ -1,4 +1,4 @@
-"""Detect resources that were deleted while no watch ran: kopf reports no deletion for them."""
+"""Find resources that were deleted while no watch ran: kopf doesn't report their deletion."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from muster.objects.kubernetes.job_source import JOB_IDENTITIES
 from muster.objects.kubernetes.kinds import Object
 
 LIST_SECONDS = 300.0
-"""The interval between two lists, without a gap in the watch."""
+"""The interval between two lists, if the watch has no gap."""
 
 SETTLE_SECONDS = 1.0
-"""After a gap the watch reports all resources at once: wait, and list only once."""
+"""The delay of a list after a gap: the watch reports many resources at once, but one list is enough."""
 
 RETRY_SECONDS = 10.0
 """The delay before a retry, after a failed list."""
@@ -80,12 +80,12 @@ class MissedDeletions:
                 self.drop(uid)
 
 
-def find_deleted(known: Iterable[KnownResource], listing: Listing) -> tuple[str, ...]:
-    """Return the uids that the list lacks. A resource that is newer than the list may exist."""
+def find_deleted(resources: Iterable[KnownResource], listing: Listing) -> tuple[str, ...]:
+    """Return the uids of the resources that the list lacks, except those that are newer than the list."""
     listed = {_uid(item) for item in listing.items}
     list_version = int(listing.resource_version)
     return tuple(
-        resource.uid for resource in known if resource.uid not in listed and int(resource.version) <= list_version
+        resource.uid for resource in resources if resource.uid not in listed and int(resource.version) <= list_version
     )
 
 

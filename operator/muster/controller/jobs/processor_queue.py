@@ -1,4 +1,4 @@
-"""Share the event loop among namespaces: the one that has used the least processor time is next."""
+"""Share the event loop among namespaces: the namespace that has used the least processor time is next."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 
 class ProcessorQueue:
-    """Runs one step of all reconciles at a time. Between two steps, the event loop runs its other tasks.
+    """Lets one step of one reconcile run at a time. Between two steps, the event loop runs its other tasks.
 
-    Namespaces are scheduled by start-time fair queuing: an idle namespace saves up no time. `clock` returns the
+    Namespaces are scheduled by start-time fair queuing: an idle namespace saves no time. `clock` returns the
     thread's processor time in seconds.
     """
 
@@ -20,7 +20,7 @@ class ProcessorQueue:
         self._used: dict[str, float] = {}
         self._virtual_time = 0.0
         self._granted: asyncio.Future[None] | None = None
-        self._is_due = False
+        self._is_scheduled = False
 
     def acquire(self, namespace: str) -> asyncio.Future[None]:
         """Return a ticket: a future that is done when the caller may run a step.
@@ -45,13 +45,13 @@ class ProcessorQueue:
         self._schedule()
 
     def _schedule(self) -> None:
-        if self._granted is None and not self._is_due:
-            self._is_due = True
-            # Call it later: other ready tasks of the loop come first.
+        if self._granted is None and not self._is_scheduled:
+            self._is_scheduled = True
+            # Let other ready tasks of the loop run first.
             asyncio.get_running_loop().call_soon(self._grant)
 
     def _grant(self) -> None:
-        self._is_due = False
+        self._is_scheduled = False
         while self._waiting and self._granted is None:
             namespace = min(self._waiting, key=self._used.__getitem__)
             tickets = self._waiting[namespace]
@@ -63,6 +63,6 @@ class ProcessorQueue:
                 self._granted = ticket
                 ticket.set_result(None)
         if self._granted is None:
-            # No namespace waits, so all are equal again.
+            # No namespace waits: forget the used time of all.
             self._used.clear()
             self._virtual_time = 0.0

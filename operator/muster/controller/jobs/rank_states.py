@@ -1,4 +1,4 @@
-"""Detect changes of rank states: the status reports them even if the job has used up its processor time."""
+"""Detect changes of rank states: the status reports them at once, even if the job has used up its processor time."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ RankStatesHash = int
 
 
 def hash_rank_states(agents: Iterable[AgentFacts | None]) -> RankStatesHash:
-    """Hash the newest reported states. Cheap: steps, times and log lines don't count."""
+    """Hash the newest reported states, without steps, times and log lines."""
     return hash(
         tuple(
             None if agent is None else (agent.report.phase, tuple(rank.report.state for rank in agent.ranks))

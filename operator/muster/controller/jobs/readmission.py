@@ -1,4 +1,4 @@
-"""Load waiting jobs when there is memory for them."""
+"""Load waiting jobs when enough memory is free."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Readmission:
-    """Passes the loaded jobs to `take`, like any other change."""
+    """Loads waiting jobs, and passes them to `take`."""
 
     client: Client
-    room: JobMemory
-    take: Callable[[Change], None]
+    job_memory: JobMemory
+    handle_change: Callable[[Change], None]
 
     async def run(self) -> None:
         """Check for free memory, until cancelled."""
         while True:
             await asyncio.sleep(CHECK_SECONDS)
-            for identity in self.room.waiting_jobs_that_fit(MAX_JOBS_PER_CHECK):
+            for identity in self.job_memory.waiting_jobs_that_fit(MAX_JOBS_PER_CHECK):
                 try:
                     await self._load(identity)
                 except ApiError as error:
                     _log.warning(
-                        "%s/%s waits for room and could not be loaded: %s", identity.namespace, identity.name, error
+                        "%s/%s waits for memory and could not be loaded: %s", identity.namespace, identity.name, error
                     )
                     break
 
@@ -48,8 +48,8 @@ class Readmission:
         except ApiError as error:
             if not error.is_not_found:
                 raise
-            self.room.forget(identity.uid)
+            self.job_memory.forget(identity.uid)
             return
         if identity_of(source).uid != identity.uid:
-            self.room.forget(identity.uid)
-        self.take(Change("MODIFIED", self.room.place(source)))
+            self.job_memory.forget(identity.uid)
+        self.handle_change(Change("MODIFIED", self.job_memory.reserve(source)))

@@ -11,7 +11,7 @@ from muster.api.spec.job import Job
 from muster.backends.sagemaker.backend import SageMakerBackend
 from muster.backends.sagemaker.jobs import SageMakerJobs
 from muster.backends.sagemaker.log_follower import LogFollower
-from muster.backends.sagemaker.requests import PreparedRequests
+from muster.backends.sagemaker.requests import RequestPreparer
 from muster.clients.aws.client import Aws
 from muster.clients.aws.job_logs import JobLogs
 from muster.clients.kubernetes.client import Client
@@ -33,7 +33,7 @@ def make_sagemaker_jobs(  # noqa: PLR0917 - the dependencies of a leader
     def reach(namespace: str, url: str) -> AddressPolicy:
         return AddressPolicy.NAMED if is_git_host_listed(namespace, url, config.tenancy) else AddressPolicy.PUBLIC
 
-    requests = PreparedRequests(aws, ConfigMapSource(client), GitTokenSource(client), reach)
+    requests = RequestPreparer(aws, ConfigMapSource(client), GitTokenSource(client), reach)
     reports = LogFollower(lambda place: JobLogs(partial(aws.ask, place, "logs")))
     backend = SageMakerBackend(aws, requests, reports, clock, wake)
     return SageMakerJobs(backend, config.sagemaker.region or "", admit, clock)

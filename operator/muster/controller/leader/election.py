@@ -1,4 +1,4 @@
-"""Follow whether this process is the leader, from the elector's messages about the Lease."""
+"""Track whether this process is the leader. The elector sends messages about the Lease."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from muster.controller.health import Check, failure_messages
 from muster.controller.leader.messages import Heartbeat, LeaseState, Stage, encode, read_state
 
 HEARTBEAT_SECONDS = 0.5
-"""The interval of heartbeats: they show the elector that the event loop runs."""
+"""The interval of heartbeats, which show the elector that the event loop runs."""
 
 
 class ElectorEnded(Exception):
@@ -26,7 +26,7 @@ class ElectorEnded(Exception):
 
 
 class LeaderElection:
-    """The main process' end of the connection to the elector.
+    """The connection of the main process to the elector.
 
     Call `start` in its event loop before any other method except `holds_lease`.
     """
@@ -45,14 +45,14 @@ class LeaderElection:
 
     @property
     def holder(self) -> str | None:
-        """The leader's identity, as far as known; None without a leader."""
+        """The identity of the leader that this process last heard of; None without a leader."""
         return self._state.holder
 
     def holds_lease(self) -> bool:
-        """Whether this process may act as leader now. Check it before every action that others can observe.
+        """Whether this process may act as leader now. Check it before every action that other processes can observe.
 
-        The clock is checked first. So a process that was stopped, or computed for too long, does nothing before it has
-        read the Lease's newest state. Any thread may call this.
+        A process may be stopped, or compute, until its Lease has expired. So this checks the clock, and then reads the
+        newest state of the Lease. Any thread may call this.
         """
         if time.monotonic() >= self._state.held_until:
             self._read()
@@ -89,7 +89,7 @@ class LeaderElection:
             finally:
                 await stop_work(work)
                 self._ended_leader_term, self._stage = leader_term, next_stage
-                # The elector may release or take the Lease only from now on.
+                # Only after this message, the elector may release or take the Lease.
                 self._send()
 
     async def _leader_term_to_lead(self) -> int:
@@ -127,24 +127,24 @@ class LeaderElection:
 
     def _read(self) -> None:
         with self._reading:
-            before = self._state
+            previous = self._state
             try:
                 while not self._is_closed and self._connection.poll(0):
                     self._state = read_state(self._connection.recv_bytes())
             except (EOFError, OSError):
                 self._is_closed, self._state = True, LeaseState()
-            is_changed = self._is_closed or self._state != before
+            is_changed = self._is_closed or self._state != previous
         if is_changed and self._loop is not None:
             self._loop.call_soon_threadsafe(self._changed.set)
 
     def _send(self) -> None:
-        # An elector that reads nothing doesn't answer probes either: don't wait for it.
+        # Don't wait for an elector that doesn't read its messages: it doesn't answer probes either.
         if self._is_closed or not select.select((), (self._connection,), (), 0)[1]:
             return
-        pulse = Heartbeat(
+        heartbeat = Heartbeat(
             failure_messages(self._alive), failure_messages(self._ready), self._ended_leader_term, self._stage
         )
         try:
-            self._connection.send_bytes(encode(pulse))
+            self._connection.send_bytes(encode(heartbeat))
         except OSError:
             self._read()

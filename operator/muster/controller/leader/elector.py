@@ -1,4 +1,4 @@
-"""Hold the Lease and answer the kubelet's probes, in a process of its own: the load of jobs doesn't delay them.
+"""Hold the Lease and answer the kubelet's probes, in a separate process, which busy jobs can't delay.
 
 The elector takes and renews the Lease only while the main process responds, and ends with it.
 """
@@ -30,7 +30,7 @@ SHUTDOWN_SECONDS = RELEASE_SECONDS + 1.0
 """The maximum time to release the Lease in an orderly shutdown."""
 
 KILLED_EXIT_CODE = 1
-"""The exit code after the main process was killed. No process reads it."""
+"""The exit code after the main process was killed."""
 
 _log = logging.getLogger(__name__)
 
@@ -45,18 +45,18 @@ class ElectorOptions:
 
 
 async def elect(connection: Connection, listening: socket.socket, options: ElectorOptions, parent: int) -> None:
-    """Hold the Lease whenever possible, until the main process `parent` ends or closes the connection."""
+    """Hold the Lease while the main process `parent` responds, until it ends or closes the connection."""
     main = MainProcess(connection, parent)
     async with serve_health(listening, main.not_alive, main.not_ready):
         work = asyncio.create_task(Elector(main, options).run(), name="elector")
-        ended = asyncio.create_task(main.has_ended.wait(), name="end of the main process")
-        await asyncio.wait([work, ended], return_when=asyncio.FIRST_COMPLETED)
+        end_of_main = asyncio.create_task(main.has_ended.wait(), name="end of the main process")
+        await asyncio.wait([work, end_of_main], return_when=asyncio.FIRST_COMPLETED)
         if not work.done() and not main.is_leaving:
-            # The main process was killed, maybe during a request: let the Lease expire instead of releasing it.
+            # The main process was killed, and one of its requests may still run: let the Lease expire instead.
             os._exit(KILLED_EXIT_CODE)
         await asyncio.wait([work], timeout=SHUTDOWN_SECONDS)
         work.cancel()
-        ended.cancel()
+        end_of_main.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await work
 
@@ -93,7 +93,7 @@ class Elector:
         self.main.send_state(leadership.held_until, leadership.holder)
 
     async def _send_state_repeatedly(self, leadership: Leadership) -> None:
-        # The leader may also change without an event, when a Lease expires.
+        # A Lease also expires without an event.
         while True:
             await asyncio.sleep(POLL_SECONDS)
             self._send_state(leadership)
@@ -114,7 +114,7 @@ class MainProcess:
     _has_message: asyncio.Event = field(default_factory=asyncio.Event)
     _sent_state: LeaseState = field(default_factory=LeaseState)
     _leader_term: int | None = None
-    _was_fit: bool = True
+    _was_healthy: bool = True
 
     def __post_init__(self) -> None:
         self._heartbeat_at = self.monotonic()
@@ -122,13 +122,14 @@ class MainProcess:
 
     @property
     def is_leaving(self) -> bool:
-        """Whether the main process has stopped leading for good."""
+        """Whether the main process is shutting down."""
         return self._heartbeat.stage == "leaving"
 
     def not_alive(self) -> tuple[str, ...]:
         """The failure messages for /healthz."""
-        silent = self.monotonic() - self._heartbeat_at
-        stuck = (f"its event loop has been stuck for {silent:.0f} s",) if silent > STUCK_SECONDS else ()
+        silent_seconds = self.monotonic() - self._heartbeat_at
+        is_stuck = silent_seconds > STUCK_SECONDS
+        stuck = (f"its event loop has been stuck for {silent_seconds:.0f} s",) if is_stuck else ()
         return (*stuck, *self._heartbeat.not_alive)
 
     def not_ready(self) -> tuple[str, ...]:
@@ -140,9 +141,9 @@ class MainProcess:
         if self.is_leaving:
             return False
         is_healthy = self.monotonic() - self._heartbeat_at <= STUCK_SECONDS and not is_stopped(self.pid)
-        if self._was_fit and not is_healthy:
-            _log.error("the main process doesn't respond: the Lease is neither taken nor renewed")
-        self._was_fit = is_healthy
+        if self._was_healthy and not is_healthy:
+            _log.error("the main process doesn't respond, so muster neither takes nor renews the Lease")
+        self._was_healthy = is_healthy
         return is_healthy
 
     def check_parent(self) -> None:
@@ -151,7 +152,7 @@ class MainProcess:
             self.has_ended.set()
 
     async def lead(self, leader_term: int, held_until: float) -> None:
-        """Let the main process lead, until it reports that its work as leader has ended."""
+        """Let the main process lead, and wait until it reports the end of its work as leader."""
         self._leader_term = leader_term
         self.send_state(held_until, self._sent_state.holder)
         while self._heartbeat.ended_leader_term < leader_term:
@@ -159,7 +160,7 @@ class MainProcess:
             try:
                 await self._has_message.wait()
             except asyncio.CancelledError:
-                # The Lease is lost and the main process has the message: wait until its work has ended.
+                # The Lease is lost, and the main process knows it: wait until it has stopped its work.
                 if self.has_ended.is_set():
                     raise
 

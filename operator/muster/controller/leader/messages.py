@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
 Stage: TypeAlias = Literal["starting", "candidate", "leaving"]
-"""Whether the main process wants to lead: not yet, yes, no longer."""
+"""The main process starts, is ready to lead, or shuts down."""
 
 
 @dataclass(frozen=True)
 class LeaseState:
     """The state of the Lease. Times are monotonic seconds, which all processes of a machine share.
 
-    `leader_term` None: this process doesn't hold the Lease. `held_until`: other replicas may take the Lease then,
-    unless it is renewed. `holder`: the leader's identity, as far as known.
+    `leader_term` None: this replica doesn't hold the Lease. `held_until`: other replicas may take the Lease after this
+    time, unless it is renewed. `holder`: the last known leader's identity.
     """
 
     leader_term: int | None = None
@@ -25,7 +25,7 @@ class LeaseState:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """Sent regularly by the main process' event loop, with the failure messages for /healthz and /readyz.
+    """The message that the main process sends regularly. It has the failure messages for /healthz and /readyz.
 
     `ended_leader_term` is the last term whose work has ended (-1: none).
     """

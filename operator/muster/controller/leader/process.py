@@ -24,22 +24,24 @@ _log = logging.getLogger(__name__)
 
 @contextlib.contextmanager
 def elector_process(listening: socket.socket, options: ElectorOptions) -> Iterator[LeaderElection]:
-    """Run the elector until the block ends. It answers the kubelet's probes on `listening`."""
+    """Run the elector until the `with` block ends. It answers the kubelet's probes on `listening`."""
     context = multiprocessing.get_context("fork")
-    own_end, elector_end = context.Pipe()
-    # Both processes share all present objects. Keep the garbage collector from touching them, which would copy their
-    # pages.
+    main_connection, elector_connection = context.Pipe()
+    # Both processes share the memory of existing objects. The garbage collector would write to it, and so copy it.
     gc.collect()
     gc.freeze()
     process = context.Process(
-        target=_work, args=(elector_end, own_end, listening, options, os.getpid()), name="elector", daemon=True
+        target=_run_elector,
+        args=(elector_connection, main_connection, listening, options, os.getpid()),
+        name="elector",
+        daemon=True,
     )
     process.start()
-    elector_end.close()
+    elector_connection.close()
     listening.close()
     try:
-        with own_end:
-            yield LeaderElection(own_end)
+        with main_connection:
+            yield LeaderElection(main_connection)
     finally:
         process.join(END_SECONDS)
         if process.is_alive():
@@ -48,7 +50,7 @@ def elector_process(listening: socket.socket, options: ElectorOptions) -> Iterat
             process.join()
 
 
-def _work(
+def _run_elector(
     connection: Connection,
     parent_connection: Connection,
     listening: socket.socket,

@@ -15,12 +15,12 @@ from muster.render.storage.source_files import SourceFile, SourceFiles
 
 @dataclass(frozen=True)
 class ConfigMapSource:
-    """Callable with a namespace and a name."""
+    """Reads ConfigMaps. Call it with a namespace and a name."""
 
     client: Client
 
     async def __call__(self, namespace: str, name: str) -> SourceFiles:
-        """Return the entries as files. Raises `ApiError`, and `StorageError` if the ConfigMap doesn't exist."""
+        """Return its entries as files. Raises `ApiError`, and `StorageError` if the ConfigMap doesn't exist."""
         try:
             stored = await self.client.get(CONFIG_MAPS, namespace, name)
         except ApiError as error:

@@ -12,14 +12,14 @@ from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import SECRETS
 from muster.render.storage.errors import GIT_TOKEN_MISSING, StorageError
-from muster.render.storage.git_token import checked_token
+from muster.render.storage.git_token import parse_token
 
 _FIELD = "spec.source.git.secretKeyRef"
 
 
 @dataclass(frozen=True)
 class GitTokenSource:
-    """Callable with a namespace and a reference."""
+    """Reads Secrets. Call it with a namespace and a reference."""
 
     client: Client
 
@@ -42,4 +42,4 @@ class GitTokenSource:
         if encoded is None:
             problem = f"Secret {namespace}/{ref.name} has no key {ref.key}"
             raise StorageError(GIT_TOKEN_MISSING, f"{_FIELD}.key: {problem}", may_pass=True)
-        return checked_token(base64.b64decode(string(encoded)), _FIELD)
+        return parse_token(base64.b64decode(string(encoded)), _FIELD)

@@ -1,4 +1,4 @@
-"""Publish written statuses: Kubernetes Events for the job's owner, log lines for the operator's."""
+"""Report changes of a job's status, as Kubernetes Events and as log lines."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from muster.objects.kubernetes.kinds import EVENTS, Object
 from muster.objects.kubernetes.resource import Resource
 
 EVENTS_PER_SECOND = 20.0
-"""The rate of all jobs' Events, low because they only inform people."""
+"""The rate of all jobs' Events. It is low, to spare the API server."""
 
 MAX_QUEUED_EVENTS = 10_000
-"""The maximum number of queued Events, of all namespaces. Further ones are dropped: the status has all information."""
+"""The maximum number of queued Events. Further Events are dropped: the status has all information."""
 
 MAX_ATTEMPTS = 12
 """The maximum number of attempts to send an Event. With the backoff, they take 90 seconds."""
 
 EVENT_TTL_SECONDS = 3600.0
-"""How long API servers keep Events: older ones are not posted."""
+"""API servers keep Events this long by default. Events about older changes are not posted."""
 
 MAX_MESSAGE_CHARS = 1024
 """The API server's limit."""
@@ -57,52 +57,52 @@ class _QueuedEvent:
 
 @dataclass
 class EventPoster:
-    """Posts Events about written statuses. `identity` is this process' name.
+    """Posts Events about status changes. `identity` is this process' name.
 
-    Namespaces take turns. `clock` returns Unix seconds, `chance` numbers from 0 to 1.
+    Namespaces take turns. `clock` returns Unix seconds, `jitter` a random number from 0 to 1.
     """
 
     client: Client
     identity: str
     clock: Callable[[], float]
-    chance: Callable[[], float]
-    _waiting: FairQueue[_QueuedEvent] = field(default_factory=lambda: FairQueue(MAX_QUEUED_EVENTS))
+    jitter: Callable[[], float]
+    _queued_events: FairQueue[_QueuedEvent] = field(default_factory=lambda: FairQueue(MAX_QUEUED_EVENTS))
 
     def post(self, resource: Resource, before: Status, after: Status) -> None:
         """Queue Events for the changes from one status to the next."""
         self._queue(_Priority.NEW, resource, new_events(before, after))
 
     def post_missed(self, resource: Resource) -> None:
-        """Queue Events for the steps in the job's status: the last leader may have ended before it posted them.
+        """Queue Events for the past changes in the job's status: the last leader may have ended before it posted them.
 
-        An Event that was posted before has the same name, so the API server refuses it as existing.
+        If an Event was posted before, it has the same name, and the API server refuses the second one.
         """
         oldest = self.clock() - EVENT_TTL_SECONDS
-        recent = (note for note in past_events(resource.status) if _is_after(note.since, oldest))
+        recent = (event for event in past_events(resource.status) if _is_after(event.since, oldest))
         self._queue(_Priority.LATE, resource, recent)
 
     async def run(self) -> None:
         """Send queued Events, until cancelled."""
         async with asyncio.TaskGroup() as sending:
             while True:
-                queued = await self._waiting.get()
-                sending.create_task(self._send(queued))
+                item = await self._queued_events.get()
+                sending.create_task(self._send(item))
                 await asyncio.sleep(1.0 / EVENTS_PER_SECOND)
 
-    def _queue(self, priority: _Priority, resource: Resource, new_notes: Iterable[JobEvent]) -> None:
-        for note in new_notes:
-            body = make_event(resource, note, self.identity, self.clock())
-            if not self._waiting.put(resource.namespace, priority, _QueuedEvent(resource, body)):
+    def _queue(self, priority: _Priority, resource: Resource, job_events: Iterable[JobEvent]) -> None:
+        for event in job_events:
+            body = make_event(resource, event, self.identity, self.clock())
+            if not self._queued_events.put(resource.namespace, priority, _QueuedEvent(resource, body)):
                 _log.warning(
-                    "%s: dropped an Event, because too many are queued: %s: %s", resource, note.reason, note.message
+                    "%s: dropped an Event, because too many are queued: %s: %s", resource, event.reason, event.message
                 )
 
-    async def _send(self, queued: _QueuedEvent) -> None:
+    async def _send(self, item: _QueuedEvent) -> None:
         for failures in range(MAX_ATTEMPTS):
             try:
-                await self.client.create(EVENTS, queued.resource.namespace, queued.body)
+                await self.client.create(EVENTS, item.resource.namespace, item.body)
             except ApiError as error:
-                # An earlier attempt, or the last leader, has created it.
+                # An earlier attempt or the last leader has created the Event.
                 if error.already_exists:
                     return
                 problem = error
@@ -111,19 +111,19 @@ class EventPoster:
             # A retry would fail again: the request is invalid, or the namespace was deleted.
             if problem.is_refusal or problem.is_not_found:
                 break
-            await asyncio.sleep(backoff_seconds(failures, problem, self.chance()))
-        _log.warning("%s: an Event could not be sent: %s", queued.resource, problem)
+            await asyncio.sleep(backoff_seconds(failures, problem, self.jitter()))
+        _log.warning("%s: an Event could not be sent: %s", item.resource, problem)
 
 
 @dataclass(frozen=True)
 class StatusPublisher:
-    """Called after each status write."""
+    """Posts Events and logs a line. Call it after each status write."""
 
     events: EventPoster
 
     def __call__(self, resource: Resource, before: Status, after: Status) -> None:
         self.events.post(resource, before, after)
-        # Log only a new phase; details within a phase are in the status.
+        # Log only changes of the phase; the status has all details.
         if before.phase != after.phase or not before.conditions:
             # A message may quote users' text with newlines, but a log entry is one line.
             _log.info("%s: %s: %s", resource, after.phase, " ".join(after.message.split()))
@@ -133,15 +133,15 @@ def _is_after(time: str, oldest: float) -> bool:
     try:
         return parse_timestamp(time) > oldest
     except ValueError:
-        # Another client wrote this time.
+        # The time is invalid: another client wrote it.
         return False
 
 
-def make_event(resource: Resource, note: JobEvent, identity: str, now: float) -> Object:
-    """Return the Event for a note. The same note always gets the same name. `now` is in Unix seconds."""
+def make_event(resource: Resource, event: JobEvent, identity: str, now: float) -> Object:
+    """Return the Event's body. Its name depends only on `event` and the resource. `now` is in Unix seconds."""
     at = format_seconds(now)
-    occasion = note.message if note.occasion is None else note.occasion
-    value = (resource.uid, note.type, note.reason, note.since, occasion)
+    occasion = event.message if event.occasion is None else event.occasion
+    value = (resource.uid, event.type, event.reason, event.since, occasion)
     name = f"{resource.name}.{hashlib.sha256('|'.join(value).encode()).hexdigest()[:16]}"
     return {
         "apiVersion": "v1",
@@ -155,9 +155,9 @@ def make_event(resource: Resource, note: JobEvent, identity: str, now: float) ->
             "uid": resource.uid,
             "resourceVersion": resource.version,
         },
-        "type": note.type,
-        "reason": note.reason,
-        "message": note.message[:MAX_MESSAGE_CHARS],
+        "type": event.type,
+        "reason": event.reason,
+        "message": event.message[:MAX_MESSAGE_CHARS],
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "reportingInstance": identity,

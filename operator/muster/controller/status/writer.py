@@ -1,4 +1,4 @@
-"""Write a job's status to its resource, but only if the resource has not changed since the job was observed."""
+"""Write a job's status to its resource, unless the resource has changed since the job was observed."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class ResourceChanged(Exception):
 
 
 class NotLeading(Exception):
-    """This process doesn't hold the Lease now, so it must not act on its decision."""
+    """This process doesn't hold the Lease now, so it must not act."""
 
 
 class JobNotFound(Exception):
-    """The resource no longer exists. Another one may have the same name."""
+    """The resource no longer exists. Another resource may have the same name."""
 
 
 @dataclass(frozen=True)
 class StatusWriterDependencies:
-    """What all status writers share. `clock` returns Unix seconds.
+    """The components that all status writers use. `clock` returns Unix seconds.
 
     `publish` is called after a write, with the status before and after it. `holds_lease` returns whether this process
-    may act as leader now. `room` limits the memory for all jobs.
+    may act as leader now. `job_memory` limits the memory for all jobs.
     """
 
     client: Client
@@ -50,20 +50,20 @@ class StatusWriterDependencies:
     clock: Callable[[], float]
     publish: Callable[[Resource, Status, Status], None]
     holds_lease: Callable[[], bool]
-    room: JobMemory = field(default_factory=JobMemory)
+    job_memory: JobMemory = field(default_factory=JobMemory)
 
     def read(self, source: Object, previous: Resource | None = None) -> Resource:
         """Call `read_resource`, and release the memory of a refused spec."""
         resource = read_resource(source, previous)
         if isinstance(resource.job, InvalidResource):
-            self.room.release_spec(identity_of(source), resource.job)
+            self.job_memory.release_spec(identity_of(source), resource.job)
         return resource
 
 
 class StatusWriter:
     """The status writer of one job. `newest` is the newest known version of the resource.
 
-    `due_at` is when progress may be written; None if no progress waits.
+    `due_at` is the time at which progress may be written; None if no progress waits.
     """
 
     def __init__(self, resource: Resource, dependencies: StatusWriterDependencies) -> None:
@@ -77,7 +77,7 @@ class StatusWriter:
         self._unconfirmed: Resource | None = None
         self._on_outdated: Callable[[], None] | None = None
 
-    def take(self, source: Object) -> bool:
+    def handle_change(self, source: Object) -> bool:
         """Handle a version of the resource; return whether it is newer."""
         resource = self._dependencies.read(source, self.newest)
         if not resource.is_newer_than(self.newest):
@@ -88,7 +88,7 @@ class StatusWriter:
 
     @contextmanager
     def notify_when_outdated(self, callback: Callable[[], None]) -> Iterator[None]:
-        """Call `callback` when the resource is deleted, or its spec changes during this reconcile."""
+        """In the `with` block, call `callback` when the resource is deleted or its spec changes."""
         self._on_outdated = callback
         self._notify_if_outdated()
         try:
@@ -103,25 +103,25 @@ class StatusWriter:
         return self._base
 
     async def write(self, status: Status) -> None:
-        """Write the status: important changes now, progress when it is due. The caller may act afterwards.
+        """Write the status. Important changes are written now, progress when it is due. The caller may act afterwards.
 
         Raises `ResourceChanged`, `JobNotFound`, `NotLeading`, and `ApiError`.
         """
         await self._write(status, serialise_status(status))
-        # Check this without a write, too: the process may have been suspended since the reconcile started.
+        # Check the Lease even if nothing was written: the process may have been suspended during the reconcile.
         if not self._dependencies.holds_lease():
             raise NotLeading
 
     async def write_fields(self, fields: dict[str, JSON]) -> None:
-        """Write these fields of a status that muster can't read as a whole. Raises what `write` raises."""
+        """Write some fields of a status that muster can't read. Raises the errors of `write`."""
         await self._write(read_status({"status": fields}), fields)
 
     async def add_finalizer(self, finalizer: str) -> None:
-        """Add a backend's finalizer to the resource. Raises what `write` raises."""
+        """Add a backend's finalizer to the resource. Raises the errors of `write`."""
         await self._merge({"finalizers": [*self.newest.finalizers, finalizer]})
 
     async def remove_finalizer(self, finalizer: str) -> None:
-        """Remove this finalizer, and no other. Raises what `write` raises."""
+        """Remove this finalizer. Raises the errors of `write`."""
         finalizers: list[JSON] = [name for name in self.newest.finalizers if name != finalizer]
         await self._merge({"finalizers": finalizers})
 
@@ -135,7 +135,7 @@ class StatusWriter:
         if self.newest is not base:
             raise ResourceChanged
         patch = diff(base.status_fields, new_fields)
-        # An older CRD drops some fields, and would drop them again: don't repeat the write.
+        # The API server drops fields that an older CRD lacks: don't write them again.
         if not patch or self._last_write == (base, new_fields):
             self.due_at = self._slot_at = None
             return
@@ -153,7 +153,7 @@ class StatusWriter:
         self._dependencies.publish(base, base.status, status)
 
     def _publish_unconfirmed(self) -> None:
-        """Publish a write whose response was lost, if the next version shows its effect."""
+        """Publish a status whose write got no response, if the next version of the resource contains it."""
         before, after = self._unconfirmed, self._base
         if before is None or after is before:
             return
@@ -170,7 +170,7 @@ class StatusWriter:
         """Whether progress may be written now; otherwise set `due_at`."""
         now = self._dependencies.clock()
         if self._slot_at is None:
-            # Reserve a slot only after the interval: an early slot would be used late, together with others' slots.
+            # Reserve a slot only after the interval: a slot that is reserved early would be used late.
             self.due_at = self._progress_at + PROGRESS_INTERVAL_SECONDS
             if now < self.due_at:
                 return False
@@ -180,19 +180,19 @@ class StatusWriter:
 
     async def _send(self, patch: dict[str, JSON]) -> None:
         base = self._base
-        # The version makes the write fail if the resource has changed, even if another one has the same name now.
+        # With the version and the uid, the write fails if the resource has changed or was replaced.
         body: Object = {"metadata": {"resourceVersion": base.version, "uid": base.uid}, "status": patch}
         await self._patch(body, "status")
 
     async def _merge(self, metadata: dict[str, JSON]) -> None:
-        # A merge patch replaces lists, so refuse it if the resource has changed since.
-        by_key: dict[str, JSON] = {"resourceVersion": self.newest.version, "uid": self.newest.uid}
-        await self._patch({"metadata": {**metadata, **by_key}}, None)
+        # A merge patch replaces lists, so it must fail if the resource has changed.
+        preconditions: dict[str, JSON] = {"resourceVersion": self.newest.version, "uid": self.newest.uid}
+        await self._patch({"metadata": {**metadata, **preconditions}}, None)
 
     async def _patch(self, body: Object, subresource: str | None) -> None:
         base = self._base
         try:
-            answer = await self._dependencies.client.merge(WATCHED_JOBS, base.namespace, base.name, body, subresource)
+            response = await self._dependencies.client.merge(WATCHED_JOBS, base.namespace, base.name, body, subresource)
         except ApiError as error:
             if error.is_not_found:
                 raise JobNotFound from error
@@ -200,7 +200,7 @@ class StatusWriter:
                 await self._fetch()
                 raise ResourceChanged from error
             raise
-        self.take(self._dependencies.room.place(answer))
+        self.handle_change(self._dependencies.job_memory.reserve(response))
 
     async def _fetch(self) -> None:
         try:
@@ -209,7 +209,7 @@ class StatusWriter:
             if error.is_not_found:
                 raise JobNotFound from error
             raise
-        # If the response to the previous write was lost, this version shows its effect.
+        # If the response to the previous write was lost, this version contains its status.
         if identity_of(source).uid != self._base.uid:
             raise JobNotFound
-        self.take(self._dependencies.room.place(source))
+        self.handle_change(self._dependencies.job_memory.reserve(source))

@@ -1,7 +1,6 @@
-"""Keep the webhook's caBundle up to date: the API server trusts the collector's certificate authorities.
+"""Keep the webhook's caBundle up to date, so that the API server trusts the webhook's certificate.
 
-The bundle contains a new authority a day before its first signature, and an old one until it expires. So it always
-contains the authority of the current certificate.
+The bundle contains a new certificate authority a day before its first signature, and an old one until it expires.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import VALIDATING_WEBHOOKS, Object
 
 CHECK_SECONDS = 60.0
-"""The check interval: an upgrade of the chart may restore the original bundle."""
+"""The interval of checks: an upgrade of the chart may restore the original bundle."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class CaBundle:
-    """Keeps `bundle` (PEM) in all webhooks of the ValidatingWebhookConfiguration `name`, if that exists."""
+    """Writes `bundle` (PEM) into all webhooks of the ValidatingWebhookConfiguration `name`, if that exists."""
 
     client: Client
     name: str
@@ -36,28 +35,28 @@ class CaBundle:
     async def run(self) -> None:
         """Check at intervals, until cancelled.
 
-        Logs each problem once: without the bundle, jobs are stored without a review.
+        Logs each problem once. Without the bundle, the API server stores jobs without calling the webhook.
         """
         while True:
             try:
-                await self.keep()
+                await self.update_if_changed()
                 self._last_problem = ""
             except ApiError as error:
-                # Without the configuration, another tool manages the webhook and its authority.
+                # If the configuration doesn't exist, another tool manages the webhook.
                 if not error.is_not_found:
                     self._log_once(str(error))
             await asyncio.sleep(CHECK_SECONDS)
 
-    async def keep(self) -> None:
+    async def update_if_changed(self) -> None:
         """Check once, and update the configuration if necessary. Raises `ApiError`."""
         stored = await self.client.get(VALIDATING_WEBHOOKS, None, self.name)
-        wanted = with_ca_bundle(stored, self.bundle())
-        if wanted == stored:
+        updated = with_ca_bundle(stored, self.bundle())
+        if updated == stored:
             return
         try:
-            await self.client.replace(VALIDATING_WEBHOOKS, None, self.name, wanted)
+            await self.client.replace(VALIDATING_WEBHOOKS, None, self.name, updated)
         except ApiError as error:
-            # Another replica, or an upgrade, has changed it: the next check reads the result.
+            # Another client has changed the configuration: the next check reads it again.
             if not error.is_conflict:
                 raise
 

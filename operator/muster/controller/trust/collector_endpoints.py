@@ -22,18 +22,18 @@ CHECK_SECONDS = 10.0
 """The interval at which the leader checks its slices."""
 
 LEADER_TERM_ANNOTATION = "muster.dev/leader-term"
-"""The annotation with the leader term that wrote a slice. An earlier leader must not overwrite it."""
+"""The annotation with the leader term in which a slice was written. An earlier leader must not overwrite it."""
 
 _log = logging.getLogger(__name__)
 
 
 class NotLeading(Exception):
-    """The leader of a later term wrote a slice."""
+    """A later leader has written a slice."""
 
 
 @dataclass(frozen=True)
 class CollectorEndpoints:
-    """Where this process' collector listens: the Service, the pod's addresses, and the port."""
+    """The addresses of this process' collector: the Service, the pod's addresses, and the port."""
 
     namespace: str
     service: str
@@ -53,20 +53,20 @@ def endpoint_slices(collector: CollectorEndpoints, service_uid: str, leader_term
 
 
 def leader_term_of(stored: Object) -> int:
-    """Return the leader term that wrote the slice; -1 without one. Pure."""
+    """Return the leader term in the slice's annotation; -1 without one. Pure."""
     text = string(mapping(mapping(stored.get("metadata")).get("annotations")).get(LEADER_TERM_ANNOTATION))
     return int(text) if text.isdecimal() and len(text) < len(str(2**63)) else -1
 
 
-def is_current(stored: Object, wanted: Object) -> bool:
-    """Whether a slice in the cluster has the wanted content. Pure."""
-    return leader_term_of(stored) == leader_term_of(wanted) and all(
-        _without_nulls(stored.get(name)) == wanted[name] for name in ("addressType", "endpoints", "ports")
+def is_current(stored: Object, updated: Object) -> bool:
+    """Whether the slice in the cluster has the content of `updated`. Pure."""
+    return leader_term_of(stored) == leader_term_of(updated) and all(
+        _without_nulls(stored.get(name)) == updated[name] for name in ("addressType", "endpoints", "ports")
     )
 
 
 async def maintain_endpoints(
-    client: Client, collector: CollectorEndpoints, leader_term: int, chance: Callable[[], float]
+    client: Client, collector: CollectorEndpoints, leader_term: int, jitter: Callable[[], float]
 ) -> None:
     """Route the Service to `collector`, as the leader of `leader_term`, until cancelled."""
     failures = 0
@@ -82,7 +82,7 @@ async def maintain_endpoints(
                 _log.warning(
                     "agents can't reach this leader yet: Service %s and its EndpointSlices: %s", service, error
                 )
-            delay = backoff_seconds(failures, error, chance())
+            delay = backoff_seconds(failures, error, jitter())
             failures += 1
         await asyncio.sleep(delay)
 
@@ -90,26 +90,26 @@ async def maintain_endpoints(
 async def _write_all(client: Client, collector: CollectorEndpoints, leader_term: int) -> None:
     service = await client.get(SERVICES, collector.namespace, collector.service)
     uid = string(mapping(service.get("metadata")).get("uid"))
-    for wanted in endpoint_slices(collector, uid, leader_term):
-        await _write(client, collector.namespace, wanted, leader_term)
+    for updated in endpoint_slices(collector, uid, leader_term):
+        await _write(client, collector.namespace, updated, leader_term)
 
 
-async def _write(client: Client, namespace: str, wanted: Object, leader_term: int) -> None:
-    name = string(mapping(wanted.get("metadata")).get("name"))
+async def _write(client: Client, namespace: str, updated: Object, leader_term: int) -> None:
+    name = string(mapping(updated.get("metadata")).get("name"))
     try:
         stored = await client.get(ENDPOINT_SLICES, namespace, name)
     except ApiError as error:
         if not error.is_not_found:
             raise
-        await client.create(ENDPOINT_SLICES, namespace, wanted)
+        await client.create(ENDPOINT_SLICES, namespace, updated)
         return
     if leader_term_of(stored) > leader_term:
         raise NotLeading
-    if is_current(stored, wanted):
+    if is_current(stored, updated):
         return
     version = mapping(stored.get("metadata")).get("resourceVersion")
-    metadata = {**mapping(wanted.get("metadata")), "resourceVersion": version}
-    await client.replace(ENDPOINT_SLICES, namespace, name, {**wanted, "metadata": metadata})
+    metadata = {**mapping(updated.get("metadata")), "resourceVersion": version}
+    await client.replace(ENDPOINT_SLICES, namespace, name, {**updated, "metadata": metadata})
 
 
 def _slice(

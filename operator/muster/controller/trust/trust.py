@@ -1,4 +1,4 @@
-"""Manage the certificates that agents trust and the keys that sign their tokens. All replicas share a Secret."""
+"""Manage the collector's certificates, which all replicas share in a Secret, and the cluster's keys for tokens."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from muster.objects.kubernetes.kinds import SECRETS, Object
 from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 RENEWAL_CHECK_SECONDS = 3600.0
-"""The interval of certificate checks. Every replica reads a new authority long before its first signature."""
+"""The interval of certificate checks: short enough that each replica reads a new authority before its first use."""
 
 KEY_REFRESH_SECONDS = 300.0
-"""The interval of reads of the cluster's keys: a revoked key is accepted no longer than this."""
+"""The interval at which the cluster's keys are read: a revoked key is accepted at most this long."""
 
 MIN_KEY_REFRESH_SECONDS = 10.0
-"""A token with an unknown key triggers a read, but at most at this interval: any client can send such a token."""
+"""The minimum interval: a token with an unknown key triggers a read, and any client can send such a token."""
 
 MAX_ATTEMPTS = 10
 """The maximum number of attempts to update the Secret, while other replicas update it."""
@@ -56,7 +56,7 @@ class TrustError(Exception):
 
 @dataclass(frozen=True)
 class TrustSetting:
-    """The Secret, and the collector's names and addresses for agents."""
+    """The name of the Secret, and the collector's host names and addresses for agents."""
 
     namespace: str
     secret: str
@@ -65,7 +65,7 @@ class TrustSetting:
 
 @dataclass(frozen=True)
 class _SecretContent:
-    """The Secret's content: the collector's authorities, and the seed of the agents' credentials (or b"")."""
+    """The Secret's content: the collector's authorities, and the seed of the agents' credentials (b"" without one)."""
 
     authorities: tuple[Authority, ...] = ()
     seed: bytes = field(default=b"", repr=False)
@@ -101,7 +101,7 @@ class Trust:
         return ca_bundle(self._content.authorities)
 
     def seed(self) -> bytes:
-        """Return the seed of the agents' credentials: the same for all replicas while the Secret exists."""
+        """Return the seed of the agents' credentials, which all replicas share."""
         return self._content.seed
 
     def certificate(self) -> ServingCertificate:
@@ -109,10 +109,10 @@ class Trust:
         return self._serving
 
     async def run(self) -> None:
-        """Renew certificates and keys, until cancelled. Errors are logged, and the current ones stay in use."""
+        """Renew certificates and keys, until cancelled. After an error, the current ones stay in use."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._renew_always())
-            tasks.create_task(self._follow_keys())
+            tasks.create_task(self._renew_repeatedly())
+            tasks.create_task(self._refresh_keys())
 
     async def renew(self) -> None:
         """Rotate the authorities and sign a new certificate, if necessary. Raises `ApiError` and `TrustError`."""
@@ -125,7 +125,7 @@ class Trust:
             self._sign()
             self.on_renewal(self._serving)
 
-    async def _renew_always(self) -> None:
+    async def _renew_repeatedly(self) -> None:
         while True:
             await asyncio.sleep(RENEWAL_CHECK_SECONDS)
             try:
@@ -133,7 +133,7 @@ class Trust:
             except (ApiError, TrustError) as error:
                 _log.warning("the collector's certificates could not be checked: %s", error)
 
-    async def _follow_keys(self) -> None:
+    async def _refresh_keys(self) -> None:
         while True:
             # an unknown key may trigger an early read, but not before this delay
             await asyncio.sleep(MIN_KEY_REFRESH_SECONDS)
@@ -157,25 +157,25 @@ class Trust:
     async def _sync_secret(self) -> _SecretContent:
         """Read the shared Secret, and rotate its authorities if necessary.
 
-        If two replicas write, the second one reads again.
+        After a conflict with another replica, it reads the Secret again.
         """
         for _ in range(MAX_ATTEMPTS):
             secret = await self._read()
-            # restore a Secret that was deleted: agents still trust its authorities
+            # if the Secret was deleted, write its content again: agents still trust its authorities
             current = self._content if secret is None else self._read_secret(secret)
-            # a Secret of an earlier release, or a restored one, has no seed
+            # a Secret of an earlier release has no seed
             seed = current.seed or self._content.seed or secrets.token_bytes(SEED_BYTES)
-            wanted = _SecretContent(rotate(current.authorities, self.clock(), make_authority), seed)
-            if secret is not None and wanted == current:
+            updated = _SecretContent(rotate(current.authorities, self.clock(), make_authority), seed)
+            if secret is not None and updated == current:
                 return current
             try:
-                await self._write(secret, wanted)
+                await self._write(secret, updated)
             except ApiError as error:
-                # another replica, or a user, has changed or deleted it: read again
+                # another client has changed or deleted the Secret: read it again
                 if not (error.already_exists or error.is_conflict or error.is_not_found):
                     raise
                 continue
-            return wanted
+            return updated
         raise TrustError(f"Secret {self._name} changed {MAX_ATTEMPTS} times during updates")
 
     async def _read_keys(self) -> Keys:

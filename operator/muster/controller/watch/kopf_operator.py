@@ -15,7 +15,7 @@ REQUEST_SECONDS = 20.0
 CLOSE_SECONDS = 0.1
 
 ERROR_BACKOFFS = (0.2, 0.5, 1.0, 2.0, 5.0)
-"""Seconds between kopf's own attempts. After the last one kopf ends, and its thread restarts it."""
+"""The delays between kopf's own retries, in seconds. After the last retry kopf ends, and its thread restarts it."""
 
 
 @dataclass
@@ -26,13 +26,13 @@ class StoppableRun:
     _cancel: Callable[[], None] = lambda: None
 
     def stop(self) -> None:
-        """End the current run, and each later one at once."""
+        """End the current run, and each later run at once."""
         self.stopping.set()
         self._cancel()
 
     async def run(self, registry: kopf.OperatorRegistry, settings: kopf.OperatorSettings, *namespaces: str) -> None:
-        """Run kopf for these namespaces; with none, for the cluster. Raises what kopf's failed task raised."""
-        # Cancel kopf to stop it: with a stop flag kopf waits five seconds for the flag's task when it ends by itself.
+        """Run kopf for these namespaces; without any, for the whole cluster. Raises the errors of kopf's tasks."""
+        # Cancel kopf to stop it. With kopf's stop flag, an end by itself would take five seconds.
         work = asyncio.create_task(
             kopf.operator(
                 registry=registry,
@@ -56,7 +56,7 @@ class StoppableRun:
             with contextlib.suppress(asyncio.CancelledError):
                 await work
         finally:
-            # kopf's TLS connections send their close message in the loop's next iterations, before this call ends.
+            # Let the event loop close kopf's TLS connections.
             await asyncio.sleep(CLOSE_SECONDS)
 
 
@@ -72,7 +72,7 @@ def new_settings() -> kopf.OperatorSettings:
     """Return the settings of every kopf operator of muster."""
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
-    # Scanning needs permission to list all namespaces and CRDs, which muster does not request.
+    # Scanning would need permission to list all namespaces and CRDs.
     settings.scanning.disabled = True
     settings.networking.request_timeout = REQUEST_SECONDS
     settings.networking.error_backoffs = ERROR_BACKOFFS

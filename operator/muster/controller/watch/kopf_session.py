@@ -1,7 +1,7 @@
-"""Filter the API server's responses for kopf: reduced jobs, and no JSON that would crash kopf's parser.
+"""Filter the API server's responses for kopf: remove parts of jobs, and objects that would crash kopf's parser.
 
-kopf uses `json.loads`, which raises RecursionError for deeply nested JSON that the API server accepts. That ends the
-watch, and after some retries kopf. So this module parses the responses first.
+kopf uses `json.loads`, which raises RecursionError for deeply nested JSON that the API server accepts. Then kopf's
+watch ends, and after some retries kopf itself. So this module parses the responses first.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from muster.objects.kubernetes.answers import read_event, read_page
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.json_parts import Malformed, Part, value_in
 from muster.objects.kubernetes.kinds import Object, Reading
-from muster.objects.kubernetes.reading import parsed, read_object
+from muster.objects.kubernetes.reading import parse_json, read_object
 
 Read = Callable[[Part], Object]
 """Decodes one object. Raises `Malformed`."""
 
 
 class ReadResponse(aiohttp.ClientResponse):
-    """A response whose objects `read_object` decodes; kopf calls `json()`, or iterates over `content`."""
+    """A response whose objects `read_object` decodes. kopf calls `json()` or iterates over `content`."""
 
     read_object: Read
     skip: Callable[[str], None]
@@ -41,7 +41,7 @@ class ReadResponse(aiohttp.ClientResponse):
         text = await self.read()
         try:
             is_list = any(name == "items" for name, _part in value_in(text).members())
-            return self._list(text) if is_list else parsed(text)
+            return self._list(text) if is_list else parse_json(text)
         except (ValueError, ApiError) as problem:
             raise json.JSONDecodeError(str(problem), "", 0) from None
 
@@ -57,7 +57,7 @@ class ReadResponse(aiohttp.ClientResponse):
         return {"metadata": metadata, "items": items}
 
     def _filter_line(self, line: bytes) -> bytes:
-        """Filter one line of a watch; empty for a malformed line."""
+        """Filter one line of a watch. Return b"" for a malformed line."""
         try:
             event = read_event(line)
             read = _read_plain if event.type in {"ERROR", "BOOKMARK"} else type(self).read_object
@@ -69,7 +69,7 @@ class ReadResponse(aiohttp.ClientResponse):
 
 
 class _Content:
-    """A response's stream, with filtered lines. Other attributes are the stream's."""
+    """The stream of a response, with filtered lines."""
 
     def __init__(self, stream: aiohttp.StreamReader, line: Callable[[bytes], bytes]) -> None:
         self._stream = stream
@@ -91,7 +91,7 @@ def response_class(read: Read, skip: Callable[[str], None]) -> type[ReadResponse
     """Return a response class for a session: `read` decodes objects, `skip` gets the error of each skipped object."""
 
     class Response(ReadResponse):
-        """A response class with these functions."""
+        """A response class that uses `read` and `skip`."""
 
     Response.read_object = staticmethod(read)
     Response.skip = staticmethod(skip)

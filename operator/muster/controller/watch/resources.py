@@ -1,6 +1,6 @@
 """Watch the cluster's DistributedTrainingJobs with kopf, in a thread with its own event loop.
 
-kopf needs a millisecond of processor time for each event, and when it ends it cancels all tasks of its loop.
+kopf needs a millisecond of processor time for each event, and at its end it cancels all tasks of its loop.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from muster.objects.kubernetes.kinds import JOBS, Object
 from muster.objects.kubernetes.reading import read_object
 
 MAX_FAILURES = 10
-"""How often in a row kopf is restarted. After that, a new process may fix the problem."""
+"""After this many failures in a row, kopf is not restarted: the operator exits, because a new process may help."""
 
 STABLE_SECONDS = 60.0
-"""A failure after this long doesn't count as another one in a row."""
+"""If kopf runs this long, its failures are counted from zero again."""
 
 INACTIVITY_SECONDS = 70.0
-"""A watch without messages for this long is dead: the API server sends a bookmark every minute."""
+"""A watch without messages for this long is broken: the API server sends a bookmark every minute."""
 
 SERVER_SECONDS = 290
 CLIENT_SECONDS = 320
 
 PAGE_SIZE = 10
-"""Jobs in one page of a list. The page is in memory as a whole, and each job may have 1.5 MiB."""
+"""The number of jobs in a page of a list. A whole page is in memory, and each job may have 1.5 MiB."""
 
 IDLE_SECONDS = 1.0
 
@@ -48,18 +48,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class ResourceWatch:
-    """Calls `on_change`, in the loop that started it, for each change. First it reports all resources as ADDED.
+    """Calls `on_change` for each change, in the event loop of `start`. First it reports all resources as ADDED.
 
-    After a gap in the watch it reports all of them again, but not those that were deleted during the gap. An object
-    that doesn't fit into `room` comes without its large parts. `namespaces` empty: all namespaces. `clock` returns
-    seconds, `chance` numbers from 0 to 1.
+    After a gap in the watch it reports all existing resources again. An object that doesn't fit into `job_memory`
+    is passed without its large parts. `namespaces` empty: all namespaces. `clock` returns seconds,
+    `jitter` a random number from 0 to 1.
     """
 
     namespaces: tuple[str, ...]
-    room: JobMemory
+    job_memory: JobMemory
     on_change: Callable[[Change], None]
     clock: Callable[[], float]
-    chance: Callable[[], float]
+    jitter: Callable[[], float]
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     _run: StoppableRun = field(default_factory=StoppableRun)
     _thread: threading.Thread | None = None
@@ -83,13 +83,13 @@ class ResourceWatch:
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
         failures = 0
         while not self._run.stopping.is_set() and failures < MAX_FAILURES:
-            began = self.clock()
+            started_at = self.clock()
             try:
                 asyncio.run(self._watch(loop))
-            except Exception as problem:  # noqa: BLE001 - kopf raises what one of its tasks raised
+            except Exception as problem:  # noqa: BLE001 - kopf raises any error of its tasks
                 _log.warning("kopf failed, restarting it: %s: %s", type(problem).__name__, problem)
-            failures = 0 if self.clock() - began > STABLE_SECONDS else failures + 1
-            self._run.stopping.wait(backoff_seconds(failures, None, self.chance()))
+            failures = 0 if self.clock() - started_at > STABLE_SECONDS else failures + 1
+            self._run.stopping.wait(backoff_seconds(failures, None, self.jitter()))
         _call_in_loop(loop, self.ended.set)
 
     async def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -97,7 +97,7 @@ class ResourceWatch:
             change = Change(_type(event["type"]), _object(event))
             _call_in_loop(loop, lambda: self._report(change))
 
-        registry = _registry(on_event, _login(self.room, SkippedLog(self.clock)))
+        registry = _registry(on_event, _login(self.job_memory, SkippedLog(self.clock)))
         await self._run.run(registry, _settings(), *self.namespaces)
 
     def _report(self, change: Change) -> None:
@@ -125,11 +125,11 @@ def _settings() -> kopf.OperatorSettings:
     return settings
 
 
-def _login(room: JobMemory, skipped: SkippedLog) -> Callable[..., Awaitable[kopf.AiohttpSession]]:
+def _login(job_memory: JobMemory, skipped: SkippedLog) -> Callable[..., Awaitable[kopf.AiohttpSession]]:
     """Connect to the same cluster as `clients.kubernetes.client`, with filtered responses."""
     read = response_class(
-        lambda part: room.place(read_object(part, WATCHED_JOBS.reading)),
-        lambda why: skipped.log(f"an unknown {JOBS.name}", "", why),
+        lambda part: job_memory.reserve(read_object(part, WATCHED_JOBS.reading)),
+        lambda reason: skipped.log(f"an unknown {JOBS.name}", "", reason),
     )
 
     async def login(**_: Any) -> kopf.AiohttpSession:

@@ -1,7 +1,7 @@
 """Limit the webhook's connections: only API servers need it, but any pod of the cluster may connect.
 
-A connection counts from its first packet. When all slots are used, a new connection closes the oldest one of the
-address with the most connections, so that one pod can't block the API servers.
+When the limit is reached, a new connection closes the oldest connection of the address with the most connections, so
+that one pod can't block the API servers.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 MAX_CONNECTIONS = 32
-"""Each needs up to 300 KiB during the TLS handshake. An API server needs one or two."""
+"""The limit of connections. Each needs up to 300 KiB during the TLS handshake. An API server opens one or two."""
 
 HANDSHAKE_SECONDS = 3.0
 
 ACCEPT_AGAIN_SECONDS = 0.1
-"""The wait after the process ran out of descriptors."""
+"""The delay after the process ran out of file descriptors."""
 
 
 BACKLOG = 512
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open a listening socket: early connections wait in the kernel's queue. Raises `OSError`."""
+    """Open a listening socket. Raises `OSError`."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
     listening.setblocking(False)
@@ -43,7 +43,7 @@ class AcceptedConnection:
     transport: asyncio.WriteTransport | None = None
 
     def close(self) -> None:
-        """Close it at once."""
+        """Close the connection at once."""
         if self.handshake is not None:
             self.handshake.cancel()
         if self.transport is not None:
@@ -52,19 +52,19 @@ class AcceptedConnection:
 
 @dataclass
 class WebhookConnections:
-    """Accepts connections on `listening` while `run` runs. Each handshake calls `context`."""
+    """Accepts connections on `listening`. Each handshake uses the newest `context`."""
 
     listening: socket.socket
     context: Callable[[], ssl.SSLContext]
     make_protocol: Callable[[AcceptedConnection], asyncio.Protocol]
-    # dictionaries are ordered sets: the oldest comes first
+    # an ordered set: the oldest connection is first
     _clients: dict[AcceptedConnection, None] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self._clients)
 
     async def run(self) -> None:
-        """Accept connections until cancelled; then close all."""
+        """Accept connections until cancelled, and then close all of them."""
         loop = asyncio.get_running_loop()
         try:
             while True:
@@ -74,7 +74,7 @@ class WebhookConnections:
                     await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
                     continue
                 self._add(connection, str(address[0]))
-                # accepting never waits while the kernel's queue is full: let other tasks run, too
+                # sock_accept doesn't wait while the kernel's queue has connections: let other tasks run
                 await asyncio.sleep(0)
         finally:
             for client in list(self._clients):
@@ -106,7 +106,7 @@ class WebhookConnections:
             )
             client.transport = transport
         except OSError:
-            # not TLS, no trust in our authority, or disconnected
+            # the client doesn't use TLS, doesn't trust the certificate, or has disconnected
             self.remove(client)
         except asyncio.CancelledError:
             with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
 """Decode the API server's AdmissionReviews in bounded time, and encode the responses. Pure.
 
-The input may be anything that users can store in the API server, or that any pod sends directly.
+The input may be any object that users can store in the API server, or any bytes that a pod sends directly.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from muster.api.names import GROUP, KIND
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.admission import JobChange, validate_change
-from muster.core.status.fit import fit
+from muster.core.status.truncate import truncate_message
 from muster.objects.kubernetes.job_source import MAX_SPEC_TEXT_BYTES, MAX_STATUS_TEXT_BYTES
 from muster.objects.kubernetes.json_parts import Malformed, Part, value_in
 from muster.objects.kubernetes.kinds import Object, Reading
-from muster.objects.kubernetes.reading import LEFT_OUT, left_out, read_object
+from muster.objects.kubernetes.reading import MISSING_PARTS, missing_parts, read_object
 
 MAX_REVIEW_BYTES = 2 * 1024 * 1024
-"""Two specs and two statuses of the maximum length, and their metadata, which muster ignores."""
+"""Enough for two specs and two statuses of the maximum length, and for metadata, which muster ignores."""
 
 MAX_PROBLEMS = 20
-"""The maximum number of problems in a response. Once the user has fixed them, the next response lists the others."""
+"""The maximum number of problems in a response. Further problems appear after the user has fixed these."""
 
 KIND_OF_REVIEW: Mapping[str, JSON] = MappingProxyType({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"})
 
@@ -38,7 +38,7 @@ _REVIEWED_JOBS = Reading(
     parts=frozenset({"apiVersion", "kind", "spec", "status"}),
     max_bytes={"spec": MAX_SPEC_TEXT_BYTES, "status": MAX_STATUS_TEXT_BYTES},
 )
-"""Without labels, uids and other metadata, which the API server has validated."""
+"""The parts of a job that the webhook decodes. The API server has validated all other metadata."""
 
 
 @dataclass(frozen=True)
@@ -76,17 +76,19 @@ def _object(part: Part) -> JSON:
     return None if part.size == len("null") else dict(read_object(part, _REVIEWED_JOBS))
 
 
-def find_objections(
-    wanted: Object, stored: Object | None, accept: Callable[[Job, Status], None]
+def find_problems(
+    new_object: Object, stored: Object | None, accept: Callable[[Job, Status], None]
 ) -> tuple[FieldProblem, ...]:
     """Return the problems of a resource. `accept` is as in `muster.core.admission`."""
-    if stored is not None and left_out(stored):
-        # The stored job is already invalid, so no valid job exists to compare with; its status has the problem.
+    if stored is not None and missing_parts(stored):
+        # The stored job is invalid, and its status has the problem: a change can't be compared with it.
         return ()
-    skipped = left_out(wanted)
+    skipped = missing_parts(new_object)
     if skipped:
         return tuple(FieldProblem(path, problem) for path, problem in skipped.items() if path != "status")
-    return validate_change(JobChange({name: part for name, part in wanted.items() if name != LEFT_OUT}, stored), accept)
+    return validate_change(
+        JobChange({name: part for name, part in new_object.items() if name != MISSING_PARTS}, stored), accept
+    )
 
 
 def allow_unreviewed(review: Review, warning: str) -> dict[str, JSON]:
@@ -100,14 +102,14 @@ def allow_unreviewed(review: Review, warning: str) -> dict[str, JSON]:
 def denial_message(problems: Sequence[FieldProblem]) -> str:
     """Return the message of a denial."""
     more = len(problems) - MAX_PROBLEMS
-    sentences = [fit(str(problem)) for problem in problems[:MAX_PROBLEMS]]
+    sentences = [truncate_message(str(problem)) for problem in problems[:MAX_PROBLEMS]]
     return "; ".join([*sentences, f"and {more} more"] if more > 0 else sentences)
 
 
 def denial_status(review: Review, problems: Sequence[FieldProblem]) -> Object:
-    """Return the Status of a denial, like the API server's own: clients read the fields, and kubectl lists them."""
+    """Return the Status object of a denial, in the API server's format, which kubectl displays."""
     causes: list[JSON] = [
-        {"reason": "FieldValueInvalid", "field": problem.path, "message": fit(problem.message)}
+        {"reason": "FieldValueInvalid", "field": problem.path, "message": truncate_message(problem.message)}
         for problem in problems[:MAX_PROBLEMS]
     ]
     return {

@@ -1,8 +1,8 @@
-"""The HTTPS server for kopf's admission webhook: kopf's own server limits neither the number nor the size of bodies.
+"""The HTTPS server for kopf's admission webhook. kopf's own server limits neither the number nor the size of bodies.
 
-API servers send no client certificate, so any pod of the cluster may connect. Connections, bodies and processor time
-have limits. Past them the server responds with an error, which the API server ignores like a timeout: it stores the
-resource, and the operator validates it later.
+API servers send no client certificate, so any pod of the cluster may connect. This server limits connections, bodies
+and processor time. Beyond a limit it responds with an error. Then the API server stores the resource without a review,
+as after a timeout, and the operator validates it later.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ PATH = "/jobs"
 
 MAX_BYTES_IN_FLIGHT = 8 * MAX_REVIEW_BYTES
 MAX_BYTES_OF_ADDRESS = 2 * MAX_REVIEW_BYTES
-"""The limits for the bodies of current requests: of all, and of one address."""
+"""The limits for the bodies of all current requests, and of those from one address."""
 
 BODY_SECONDS = 2.0
-"""An API server sends 2 MiB in milliseconds, and waits 3 s for the response."""
+"""The timeout for a body. An API server sends 2 MiB in milliseconds, and waits 3 s for the response."""
 
 IDLE_SECONDS = 60.0
 
 MAX_FIELD_BYTES = 4096
 
 LINGER_SECONDS = 1.0
-"""How long the server drains a refused body, so that the client reads the response."""
+"""The server reads a refused body this long, so that the client reads the response."""
 
 BUSY = "muster was too busy to review this job before it was stored: see its condition Accepted"
 
 AdmissionHandler = Callable[[Any], Awaitable[Any]]
-"""kopf's function from a review to a response."""
+"""kopf's function that turns a review into a response."""
 
 _problems: ContextVar[list[FieldProblem]] = ContextVar("problems")
 
@@ -68,7 +68,7 @@ def add_problems(problems: tuple[FieldProblem, ...]) -> None:
 
 @dataclass
 class WebhookServer:
-    """The value of kopf's `settings.admission.server`."""
+    """The admission server for kopf's settings."""
 
     listening: socket.socket
     certificate: InitVar[ServingCertificate]
@@ -83,10 +83,10 @@ class WebhookServer:
         self._context = server_context(certificate)
 
     async def __call__(self, handler: AdmissionHandler) -> AsyncIterator[WebhookClientConfig]:
-        """Serve while kopf iterates. The configuration is empty: the chart registers the address."""
+        """Serve while kopf iterates. The client configuration is empty, because the chart registers the webhook."""
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            return await self._answer(request, handler)
+            return await self._handle(request, handler)
 
         server = _Server(handle)
         connections = WebhookConnections(self.listening, lambda: self._context, server.connection)
@@ -99,10 +99,10 @@ class WebhookServer:
             serving.cancel()
             await asyncio.gather(serving, return_exceptions=True)
 
-    async def _answer(self, request: web.BaseRequest, handler: AdmissionHandler) -> web.StreamResponse:
+    async def _handle(self, request: web.BaseRequest, handler: AdmissionHandler) -> web.StreamResponse:
         size, address = request.content_length or 0, request.remote or ""
         error = _error_status(request)
-        if error is None and not (self._has_room(address, size) and self.shares.may_ask(address)):
+        if error is None and not (self._has_room(address, size) and self.shares.may_read(address)):
             error = HTTPStatus.SERVICE_UNAVAILABLE
         if error is not None:
             return web.Response(status=error)
@@ -115,22 +115,22 @@ class WebhookServer:
             return await self._review(address, body, handler)
 
     async def _review(self, address: str, body: bytes, handler: AdmissionHandler) -> web.StreamResponse:
-        began = time.thread_time()
+        started_at = time.thread_time()
         namespace = ""
         try:
             review = read_review(body)
             namespace = review.namespace
-            if not self.shares.may_have_looked_at(namespace):
+            if not self.shares.may_review(namespace):
                 return web.json_response(allow_unreviewed(review, BUSY))
             return web.json_response(await _call_kopf(review, handler))
         except Malformed as problem:
             return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"{problem}\n")
         finally:
-            self.shares.charge(address, namespace, time.thread_time() - began)
+            self.shares.charge(address, namespace, time.thread_time() - started_at)
 
     def _has_room(self, address: str, size: int) -> bool:
-        own, total = self._reserved.get(address, 0), sum(self._reserved.values())
-        return own + size <= MAX_BYTES_OF_ADDRESS and total + size <= MAX_BYTES_IN_FLIGHT
+        reserved, total = self._reserved.get(address, 0), sum(self._reserved.values())
+        return reserved + size <= MAX_BYTES_OF_ADDRESS and total + size <= MAX_BYTES_IN_FLIGHT
 
     @contextmanager
     def _reserve(self, address: str, size: int) -> Iterator[None]:
@@ -144,7 +144,7 @@ class WebhookServer:
 
 
 def _error_status(request: web.BaseRequest) -> HTTPStatus | None:
-    """Return the error of a request, before its body is read."""
+    """Return the error that is visible before the body is read, if any."""
     if request.path != PATH:
         return HTTPStatus.NOT_FOUND
     if request.method != "POST":
@@ -159,13 +159,13 @@ async def _call_kopf(review: Review, handler: AdmissionHandler) -> dict[str, Any
     problems: list[FieldProblem] = []
     token = _problems.set(problems)
     try:
-        answer: dict[str, Any] = await handler({**KIND_OF_REVIEW, "request": review.fields})
+        response: dict[str, Any] = await handler({**KIND_OF_REVIEW, "request": review.fields})
     finally:
         _problems.reset(token)
     if problems:
         status: JSON = dict(denial_status(review, problems))
-        answer["response"]["status"] = status
-    return answer
+        response["response"]["status"] = status
+    return response
 
 
 class _Server(web.Server):

@@ -1,4 +1,4 @@
-"""Limit the webhook's processor time: the webhook shares the process with the jobs' controllers."""
+"""Limit the processor time of the webhook, which runs in the same process as the jobs' controllers."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Share:
-    """`of_core` of a core in the long run; an idle user saves up at most `saved` seconds of processor time."""
+class CpuLimit:
+    """A limit: the fraction of a core in the long run, and the seconds that an idle user may save for a burst."""
 
-    of_core: float
-    saved: float
+    core_fraction: float
+    burst_seconds: float
 
 
-TOTAL = Share(of_core=0.3, saved=2.0)
-"""All requests. Past the limit, jobs are stored without a review, and the operator validates them later."""
+TOTAL = CpuLimit(core_fraction=0.3, burst_seconds=2.0)
+"""The limit of all requests. Beyond it, jobs are stored without a review, and the operator validates them later."""
 
-ADDRESS = Share(of_core=0.25, saved=1.5)
-"""One address. An API server sends the requests of all users."""
+ADDRESS = CpuLimit(core_fraction=0.25, burst_seconds=1.5)
+"""The limit of one address. It is high, because one API server may send the requests of all users."""
 
-NAMESPACE = Share(of_core=0.05, saved=0.5)
-"""The jobs of one namespace: enough to apply a hundred at once."""
+NAMESPACE = CpuLimit(core_fraction=0.05, burst_seconds=0.5)
+"""The limit of one namespace: enough to apply a hundred jobs at once."""
 
 MAX_KEYS = 4096
 
@@ -30,20 +30,20 @@ MAX_KEYS = 4096
 @dataclass
 class _Account:
     seconds: float
-    at: float
+    updated_at: float
 
 
 @dataclass
 class _Accounts:
-    share: Share
+    share: CpuLimit
     _accounts: OrderedDict[str, _Account] = field(default_factory=OrderedDict)
 
     def balance(self, key: str, now: float) -> float:
         account = self._accounts.get(key)
         if account is None:
-            return self.share.saved
-        earned = max(0.0, now - account.at) * self.share.of_core
-        account.seconds, account.at = min(self.share.saved, account.seconds + earned), now
+            return self.share.burst_seconds
+        earned = max(0.0, now - account.updated_at) * self.share.core_fraction
+        account.seconds, account.updated_at = min(self.share.burst_seconds, account.seconds + earned), now
         return account.seconds
 
     def charge(self, key: str, seconds: float, now: float) -> None:
@@ -55,19 +55,19 @@ class _Accounts:
 
 @dataclass
 class WebhookShares:
-    """The accounts of all requests. `clock` returns monotonic seconds."""
+    """The processor time of all requests. `clock` returns monotonic seconds."""
 
     clock: Callable[[], float]
     _total: _Accounts = field(default_factory=lambda: _Accounts(TOTAL))
     _addresses: _Accounts = field(default_factory=lambda: _Accounts(ADDRESS))
     _namespaces: _Accounts = field(default_factory=lambda: _Accounts(NAMESPACE))
 
-    def may_ask(self, address: str) -> bool:
+    def may_read(self, address: str) -> bool:
         """Whether a request from this address may be read."""
         now = self.clock()
         return self._total.balance("", now) > 0.0 and self._addresses.balance(address, now) > 0.0
 
-    def may_have_looked_at(self, namespace: str) -> bool:
+    def may_review(self, namespace: str) -> bool:
         """Whether a job of this namespace may be reviewed."""
         return self._namespaces.balance(namespace, self.clock()) > 0.0
 

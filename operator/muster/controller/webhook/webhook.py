@@ -1,7 +1,6 @@
-"""The validating webhook: kopf's admission, in its own thread, in every replica whether it leads or not.
+"""The validating webhook: kopf's admission, in its own thread. Every replica serves it.
 
-It reports the same problems before a job is stored as the operator would report later. It changes nothing and sends no
-requests.
+It reports the problems of a job before the job is stored. The operator would report the same problems later.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from muster.clients.kubernetes.access import find_cluster
 from muster.clients.kubernetes.backoff import backoff_seconds
 from muster.controller.backends import notes_of
 from muster.controller.watch.kopf_operator import StoppableRun, new_registry, new_settings
-from muster.controller.webhook.review import denial_message, find_objections
+from muster.controller.webhook.review import denial_message, find_problems
 from muster.controller.webhook.server import BUSY, WebhookServer, add_problems
 
 Accept = Callable[[Job, Status], None]
@@ -36,11 +35,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Webhook:
-    """Answers on `server` until stopped. `chance` returns numbers from 0 to 1."""
+    """Serves the webhook until stopped. `jitter` returns a random number from 0 to 1."""
 
     server: WebhookServer
     accept: Accept
-    chance: Callable[[], float]
+    jitter: Callable[[], float]
     _run: StoppableRun = field(default_factory=StoppableRun)
     _thread: threading.Thread | None = None
 
@@ -59,10 +58,10 @@ class Webhook:
         while not self._run.stopping.is_set():
             try:
                 asyncio.run(self._run.run(_registry(self.accept), _settings(self.server)))
-            except Exception as problem:  # noqa: BLE001 - kopf raises what one of its tasks raised
+            except Exception as problem:  # noqa: BLE001 - kopf raises any error of its tasks
                 _log.warning("the webhook failed, restarting it: %s: %s", type(problem).__name__, problem)
             failures += 1
-            self._run.stopping.wait(backoff_seconds(failures, None, self.chance()))
+            self._run.stopping.wait(backoff_seconds(failures, None, self.jitter()))
 
 
 def _registry(accept: Accept) -> kopf.OperatorRegistry:
@@ -86,8 +85,8 @@ def _problems(
         warnings.extend(notes_of(job))
 
     try:
-        return find_objections(dict(new), None if old is None else dict(old), accept_with_notes)
-    except Exception:  # noqa: BLE001 - a bug must not block a job: the operator validates it later
+        return find_problems(dict(new), None if old is None else dict(old), accept_with_notes)
+    except Exception:  # noqa: BLE001 - a bug must not block a job, which the operator validates later
         _log.exception("a job could not be reviewed before it was stored")
         warnings.append(BUSY)
         return ()
@@ -95,7 +94,7 @@ def _problems(
 
 def _settings(server: WebhookServer) -> kopf.OperatorSettings:
     settings = new_settings()
-    # Each replica's kopf would write the cluster-wide configuration, and clear it at the end.
+    # Otherwise the kopf of each replica would overwrite the webhook's configuration, and clear it at its end.
     settings.admission.managed = None
     settings.admission.server = server
     return settings

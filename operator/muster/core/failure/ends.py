@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from muster.core.facts import JobFacts, LauncherFacts, NodeFacts, RankFacts
+from muster.core.facts import JobFacts, NodeFacts, RankFacts
 
 AGENT_LOST = "AgentLost"
 NODE_LOST = "NodeLost"
@@ -12,7 +12,7 @@ NODE_STOPPED = "NodeStopped"
 
 
 class Subject(StrEnum):
-    """The kind of thing that ended."""
+    """The kind of process that ended. NODE is an agent that could not start or complete its work."""
 
     RANK = "Rank"
     LAUNCHER = "Launcher"
@@ -25,8 +25,7 @@ class End:
     """The end of one rank, launcher or agent at `at` (Unix seconds). `rank` is set for ranks, `name` for launchers.
 
     `since` is set if the actual end may be earlier than `at`: muster may receive reports of secondary failures before
-    it
-    detects an unreported end.
+    it detects an unreported end.
     """
 
     subject: Subject
@@ -57,19 +56,19 @@ class End:
         return self.exit_code == 0 and self.reason is None and not self.stopped
 
     @property
-    def why(self) -> str:
-        """The reason of a failure as one CamelCase word."""
+    def failure_reason(self) -> str:
+        """The reason of a failure, as a CamelCase word."""
         if self.reason is not None:
             return self.reason
         if self.subject is Subject.LAUNCHER:
             return "LauncherFailed"
-        # A stopped rank had already failed before the signal.
+        # The rank had already failed before muster stopped it.
         return "RankFailed" if self.signal is None or self.stopped else "RankKilled"
 
 
 def rank_ends(facts: JobFacts) -> tuple[End, ...]:
     """The ends of all ranks, successful or not, ordered by time."""
-    return in_order(end for node in facts.nodes for end in rank_ends_of(node))
+    return sort_ends(end for node in facts.nodes for end in rank_ends_of(node))
 
 
 def rank_ends_of(node: NodeFacts) -> tuple[End, ...]:
@@ -77,25 +76,25 @@ def rank_ends_of(node: NodeFacts) -> tuple[End, ...]:
     return tuple(_rank_end(node, rank) for rank in node.ranks if rank.has_exited)
 
 
-def in_order(ends: Iterable[End]) -> tuple[End, ...]:
+def sort_ends(ends: Iterable[End]) -> tuple[End, ...]:
     """Sort ends by time, then by node and rank."""
     return tuple(sorted(ends, key=lambda end: (end.at, end.node, -1 if end.rank is None else end.rank)))
 
 
 def problem_end(facts: JobFacts, node: NodeFacts) -> End | None:
-    """The problem that kept the node's agent from starting or completing its work; None without one."""
+    """Return the problem with which the agent could not start or complete its work, as an end; None without one."""
     agent = node.current_agent
     if agent is None or agent.report.problem is None:
         return None
     problem = agent.report.problem
     lines = (problem.message,)
-    # Ranks can't cause an agent's problem, so date it to the job's creation, or after the last rank's end.
+    # Ranks can't cause an agent's problem: it dates from the job's creation, or from the last rank's end.
     at = max((end.at for end in rank_ends_of(node)), default=facts.created_at)
     return End(Subject.NODE, node.node, node.name, at, reason=problem.reason, lines=lines)
 
 
 def agent_end(node: NodeFacts, at: float, reason: str, *, since: float | None = None) -> End:
-    """The end of the node's agent; `reason` is the default for a process without a problem."""
+    """Return the end of the node's agent; `reason` is the default for a process without a problem."""
     process = node.process
     lines = (process.problem.message,) if process.problem is not None else ()
     return End(
@@ -134,9 +133,8 @@ def _rank_end(node: NodeFacts, rank: RankFacts) -> End:
 
 
 def launcher_end(node: NodeFacts) -> End | None:
-    """The end of the node's launcher, successful or not; None while it runs."""
-    agent = node.current_agent
-    launcher: LauncherFacts | None = None if agent is None else agent.launcher
+    """Return the end of the node's launcher, successful or not; None while it runs."""
+    launcher = node.launcher
     if launcher is None:
         return None
     end = launcher.end

@@ -1,7 +1,7 @@
 """Find the root cause among many ranks that ended one after another.
 
 When a rank dies, its peers fail about 0.1 s later because their connections close, and torchrun stops the node's other
-ranks. Those ends are secondary failures. The root cause is the first end that is not a secondary failure.
+ranks. These ends are secondary failures. The root cause is the first end that is not a secondary failure.
 """
 
 from dataclasses import dataclass
@@ -11,43 +11,49 @@ from muster.api.spec.job import Job
 from muster.core.facts import JobFacts
 from muster.core.failure import rank_output
 from muster.core.failure.ends import End, Subject, rank_ends
-from muster.core.failure.mpi_ends import follows_early_end, mpi_causes
-from muster.core.failure.secondary_failures import is_secondary, possible_causes
+from muster.core.failure.mpi_ends import find_mpi_causes, follows_early_end, is_root_cause_uncertain
+from muster.core.failure.secondary_failures import find_possible_causes, is_secondary
 from muster.core.world import is_mpi, world_size
 
 WINDOW_SECONDS = 5.0
-"""How long before its cause a secondary failure may appear. A failing rank closes its connections before it exits, and
-interpreters, CUDA contexts and core dumps take seconds to finish. Clock differences are only milliseconds."""
+"""A secondary failure may appear this much earlier than its cause.
+
+A failing rank closes its connections before it exits, and interpreters, CUDA contexts and core dumps take seconds to
+finish. Clock differences are only milliseconds.
+"""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """`root_causes` failed in the same way, the first one first. `early` are ranks that exited with code 0 too soon.
+    """A failure of the job. `root_causes` are ends with the same error, in the order of their times.
 
-    `at` is the time of the first failure, secondary failures included (Unix seconds).
+    `early_exits` are ranks that exited with code 0 while other ranks still needed them. `at` is the time of the first
+    failure, secondary failures included (Unix seconds). `is_uncertain` is set while reports are missing that may show
+    an earlier root cause.
     """
 
     at: float
     root_causes: tuple[End, ...]
-    early: tuple[End, ...] = ()
+    early_exits: tuple[End, ...] = ()
+    is_uncertain: bool = False
 
     @property
     def first(self) -> End:
-        """The first root cause."""
+        """The root cause that ended first."""
         return self.root_causes[0]
 
     @property
     def reason(self) -> str:
-        """The reason of the failure as one CamelCase word."""
-        return self.first.why
+        """The reason of the failure, as a CamelCase word."""
+        return self.first.failure_reason
 
     def is_root_cause(self, rank: int, node: int) -> bool:
         """Whether this rank is one of the root causes."""
-        return (rank, node) in self._root_causes
+        return (rank, node) in self._root_cause_keys
 
     def exited_early(self, rank: int, node: int) -> bool:
-        """Whether this rank exited with code 0 while other ranks still needed it."""
-        return (rank, node) in self._early
+        """Whether this rank is one of the early exits."""
+        return (rank, node) in self._early_exit_keys
 
     @cached_property
     def lost_nodes(self) -> frozenset[int]:
@@ -55,36 +61,37 @@ class Failure:
         return frozenset(end.node for end in self.root_causes if end.subject is not Subject.RANK)
 
     @cached_property
-    def _root_causes(self) -> frozenset[tuple[int | None, int]]:
+    def _root_cause_keys(self) -> frozenset[tuple[int | None, int]]:
         return frozenset((end.rank, end.node) for end in self.root_causes)
 
     @cached_property
-    def _early(self) -> frozenset[tuple[int | None, int]]:
-        return frozenset((end.rank, end.node) for end in self.early)
+    def _early_exit_keys(self) -> frozenset[tuple[int | None, int]]:
+        return frozenset((end.rank, end.node) for end in self.early_exits)
 
 
-def find_failure(job: Job, facts: JobFacts, *, started: bool) -> Failure | None:
+def find_failure(job: Job, facts: JobFacts, *, has_started: bool) -> Failure | None:
     """Return the job's failure, or None without one. Later reports may lead to an earlier root cause.
 
-    `started` is set once the gang received its start command.
+    `has_started` is set once the gang received its start command.
     """
-    causes = mpi_causes if is_mpi(job) else possible_causes
-    ends = causes(job, facts, started=started)
+    causes = find_mpi_causes if is_mpi(job) else find_possible_causes
+    ends = causes(job, facts, has_started=has_started)
     if not ends:
         return None
-    root_cause, at = _root_cause(facts, ends), ends[0].at
-    if not is_secondary(root_cause) and not follows_early_end(job, facts, root_cause):
-        return Failure(at, _find_same_errors(facts, root_cause, ends))
-    # All ranks failed with the same error, so they lost an external service, not a peer.
+    root_cause, at = _find_root_cause(facts, ends), ends[0].at
+    is_uncertain = is_root_cause_uncertain(job, facts, root_cause)
     same_errors = _find_same_errors(facts, root_cause, ends)
+    if not is_secondary(root_cause) and not follows_early_end(job, facts, root_cause):
+        return Failure(at, same_errors, is_uncertain=is_uncertain)
+    # All ranks failed with the same error, so they lost an external service, not a peer.
     if root_cause.subject is Subject.RANK and len({end.rank for end in same_errors}) == world_size(job) > 1:
-        return Failure(at, same_errors)
+        return Failure(at, same_errors, is_uncertain=is_uncertain)
     # A rank's process exits after its connections close, so peers may fail first.
     early = tuple(end for end in rank_ends(facts) if end.is_good and end.at <= root_cause.at + WINDOW_SECONDS)
-    return Failure(at, (root_cause,), early)
+    return Failure(at, (root_cause,), early, is_uncertain)
 
 
-def _root_cause(facts: JobFacts, ends: tuple[End, ...]) -> End:
+def _find_root_cause(facts: JobFacts, ends: tuple[End, ...]) -> End:
     first = ends[0]
     # Take the first end that is not secondary, within the window after the first failure.
     for end in ends:
@@ -100,12 +107,12 @@ def _root_cause(facts: JobFacts, ends: tuple[End, ...]) -> End:
 
 def _has_own_error(end: End) -> bool:
     ended_badly = end.exit_code != 0
-    return ended_badly and rank_output.names_exception(end.lines) and not rank_output.blames_peer(end.lines)
+    return ended_badly and rank_output.contains_exception(end.lines) and not rank_output.mentions_lost_peer(end.lines)
 
 
 def _find_same_errors(facts: JobFacts, root_cause: End, ends: tuple[End, ...]) -> tuple[End, ...]:
     """The root cause, and all other ends with the same error."""
-    signature = rank_output.error_signature(root_cause.lines)
+    signature = rank_output.normalize_error_line(root_cause.lines)
     # Exit code 1 without output is too common to compare.
     if not signature and root_cause.exit_code == 1:
         return (root_cause,)
@@ -115,7 +122,7 @@ def _find_same_errors(facts: JobFacts, root_cause: End, ends: tuple[End, ...]) -
     others += [end for end in rank_ends(facts) if end.stopped and _has_own_error(end)]
     return (
         root_cause,
-        *(end for end in others if end != root_cause and rank_output.error_signature(end.lines) == signature),
+        *(end for end in others if end != root_cause and rank_output.normalize_error_line(end.lines) == signature),
     )
 
 

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from muster.api.spec.job import Job
 from muster.core.facts import JobFacts
 from muster.core.failure import rank_output
-from muster.core.failure.ends import End, Subject, in_order, launcher_end, rank_ends
-from muster.core.failure.secondary_failures import is_secondary, outside_ends
+from muster.core.failure.ends import End, Subject, launcher_end, rank_ends, sort_ends
+from muster.core.failure.secondary_failures import find_node_failures, is_secondary
 from muster.core.world import is_mpi
 from muster_worker.contract.schema import EndReason
 
 SKEW_SECONDS = 0.25
-"""How much earlier than its cause on another node an end may appear: reports take time to arrive."""
+"""How much earlier than its cause on another node an end may appear, because reports take time to arrive."""
 
 MOMENT_SECONDS = 0.005
 """Two events on one machine that are closer than this have no reliable order."""
@@ -31,17 +31,17 @@ CLEANUP_SECONDS = 5.0
 MPI_ERR_UNKNOWN = 14
 """From Open MPI's mpi.h: its error handler exits with the error class as the exit code."""
 
-_CLEANUP = (signal.SIGTERM, signal.SIGKILL)
+_CLEANUP_SIGNALS = (signal.SIGTERM, signal.SIGKILL)
 
 
-def mpi_causes(job: Job, facts: JobFacts, *, started: bool) -> tuple[End, ...]:
+def find_mpi_causes(job: Job, facts: JobFacts, *, has_started: bool) -> tuple[End, ...]:
     """The ends that can be the root cause of an MPI job's failure, ordered by time."""
     failures = tuple(end for end in rank_ends(facts) if not end.is_good and not end.stopped)
     # A world of the wrong size causes all other failures.
     mismatched = tuple(end for end in failures if end.reason == EndReason.WORLD_SIZE_MISMATCH)
     if mismatched:
         return mismatched
-    external = outside_ends(job, facts, started=started)
+    external = find_node_failures(job, facts, has_started=has_started)
     own, killed, launcher = (
         _find_own_failures(failures),
         _find_first_killed(failures),
@@ -52,24 +52,19 @@ def mpi_causes(job: Job, facts: JobFacts, *, started: bool) -> tuple[End, ...]:
         own = ()
     own_times = tuple(end.at for end in own if not is_secondary(end))
     if own_times:
-        return in_order([*own, *external, *(end for end in killed if end.at < own_times[0] - SKEW_SECONDS)])
+        return sort_ends([*own, *external, *(end for end in killed if end.at < own_times[0] - SKEW_SECONDS)])
     # mpirun ended its ranks because it failed itself, or because a node was lost.
     if launcher is not None:
         return _sort_by_earliest([launcher, *external])
     if killed or external:
         return _sort_by_earliest([*killed, *external])
     # The cause is unknown: use the first rank that failed.
-    return (tuple(end for end in failures if _lost_its_peer(end)) or failures)[:1]
+    return (tuple(end for end in failures if _has_lost_peer(end)) or failures)[:1]
 
 
 def _sort_by_earliest(ends: Iterable[End]) -> tuple[End, ...]:
     """Sort ends by their earliest possible time: a lost node is detected late, after mpirun has killed its ranks."""
-    return tuple(sorted(in_order(ends), key=lambda end: end.earliest))
-
-
-def launcher_has_ended(job: Job, facts: JobFacts) -> bool:
-    """Whether the job's mpirun has ended. The other nodes then wait for a command to end."""
-    return is_mpi(job) and launcher_end(facts.nodes[0]) is not None
+    return tuple(sorted(sort_ends(ends), key=lambda end: end.earliest))
 
 
 def is_root_cause_uncertain(job: Job, facts: JobFacts, end: End) -> bool:
@@ -77,55 +72,57 @@ def is_root_cause_uncertain(job: Job, facts: JobFacts, end: End) -> bool:
 
     Messages name a rank only once it can no longer change.
     """
-    if not is_mpi(job) or end.subject is not Subject.RANK or not (_is_cleanup(end) or _lost_its_peer(end)):
+    if not is_mpi(job) or end.subject is not Subject.RANK or not (_looks_killed_by_mpirun(end) or _has_lost_peer(end)):
         return False
     return not _all_have_reported(facts)
 
 
 def is_secondary_failure(job: Job, end: End) -> bool:
     """Whether an end other than the root cause looks like a secondary failure."""
-    return is_secondary(end) or (is_mpi(job) and (_is_cleanup(end) or _lost_its_peer(end)))
+    return is_secondary(end) or (is_mpi(job) and (_looks_killed_by_mpirun(end) or _has_lost_peer(end)))
 
 
 def follows_early_end(job: Job, facts: JobFacts, end: End) -> bool:
     """Whether the rank failed because another rank exited with code 0 but without MPI_Finalize."""
-    if not is_mpi(job) or end.subject is not Subject.RANK or not (_is_cleanup(end) or _lost_its_peer(end)):
+    if not is_mpi(job) or end.subject is not Subject.RANK or not (_looks_killed_by_mpirun(end) or _has_lost_peer(end)):
         return False
-    return any(other.is_good and 0.0 <= end.at - other.at <= EARLY_SECONDS for other in rank_ends(facts))
+    # A lost peer has no other cause, and its connections close before its end is seen. A kill may have another cause.
+    earliest, latest = (-SKEW_SECONDS, CLEANUP_SECONDS) if _has_lost_peer(end) else (0.0, EARLY_SECONDS)
+    return any(other.is_good and earliest <= end.at - other.at <= latest for other in rank_ends(facts))
 
 
-def _lost_its_peer(end: End) -> bool:
+def _has_lost_peer(end: End) -> bool:
     """Whether Open MPI 5 seems to have ended the rank after a lost connection. Only mpirun prints the message then."""
     return not end.lines and end.exit_code == MPI_ERR_UNKNOWN
 
 
-def _is_cleanup(end: End) -> bool:
+def _looks_killed_by_mpirun(end: End) -> bool:
     """Whether the end looks like mpirun's clean-up."""
     lost = end.reason == EndReason.WRAPPER_LOST
-    return lost or (end.reason is None and end.signal in _CLEANUP)
+    return lost or (end.reason is None and end.signal in _CLEANUP_SIGNALS)
 
 
 def _find_own_failures(failures: tuple[End, ...]) -> tuple[End, ...]:
-    """The ends with a cause of their own."""
-    aborted = tuple(end for end in failures if rank_output.calls_abort(end.lines))
+    """The ends that neither mpirun nor a lost peer explains."""
+    aborted = tuple(end for end in failures if rank_output.contains_abort(end.lines))
     # Hydra may kill the rank that called MPI_Abort together with the others.
     if aborted and aborted[0].at <= failures[0].at + CLEANUP_SECONDS:
         return aborted
-    return tuple(end for end in failures if not _is_cleanup(end) and not _lost_its_peer(end))
+    return tuple(end for end in failures if not _looks_killed_by_mpirun(end) and not _has_lost_peer(end))
 
 
 def _find_first_killed(failures: tuple[End, ...]) -> tuple[End, ...]:
-    """The first killed rank, or nothing: mpirun had no reason to kill it."""
-    killed = (end for end in failures if _is_cleanup(end) and not is_secondary(end))
+    """The first killed rank, if any: mpirun had no reason to kill it."""
+    killed = (end for end in failures if _looks_killed_by_mpirun(end) and not is_secondary(end))
     return tuple(itertools.islice(killed, 1))
 
 
 def _find_launcher_cause(facts: JobFacts, failures: tuple[End, ...]) -> End | None:
     """The end of mpirun, if no rank explains it."""
     launcher = launcher_end(facts.nodes[0])
-    if launcher is None or launcher.is_good or _was_stopped(facts):
+    if launcher is None or launcher.is_good or _was_launcher_stopped(facts):
         return None
-    # The rank that explains mpirun's end may be on a node that has not reported yet.
+    # A node that has not reported its end yet may have the rank that explains mpirun's end.
     if not _all_have_reported(facts):
         return None
     return None if failures and _is_explained(launcher, failures) else launcher
@@ -145,19 +142,19 @@ def _is_explained(launcher: End, failures: tuple[End, ...]) -> bool:
     printed a rank's MPI_Abort message              never: only its output names that rank
     anything else                                   if the first rank was killed before mpirun ended
     """
-    # A killed mpirun takes its ranks with it.
+    # The ranks die with a killed mpirun.
     if launcher.signal is not None:
         return failures[0].at < launcher.at - SKEW_SECONDS
-    if rank_output.blames_rank(launcher.lines) or _has_same_exit(launcher, failures[0]):
+    if rank_output.mentions_failed_rank(launcher.lines) or _has_same_exit(launcher, failures[0]):
         return True
     # The rank that called MPI_Abort printed through mpirun. Hydra then killed it with the others, in any order.
-    if rank_output.calls_abort(launcher.lines):
+    if rank_output.contains_abort(launcher.lines):
         return False
     # Only Hydra kills ranks before it ends, and it may crash while doing so.
     return failures[:1] == _find_first_killed(failures) and failures[0].at < launcher.at - MOMENT_SECONDS
 
 
-def _was_stopped(facts: JobFacts) -> bool:
+def _was_launcher_stopped(facts: JobFacts) -> bool:
     """Whether muster had begun to stop the gang when mpirun ended."""
     agent = facts.nodes[0].current_agent
     return agent is not None and agent.launcher is not None and agent.launcher.end.stopped

@@ -1,9 +1,24 @@
-"""Problems of a node that affect decisions, and problems that follow from missing reports."""
+"""Reasons of problems that affect decisions, and the nodes whose reports are missing: unreachable, silent or lost.
+
+muster can't tell a failed machine from a network partition. It requires two independent signs before a node is lost:
+the agent stops reporting, and the cluster marks the machine as unreachable or can't delete the pod. An agent that
+reports is never lost. A silent agent alone is not lost either, because muster itself may be unreachable.
+"""
 
 from dataclasses import replace
 
+from muster.api.status.status import Status
 from muster.api.timestamps import format_seconds
-from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessState, RankFacts
+from muster.core.facts import (
+    SILENT_PACES,
+    JobFacts,
+    NodeFacts,
+    Problem,
+    ProcessFacts,
+    ProcessState,
+    RankFacts,
+)
+from muster.core.failure.ends import NODE_LOST
 
 AGENT_UNREACHABLE = "AgentUnreachable"
 NODE_SILENT = "NodeSilent"
@@ -17,7 +32,12 @@ QUOTA_EXCEEDED = "QuotaExceeded"
 FETCHING_FILES = "FetchingFiles"
 
 UNREACHABLE_SECONDS = 30.0
-"""How long an agent may run before its first report: Python on a cold disk takes seconds to start."""
+"""How long an agent may run without a report: Python on a cold disk takes seconds to start."""
+
+LOST_SECONDS = 60.0
+"""How long to wait for a silent node after the cluster has marked its machine as unreachable. A restarted switch is
+back by then, and ranks may continue. Kubernetes takes 40 to 50 s to mark a machine, so a partition ends a
+job after two minutes, and one below 100 s never does."""
 
 _UNREACHABLE = Problem(
     AGENT_UNREACHABLE,
@@ -31,18 +51,59 @@ def unreachable_at(node: NodeFacts, facts: JobFacts) -> float | None:
     process = node.process
     if process.state is not ProcessState.RUNNING or process.started_at is None or node.current_agent is not None:
         return None
-    # After its own restart the operator gives agents time to report.
+    # A restarted operator has received no report yet.
     return max(process.started_at, facts.collector_started_at) + UNREACHABLE_SECONDS
 
 
 def may_still_report(node: NodeFacts, facts: JobFacts, now: float) -> bool:
-    """Whether the agent's first report is missing but not late yet."""
+    """Whether the agent has not reported yet, and still has time to."""
     at = unreachable_at(node, facts)
     return at is not None and now < at
 
 
+def lost_at(node: NodeFacts, facts: JobFacts) -> float | None:
+    """Return when the node counts as lost if no report arrives; None without a sign of a lost machine."""
+    process = node.process
+    if process.lost_at is not None:
+        return process.lost_at
+    if process.state is ProcessState.MISSING:
+        return None
+    suspected_at = [at for at in (process.unreachable_since, process.deletion_deadline) if at is not None]
+    if not suspected_at:
+        return None
+    # The process has ended, and only its pod's deletion is overdue.
+    if process.state is ProcessState.EXITED:
+        return None if process.deletion_deadline is None else process.deletion_deadline + LOST_SECONDS
+    timeout = max(LOST_SECONDS, SILENT_PACES * facts.heartbeat_seconds)
+    return max(min(suspected_at) + LOST_SECONDS, _last_report_at(node, facts) + timeout)
+
+
+def end_if_lost(node: NodeFacts, facts: JobFacts, previous: Status, now: float, *, has_started: bool) -> NodeFacts:
+    """Return the node, marked as ended if its machine is lost at `now` (Unix seconds).
+
+    `has_started` is set once the gang received its start command. Before that, and during a suspension, the node
+    becomes MISSING, so that it can be replaced.
+    """
+    at = lost_at(node, facts)
+    if at is None or now < at:
+        return node
+    is_terminating = node.process.is_terminating or node.process.state is ProcessState.MISSING
+    process = replace(node.process, lost_at=at, is_terminating=is_terminating)
+    # A failing job replaces no node.
+    if previous.is_suspending or not (has_started or previous.is_failing):
+        return replace(node, process=replace(process, state=ProcessState.MISSING, problem=None))
+    if process.state is ProcessState.EXITED:
+        return replace(node, process=process)
+    lost = replace(process, state=ProcessState.EXITED, ended_at=at)
+    # All ranks ended and reported before the loss.
+    if node.has_ended:
+        return replace(node, process=lost)
+    problem = Problem(NODE_LOST, _describe_loss(process, at))
+    return replace(node, process=replace(lost, problem=problem))
+
+
 def with_problem(node: NodeFacts, facts: JobFacts, now: float) -> NodeFacts:
-    """The node with the problem that its facts show at `now` (Unix seconds), if any."""
+    """Return the node with the problem that follows from its missing reports at `now` (Unix seconds), if any."""
     at = unreachable_at(node, facts)
     # A problem that the backend observed is closer to the cause.
     if node.process.problem is not None:
@@ -84,3 +145,15 @@ def _memory_bytes(rank: RankFacts) -> int:
 
 def _with_problem(node: NodeFacts, problem: Problem) -> NodeFacts:
     return replace(node, process=replace(node.process, problem=problem))
+
+
+def _last_report_at(node: NodeFacts, facts: JobFacts) -> float:
+    agent = node.current_agent
+    # A restarted operator has received no report yet.
+    return facts.collector_started_at if agent is None else max(agent.last_report_at, facts.collector_started_at)
+
+
+def _describe_loss(process: ProcessFacts, at: float) -> str:
+    machine = process.machine or "its machine"
+    silence = f"neither the cluster nor muster has heard of pod {process.name} for {LOST_SECONDS:.0f} s and more"
+    return f"{machine} is lost: {silence} (at {format_seconds(at)})"

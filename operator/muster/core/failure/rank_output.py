@@ -1,4 +1,4 @@
-"""Parse the last output lines of a process: find the error, and whether it blames a peer.
+"""Parse the last output lines of a process: find the error, and whether it comes from a lost peer.
 
 The lines come from untrusted programs, so they are sanitized before use.
 """
@@ -69,9 +69,9 @@ def clean(text: str, limit: int = MAX_CHARS) -> str:
 
 
 @lru_cache(_CACHE_SIZE)
-def error_line(lines: tuple[str, ...]) -> str:
-    """The line with the error: the last one that names an exception, else the last that isn't empty; "" for none."""
-    cleaned = _cleaned(lines)
+def find_error_line(lines: tuple[str, ...]) -> str:
+    """Return the last line that names an exception, or else the last line that is not empty; "" without lines."""
+    cleaned = _clean_lines(lines)
     index = _exception_index(cleaned)
     if index is not None:
         return clean(cleaned[index])
@@ -79,51 +79,51 @@ def error_line(lines: tuple[str, ...]) -> str:
 
 
 @lru_cache(_CACHE_SIZE)
-def names_exception(lines: tuple[str, ...]) -> bool:
+def contains_exception(lines: tuple[str, ...]) -> bool:
     """Whether the last lines contain an exception."""
-    return _exception_index(_cleaned(lines)) is not None
+    return _exception_index(_clean_lines(lines)) is not None
 
 
 @lru_cache(_CACHE_SIZE)
-def blames_peer(lines: tuple[str, ...]) -> bool:
+def mentions_lost_peer(lines: tuple[str, ...]) -> bool:
     """Whether the last lines report a lost peer, store or launcher.
 
     If they contain an exception, only the lines from there on count: an earlier lost connection is not the cause.
     """
-    cleaned = _cleaned(lines)
+    cleaned = _clean_lines(lines)
     index = _exception_index(cleaned)
     return any(_BLAMES_A_PEER.search(line) for line in cleaned[index or 0 :])
 
 
 @lru_cache(_CACHE_SIZE)
-def blames_rank(lines: tuple[str, ...]) -> bool:
+def mentions_failed_rank(lines: tuple[str, ...]) -> bool:
     """Whether mpirun reports that it ended because of one of its ranks."""
-    return any(_BLAMES_A_RANK.search(line) for line in _cleaned(lines))
+    return any(_BLAMES_A_RANK.search(line) for line in _clean_lines(lines))
 
 
 @lru_cache(_CACHE_SIZE)
-def calls_abort(lines: tuple[str, ...]) -> bool:
+def contains_abort(lines: tuple[str, ...]) -> bool:
     """Whether the last lines show that the rank itself called MPI_Abort."""
-    return any(_CALLS_ABORT.search(line) for line in _cleaned(lines))
+    return any(_CALLS_ABORT.search(line) for line in _clean_lines(lines))
 
 
 @lru_cache(_CACHE_SIZE)
-def error_text(lines: tuple[str, ...]) -> str:
-    """The reason of mpirun's end: muster's own message, else the exception of one of its ranks, else its whole output.
+def find_error_text(lines: tuple[str, ...]) -> str:
+    """Return why mpirun ended: muster's own message, or a rank's exception, or the whole output.
 
     mpirun wraps its sentences over several lines.
     """
-    cleaned = [line for line in _cleaned(lines) if not _RULE.fullmatch(line)]
+    cleaned = [line for line in _clean_lines(lines) if not _RULE.fullmatch(line)]
     muster_lines = [line for line in cleaned if line.startswith(_MUSTER_PREFIX)]
     if muster_lines:
         return clean(muster_lines[-1].removeprefix(_MUSTER_PREFIX))
-    return error_line(lines) if names_exception(lines) else clean(" ".join(cleaned))
+    return find_error_line(lines) if contains_exception(lines) else clean(" ".join(cleaned))
 
 
 @lru_cache(_CACHE_SIZE)
-def collective(lines: tuple[str, ...]) -> str | None:
-    """The innermost collective in the last traceback, such as "all_reduce"; None without one."""
-    for line in reversed(_cleaned(lines)):
+def find_collective(lines: tuple[str, ...]) -> str | None:
+    """Return the innermost collective in the last traceback, such as "all_reduce"; None without one."""
+    for line in reversed(_clean_lines(lines)):
         match = _COLLECTIVE.search(line)
         if match:
             return match.group(1)
@@ -131,17 +131,17 @@ def collective(lines: tuple[str, ...]) -> str | None:
 
 
 @lru_cache(_CACHE_SIZE)
-def error_signature(lines: tuple[str, ...]) -> str:
-    """The error line without numbers, for comparison: addresses, ports and indices differ between ranks."""
-    return re.sub(r"0x[0-9a-fA-F]+|\d+", "#", error_line(lines))
+def normalize_error_line(lines: tuple[str, ...]) -> str:
+    """Return the error line without numbers, for comparison: addresses, ports and indices differ between ranks."""
+    return re.sub(r"0x[0-9a-fA-F]+|\d+", "#", find_error_line(lines))
 
 
-def _cleaned(lines: tuple[str, ...]) -> list[str]:
-    return [cleaned for line in lines if (cleaned := _without_rank(line))]
+def _clean_lines(lines: tuple[str, ...]) -> list[str]:
+    return [cleaned for line in lines if (cleaned := _strip_rank_prefix(line))]
 
 
 @lru_cache(_CACHE_SIZE)
-def _without_rank(line: str) -> str:
+def _strip_rank_prefix(line: str) -> str:
     # torch prefixes tracebacks with "[rank3]: ", so that equal errors would differ between ranks.
     return _RANK_PREFIX.sub("", clean(line, limit=2000))
 

@@ -1,4 +1,4 @@
-"""Tell secondary failures, which follow from another end or from muster's commands, from possible root causes."""
+"""Separate possible root causes from secondary failures, which follow from another end or from muster's commands."""
 
 import signal
 
@@ -12,43 +12,43 @@ from muster.core.failure.ends import (
     End,
     Subject,
     agent_end,
-    in_order,
     launcher_end,
     problem_end,
     rank_ends_of,
+    sort_ends,
 )
 from muster.core.world import procs_per_node, uploads_to_s3
 from muster_worker.contract.schema import CommandKind, EndReason
 
 LAUNCHER_LOSS_SECONDS = 1.0
-"""How soon ranks die after their launcher: twice the delay of a report on a loaded machine."""
+"""How long after their launcher ranks die at the latest: twice the delay of a report on a loaded machine."""
 
 _STOP_SIGNAL_NUMBERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _STOP_SIGNALS = frozenset(_STOP_SIGNAL_NUMBERS)
 _STOP_EXIT_CODES = frozenset(128 + number for number in _STOP_SIGNAL_NUMBERS)
 
 
-def possible_causes(job: Job, facts: JobFacts, *, started: bool) -> tuple[End, ...]:
+def find_possible_causes(job: Job, facts: JobFacts, *, has_started: bool) -> tuple[End, ...]:
     """The failures that neither muster nor another end explains, ordered by time.
 
-    `started` is set once the gang received its start command.
+    `has_started` is set once the gang received its start command.
     """
-    ends = list(outside_ends(job, facts, started=started))
+    ends = list(find_node_failures(job, facts, has_started=has_started))
     for node in facts.nodes:
         # A problem before any rank ended explains the node's failed processes.
         if problem_end(facts, node) is None or rank_ends_of(node):
-            ends.extend(_failed_processes(node))
-    return in_order(ends)
+            ends.extend(_find_failed_processes(node))
+    return sort_ends(ends)
 
 
-def outside_ends(job: Job, facts: JobFacts, *, started: bool) -> tuple[End, ...]:
-    """Possible causes other than processes of the job: a problem of a node, or a lost or stopped agent."""
+def find_node_failures(job: Job, facts: JobFacts, *, has_started: bool) -> tuple[End, ...]:
+    """Return the possible causes on the nodes themselves: an agent's problem, or a lost or stopped agent."""
     ends: list[End] = []
     for node in facts.nodes:
         problem = problem_end(facts, node)
-        lost = _lost_agent(job, facts, node) if started else _lost_before_start(facts, node)
+        lost = _find_lost_agent(job, facts, node) if has_started else _find_agent_lost_before_start(facts, node)
         ends.extend(end for end in (problem, lost if problem is None else None) if end is not None)
-    return in_order(ends)
+    return sort_ends(ends)
 
 
 def is_secondary(end: End) -> bool:
@@ -62,16 +62,16 @@ def is_secondary(end: End) -> bool:
     # The wrapper reports why the command could not start.
     if end.reason is not None:
         return False
-    return rank_output.blames_peer(end.lines)
+    return rank_output.mentions_lost_peer(end.lines)
 
 
-def _failed_processes(node: NodeFacts) -> list[End]:
+def _find_failed_processes(node: NodeFacts) -> list[End]:
     """The node's failed ranks, and its launcher if that is the cause."""
     ranks = rank_ends_of(node)
     failed = [end for end in ranks if not end.is_good and not end.stopped]
     launcher = launcher_end(node)
     if launcher is not None and not launcher.is_good:
-        # A killed launcher takes its ranks with it.
+        # The ranks die with a killed launcher.
         if launcher.signal is not None and launcher.signal not in _STOP_SIGNALS:
             independent = [end for end in failed if not _died_with_launcher(end, launcher)]
             return [*independent, launcher] if len(independent) < len(failed) or not ranks else failed
@@ -86,7 +86,7 @@ def _died_with_launcher(end: End, launcher: End) -> bool:
     return died and end.at >= launcher.at - LAUNCHER_LOSS_SECONDS
 
 
-def _lost_before_start(facts: JobFacts, node: NodeFacts) -> End | None:
+def _find_agent_lost_before_start(facts: JobFacts, node: NodeFacts) -> End | None:
     process = node.process
     # A process that has not ended may still report.
     if process.state is not ProcessState.EXITED:
@@ -94,15 +94,15 @@ def _lost_before_start(facts: JobFacts, node: NodeFacts) -> End | None:
     # The pod is being deleted and will be replaced before the start.
     if process.is_terminating:
         return None
-    external = _stopped_externally(node)
+    external = _find_external_stop(node)
     if external is not None or _has_exit_command(node):
         return external
     at = process.ended_at if process.ended_at is not None else _last_report_at(facts, node)
     return agent_end(node, at, AGENT_LOST)
 
 
-def _lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
-    external = _stopped_externally(node)
+def _find_lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
+    external = _find_external_stop(node)
     if external is not None or node.has_ended:
         return external
     process = node.process
@@ -120,7 +120,7 @@ def _lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
 
 
 def _lost_agent_end(facts: JobFacts, node: NodeFacts, reason: str) -> End:
-    """The end of an agent without a last report, between its previous report and the time when it was noticed."""
+    """Return the end of an agent without a last report: after its previous report, and before muster noticed it."""
     last_report_at, ended_at = _last_report_at(facts, node), node.process.ended_at
     if ended_at is None:
         return agent_end(node, last_report_at, reason)
@@ -128,7 +128,7 @@ def _lost_agent_end(facts: JobFacts, node: NodeFacts, reason: str) -> End:
     return agent_end(node, ended_at, reason, since=last_report_at if is_unseen else None)
 
 
-def _stopped_externally(node: NodeFacts) -> End | None:
+def _find_external_stop(node: NodeFacts) -> End | None:
     """The end of an agent that received SIGTERM from something other than muster."""
     agent = node.current_agent
     if agent is None or agent.terminated_at is None:

@@ -23,7 +23,7 @@ _MAX_TEXT_CHARS = 64
 
 
 def read_termination_message(text: str) -> TerminationMessage | None:
-    """Parse the agent's termination message; None for anything else, since the job can write any text there."""
+    """Parse the agent's termination message; None for other text, because the user's code can write there, too."""
     try:
         value: JSON = json.loads(text)
     except (ValueError, RecursionError):
@@ -44,14 +44,14 @@ def read_termination_message(text: str) -> TerminationMessage | None:
         ranks=_read_count(value, "ranks") or 0,
         succeeded=_read_count(value, "succeeded") or 0,
         terminated=value.get("terminated") is True,
-        problem=_problem(value),
-        launcher=_launcher(value.get("launcher")),
-        first_failure=_first_failure(value.get("firstFailure")),
+        problem=_read_problem(value),
+        launcher=_read_launcher(value.get("launcher")),
+        first_failure=_read_first_failure(value.get("firstFailure")),
     )
 
 
 def with_termination_message(job: Job, node: NodeFacts) -> NodeFacts:
-    """The node as the agent's lost last report would describe it."""
+    """Return the node as the agent's last report would have described it, if that report was lost."""
     termination = node.process.termination_message
     if termination is None or node.process.state is not ProcessState.EXITED or node.has_ended:
         return node
@@ -61,18 +61,18 @@ def with_termination_message(job: Job, node: NodeFacts) -> NodeFacts:
         node.process.replacement,
     ):
         return node
-    # The attempt had not begun, so the exit of the agent is all there is.
+    # No attempt had begun, so the message says no more than the agent's exit code.
     if termination.attempt == 0 and termination.problem is None:
         return node
-    return replace(node, agent=_agent(job, node, termination))
+    return replace(node, agent=_make_agent_facts(job, node, termination))
 
 
-def _agent(job: Job, node: NodeFacts, termination: TerminationMessage) -> AgentFacts:
+def _make_agent_facts(job: Job, node: NodeFacts, termination: TerminationMessage) -> AgentFacts:
     agent, process = node.current_agent, node.process
     last_report_at = agent.last_report_at if agent is not None else (process.started_at or 0.0)
     at = process.ended_at if process.ended_at is not None else last_report_at
     before = agent.ranks if agent is not None else ()
-    ranks = _ranks(job, before, termination, at)
+    ranks = _complete_ranks(job, before, termination, at)
     report = Report(
         job_uid=termination.job_uid,
         node=termination.node,
@@ -103,11 +103,13 @@ def _launcher_facts(agent: AgentFacts | None, termination: TerminationMessage, a
     return LauncherFacts(termination.launcher, at) if termination.launcher is not None else None
 
 
-def _ranks(job: Job, known: tuple[RankFacts, ...], termination: TerminationMessage, at: float) -> tuple[RankFacts, ...]:
-    ranks = {facts.report.rank: facts for facts in known}
+def _complete_ranks(
+    job: Job, reported_ranks: tuple[RankFacts, ...], termination: TerminationMessage, at: float
+) -> tuple[RankFacts, ...]:
+    ranks = {facts.report.rank: facts for facts in reported_ranks}
     procs, failure = procs_per_node(job), termination.first_failure
     # Launchers number the ranks of each node consecutively.
-    for local in range(min(termination.ranks, procs) if not known else 0):
+    for local in range(min(termination.ranks, procs) if not reported_ranks else 0):
         number = termination.node * procs + local
         ranks[number] = RankFacts(RankReport(number, local, RankState.RUNNING))
     if failure is not None and (failure.rank not in ranks or not ranks[failure.rank].has_exited):
@@ -123,28 +125,28 @@ def _ranks(job: Job, known: tuple[RankFacts, ...], termination: TerminationMessa
     return tuple(ranks[number] for number in sorted(ranks))
 
 
-def _problem(value: Mapping[str, JSON]) -> AgentProblem | None:
+def _read_problem(value: Mapping[str, JSON]) -> AgentProblem | None:
     message = value.get("problem")
     if not isinstance(message, str):
         return None
-    return AgentProblem(_short_text(value.get("problemReason")) or "NodeProblem", message[:MAX_LINE_CHARS])
+    return AgentProblem(_read_short_text(value.get("problemReason")) or "NodeProblem", message[:MAX_LINE_CHARS])
 
 
-def _launcher(value: JSON) -> LauncherEnd | None:
+def _read_launcher(value: JSON) -> LauncherEnd | None:
     if not isinstance(value, dict):
         return None
     return LauncherEnd(
-        name=_short_text(value.get("name")) or "launcher",
+        name=_read_short_text(value.get("name")) or "launcher",
         age=0.0,
         exit_code=_read_count(value, "exitCode"),
         signal=_read_count(value, "signal"),
-        reason=_short_text(value.get("reason")),
-        last_lines=_last_lines(value.get("lastLines")),
+        reason=_read_short_text(value.get("reason")),
+        last_lines=_read_last_lines(value.get("lastLines")),
         stopped=value.get("stopped") is True,
     )
 
 
-def _first_failure(value: JSON) -> RankReport | None:
+def _read_first_failure(value: JSON) -> RankReport | None:
     rank = _read_count(value, "rank") if isinstance(value, dict) else None
     if not isinstance(value, dict) or rank is None:
         return None
@@ -155,8 +157,8 @@ def _first_failure(value: JSON) -> RankReport | None:
         exit_code=_read_count(value, "exitCode"),
         signal=_read_count(value, "signal"),
         stopped=value.get("stopped") is True,
-        reason=_short_text(value.get("reason")),
-        last_lines=_last_lines(value.get("lastLines")),
+        reason=_read_short_text(value.get("reason")),
+        last_lines=_read_last_lines(value.get("lastLines")),
         step=_read_count(value, "step"),
     )
 
@@ -166,10 +168,10 @@ def _read_count(value: Mapping[str, JSON], key: str) -> int | None:
     return result if isinstance(result, int) and not isinstance(result, bool) and 0 <= result < 2**31 else None
 
 
-def _short_text(value: JSON) -> str | None:
+def _read_short_text(value: JSON) -> str | None:
     return value[:_MAX_TEXT_CHARS] if isinstance(value, str) and value else None
 
 
-def _last_lines(value: JSON) -> tuple[str, ...]:
+def _read_last_lines(value: JSON) -> tuple[str, ...]:
     lines = value if isinstance(value, list) else []
     return tuple(line[:MAX_LINE_CHARS] for line in lines if isinstance(line, str))[-MAX_LAST_LINES:]

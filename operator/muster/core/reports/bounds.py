@@ -1,6 +1,6 @@
-"""Check a report's bytes before decoding: count how many objects they would become. Pure.
+"""Check a report's size before decoding: count the objects that a parser would create.
 
-C code counts the bytes in linear time: a mebibyte takes a few milliseconds.
+`bytes.count` takes a few milliseconds for a mebibyte.
 """
 
 from muster_worker.contract.schema import MAX_METRICS
@@ -15,16 +15,16 @@ OTHER_ITEMS = 512
 """The report's own fields, 16 links, the launcher's end."""
 
 MAX_STRING_BYTES = 32 * 1024
-"""The longest string is a problem's message, whose characters may take six bytes each."""
+"""The longest string is a problem's message; each of its characters takes up to six bytes."""
 
 MAX_DEPTH = 6
-"""Report, ranks, rank, lines: 4 levels, and a reserve."""
+"""The report, its ranks, a rank and its lines have 4 levels; the rest is a reserve."""
 
 _ALL_BUT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
 class OutOfBounds(ValueError):
-    """No report of this job has such a size; the message says which limit it exceeds."""
+    """A report that is larger than any of this job; the message names the limit."""
 
 
 def check_bounds(body: bytes, procs_per_node: int) -> None:

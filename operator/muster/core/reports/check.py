@@ -1,7 +1,7 @@
-"""Validate a report: an ordered list of checks; the first that fails names the field. Pure.
+"""Validate a report with an ordered list of checks. The first check that fails names the field.
 
-The sender is a pod with a user's code. A report can only lie about its own node: these checks bound its ranks, times
-and sizes, and ensure that values passed on to other pods are harmless.
+The sender is a pod with a user's code. The checks ensure that a false report affects only its own node: they
+limit its ranks, times and sizes, and reject values that would harm other pods.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,10 +28,10 @@ MAX_WORD_CHARS = 256
 MAX_PROBLEM_CHARS = 4096
 
 MAX_INTERFACE_CHARS = 64
-"""Linux allows 15 characters. Start contains every node's interface name, for up to 10,000 nodes."""
+"""Linux allows 15 characters. The start command contains every node's interface name, for up to 10,000 nodes."""
 
 MAX_FIGURE = 1e9
-"""Limit for the network check's figures: a petabit a second, or a quarter of an hour."""
+"""The limit for the network check's figures: a petabit a second, or a quarter of an hour."""
 
 MAX_EXIT_CODE = 255
 MAX_SIGNAL = 64

@@ -1,4 +1,4 @@
-"""Merge one more report into the facts about a node's agent. Pure; neither order nor repetition of reports matters.
+"""Merge a report into the facts about a node's agent. Neither the order nor the repetition of reports matters.
 
 Within one (replacement, attempt), each part has a rule that doesn't depend on the order: the newest sequence wins, an
 end is final, steps only rise, and an event's time is its earliest estimate, because a late report can only make an
@@ -26,7 +26,7 @@ def _from_report(report: Report, at: float) -> AgentFacts:
         ranks=tuple(_read_rank(rank, report.sequence, at) for rank in sorted(report.ranks, key=_rank_number)),
         metrics=tuple(MetricFacts(value, at - value.age) for value in report.metrics),
         launcher=None if launcher is None else _read_launcher(launcher, report.sequence, at),
-        terminated_at=_time(at, report.terminated_age),
+        terminated_at=_time_of_age(at, report.terminated_age),
     )
 
 
@@ -39,14 +39,14 @@ def _read_rank(rank: RankReport, sequence: int, at: float) -> RankFacts:
     ended_at = at - (rank.ended_age or 0.0) if rank.state == RankState.EXITED else None
     return RankFacts(
         report=rank,
-        started_at=_time(at, rank.started_age),
+        started_at=_time_of_age(at, rank.started_age),
         ended_at=ended_at,
-        stepped_at=_time(at, rank.step_age),
+        stepped_at=_time_of_age(at, rank.step_age),
         sequence=sequence,
     )
 
 
-def _time(at: float, age: float | None) -> float | None:
+def _time_of_age(at: float, age: float | None) -> float | None:
     return None if age is None else at - age
 
 

@@ -1,7 +1,6 @@
-"""Measure the texts in agents' facts, and drop them. Pure.
+"""Measure the texts in agents' facts, and drop them to save memory.
 
-States, codes and times take a few bytes a rank. Eight lines of 512 characters take 16 KiB, and a pod may report any
-number of ranks.
+States, codes and times take a few bytes a rank, but eight lines of 512 characters take 16 KiB.
 """
 
 import sys
@@ -12,16 +11,16 @@ from muster.core.facts import AgentFacts
 from muster_worker.contract.schema import RankReport
 
 MAX_WORD_CHARS = 64
-"""The kept length of a reason or an activity when other texts are dropped."""
+"""The length to which reasons and activities are truncated when other texts are dropped."""
 
 
 def text_bytes(agent: AgentFacts) -> int:
-    """The memory that the texts of an agent's facts take."""
+    """Return the memory that the texts of an agent's facts take."""
     return sum(map(sys.getsizeof, _texts(agent)))
 
 
 def without_texts(agent: AgentFacts) -> AgentFacts:
-    """The facts without the ranks' last lines and metrics, which are for people."""
+    """Return the facts without the ranks' last lines and metrics, which only users read."""
     launcher = agent.launcher
     if launcher is not None:
         launcher = replace(launcher, end=replace(launcher.end, last_lines=()))
@@ -56,11 +55,11 @@ def _without_rank_texts(rank: RankReport) -> RankReport:
     return replace(
         rank,
         last_lines=(),
-        reason=_cut(rank.reason),
-        no_step_reason=_cut(rank.no_step_reason),
-        activity=_cut(rank.activity),
+        reason=_truncate(rank.reason),
+        no_step_reason=_truncate(rank.no_step_reason),
+        activity=_truncate(rank.activity),
     )
 
 
-def _cut(text: str | None) -> str | None:
+def _truncate(text: str | None) -> str | None:
     return text if text is None else text[:MAX_WORD_CHARS]

@@ -3,35 +3,47 @@
 from dataclasses import dataclass
 
 from muster.api.plurals import capitalize, describe_share
-from muster.api.status.status import RESUMED, STOPPING, SUSPENDED, SUSPENDING, Condition, Status
+from muster.api.status.status import RESTARTING, RESUMED, STOPPING, SUSPENDED, SUSPENDING, Condition, Status
 from muster.api.timestamps import format_seconds
 from muster.core.facts import Problem
 from muster.core.failure.problems import NODE_SILENT
 from muster.core.gang_release import GANG_RELEASED
-from muster.core.judge import Outcome, Verdict
-from muster.core.status.fit import fit
-from muster.core.status.no_problem import why_not_stalled
-from muster.core.status.problems import TRANSIENT_REASONS, SharedProblem, shared_problems
-from muster.core.status.released import released
-from muster.core.status.views import RUNNING, StatusInput
+from muster.core.outcome import Outcome, Verdict
+from muster.core.status.problems import TRANSIENT_REASONS, SharedProblem, group_problems
+from muster.core.status.progress import ranks_with_steps
+from muster.core.status.truncate import truncate_message
+from muster.core.status.views import NOT_REPORTED, RUNNING, STARTING, UNKNOWN, StatusInput
 
 ACCEPTED = "Accepted"
 """The condition that says whether the operator runs the current spec."""
 
 NODES_NOT_PLACED = "NodesNotPlaced"
-"""Nodes wait to be scheduled, which is normal for a while: no problem is known."""
+"""Nodes wait to be scheduled, and no problem is known: this is normal for some time."""
 
 REMARKS = "ValidWithRemarks"
 """The reason for a spec with fields that have no effect."""
 
+NO_PROBLEM_KNOWN = "NoProblemKnown"
+"""The ranks run, and neither the agents nor the cluster reports a problem."""
+
+WAITING = "Waiting"
+"""The job waits for something that needs no user: resources, a node, files or a report."""
+
+NO_RECENT_STEP = "NoRecentStep"
+"""A rank that counts steps has completed none for some minutes: it may evaluate, write a checkpoint, or hang."""
+
+STEP_SECONDS = 300.0
+"""After this time without a completed step the condition mentions it."""
 
 _RESULTS = {Verdict.SUCCEEDED: "succeeded", Verdict.FAILED: "failed", Verdict.STOPPED: "was stopped"}
 
 
 @dataclass(frozen=True)
-class _ConditionState:
+class ConditionState:
+    """A condition without its transition time, which depends on the previous status."""
+
     kind: str
-    holds: bool
+    is_true: bool
     reason: str
     message: str
 
@@ -44,129 +56,178 @@ def conditions(status_input: StatusInput, phase: str, message: str) -> tuple[Con
     """
     outcome = status_input.outcome
     states = (
-        _accepted(status_input),
-        _scheduled(status_input),
-        _running(status_input, phase, message),
-        _stalled(status_input, message),
-        _suspended(status_input),
-        _final("Complete", (Verdict.SUCCEEDED,), outcome, message),
-        _final("Failed", (Verdict.FAILED, Verdict.STOPPED), outcome, message),
+        _accepted_condition(status_input),
+        _scheduled_condition(status_input),
+        _running_condition(status_input, phase, message),
+        _stalled_condition(status_input, message),
+        _suspended_condition(status_input),
+        _final_condition("Complete", (Verdict.SUCCEEDED,), outcome, message),
+        _final_condition("Failed", (Verdict.FAILED, Verdict.STOPPED), outcome, message),
     )
-    return tuple(_condition(status_input, state) for state in states)
+    generation = status_input.job.metadata.generation
+    return tuple(make_condition(status_input.previous, state, generation, status_input.now) for state in states)
 
 
-def since(previous: Status, kind: str, status: str) -> str | None:
-    """When the condition got this status; None if it is absent or has another status."""
-    before = next((entry for entry in previous.conditions if entry.type == kind), None)
-    return before.last_transition_time if before is not None and before.status == status else None
+def make_condition(previous: Status, state: ConditionState, generation: int, now: float) -> Condition:
+    """Build the condition at `now` (Unix seconds). It keeps its transition time if `previous` has the same status."""
+    status = "True" if state.is_true else "False"
+    before = next((entry for entry in previous.conditions if entry.type == state.kind), None)
+    since = before.last_transition_time if before is not None and before.status == status else ""
+    return Condition(
+        type=state.kind,
+        status=status,
+        reason=state.reason,
+        message=state.message,
+        last_transition_time=since or format_seconds(now),
+        observed_generation=generation,
+    )
 
 
 def refusal_before_start(status_input: StatusInput) -> Problem | None:
     """The problem that prevents muster from creating nodes; None once the job has started."""
     outcome = status_input.outcome
-    return None if outcome.started or outcome.is_decided else status_input.facts.refusal
+    return None if outcome.has_started or outcome.is_decided else status_input.facts.refusal
 
 
-def _accepted(status_input: StatusInput) -> _ConditionState:
+def _accepted_condition(status_input: StatusInput) -> ConditionState:
     refusal = refusal_before_start(status_input)
     if refusal is not None:
-        return _ConditionState(ACCEPTED, False, refusal.reason, fit(refusal.message))
+        return ConditionState(ACCEPTED, False, refusal.reason, truncate_message(refusal.message))
     warnings = status_input.facts.warnings
     if warnings:
-        return _ConditionState(ACCEPTED, True, REMARKS, fit(f"The resource is valid; {'; '.join(warnings)}"))
-    return _ConditionState(ACCEPTED, True, "Valid", "The resource is valid")
+        return ConditionState(
+            ACCEPTED, True, REMARKS, truncate_message(f"The resource is valid; {'; '.join(warnings)}")
+        )
+    return ConditionState(ACCEPTED, True, "Valid", "The resource is valid")
 
 
-def _scheduled(status_input: StatusInput) -> _ConditionState:
+def _scheduled_condition(status_input: StatusInput) -> ConditionState:
     outcome, nodes = status_input.outcome, status_input.facts.nodes
-    if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
-        return _ConditionState("Scheduled", False, SUSPENDED, "No node of the job is scheduled")
-    release_message = released(status_input)
+    if outcome.verdict is Verdict.SUSPENDED and outcome.is_idle:
+        return ConditionState("Scheduled", False, SUSPENDED, "No node of the job is scheduled")
+    release_message = status_input.release_message
     if release_message is not None:
-        return _ConditionState("Scheduled", False, GANG_RELEASED, fit(release_message))
+        return ConditionState("Scheduled", False, GANG_RELEASED, truncate_message(release_message))
     unscheduled = tuple(node for node in nodes if not node.is_placed)
     # Nodes that were lost later had been scheduled.
-    if outcome.started or not unscheduled:
+    if outcome.has_started or not unscheduled:
         text = "The node is scheduled" if len(nodes) == 1 else "All nodes are scheduled"
-        return _ConditionState("Scheduled", True, "AllNodesPlaced", text)
+        return ConditionState("Scheduled", True, "AllNodesPlaced", text)
     problem = status_input.facts.problem
     if problem is not None:
-        return _ConditionState("Scheduled", False, problem.reason, fit(problem.message))
-    shared = shared_problems(unscheduled, len(nodes))
+        return ConditionState("Scheduled", False, problem.reason, truncate_message(problem.message))
+    shared = group_problems(unscheduled, len(nodes))
     if shared:
-        return _ConditionState("Scheduled", False, shared[0].problem.reason, _join_sentences(shared))
+        return ConditionState("Scheduled", False, shared[0].problem.reason, _join_sentences(shared))
     text = capitalize(
         describe_share(len(unscheduled), len(nodes), "node", "is not scheduled yet", "are not scheduled yet")
     )
-    return _ConditionState("Scheduled", False, NODES_NOT_PLACED, text)
+    return ConditionState("Scheduled", False, NODES_NOT_PLACED, text)
 
 
-def _running(status_input: StatusInput, phase: str, message: str) -> _ConditionState:
+def _running_condition(status_input: StatusInput, phase: str, message: str) -> ConditionState:
     if phase == "Running":
-        return _ConditionState("Running", True, phase, message)
+        return ConditionState("Running", True, phase, message)
     running = sum(view.state == RUNNING for view in status_input.views)
     text = (
         capitalize(describe_share(running, len(status_input.views), "rank", "runs", "run"))
         if running
         else "No rank runs"
     )
-    return _ConditionState("Running", False, phase, f"{text}: the job's phase is {phase}")
+    return ConditionState("Running", False, phase, f"{text}: the job's phase is {phase}")
 
 
-def _stalled(status_input: StatusInput, message: str) -> _ConditionState:
+def _stalled_condition(status_input: StatusInput, message: str) -> ConditionState:
     outcome, refusal = status_input.outcome, refusal_before_start(status_input)
     if refusal is not None:
-        return _ConditionState("Stalled", True, refusal.reason, fit(refusal.message))
-    if outcome.verdict in (Verdict.FAILED, Verdict.STOPPED) and outcome.settled:
-        return _ConditionState("Stalled", True, outcome.reason, message)
+        return ConditionState("Stalled", True, refusal.reason, truncate_message(refusal.message))
+    if outcome.verdict in (Verdict.FAILED, Verdict.STOPPED) and outcome.is_idle:
+        return ConditionState("Stalled", True, outcome.reason, message)
     problem = status_input.facts.problem
     if problem is not None and problem.reason not in TRANSIENT_REASONS:
-        return _ConditionState("Stalled", True, problem.reason, fit(problem.message))
-    shared = shared_problems(status_input.facts.nodes, len(status_input.facts.nodes))
+        return ConditionState("Stalled", True, problem.reason, truncate_message(problem.message))
+    shared = status_input.shared_problems
     # A job that has ended waits only for silent agents.
-    needing_user = tuple(entry for entry in shared if not entry.is_transient and _is_relevant(outcome, entry))
-    if needing_user:
-        return _ConditionState("Stalled", True, needing_user[0].problem.reason, _join_sentences(needing_user))
-    return _ConditionState("Stalled", False, *why_not_stalled(status_input))
+    lasting = tuple(entry for entry in shared if not entry.is_transient and _is_relevant(outcome, entry))
+    if lasting:
+        return ConditionState("Stalled", True, lasting[0].problem.reason, _join_sentences(lasting))
+    return ConditionState("Stalled", False, *_not_stalled_reason(status_input))
+
+
+def _not_stalled_reason(status_input: StatusInput) -> tuple[str, str]:
+    """The reason and the message of the condition Stalled while it is False."""
+    if status_input.outcome.is_decided:
+        return _describe_end(status_input.outcome)
+    wait = _describe_wait(status_input)
+    if wait:
+        return WAITING, wait
+    stepped_at = _least_recent_step(status_input)
+    if stepped_at is not None and status_input.now >= stepped_at + STEP_SECONDS:
+        return NO_RECENT_STEP, f"At least one rank has completed no step since {format_seconds(stepped_at)}"
+    return NO_PROBLEM_KNOWN, "No problem is known"
+
+
+def _describe_end(outcome: Outcome) -> tuple[str, str]:
+    if outcome.verdict is Verdict.SUSPENDED:
+        return (SUSPENDED, "The job is suspended") if outcome.is_idle else (SUSPENDING, "The job is being suspended")
+    if outcome.verdict is Verdict.RESTARTING:
+        return RESTARTING, "muster restarts the ranks"
+    if outcome.verdict is Verdict.SUCCEEDED and outcome.is_idle:
+        return "Complete", "The job succeeded"
+    return STOPPING, "muster is stopping the rest of the job"
+
+
+def _describe_wait(status_input: StatusInput) -> str:
+    """Describe what the job waits for; "" for nothing."""
+    nodes, shared = status_input.facts.nodes, status_input.shared_problems
+    if status_input.facts.problem is not None:
+        return status_input.facts.problem.message
+    if shared:
+        return "; ".join(entry.sentence for entry in shared)
+    if not status_input.outcome.has_started:
+        placed, ready = sum(node.is_placed for node in nodes), sum(node.is_ready for node in nodes)
+        return f"Scheduled nodes: {placed} of {len(nodes)}; ready: {ready} of {len(nodes)}"
+    unknown = any(view.state == UNKNOWN and view.reason != NOT_REPORTED for view in status_input.views)
+    if unknown or any(view.state == STARTING for view in status_input.views):
+        running = sum(view.state == RUNNING for view in status_input.views)
+        return f"Ranks known to run: {running} of {len(status_input.views)}"
+    return ""
+
+
+def _least_recent_step(status_input: StatusInput) -> float | None:
+    """Return the time of the last step of the rank that has completed none for longest."""
+    # Without a collector the step comes from a log, which contains it only occasionally.
+    if not status_input.job.spec.traits.has_collector:
+        return None
+    running = (view.facts for view in ranks_with_steps(status_input.views) if view.state == RUNNING)
+    return min((facts.stepped_at for facts in running if facts and facts.stepped_at is not None), default=None)
 
 
 def _is_relevant(outcome: Outcome, shared: SharedProblem) -> bool:
-    return not outcome.is_decided or (not outcome.settled and shared.problem.reason == NODE_SILENT)
+    return not outcome.is_decided or (not outcome.is_idle and shared.problem.reason == NODE_SILENT)
 
 
 def _join_sentences(shared: tuple[SharedProblem, ...]) -> str:
-    return fit("; ".join(entry.sentence for entry in shared))
+    return truncate_message("; ".join(entry.sentence for entry in shared))
 
 
-def _suspended(status_input: StatusInput) -> _ConditionState:
+def _suspended_condition(status_input: StatusInput) -> ConditionState:
     outcome, previous = status_input.outcome, status_input.previous
     if outcome.verdict is Verdict.SUSPENDED:
-        if outcome.settled:
-            return _ConditionState(SUSPENDED, True, SUSPENDED, "Nothing of the job runs until spec.suspend is false")
-        return _ConditionState(SUSPENDED, False, SUSPENDING, "muster stops the ranks and deletes their pods")
+        if outcome.is_idle:
+            return ConditionState(SUSPENDED, True, SUSPENDED, "Nothing of the job runs until spec.suspend is false")
+        return ConditionState(SUSPENDED, False, SUSPENDING, "muster stops the ranks and deletes their pods")
     before = next((entry for entry in previous.conditions if entry.type == SUSPENDED), None)
     if previous.is_suspended or (before is not None and before.reason == RESUMED):
-        return _ConditionState(SUSPENDED, False, RESUMED, "The job was suspended and has been resumed")
-    return _ConditionState(SUSPENDED, False, "NotSuspended", "spec.suspend is not true")
+        return ConditionState(SUSPENDED, False, RESUMED, "The job was suspended and has been resumed")
+    return ConditionState(SUSPENDED, False, "NotSuspended", "spec.suspend is not true")
 
 
-def _final(kind: str, verdicts: tuple[Verdict, ...], outcome: Outcome, message: str) -> _ConditionState:
+def _final_condition(kind: str, verdicts: tuple[Verdict, ...], outcome: Outcome, message: str) -> ConditionState:
     if outcome.verdict in (Verdict.UNDECIDED, Verdict.SUSPENDED, Verdict.RESTARTING):
-        return _ConditionState(kind, False, "NotOver", "The job has not ended")
+        return ConditionState(kind, False, "NotOver", "The job has not ended")
     if outcome.verdict not in verdicts:
-        return _ConditionState(kind, False, f"Not{kind}", f"The job {_RESULTS[outcome.verdict]}")
-    if not outcome.settled:
-        return _ConditionState(kind, False, STOPPING, "muster is stopping the remaining ranks")
-    return _ConditionState(kind, True, outcome.reason, message)
-
-
-def _condition(status_input: StatusInput, state: _ConditionState) -> Condition:
-    status = "True" if state.holds else "False"
-    return Condition(
-        type=state.kind,
-        status=status,
-        reason=state.reason,
-        message=state.message,
-        last_transition_time=since(status_input.previous, state.kind, status) or format_seconds(status_input.now),
-        observed_generation=status_input.job.metadata.generation,
-    )
+        return ConditionState(kind, False, f"Not{kind}", f"The job {_RESULTS[outcome.verdict]}")
+    if not outcome.is_idle:
+        return ConditionState(kind, False, STOPPING, "muster is stopping the remaining ranks")
+    return ConditionState(kind, True, outcome.reason, message)

@@ -1,9 +1,8 @@
-"""The status of a job that has ended: only observedGeneration and Accepted still change."""
+"""The status of a job that has ended: only observedGeneration and the condition Accepted still change."""
 
 from muster.api.changes import ENDED_MESSAGE
-from muster.api.status.status import Condition, Status
-from muster.api.timestamps import format_seconds
-from muster.core.status.conditions import ACCEPTED, since
+from muster.api.status.status import Status
+from muster.core.status.conditions import ACCEPTED, ConditionState, make_condition
 
 JOB_IS_OVER = "JobIsOver"
 """The reason if the spec changed after the job's end: muster never runs the changed spec."""
@@ -19,13 +18,7 @@ def ended_status(previous: Status, generation: int, now: float) -> Status:
     # A user has edited a status without this number, so the generation that ran is unknown.
     if final is None or final.observed_generation == 0 or generation <= final.observed_generation:
         return kept
-    accepted = Condition(
-        type=ACCEPTED,
-        status="False",
-        reason=JOB_IS_OVER,
-        message=f"muster does not run the changed spec: {ENDED_MESSAGE}",
-        last_transition_time=since(previous, ACCEPTED, "False") or format_seconds(now),
-        observed_generation=generation,
-    )
+    message = f"muster does not run the changed spec: {ENDED_MESSAGE}"
+    accepted = make_condition(previous, ConditionState(ACCEPTED, False, JOB_IS_OVER, message), generation, now)
     others = tuple(entry for entry in previous.conditions if entry.type != ACCEPTED)
     return kept.model_copy(update={"conditions": (accepted, *others)})

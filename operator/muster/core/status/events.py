@@ -1,4 +1,4 @@
-"""The Kubernetes events for a change of the status, which `kubectl describe` shows besides the status."""
+"""The Kubernetes events about a change of the status; `kubectl describe` shows them below the status."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from muster.api.status.network import NetworkCheck
 from muster.api.status.status import RESTARTING, RESUMED, SUSPENDED, Condition, Status
 from muster.core.gang_release import GANG_RELEASED
 from muster.core.status.conditions import NODES_NOT_PLACED, REMARKS
-from muster.core.status.fit import fit
+from muster.core.status.truncate import truncate_message
 
 
 @dataclass(frozen=True)
 class JobEvent:
-    """An event: `reason` is one CamelCase word, `message` a line that is short enough for Kubernetes.
+    """An event: `reason` is a CamelCase word, `message` a line that is short enough for Kubernetes.
 
-    `since` is its time (RFC 3339) from the status, the same in every later status. `occasion` distinguishes it from
-    other events with its reason (None: its message does): repeated reports of one occasion are one event.
+    `since` is its time in the status (RFC 3339), which later statuses keep. Events with the same reason and `occasion`
+    are one event (None: with the same message).
     """
 
     type: Literal["Normal", "Warning"]
@@ -28,20 +28,25 @@ class JobEvent:
 
 
 def new_events(previous: Status, status: Status) -> tuple[JobEvent, ...]:
-    """The events for the change from `previous` to `status`, each only once."""
-    steps, result = tuple(_steps(previous, status)), (*_slow_network(previous, status), *_remarks(previous, status))
+    """Return the events about the change from `previous` to `status`, each only once."""
+    transitions = tuple(_transition_events(previous, status))
+    warnings = (*_slow_network_events(previous, status), *_warning_events(previous, status))
     # Stalled has the same reason as the failure or refusal.
-    if any(note.type == "Warning" for note in steps):
-        return (*steps, *result)
-    return (*steps, *result, *_problems(previous, status))
+    if any(event.type == "Warning" for event in transitions):
+        return (*transitions, *warnings)
+    return (*transitions, *warnings, *_problem_events(previous, status))
 
 
 def past_events(status: Status) -> tuple[JobEvent, ...]:
-    """Events of all the job's steps so far, in case the operator died between writing the status and the events."""
-    return (*_steps(Status(), status), *_slow_network(Status(), status), *_remarks(Status(), status))
+    """Return all events of the job so far, in case the operator died between writing the status and the events."""
+    return (
+        *_transition_events(Status(), status),
+        *_slow_network_events(Status(), status),
+        *_warning_events(Status(), status),
+    )
 
 
-def _steps(previous: Status, status: Status) -> Iterator[JobEvent]:
+def _transition_events(previous: Status, status: Status) -> Iterator[JobEvent]:
     suspension = _condition(status, SUSPENDED)
     if _is_resumed(status) and not _is_resumed(previous):
         text = "spec.suspend is false: the job starts from the beginning"
@@ -49,24 +54,32 @@ def _steps(previous: Status, status: Status) -> Iterator[JobEvent]:
     releases = _releases(status)
     if releases > _releases(previous) and status.placement is not None:
         text = _condition(status, "Scheduled").message
-        yield JobEvent("Warning", GANG_RELEASED, fit(text), status.placement.released_at, occasion=str(releases))
+        yield JobEvent(
+            "Warning", GANG_RELEASED, truncate_message(text), status.placement.released_at, occasion=str(releases)
+        )
     last = status.last_restart
     if last is not None and _count_restarts(status) > _count_restarts(previous):
-        yield JobEvent("Warning", RESTARTING, fit(f"{last.message}; attempt {status.attempt} follows"), last.at)
+        yield JobEvent(
+            "Warning", RESTARTING, truncate_message(f"{last.message}; attempt {status.attempt} follows"), last.at
+        )
     if _last_started(status) > _last_started(previous) and status.start_time is not None:
         # The message about a training job's predecessor may become more detailed later.
         occasion = None if status.backend is None else str(status.attempt)
         since = status.start_time if last is None else last.at
         yield JobEvent("Normal", "Started", _start_message(status), since, occasion)
     if _became_true(previous, status, SUSPENDED):
-        yield JobEvent("Normal", "Suspended", fit(status.message), suspension.last_transition_time)
+        yield JobEvent("Normal", "Suspended", truncate_message(status.message), suspension.last_transition_time)
     if _became_true(previous, status, "Complete"):
-        yield JobEvent("Normal", "Completed", fit(status.message), _condition(status, "Complete").last_transition_time)
+        yield JobEvent(
+            "Normal", "Completed", truncate_message(status.message), _condition(status, "Complete").last_transition_time
+        )
     if _became_true(previous, status, "Failed"):
-        yield JobEvent("Warning", "Failed", fit(status.message), _condition(status, "Failed").last_transition_time)
+        yield JobEvent(
+            "Warning", "Failed", truncate_message(status.message), _condition(status, "Failed").last_transition_time
+        )
     elif _has_changed_to(previous, status, "Accepted", "False"):
         accepted = _condition(status, "Accepted")
-        yield JobEvent("Warning", "Refused", fit(accepted.message), accepted.last_transition_time)
+        yield JobEvent("Warning", "Refused", truncate_message(accepted.message), accepted.last_transition_time)
 
 
 def _start_message(status: Status) -> str:
@@ -79,26 +92,26 @@ def _start_message(status: Status) -> str:
     created = f"Training job {record.training_job_name} is created for {pluralize(world, 'rank')}"
     last = record.earlier[-1] if record.earlier else None
     after = "" if last is None else f", after {last.training_job_name} ({last.reason}): {last.message}"
-    return fit(created + after)
+    return truncate_message(created + after)
 
 
-def _slow_network(previous: Status, status: Status) -> Iterator[JobEvent]:
-    """The network check's result for this attempt, as an event."""
-    check, since = _check(status), status.start_time
+def _slow_network_events(previous: Status, status: Status) -> Iterator[JobEvent]:
+    """Report slow nodes that the network check of this attempt has found."""
+    check, since = _network_check(status), status.start_time
     if check is None or since is None or check.slow_count == 0:
         return
-    if previous.attempt != status.attempt or _check(previous) != check:
-        yield JobEvent("Warning", "SlowNetwork", fit(check.message), since, occasion=str(status.attempt))
+    if previous.attempt != status.attempt or _network_check(previous) != check:
+        yield JobEvent("Warning", "SlowNetwork", truncate_message(check.message), since, occasion=str(status.attempt))
 
 
-def _remarks(previous: Status, status: Status) -> Iterator[JobEvent]:
-    """An event about fields of the spec without effect: once, and again when they change."""
+def _warning_events(previous: Status, status: Status) -> Iterator[JobEvent]:
+    """Report fields of the spec without effect: once, and again when they change."""
     accepted = _condition(status, "Accepted")
     if accepted.reason == REMARKS and _has_changed_to(previous, status, "Accepted", "True"):
-        yield JobEvent("Warning", REMARKS, fit(accepted.message), accepted.last_transition_time)
+        yield JobEvent("Warning", REMARKS, truncate_message(accepted.message), accepted.last_transition_time)
 
 
-def _check(status: Status) -> NetworkCheck | None:
+def _network_check(status: Status) -> NetworkCheck | None:
     return None if status.network is None else status.network.check
 
 
@@ -120,8 +133,8 @@ def _is_resumed(status: Status) -> bool:
     return (condition.status, condition.reason) == ("False", RESUMED)
 
 
-def _problems(previous: Status, status: Status) -> Iterator[JobEvent]:
-    """Problems that keep nodes from working. A user may have to solve a scheduling problem: report it once."""
+def _problem_events(previous: Status, status: Status) -> Iterator[JobEvent]:
+    """Report each problem that keeps nodes from working once."""
     current = {
         entry.reason: entry
         for kind, problem in (("Scheduled", "False"), ("Stalled", "True"))
@@ -132,7 +145,7 @@ def _problems(previous: Status, status: Status) -> Iterator[JobEvent]:
     since = _condition(status, SUSPENDED).last_transition_time
     for reason, entry in current.items():
         if reason not in before:
-            yield JobEvent("Warning", reason, fit(entry.message), since, occasion="")
+            yield JobEvent("Warning", reason, truncate_message(entry.message), since, occasion="")
 
 
 _NORMAL_REASONS = frozenset((NODES_NOT_PLACED, GANG_RELEASED, SUSPENDED))

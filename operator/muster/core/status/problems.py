@@ -1,9 +1,12 @@
-"""Problems of nodes as sentences: nodes with the same problem share one."""
+"""Describe the problems of nodes in sentences: one for all nodes with the same problem, or for a released gang."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from muster.core.facts import NodeFacts, Problem
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.api.timestamps import format_seconds
+from muster.core.facts import JobFacts, NodeFacts, Problem
 from muster.core.failure.problems import (
     FETCHING_FILES,
     POD_DELETED,
@@ -12,11 +15,12 @@ from muster.core.failure.problems import (
     SCHEDULING_GATED,
     UNSCHEDULABLE,
 )
-from muster.core.failure.rank_output import clean, error_signature
+from muster.core.failure.rank_output import clean, normalize_error_line
+from muster.core.gang_release import GANG_RELEASED, GangRelease
 from muster.core.training_job.problems import CAPACITY_REASONS, SERVICE_REASONS
 
 MAX_NAMES = 3
-"""Names of nodes in a sentence before it counts the rest."""
+"""The most names of nodes in a sentence; it counts the rest."""
 
 MAX_CHARS = 600
 """The limit of a problem's text in a message."""
@@ -32,45 +36,84 @@ TRANSIENT_REASONS = frozenset(
 
 @dataclass(frozen=True)
 class SharedProblem:
-    """A problem and the nodes that share it, in order; `of` is the job's number of nodes."""
+    """A problem and the nodes that share it, in order; `node_count` is the job's number of nodes."""
 
     problem: Problem
     nodes: tuple[NodeFacts, ...]
-    of: int
+    node_count: int
 
     @property
     def is_transient(self) -> bool:
-        """Whether it may end without a user's action."""
+        """Whether the problem may end without a user's action."""
         # A pod that is being deleted is either replaced, or its job ends.
         return self.problem.reason in TRANSIENT_REASONS or all(node.process.is_terminating for node in self.nodes)
 
     @property
     def sentence(self) -> str:
-        """The nodes, the problem, and what to do."""
+        """A sentence with the nodes, the problem and its remedy."""
         message = clean(self.problem.message, limit=MAX_CHARS)
-        if self.problem.shortage and self.of > 1:
-            return f"{len(self.nodes)} of {self.of} nodes: {self.problem.shortage} ({self.nodes[0].name}: {message})"
-        return f"{named([node.name for node in self.nodes])}: {message}"
+        if self.problem.shortage and self.node_count > 1:
+            share = f"{len(self.nodes)} of {self.node_count} nodes"
+            return f"{share}: {self.problem.shortage} ({self.nodes[0].name}: {message})"
+        return f"{join_node_names([node.name for node in self.nodes])}: {message}"
 
 
-def shared_problems(nodes: Iterable[NodeFacts], of: int) -> tuple[SharedProblem, ...]:
-    """Group the nodes' problems; `of` is the job's number of nodes. Problems that need a user come first."""
+def group_problems(nodes: Iterable[NodeFacts], node_count: int) -> tuple[SharedProblem, ...]:
+    """Group the nodes' problems; `node_count` is the job's number of nodes. Problems that need a user come first."""
     groups: dict[tuple[str, str], list[NodeFacts]] = {}
     first: dict[tuple[str, str], Problem] = {}
     for node in nodes:
         problem = node.process.problem
         if problem is not None:
             # Ignore numbers in messages, because they differ between pods and nodes.
-            key = (problem.reason, problem.shortage or error_signature((problem.message,)))
+            key = (problem.reason, problem.shortage or normalize_error_line((problem.message,)))
             first.setdefault(key, problem)
             groups.setdefault(key, []).append(node)
-    shared = (SharedProblem(first[key], tuple(members), of) for key, members in groups.items())
+    shared = (SharedProblem(first[key], tuple(members), node_count) for key, members in groups.items())
     return tuple(sorted(shared, key=lambda entry: (entry.is_transient, entry.nodes[0].node)))
 
 
-def named(names: list[str]) -> str:
-    """Nodes as the subject of a sentence: "vit-1", "3 nodes (vit-0, vit-1, vit-2)"."""
+def join_node_names(names: list[str]) -> str:
+    """Write nodes as the subject of a sentence: "vit-1", "3 nodes (vit-0, vit-1, vit-2)"."""
     if len(names) == 1:
         return names[0]
     more = len(names) - MAX_NAMES
     return f"{len(names)} nodes ({', '.join(names[:MAX_NAMES])}{f' and {more} more' if more > 0 else ''})"
+
+
+def describe_release(job: Job, previous: Status, facts: JobFacts, release: GangRelease) -> str:
+    """Describe a release of the gang that is under way."""
+    # Resource shortages are visible only while the pods exist, so prefer the previous message of this release.
+    return _previous_message(previous, release) or _new_message(job, facts, release)
+
+
+def _previous_message(previous: Status, release: GangRelease) -> str | None:
+    placement = previous.placement
+    if placement is None or placement.releases != release.count:
+        return None
+    return next(
+        (
+            condition.message
+            for condition in previous.conditions
+            if condition.type == "Scheduled" and condition.reason == GANG_RELEASED
+        ),
+        None,
+    )
+
+
+def _new_message(job: Job, facts: JobFacts, release: GangRelease) -> str:
+    nodes = facts.nodes
+    shared = group_problems((node for node in nodes if not node.is_placed), len(nodes))
+    missing = "; ".join(entry.sentence for entry in shared)
+    times = "" if release.count == 1 else f", for the {_ordinal(release.count)} time"
+    sentence = (
+        f"Not all {len(nodes)} nodes were scheduled within startupTimeoutSeconds"
+        f" ({job.spec.startup_timeout_seconds} s): muster deletes their pods{times} and creates them again"
+        f" at {format_seconds(release.until)}"
+    )
+    return f"{sentence}; {missing}" if missing else sentence
+
+
+def _ordinal(count: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(count % 10, "th")
+    return f"{count}{'th' if count % 100 in (11, 12, 13) else ending}"

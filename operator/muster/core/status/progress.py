@@ -19,31 +19,31 @@ MAX_METRICS = 64
 
 
 def job_progress(status_input: StatusInput) -> Progress | None:
-    """The steps that all counting ranks have completed, the speed and the latest metrics; None while nothing is known.
+    """Return the steps that all ranks have completed, the speed and the latest metrics; None while nothing is known.
 
-    A job without running ranks has no speed.
+    Ranks without a step count are left out. A job without running ranks has no speed.
     """
     metrics = _metrics(status_input.job, status_input.facts)
     shown = dict(list(metrics.items())[:MAX_METRICS])
     left_out = len(metrics) - len(shown) or None
-    counted = ranks_with_steps(status_input.views)
-    if not counted:
+    views_with_steps = ranks_with_steps(status_input.views)
+    if not views_with_steps:
         return Progress(metrics=shown, metrics_left_out=left_out) if shown else None
-    slowest = min(counted, key=lambda view: (steps_completed(view), view.rank))
+    slowest = min(views_with_steps, key=lambda view: (steps_completed(view), view.rank))
     at = slowest.facts.stepped_at if slowest.facts is not None else None
     is_running = slowest.state == RUNNING and not status_input.outcome.is_decided
     return Progress(
         step=steps_completed(slowest),
         steps_per_second=_steps_per_second(slowest, status_input.previous.progress) if is_running else None,
-        slowest_rank=_find_slowest(stragglers(status_input)),
+        slowest_rank=_find_slowest(count_steps_behind(status_input)),
         metrics=shown,
         metrics_left_out=left_out,
         at=None if at is None else format_milliseconds(at),
     )
 
 
-def stragglers(status_input: StatusInput) -> Mapping[int, int]:
-    """How many steps each running rank is behind the fastest one."""
+def count_steps_behind(status_input: StatusInput) -> Mapping[int, int]:
+    """Return how many steps each running rank is behind the fastest one."""
     before = status_input.previous.progress
     running = [view for view in ranks_with_steps(status_input.views) if view.state == RUNNING]
     counts = (
@@ -61,14 +61,14 @@ def _find_slowest(behind: Mapping[int, int]) -> int | None:
 
 
 def ranks_with_steps(views: tuple[RankView, ...]) -> list[RankView]:
-    """The ranks whose steps count: the running ones, or all if none runs any more.
+    """Return the running ranks with a step count, or all ranks with one if none runs any more.
 
-    Empty before the first step, because a script may import torch without an optimizer.
+    The result is empty before the first step, because a script may import torch without an optimizer.
     """
-    counted = [view for view in views if view.facts is not None and view.facts.report.step is not None]
-    if not any(steps_completed(view) for view in counted):
+    views_with_steps = [view for view in views if view.facts is not None and view.facts.report.step is not None]
+    if not any(steps_completed(view) for view in views_with_steps):
         return []
-    return [view for view in counted if view.state == RUNNING] or counted
+    return [view for view in views_with_steps if view.state == RUNNING] or views_with_steps
 
 
 def steps_completed(view: RankView) -> int:
@@ -95,7 +95,7 @@ def _steps_per_second(slowest: RankView, before: Progress | None) -> float | Non
 
 
 def _metrics(job: Job, facts: JobFacts) -> dict[str, float]:
-    """The latest value of each metric, the spec's first. If times are equal, the lower rank's value counts."""
+    """Return the latest value of each metric, those of the spec first. At equal times the lower rank's value counts."""
     latest: dict[str, MetricFacts] = {}
     for node in facts.nodes:
         agent = node.current_agent

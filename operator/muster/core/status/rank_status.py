@@ -1,11 +1,14 @@
-"""All ranks of a job, for the status."""
+"""The ranks in the status: by state, by step, and those with a problem or another notable state."""
 
-from muster.api.status.status import RankStatus, StateRange, StepRange
-from muster.core.status.details import rank_details
+from muster.api.status.status import RankDetail, RankStatus, StateRange, StepRange
+from muster.api.timestamps import format_milliseconds
+from muster.core.failure import rank_output
+from muster.core.outcome import Outcome
 from muster.core.status.progress import ranks_with_steps, steps_completed
-from muster.core.status.ranges import ranges
+from muster.core.status.rank_ranges import format_ranges
 from muster.core.status.views import (
     FAILED,
+    NOT_REPORTED,
     PENDING,
     RUNNING,
     STARTING,
@@ -17,11 +20,19 @@ from muster.core.status.views import (
 )
 
 MAX_GROUPS = 16
-"""Healthy ranks form two or three groups; otherwise the slowest ones matter."""
+"""The most groups of ranks with the same step: healthy ranks form two or three, and the slowest come first."""
+
+MAX_DETAILS = 16
+"""The limit keeps the status small, even with 100,000 ranks."""
+
+_MESSAGES = {
+    "NodeSilent": "its agent no longer reports",
+    "NotHeard": "its agent has not reported since the operator started",
+}
 
 
 def rank_status(status_input: StatusInput) -> RankStatus:
-    """The ranks by state and by step, and those with a problem or another notable state."""
+    """Return the ranks by state and by step, and the details of ranks with a problem or another notable state."""
     by_state: dict[str, list[int]] = {}
     for view in status_input.views:
         by_state.setdefault(view.state, []).append(view.rank)
@@ -32,12 +43,12 @@ def rank_status(status_input: StatusInput) -> RankStatus:
         running=running,
         ready=f"{running}/{len(status_input.views)}",
         by_state=tuple(
-            StateRange(state=state, count=len(by_state[state]), ranks=ranges(by_state[state]))
+            StateRange(state=state, count=len(by_state[state]), ranks=format_ranges(by_state[state]))
             for state in order
             if state in by_state
         ),
         by_step=_step_ranges(status_input.views),
-        details=rank_details(status_input.views, status_input.outcome),
+        details=_rank_details(status_input.views, status_input.outcome),
     )
 
 
@@ -46,4 +57,74 @@ def _step_ranges(views: tuple[RankView, ...]) -> tuple[StepRange, ...]:
     groups: dict[int, list[int]] = {}
     for view in ranks_with_steps(views):
         groups.setdefault(steps_completed(view), []).append(view.rank)
-    return tuple(StepRange(step=step, ranks=ranges(groups[step])) for step in sorted(groups)[:MAX_GROUPS])
+    return tuple(StepRange(step=step, ranks=format_ranges(groups[step])) for step in sorted(groups)[:MAX_GROUPS])
+
+
+def _rank_details(views: tuple[RankView, ...], outcome: Outcome) -> tuple[RankDetail, ...]:
+    """At most `MAX_DETAILS` ranks: root causes, ranks that ended early, other failures, secondary ones, the rest."""
+    uncounted = _uncounted_ranks(views)
+    notable = [view for view in views if _is_notable(view) or view.rank in uncounted]
+    notable.sort(key=lambda view: (_priority(view, outcome), _ended_at(view), view.rank))
+    return tuple(_detail(view) for view in notable[:MAX_DETAILS])
+
+
+def _is_notable(view: RankView) -> bool:
+    # In a job without a collector all ranks may lack a report.
+    if view.reason == NOT_REPORTED:
+        return False
+    if view.state in (FAILED, UNKNOWN) or view.reason in ("PeerFailed", "EndedEarly"):
+        return True
+    return view.state == STOPPED and view.activity is not None
+
+
+def _uncounted_ranks(views: tuple[RankView, ...]) -> frozenset[int]:
+    """For each reason why steps can't be counted, the first running rank with that reason."""
+    first: dict[str, int] = {}
+    for view in views:
+        if view.no_step_reason:
+            first.setdefault(view.no_step_reason, view.rank)
+    return frozenset(first.values())
+
+
+def _priority(view: RankView, outcome: Outcome) -> int:
+    failure = outcome.failure
+    if failure is not None and failure.is_root_cause(view.rank, view.node.node):
+        return 0
+    if view.reason == "EndedEarly":
+        return 1
+    order = (FAILED, UNKNOWN, STOPPED, SUCCEEDED, RUNNING, STARTING, PENDING)
+    return 2 + order.index(view.state) + (view.reason == "StoppedByMuster")
+
+
+def _ended_at(view: RankView) -> float:
+    return view.end.at if view.end is not None else 0.0
+
+
+def _detail(view: RankView) -> RankDetail:
+    report = view.facts.report if view.facts is not None else None
+    return RankDetail(
+        rank=view.rank,
+        node=view.node.node,
+        pod=view.node.process.name,
+        node_name=view.node.process.machine,
+        state=view.state,
+        reason=view.no_step_reason or view.reason,
+        message=_message(view),
+        pid=report.pid if report is not None else None,
+        exit_code=report.exit_code if report is not None else None,
+        signal=report.signal if report is not None else None,
+        step=(report.step or None) if report is not None else None,
+        activity=view.activity,
+        at=format_milliseconds(view.end.at) if view.end is not None else None,
+    )
+
+
+def _message(view: RankView) -> str:
+    if view.state == RUNNING:
+        return "its optimizer's steps can't be counted"
+    if view.reason in _MESSAGES:
+        return _MESSAGES[view.reason]
+    problem = view.node.process.problem
+    if problem is not None and view.reason == problem.reason:
+        return rank_output.clean(problem.message)
+    return rank_output.find_error_line(view.facts.report.last_lines) if view.facts is not None else ""

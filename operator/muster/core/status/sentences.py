@@ -8,9 +8,8 @@ from muster.api.validation.rules.mpi.rules import is_mpirun
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure import rank_output
 from muster.core.failure.failure import Failure
-from muster.core.failure.mpi_ends import is_root_cause_uncertain
 from muster.core.failure.problems import NODE_SILENT, POD_DELETED
-from muster.core.judge import (
+from muster.core.outcome import (
     DEADLINE_EXCEEDED,
     NETWORK_MISMATCH,
     STARTUP_TIMEOUT,
@@ -18,23 +17,20 @@ from muster.core.judge import (
     WORLD_SIZE_MISMATCH,
     Outcome,
     Verdict,
-    ranks_seen,
 )
-from muster.core.peers import find_network_mismatch
 from muster.core.status.failure_sentence import (
     MAX_RANGE_CHARS,
     describe_other_ranks,
     describe_requested_world,
     failure_sentence,
 )
-from muster.core.status.fit import fit
-from muster.core.status.network_check import summarise_check
-from muster.core.status.problems import MAX_NAMES, shared_problems
-from muster.core.status.progress import stragglers
-from muster.core.status.ranges import ranges
-from muster.core.status.released import released
+from muster.core.status.network import summarise_check
+from muster.core.status.problems import MAX_NAMES, group_problems
+from muster.core.status.progress import count_steps_behind
+from muster.core.status.rank_ranges import format_ranges
+from muster.core.status.truncate import truncate_message
 from muster.core.status.views import PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, RankView, StatusInput
-from muster.core.world import is_mpi
+from muster.core.world import find_started_ranks, is_mpi
 from muster_worker.contract.schema import AgentPhase
 
 _NO_STEP_TEXTS = {
@@ -47,79 +43,83 @@ _NO_STEP_TEXTS = {
 """The agents' reasons in words; a newer agent's reason is shown unchanged."""
 
 
-def sentence(status_input: StatusInput, progress: Progress | None) -> str:
+def describe_status(status_input: StatusInput, progress: Progress | None) -> str:
     """Describe the current state, or how the job ended, in one line of at most `MAX_BYTES`."""
+    return truncate_message(_describe(status_input, progress))
+
+
+def _describe(status_input: StatusInput, progress: Progress | None) -> str:
     if status_input.outcome.verdict is Verdict.SUSPENDED:
-        return fit(_suspended(status_input))
+        return _describe_suspension(status_input)
     if status_input.outcome.is_decided:
-        return fit(ended(status_input, progress))
-    # The refusal matters only before the start.
-    if status_input.facts.refusal is not None and not status_input.outcome.started:
-        return fit(status_input.facts.refusal.message)
+        return describe_end(status_input, progress)
+    # A refusal can only prevent a start.
+    if status_input.facts.refusal is not None and not status_input.outcome.has_started:
+        return status_input.facts.refusal.message
     if any(view.state not in (PENDING, STARTING) for view in status_input.views):
-        return fit(running(status_input, progress))
+        return describe_running(status_input, progress)
     if any(view.state == STARTING for view in status_input.views):
         start = (
             f"The ranks start: 0 of {len(status_input.views)} run" if len(status_input.views) > 1 else "The rank starts"
         )
-        return fit(_with_problems(start, status_input.facts))
-    waiting = released(status_input) or _waiting(status_input.facts, len(status_input.views))
+        return _append_problems(start, status_input)
+    waiting = status_input.release_message or _describe_waiting(status_input)
     last = status_input.previous.last_restart
-    return fit(waiting if last is None else f"{last.message}; attempt {last.attempt + 1}: {waiting}")
+    return waiting if last is None else f"{last.message}; attempt {last.attempt + 1}: {waiting}"
 
 
-def ended(status_input: StatusInput, progress: Progress | None) -> str:
+def describe_end(status_input: StatusInput, progress: Progress | None) -> str:
     """Describe how a job ended, or is about to end."""
     outcome, world = status_input.outcome, len(status_input.views)
     if outcome.failure is not None:
-        return _failed(status_input, outcome.failure) + _then(outcome)
+        return _describe_failure(status_input, outcome.failure) + _describe_next_attempt(outcome)
     if outcome.verdict is Verdict.SUCCEEDED:
         subject = f"All {world} ranks" if world > 1 else "The rank"
-        return "; ".join([f"{subject} succeeded{_at_step(progress)}", *_uploads(status_input.facts)])
+        return "; ".join([f"{subject} succeeded{_describe_step(progress)}", *_describe_uploads(status_input.facts)])
     if outcome.reason == WORLD_SIZE_MISMATCH:
-        return _world_size_mismatch(status_input.job, status_input.facts)
+        return _describe_world_size_mismatch(status_input.job, status_input.facts)
     if outcome.reason == NETWORK_MISMATCH:
-        return find_network_mismatch(status_input.facts.nodes) or "The nodes' networks don't lead to each other"
+        return outcome.message
     if outcome.reason == STARTUP_TIMEOUT:
         seconds = status_input.job.spec.startup_timeout_seconds
         subject = "Not all nodes were ready" if status_input.job.spec.nodes > 1 else "The node was not ready"
         return f"{subject} within startupTimeoutSeconds ({seconds} s){_join_missing(status_input.facts)}"
-    return f"{_stopped(status_input, progress)}; {describe_other_ranks(status_input.views, 'rank')}"
+    return f"{_describe_stop(status_input, progress)}; {describe_other_ranks(status_input.views, 'rank')}"
 
 
-def _then(outcome: Outcome) -> str:
-    """What follows the failure: another attempt, or none and why."""
+def _describe_next_attempt(outcome: Outcome) -> str:
+    """Describe which attempt follows the failure, or why none does."""
     if outcome.restart is not None:
         return f"; attempt {outcome.attempt + 1} follows (restart {outcome.restart.allowance})"
     return f"; not restarted: {outcome.no_restart}" if outcome.no_restart else ""
 
 
-def _failed(status_input: StatusInput, failure: Failure) -> str:
-    if is_root_cause_uncertain(status_input.job, status_input.facts, failure.first):
-        return _unknown_root_cause(status_input.views)
+def _describe_failure(status_input: StatusInput, failure: Failure) -> str:
+    if failure.is_uncertain:
+        return _describe_uncertain_failure(status_input.views)
     return failure_sentence(status_input.job, failure, status_input.views)
 
 
-def _unknown_root_cause(views: tuple[RankView, ...]) -> str:
-    """Describe that ranks have ended, while the first of them is still unknown."""
+def _describe_uncertain_failure(views: tuple[RankView, ...]) -> str:
+    """Describe that ranks have ended while their order is still unknown."""
     failed = sum(view.end is not None and not view.end.is_good for view in views)
     text = capitalize(describe_share(failed, len(views), "rank", "was killed or failed", "were killed or failed"))
     return f"{text}; the first one is known once all nodes have ended"
 
 
-def _suspended(status_input: StatusInput) -> str:
-    if status_input.outcome.settled:
+def _describe_suspension(status_input: StatusInput) -> str:
+    if status_input.outcome.is_idle:
         return "Suspended: set spec.suspend to false to start the job again"
     return f"Being suspended; {describe_other_ranks(status_input.views, 'rank')}"
 
 
-def _stopped(status_input: StatusInput, progress: Progress | None) -> str:
+def _describe_stop(status_input: StatusInput, progress: Progress | None) -> str:
     request = status_input.facts.stop_request
     if status_input.outcome.reason == STOP_REQUESTED and request is not None:
-        return f"Stopped by {rank_output.clean(request.by, limit=64)}{_at_step(progress)}"
+        return f"Stopped by {rank_output.clean(request.by, limit=64)}{_describe_step(progress)}"
     if status_input.outcome.reason == DEADLINE_EXCEEDED:
         seconds = status_input.job.spec.active_deadline_seconds
-        return f"Stopped{_at_step(progress)} because activeDeadlineSeconds ({seconds} s) has passed"
+        return f"Stopped{_describe_step(progress)} because activeDeadlineSeconds ({seconds} s) has passed"
     if status_input.outcome.reason == POD_DELETED:
         return "The pod that failed was deleted before the job had ended"
     if len(status_input.views) == 1:
@@ -128,59 +128,59 @@ def _stopped(status_input: StatusInput, progress: Progress | None) -> str:
     return f"{nodes} ended, but not all of {whose} {len(status_input.views)} ranks reported how"
 
 
-def _world_size_mismatch(job: Job, facts: JobFacts) -> str:
-    ranks = ranks_seen(job, facts)
-    which = f" ({ranges(ranks, MAX_RANGE_CHARS)})" if ranks else ""
+def _describe_world_size_mismatch(job: Job, facts: JobFacts) -> str:
+    ranks = find_started_ranks(job, facts)
+    which = f" ({format_ranges(ranks, MAX_RANGE_CHARS)})" if ranks else ""
     when = " when mpirun ended with exit code 0" if is_mpi(job) else ""
     requested = describe_requested_world(job)
     text = f"{requested}, {len(ranks) or 'none'} {'was' if len(ranks) == 1 else 'were'} seen{which}{when}"
-    # muster sees ranks without its wrapper only while they run, and may miss short ones.
+    # muster observes ranks without its wrapper only while they run, and may miss those that end soon.
     unwrapped = is_mpi(job) and not ranks and is_mpirun(job.spec.command[0])
     return f"{text}; if they ran, remove mpirun from spec.command, so that muster starts it" if unwrapped else text
 
 
-def running(status_input: StatusInput, progress: Progress | None) -> str:
+def describe_running(status_input: StatusInput, progress: Progress | None) -> str:
     """Describe what the ranks do once some have started."""
     views = status_input.views
-    parts = [capitalize(describe_share(_count(views, RUNNING), len(views), "rank", "runs", "run"))]
+    parts = [capitalize(describe_share(_count_ranks(views, RUNNING), len(views), "rank", "runs", "run"))]
     if progress is not None and progress.step is not None:
         speed = f", {progress.steps_per_second:g} steps/s" if progress.steps_per_second is not None else ""
         parts.append(f"step {progress.step}{speed}")
         if progress.slowest_rank is not None:
-            behind = stragglers(status_input)[progress.slowest_rank]
+            behind = count_steps_behind(status_input)[progress.slowest_rank]
             parts.append(f"rank {progress.slowest_rank} is {pluralize(behind, 'step')} behind")
     else:
-        parts.extend(_why_no_steps(views))
+        parts.extend(_describe_missing_step_counts(views))
     for state, text in ((STARTING, "starting"), (SUCCEEDED, "done")):
         ranks = [view.rank for view in views if view.state == state]
         if ranks:
-            parts.append(f"{len(ranks)} {text} ({ranges(ranks, MAX_RANGE_CHARS)})")
-    parts.extend(_uploads(status_input.facts))
+            parts.append(f"{len(ranks)} {text} ({format_ranges(ranks, MAX_RANGE_CHARS)})")
+    parts.extend(_describe_uploads(status_input.facts))
     check = summarise_check(status_input.facts.nodes) if status_input.job.spec.network.check else None
     if check is not None and check.slow:
         more = f" and {check.slow_count - MAX_NAMES} more" if check.slow_count > MAX_NAMES else ""
-        parts.append(f"slow network: {', '.join(one.name for one in check.slow[:MAX_NAMES])}{more}")
-    unknown = _count(views, UNKNOWN)
+        parts.append(f"slow network: {', '.join(node.name for node in check.slow[:MAX_NAMES])}{more}")
+    unknown = _count_ranks(views, UNKNOWN)
     if unknown:
         parts.append(f"{unknown} unknown: {_describe_silence(status_input)}")
-    shared = shared_problems(status_input.facts.nodes, len(status_input.facts.nodes))
+    shared = status_input.shared_problems
     # The text about unknown ranks already names the silent nodes.
     parts.extend(entry.sentence for entry in shared if not unknown or entry.problem.reason != NODE_SILENT)
     return "; ".join(parts)
 
 
-def _with_problems(text: str, facts: JobFacts) -> str:
-    return "; ".join([text, *(entry.sentence for entry in shared_problems(facts.nodes, len(facts.nodes)))])
+def _append_problems(text: str, status_input: StatusInput) -> str:
+    return "; ".join([text, *(entry.sentence for entry in status_input.shared_problems)])
 
 
-def _uploads(facts: JobFacts) -> list[str]:
-    """The nodes that upload results to S3."""
+def _describe_uploads(facts: JobFacts) -> list[str]:
+    """Describe the nodes that upload results to S3."""
     agents = ((node, node.current_agent) for node in facts.nodes)
     busy = [node for node, agent in agents if agent is not None and agent.report.phase == AgentPhase.UPLOADING]
-    return [f"{_names(busy)} {'uploads' if len(busy) == 1 else 'upload'} files to S3"] if busy else []
+    return [f"{_join_names(busy)} {'uploads' if len(busy) == 1 else 'upload'} files to S3"] if busy else []
 
 
-def _why_no_steps(views: tuple[RankView, ...]) -> list[str]:
+def _describe_missing_step_counts(views: tuple[RankView, ...]) -> list[str]:
     reasons = sorted({view.no_step_reason for view in views if view.no_step_reason})
     return [f"no step count ({_NO_STEP_TEXTS.get(reasons[0], reasons[0])})"] if reasons else []
 
@@ -189,14 +189,13 @@ def _describe_silence(status_input: StatusInput) -> str:
     silent = [node for node in status_input.facts.nodes if status_input.facts.is_silent(node, status_input.now)]
     unreported = [node for node in status_input.facts.nodes if node.has_no_report]
     if unreported and not silent:
-        return f"{_names(unreported)} {'has' if len(unreported) == 1 else 'have'} not reported yet"
+        return f"{_join_names(unreported)} {'has' if len(unreported) == 1 else 'have'} not reported yet"
     if not silent:
-        alone = _count(status_input.views, UNKNOWN) == 1
+        alone = _count_ranks(status_input.views, UNKNOWN) == 1
         return f"{'its node' if alone else 'their nodes'} ended without a report about {'it' if alone else 'them'}"
     last_report_at = min(node.agent.last_report_at for node in silent if node.agent is not None)
-    return (
-        f"{_names(silent)} {'has' if len(silent) == 1 else 'have'} not reported since {format_seconds(last_report_at)}"
-    )
+    have = "has" if len(silent) == 1 else "have"
+    return f"{_join_names(silent)} {have} not reported since {format_seconds(last_report_at)}"
 
 
 def _is_silent(node: NodeFacts) -> bool:
@@ -204,24 +203,27 @@ def _is_silent(node: NodeFacts) -> bool:
     return problem is not None and problem.reason == NODE_SILENT
 
 
-def _waiting(facts: JobFacts, world: int) -> str:
+def _describe_waiting(status_input: StatusInput) -> str:
+    facts, world = status_input.facts, len(status_input.views)
     ready = sum(node.is_ready and not _is_silent(node) for node in facts.nodes)
     if ready == len(facts.nodes):
         subject = f"All {ready} nodes are ready" if ready > 1 else "The node is ready"
-        return _with_problems(f"{subject}; {'the rank is' if world == 1 else 'the ranks are'} about to start", facts)
+        return _append_problems(
+            f"{subject}; {'the rank is' if world == 1 else 'the ranks are'} about to start", status_input
+        )
     if len(facts.nodes) == 1:
         return _describe_missing(facts)
     return f"{describe_share(ready, len(facts.nodes), 'node', 'is ready', 'are ready')}{_join_missing(facts)}"
 
 
 def _join_missing(facts: JobFacts) -> str:
-    """Join the nodes that are not ready to another sentence. A problem has its own colon, so join it by a semicolon."""
+    """Append the nodes that are not ready to another sentence: after a semicolon if their text has a colon."""
     has_problem = any(node.process.problem is not None and not node.is_ready for node in facts.nodes)
     return f"{'; ' if has_problem else ': '}{_describe_missing(facts)}"
 
 
 def _describe_missing(facts: JobFacts) -> str:
-    """Which nodes are not ready, and why."""
+    """Describe which nodes are not ready, and why."""
     waiting = [node for node in facts.nodes if not node.is_ready or _is_silent(node)]
     without_problem = [node for node in waiting if node.process.problem is None]
     missing = [node for node in without_problem if node.process.state is ProcessState.MISSING]
@@ -234,9 +236,9 @@ def _describe_missing(facts: JobFacts) -> str:
     ]
     unreported = [node for node in running_nodes if node.current_agent is None]
     busy = [node for node in running_nodes if node.current_agent is not None]
-    parts = [entry.sentence for entry in shared_problems(waiting, len(facts.nodes))]
+    parts = [entry.sentence for entry in group_problems(waiting, len(facts.nodes))]
     parts += [
-        f"{_names(nodes)} {one if len(nodes) == 1 else many}"
+        f"{_join_names(nodes)} {one if len(nodes) == 1 else many}"
         for nodes, one, many in (
             (missing, "does not exist yet", "do not exist yet"),
             (unscheduled, "waits to be scheduled", "wait to be scheduled"),
@@ -249,7 +251,7 @@ def _describe_missing(facts: JobFacts) -> str:
     return "; ".join(parts) if parts else "the last became ready too late"
 
 
-def _names(nodes: list[NodeFacts]) -> str:
+def _join_names(nodes: list[NodeFacts]) -> str:
     names = [node.name for node in nodes[:MAX_NAMES]]
     more = len(nodes) - len(names)
     if more:
@@ -257,9 +259,9 @@ def _names(nodes: list[NodeFacts]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _at_step(progress: Progress | None) -> str:
+def _describe_step(progress: Progress | None) -> str:
     return f" at step {progress.step}" if progress is not None and progress.step is not None else ""
 
 
-def _count(views: tuple[RankView, ...], state: str) -> int:
+def _count_ranks(views: tuple[RankView, ...], state: str) -> int:
     return sum(view.state == state for view in views)

@@ -1,4 +1,4 @@
-"""Tell changes of a status that must be written at once from progress, which may wait."""
+"""Find out whether a change of the status must be written at once. Progress may wait."""
 
 from muster.api.status.status import Status
 

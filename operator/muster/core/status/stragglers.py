@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from muster.core.facts import RankFacts
 
 OBSERVATION_DELAY_SECONDS = 0.3
-"""The delay with which a step's end and a report's arrival are observed; it must not count as lag."""
+"""A step's end and a report's arrival are observed up to this much later; such a delay is no lag."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Count:
 
 
 def read_step_count(rank: RankFacts, last_report_at: float) -> Count | None:
-    """A rank's steps in a report received at `last_report_at` (Unix seconds); None if it doesn't count steps."""
+    """Read a rank's step count from a report received at `last_report_at` (Unix seconds); None without a count."""
     step = rank.report.step
     if step is None:
         return None

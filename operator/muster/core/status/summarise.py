@@ -9,14 +9,14 @@ from muster.api.timestamps import format_seconds
 from muster.core.actions import Action, SendCommand
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure.problems import SCHEDULING_GATED, may_still_report
-from muster.core.judge import Outcome, Verdict
+from muster.core.outcome import Outcome, Verdict
 from muster.core.status.conditions import conditions, refusal_before_start
 from muster.core.status.ended_status import ended_status
 from muster.core.status.network import network_status
 from muster.core.status.progress import job_progress
 from muster.core.status.rank_status import rank_status
 from muster.core.status.restarts import restarts_of
-from muster.core.status.sentences import sentence
+from muster.core.status.sentences import describe_status
 from muster.core.status.views import PENDING, STARTING, UNKNOWN, StatusInput
 from muster_worker.contract.schema import CommandKind
 
@@ -24,19 +24,19 @@ from muster_worker.contract.schema import CommandKind
 def summarise(  # noqa: PLR0917 - the results of one reconcile
     job: Job, previous: Status, facts: JobFacts, outcome: Outcome, actions: Sequence[Action], now: float
 ) -> Status:
-    """The job's status at `now` (Unix seconds), from `judge`'s `outcome` and `decide`'s `actions`.
+    """Return the job's status at `now` (Unix seconds), from `judge`'s `outcome` and `decide`'s `actions`.
 
     A job that has ended keeps its status.
     """
     if previous.final_condition is not None:
         return ended_status(previous, job.metadata.generation, now)
     if _is_more_complete(previous, facts, outcome, now):
-        # After changing the spec, clients wait for observedGeneration.
+        # Clients that change the spec wait for observedGeneration.
         return previous.model_copy(update={"observed_generation": job.metadata.generation})
     status_input = StatusInput(job, previous, facts, outcome, now, starts=_starts_ranks(actions))
     progress = job_progress(status_input)
     phase = _phase(status_input)
-    message = sentence(status_input, progress)
+    message = describe_status(status_input, progress)
     return Status(
         observed_generation=job.metadata.generation,
         phase=phase,
@@ -75,20 +75,20 @@ def _attempt(status_input: StatusInput) -> int:
     # The status has the next attempt before any agent receives its start, so that a later operator continues there.
     if outcome.is_restart_due:
         return outcome.attempt + 1
-    return outcome.attempt if outcome.started or status_input.starts else status_input.previous.attempt
+    return outcome.attempt if outcome.has_started or status_input.starts else status_input.previous.attempt
 
 
 def _phase(status_input: StatusInput) -> str:
     outcome = status_input.outcome
     if outcome.is_restart_due:
         return RESTARTING
-    if outcome.is_decided and not outcome.settled:
+    if outcome.is_decided and not outcome.is_idle:
         return "Stopping"
     if outcome.verdict is Verdict.SUSPENDED:
         return "Suspended"
     if outcome.is_decided:
         return "Succeeded" if outcome.verdict is Verdict.SUCCEEDED else "Failed"
-    if status_input.previous.is_restarting and not (status_input.starts or outcome.started):
+    if status_input.previous.is_restarting and not (status_input.starts or outcome.has_started):
         return RESTARTING
     return _phase_before_end(status_input)
 
@@ -125,15 +125,15 @@ def _is_up(node: NodeFacts, facts: JobFacts, now: float) -> bool:
 def _network(status_input: StatusInput) -> NetworkStatus | None:
     nodes, before = status_input.facts.nodes, status_input.previous.network
     # A lost agent's report about the network remains valid.
-    if status_input.outcome.started and before is not None and any(node.current_agent is None for node in nodes):
+    if status_input.outcome.has_started and before is not None and any(node.current_agent is None for node in nodes):
         return before
     return network_status(nodes)
 
 
 def _placement(status_input: StatusInput) -> Placement | None:
-    """The record of the latest gang release, for a new leader. A resumed job starts without it."""
+    """Return the record of the latest gang release, for a new leader. A resumed job starts without one."""
     outcome = status_input.outcome
-    if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
+    if outcome.verdict is Verdict.SUSPENDED and outcome.is_idle:
         return None
     release = outcome.release
     if release is None:
@@ -142,13 +142,13 @@ def _placement(status_input: StatusInput) -> Placement | None:
 
 
 def _start_time(status_input: StatusInput) -> str | None:
-    """When the ranks started. It is written before the start command, so that no job starts twice."""
+    """Return when the ranks started. It is written before the start command is sent, so that no job starts twice."""
     outcome = status_input.outcome
-    if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
+    if outcome.verdict is Verdict.SUSPENDED and outcome.is_idle:
         return None
     if status_input.previous.start_time is not None:
         return status_input.previous.start_time
-    if not outcome.started:
+    if not outcome.has_started:
         return format_seconds(status_input.now) if status_input.starts else None
     # A user has cleared the status of a running job.
     starts = (view.facts.started_at for view in status_input.views if view.facts is not None)

@@ -1,4 +1,4 @@
-"""One view for each rank, with or without a report, as the input of the status."""
+"""The input of the status, with a view of each rank, whether or not it has a report."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,8 @@ from muster.core.facts import JobFacts, NodeFacts, RankFacts
 from muster.core.failure import rank_output
 from muster.core.failure.ends import AGENT_LOST, End, rank_ends
 from muster.core.failure.mpi_ends import is_secondary_failure
-from muster.core.judge import Outcome
+from muster.core.outcome import Outcome
+from muster.core.status.problems import SharedProblem, describe_release, group_problems
 from muster.core.world import node_of_rank, world_size
 from muster_worker.contract.schema import MAX_ACTIVITY_CHARS, RankState
 
@@ -23,10 +24,10 @@ STOPPED = "Stopped"
 UNKNOWN = "Unknown"
 
 NOT_REPORTED = "NotReported"
-"""The reason of a rank without a report in a job without a collector, where reports are optional."""
+"""The reason of a rank without a report if the job has no collector, and reports are optional."""
 
 LEARNING_SECONDS = 30.0
-"""How long a rank may lack a step count before the status mentions it: importing torch takes seconds."""
+"""The status mentions a missing step count only after this time, because importing torch takes seconds."""
 
 _EARLY_REASONS = ("NotHooked", "NoTorch")
 """Reasons that also apply to a rank that has just started."""
@@ -36,8 +37,8 @@ _EARLY_REASONS = ("NotHooked", "NoTorch")
 class RankView:
     """A rank's state and its reason.
 
-    `facts` is None for a rank that no agent reported, `end` for one that has not ended. `no_step_reason` says why a
-    running rank has no step count and probably won't get one; "" otherwise.
+    `facts` is None for a rank that no agent has reported, `end` for a rank that has not ended. `no_step_reason` is why
+    a running rank probably never gets a step count; "" otherwise.
     """
 
     rank: int
@@ -50,11 +51,11 @@ class RankView:
 
     @property
     def activity(self) -> str | None:
-        """What it did when it stopped, from the agent's report or else from its traceback."""
+        """The rank's activity when it stopped, from the agent's report or else from its traceback."""
         if self.facts is None:
             return None
         report = self.facts.report
-        activity = report.activity or rank_output.collective(report.last_lines)
+        activity = report.activity or rank_output.find_collective(report.last_lines)
         return rank_output.clean(activity, limit=MAX_ACTIVITY_CHARS) if activity else None
 
 
@@ -77,8 +78,21 @@ class StatusInput:
         views = []
         for rank in range(world_size(self.job)):
             node, rank_facts = current.get(rank, (self.facts.nodes[node_of_rank(self.job, rank)], None))
-            views.append(_view(rank, node, rank_facts, ends.get((node.node, rank)), self))
+            views.append(_make_view(rank, node, rank_facts, ends.get((node.node, rank)), self))
         return tuple(views)
+
+    @cached_property
+    def shared_problems(self) -> tuple[SharedProblem, ...]:
+        """The problems of all nodes, grouped."""
+        return group_problems(self.facts.nodes, len(self.facts.nodes))
+
+    @cached_property
+    def release_message(self) -> str | None:
+        """The message about a release of the gang that is under way; None without one."""
+        release = self.outcome.release
+        if release is None or not release.is_under_way:
+            return None
+        return describe_release(self.job, self.previous, self.facts, release)
 
 
 def _find_ranks(job: Job, facts: JobFacts) -> Mapping[int, tuple[NodeFacts, RankFacts]]:
@@ -92,7 +106,7 @@ def _find_ranks(job: Job, facts: JobFacts) -> Mapping[int, tuple[NodeFacts, Rank
     return by_key
 
 
-def _view(
+def _make_view(
     rank: int, node: NodeFacts, rank_facts: RankFacts | None, end: End | None, status_input: StatusInput
 ) -> RankView:
     if end is not None:
@@ -124,19 +138,19 @@ def _state_of_end(rank: int, end: End, status_input: StatusInput) -> tuple[str, 
     # The rank ended because its peer died.
     if status_input.outcome.is_decided and is_secondary_failure(status_input.job, end):
         return STOPPED, "PeerFailed"
-    return FAILED, end.why
+    return FAILED, end.failure_reason
 
 
 def _state_without_report(node: NodeFacts, status_input: StatusInput) -> tuple[str, str]:
     # The node received the start command but has not reported since.
-    if status_input.outcome.started and node.current_agent is None:
+    if status_input.outcome.has_started and node.current_agent is None:
         return (
             _state_with_agent(node, status_input.outcome)
             if node.is_gone
             else (UNKNOWN, _no_report_reason(status_input))
         )
     # The node ended before its agent reported any rank.
-    if status_input.outcome.started and node.is_gone and node.has_started and not node.has_ended:
+    if status_input.outcome.has_started and node.is_gone and node.has_started and not node.has_ended:
         return _state_with_agent(node, status_input.outcome)
     if node.is_gone or node.has_ended or not node.has_started:
         return PENDING, "NeverStarted"

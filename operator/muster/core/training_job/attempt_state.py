@@ -14,7 +14,7 @@ from muster.core.training_job.ends import BadEnd, Sequel, bad_end
 from muster.core.training_job.facts import COMPLETED, FailureKind, TrainingFacts
 
 CREATION_SECONDS = 30.0
-"""How long a request may still create a training job after it was sent or its sender ended; timeouts are shorter."""
+"""A request may create a training job up to this long after it was sent, or after its sender ended."""
 
 _UNSENT = (FailureKind.CAPACITY, FailureKind.REFUSED, FailureKind.ACCESS)
 
@@ -34,7 +34,7 @@ class Waiting:
 class AttemptState:
     """The current attempt, or the next one if `is_next`: then its training job has not been requested yet.
 
-    `restarts` counts those due to failurePolicy. `ended` is how the previous attempt ended, if it did.
+    `restarts` is the number of restarts by failurePolicy. `ended` is the end of the previous attempt, if there was one.
     `waiting` is the last lack of capacity, which may be over. `due_at` is the earliest time for the request
     (Unix seconds; 0: now).
     """
@@ -94,7 +94,7 @@ def find_attempt_state(job: Job, previous: Status, facts: TrainingFacts, now: fl
 
 
 def is_lost(previous: Status, facts: TrainingFacts) -> bool:
-    """Whether the training job existed and its record was deleted from SageMaker."""
+    """Whether SageMaker no longer has a training job that it had created."""
     record = sagemaker_status_of(previous)
     return (
         facts.training is None and facts.observation_failure is None and record is not None and record.arn is not None
@@ -102,12 +102,12 @@ def is_lost(previous: Status, facts: TrainingFacts) -> bool:
 
 
 def arrives_until(previous: Status, facts: TrainingFacts) -> float:
-    """Until when a requested training job may still appear (Unix seconds); 0 if none can."""
+    """Return until when a requested training job may still appear (Unix seconds); 0 if none can."""
     record, request_failure = sagemaker_status_of(previous), facts.request_failure
     if record is None or record.arn is not None or facts.training is not None:
         return 0.0
     # The name belongs to another training job, or no request was sent.
-    if facts.taken is not None or facts.is_unsent:
+    if facts.name_conflict is not None or facts.is_unsent:
         return 0.0
     # SageMaker refused the request.
     if request_failure is not None and request_failure.kind in _UNSENT:
@@ -123,7 +123,7 @@ def _waiting(job: Job, record: SageMakerStatus | None, attempt: int, facts: Trai
     request_failure = facts.request_failure
     if request_failure is None or request_failure.kind is not FailureKind.CAPACITY:
         return last
-    # The status already has this failure, and SageMaker was asked before the retry time.
+    # The status already has this failure: the request was sent before the retry time.
     if last is not None and last.until > request_failure.at:
         return last
     tries, problem = 1 if last is None else last.tries + 1, request_failure.problem

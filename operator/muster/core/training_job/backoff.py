@@ -6,23 +6,23 @@ from muster.core.training_job.facts import RequestFailure
 
 FIRST_CAPACITY_SECONDS = 30.0
 MAX_CAPACITY_SECONDS = 1800.0
-"""Instances become available when other jobs end: within minutes or hours."""
+"""The bounds of the wait for instances, which become available when other jobs end: after minutes or hours."""
 
 FIRST_SECONDS = 5.0
 MAX_SECONDS = 300.0
-"""Users who fix credentials watch the status, so retry soon."""
+"""The bounds for other failures: users who fix credentials watch the status, so retry soon."""
 
 _MAX_DOUBLINGS = 16
 _HASH_BYTES = 8
 
 
 def capacity_backoff(job_uid: str, tries: int) -> float:
-    """Seconds to wait after `tries` failures in a row: exponential, with a jitter that differs between jobs."""
+    """Return the wait after `tries` failures in a row: exponential, with a jitter that differs between jobs."""
     return _backoff(job_uid, tries, FIRST_CAPACITY_SECONDS, MAX_CAPACITY_SECONDS)
 
 
 def retry_at(job_uid: str, request_failure: RequestFailure) -> float:
-    """When to retry a request that did not fail for lack of capacity (Unix seconds).
+    """Return when to retry a request that failed for another reason than missing capacity (Unix seconds).
 
     Invalid requests are retried, too, because a missing role or bucket may be created later.
     """

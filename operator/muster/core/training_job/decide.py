@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.actions import DeleteResource
-from muster.core.clean_up import expires_at
-from muster.core.deadlines import active_deadline
-from muster.core.judge import Outcome, Verdict
+from muster.core.outcome import Outcome, Verdict
 from muster.core.training_job.attempt_state import arrives_until
 from muster.core.training_job.backoff import retry_at
 from muster.core.training_job.facts import Location, RequestFailure, TrainingFacts
@@ -16,7 +14,7 @@ from muster.core.training_job.state import TrainingState
 
 @dataclass(frozen=True)
 class HoldResource:
-    """Add muster's finalizer, so that the resource is not deleted before its training job has ended."""
+    """Add muster's finalizer, so that the resource outlives its training job."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +62,10 @@ def decide_training_job(job: Job, state: TrainingState, outcome: Outcome, now: f
         return _end_training(job, facts, outcome, now)
     # The training job exists or was requested.
     if facts.training is not None and not attempt_state.is_next:
-        # Put the finalizer back: users who may edit the resource may remove it.
+        # A user may have removed the finalizer: add it again.
         return () if facts.has_finalizer else (HoldResource(),)
     # Don't repeat a refused request until the spec changes.
-    if facts.refusal is not None or facts.taken is not None:
+    if facts.refusal is not None or facts.name_conflict is not None:
         return ()
     # The finalizer comes first, so that a deleted resource can't leave its training job running.
     if not facts.has_finalizer:
@@ -79,17 +77,19 @@ def training_requeue_at(job: Job, previous: Status, state: TrainingState, outcom
     """The next time at which the decision or the status may change without a new event (Unix seconds); None: never."""
     facts, attempt_state = state.observed, state.attempt_state
     # The job was resumed during its suspension: complete the suspension first.
-    if outcome.verdict is Verdict.SUSPENDED and outcome.settled and not job.spec.suspend:
+    if outcome.verdict is Verdict.SUSPENDED and outcome.is_idle and not job.spec.suspend:
         return now
     times = [state.nodes.silent_at(node) for node in state.nodes.nodes]
     if facts.observation_failure is not None:
         times.append(retry_at(job.metadata.uid, facts.observation_failure))
     if outcome.is_decided:
-        times.append(expires_at(job, outcome))
-        times += [_retry_at(job, failure) for failure in (facts.request_failure, facts.unclear) if failure is not None]
-        times.append(None if outcome.settled else arrives_until(previous, facts))
+        times.append(outcome.expires_at)
+        times += [
+            _retry_at(job, failure) for failure in (facts.request_failure, facts.search_failure) if failure is not None
+        ]
+        times.append(None if outcome.is_idle else arrives_until(previous, facts))
     else:
-        times.append(active_deadline(job, outcome.began_at))
+        times.append(outcome.active_deadline)
         times.append(attempt_state.due_at if attempt_state.is_next or facts.training is None else None)
     return min((at for at in times if at is not None and at > now), default=None)
 
@@ -97,18 +97,22 @@ def training_requeue_at(job: Job, previous: Status, state: TrainingState, outcom
 def _end_training(job: Job, facts: TrainingFacts, outcome: Outcome, now: float) -> tuple[TrainingAction, ...]:
     training = facts.training
     if training is not None and not training.is_asked_to_end:
-        where = facts.seen_at or facts.location
+        where = facts.observed_location or facts.location
         return () if _waits_for_retry(job, facts, now) else (StopTrainingJob(outcome.attempt, where),)
     # A training job that is still stopping has not ended.
-    if not outcome.settled or (training is not None and not training.is_over):
+    if not outcome.is_idle or (training is not None and not training.is_over):
         return ()
-    # The status has the result already, so a crash here loses nothing.
+    # The status already has the result, so a crash now loses nothing.
     if facts.has_finalizer:
-        return () if facts.unclear is not None and now < _retry_at(job, facts.unclear) else (ReleaseResource(),)
-    at = expires_at(job, outcome)
+        return (
+            ()
+            if facts.search_failure is not None and now < _retry_at(job, facts.search_failure)
+            else (ReleaseResource(),)
+        )
+    at = outcome.expires_at
     if at is None or now < at or _waits_for_retry(job, facts, now):
         return ()
-    return tuple(DeleteTrainingJob(name) for name in facts.remains) or (DeleteResource(),)
+    return tuple(DeleteTrainingJob(name) for name in facts.remaining_names) or (DeleteResource(),)
 
 
 def _waits_for_retry(job: Job, facts: TrainingFacts, now: float) -> bool:

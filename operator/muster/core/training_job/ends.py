@@ -20,7 +20,7 @@ _CAPACITY = re.compile(r"CapacityError|InsufficientCapacity|insufficient capacit
 
 
 class Sequel(StrEnum):
-    """What follows a training job that did not complete."""
+    """The decision about another training job after one that did not complete."""
 
     NONE = "None"
     RESTART = "Restart"  # limited by failurePolicy.maxRestarts
@@ -29,7 +29,10 @@ class Sequel(StrEnum):
 
 @dataclass(frozen=True)
 class BadEnd:
-    """`reason` is one CamelCase word, `message` a sentence without a full stop."""
+    """The end of a training job that did not complete.
+
+    `reason` is a CamelCase word, `message` a sentence without a full stop.
+    """
 
     reason: str
     message: str

@@ -84,22 +84,22 @@ class TrainingJob:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended for good; `Stopping` is not an end."""
+        """Whether it has ended. `Stopping` is not an end."""
         return self.status in _FINAL_STATUSES
 
     @property
     def is_asked_to_end(self) -> bool:
-        """Whether it has ended, or has already been asked to."""
+        """Whether it has ended, or its stop or deletion was requested."""
         return self.is_over or self.status in (STOPPING, DELETING)
 
     @property
     def has_instances(self) -> bool:
-        """Whether all of its instances have ever been available."""
+        """Whether all of its instances were available at some time."""
         return any(span.status not in _STATUSES_WITHOUT_INSTANCES for span in self._active_history)
 
     @property
     def has_trained(self) -> bool:
-        """Whether its containers have ever started. TrainingStartTime is not enough: it includes data downloads."""
+        """Whether its containers have started. TrainingStartTime is no proof: data downloads come after it."""
         if self.is_at_work or self.status == COMPLETED:
             return True
         has_begun = self.started_at is not None
@@ -110,7 +110,7 @@ class TrainingJob:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether its containers run now, as far as the status values are known."""
+        """Whether its containers run now. An unknown status counts as running after TrainingStartTime."""
         if self.is_asked_to_end:
             return False
         if self.secondary_status in _STARTING_STATUSES:
@@ -140,9 +140,9 @@ REFUSALS = (FailureKind.ACCESS, FailureKind.REFUSED)
 
 @dataclass(frozen=True)
 class RequestFailure:
-    """A failed request: `tries` times in a row, last at `at`; `problem` describes it.
+    """A request that failed `tries` times in a row, the last time at `at`. `problem` describes the failure.
 
-    `refused_seconds` is how long AWS has rejected all tries (`refused_row.py`).
+    `refused_seconds` is how long AWS has rejected all tries (`refusal_streak.py`).
     """
 
     kind: FailureKind
@@ -164,16 +164,16 @@ class Location:
 class TrainingFacts:
     """All facts of a job, as its backend collects them.
 
-    `training` is the training job of the status' attempt, or of `unrecorded_attempt` if the status has none; it was
-    observed at `seen_at`. `observation_failure` is why nothing could be observed: then `training` is None.
-    `stale` is why the observation may be outdated. `unclear` is why muster could not check whether another
-    training job of the job runs. `request_failure` is why the last action failed.
-    `is_unsent` is set if the status' training job was cancelled before its request was sent.
-    `refusal` is why the spec can't be run. `taken` is set if the training job's name belongs to somebody
-    else. `has_finalizer` is set if the resource has muster's finalizer. `agents` are the ranks' reports;
-    `has_all_reports` is set once they are complete or late enough to be ignored. `operator_started_at` is when this
-    operator started: requests of an earlier operator may still take effect after that. `remains` are the names of a
-    finished job's training jobs that are not deleted yet. `warnings` are the warnings of JobFacts.
+    `training` is the training job of the status' attempt, or of `unrecorded_attempt` if the status has none.
+    `observed_location` is where it was observed. `observation_failure` is why nothing could be observed: then
+    `training` is None. `refresh_failure` is why the observation may be outdated. `search_failure` is why muster could
+    not check whether another training job of the job runs. `request_failure` is why the last action failed.
+    `is_unsent` is set if the status' training job was cancelled before its request was sent. `refusal` is why the spec
+    can't be run. `name_conflict` is set if another owner has a training job with this name. `has_finalizer` is set if
+    the resource has muster's finalizer. `agents` are the ranks' reports; `has_all_reports` is set once they are
+    complete or late enough to be ignored. `operator_started_at` is when this operator started: requests of an earlier
+    operator may still take effect after that. `remaining_names` are the names of a finished job's training jobs that
+    are not deleted yet. `warnings` are the warnings of JobFacts.
     """
 
     created_at: float
@@ -182,16 +182,16 @@ class TrainingFacts:
     operator_started_at: float
     training: TrainingJob | None = None
     observation_failure: RequestFailure | None = None
-    stale: RequestFailure | None = None
+    refresh_failure: RequestFailure | None = None
     request_failure: RequestFailure | None = None
     refusal: Problem | None = None
-    taken: Problem | None = None
+    name_conflict: Problem | None = None
     unrecorded_attempt: int | None = None
-    seen_at: Location | None = None
-    unclear: RequestFailure | None = None
+    observed_location: Location | None = None
+    search_failure: RequestFailure | None = None
     is_unsent: bool = False
     has_finalizer: bool = False
     agents: tuple[AgentFacts, ...] = ()
     has_all_reports: bool = True
-    remains: tuple[str, ...] = ()
+    remaining_names: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

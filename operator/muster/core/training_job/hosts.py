@@ -20,9 +20,8 @@ def host_names(nodes: int) -> tuple[str, ...]:
 def node_names(spec: Spec) -> tuple[str, ...]:
     """Return the names of a training job's nodes; nodes with ranks come first.
 
-    Hosts of several instance groups are named after their group, because which algo-N belongs to which group "you need
-    to
-    figure out from the logs" (Developer Guide, "Configure a training job with a heterogeneous cluster").
+    Hosts of several instance groups are named after their group, because only the logs
+    show which algo-N belongs to which group (Developer Guide, "Configure a training job with a heterogeneous cluster").
     """
     block = block_of(spec)
     if not uses_some_instance_groups(block):

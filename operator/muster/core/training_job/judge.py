@@ -4,13 +4,11 @@ from dataclasses import replace
 
 from muster.api.spec.job import Job
 from muster.api.status.status import SUSPENDED, Status
-from muster.api.timestamps import parse_timestamp
-from muster.core.attempts import began_at
-from muster.core.deadlines import active_deadline
 from muster.core.facts import JobFacts
 from muster.core.failure.ends import Subject
 from muster.core.failure.failure import Failure, find_failure
-from muster.core.judge import DEADLINE_EXCEEDED, SUCCEEDED, WORLD_SIZE_MISMATCH, Outcome, Verdict
+from muster.core.judge import apply_final_condition, find_active_deadline, find_active_since
+from muster.core.outcome import DEADLINE_EXCEEDED, SUCCEEDED, WORLD_SIZE_MISMATCH, Outcome, Verdict
 from muster.core.training_job.attempt_state import arrives_until, is_lost
 from muster.core.training_job.ends import STOPPED_ELSEWHERE, TRAINING_JOB_GONE, bad_end
 from muster.core.training_job.facts import COMPLETED, DELETING, TrainingFacts
@@ -20,24 +18,22 @@ from muster.core.training_job.state import TrainingState
 def judge_training_job(job: Job, previous: Status, state: TrainingState, now: float) -> Outcome:
     """Return the job's outcome at `now` (Unix seconds). Complete or Failed in `previous` is final."""
     facts, attempt_state = state.observed, state.attempt_state
+    active_since = find_active_since(previous, state.nodes, now)
     outcome = Outcome(
         Verdict.UNDECIDED,
-        settled=_is_settled(previous, facts, now),
-        started=not attempt_state.is_next and facts.training is not None and facts.training.has_trained,
+        is_idle=_is_idle(previous, facts, now),
+        has_started=not attempt_state.is_next and facts.training is not None and facts.training.has_trained,
         attempt=attempt_state.attempt,
-        began_at=began_at(previous, state.nodes, now),
+        active_since=active_since,
+        active_deadline=find_active_deadline(job, active_since),
     )
-    # A final condition never changes.
-    last = previous.final_condition
-    if last is not None:
-        verdict = Verdict.SUCCEEDED if last.type == "Complete" else Verdict.FAILED
-        final_since = parse_timestamp(last.last_transition_time)
+    if previous.final_condition is not None:
         # The job has ended, so don't ask SageMaker again.
-        return replace(outcome, verdict=verdict, reason=last.reason, final_since=final_since, settled=True)
+        return replace(apply_final_condition(job, outcome, previous.final_condition), is_idle=True)
     return _decide_outcome(job, previous, state, outcome, now)
 
 
-def _is_settled(previous: Status, facts: TrainingFacts, now: float) -> bool:
+def _is_idle(previous: Status, facts: TrainingFacts, now: float) -> bool:
     """Whether nothing of the job runs, and nothing will without an action of muster."""
     if facts.observation_failure is not None:
         return False
@@ -61,7 +57,7 @@ def _decide_outcome(job: Job, previous: Status, state: TrainingState, current: O
         return replace(first, at=at)
     if job.spec.suspend and not previous.is_failing:
         return replace(
-            current, verdict=Verdict.SUSPENDED, reason=SUSPENDED, settled=current.settled or previous.is_suspended
+            current, verdict=Verdict.SUSPENDED, reason=SUSPENDED, is_idle=current.is_idle or previous.is_suspended
         )
     return current
 
@@ -84,15 +80,15 @@ def _end_causes(job: Job, previous: Status, state: TrainingState, outcome: Outco
         return []
     is_gone = training is not None and training.status == DELETING
     if is_gone or is_lost(previous, facts):
-        return [(facts.created_at, replace(failed, reason=TRAINING_JOB_GONE, settled=True))]
+        return [(facts.created_at, replace(failed, reason=TRAINING_JOB_GONE, is_idle=True))]
     if training is None or not training.is_over or training.status == COMPLETED or not facts.has_all_reports:
         return []
     end = bad_end(training)
     if end.reason == STOPPED_ELSEWHERE:
-        # The user wants to suspend the job anyway.
+        # The user suspends the job anyway.
         if job.spec.suspend and not previous.is_failing:
             return []
-        # A failing job was stopped by muster for its deadline, which may have been extended since.
+        # muster stopped the failing job at its deadline, which a user may have extended since.
         if previous.is_failing:
             end = replace(end, reason=DEADLINE_EXCEEDED)
     failure = _ranks_failure(job, state.nodes)
@@ -103,8 +99,8 @@ def _end_causes(job: Job, previous: Status, state: TrainingState, outcome: Outco
 
 
 def _ranks_failure(job: Job, facts: JobFacts) -> Failure | None:
-    """The failure that ranks reported, which is more precise than SageMaker's."""
-    failure = find_failure(job, facts, started=True)
+    """Return the failure in the ranks' reports, which is more precise than SageMaker's."""
+    failure = find_failure(job, facts, has_started=True)
     return None if failure is None or failure.first.subject is Subject.AGENT else failure
 
 
@@ -112,7 +108,7 @@ def _deadline_causes(job: Job, previous: Status, outcome: Outcome, now: float) -
     # Deadlines don't apply to a suspended job, unless it is already failing.
     if job.spec.suspend and not previous.is_failing:
         return []
-    at = active_deadline(job, outcome.began_at)
+    at = outcome.active_deadline
     if at is None or now < at:
         return []
     return [(at, replace(outcome, verdict=Verdict.FAILED, reason=DEADLINE_EXCEEDED))]

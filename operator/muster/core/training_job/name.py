@@ -5,7 +5,7 @@ import hashlib
 from muster.api.spec.job import Metadata
 
 UID_CHARS = 10
-"""Hex characters of the uid's hash: a job that is created again under its name gets new training jobs."""
+"""The hash's length in hex characters. With the hash, a job that is created again gets new names."""
 
 
 def training_job_name(metadata: Metadata, attempt: int) -> str:

@@ -12,10 +12,10 @@ NO_CAPACITY = "NoCapacity"
 CAPACITY_REASONS = (NO_CAPACITY, INSUFFICIENT_CAPACITY)
 
 SERVICE_REASONS = ("AwsThrottled", "AwsUnavailable")
-"""Reasons of problems that end without a user."""
+"""The reasons of problems that end without a user's action."""
 
 MIN_REPORTED_TRIES = 3
-"""The number of AWS failures in a row before the status reports them: one or two happen every day."""
+"""The status reports AWS failures only after so many in a row: one or two happen every day."""
 
 
 def with_problems(shown: JobFacts, facts: TrainingFacts, attempt_state: AttemptState) -> JobFacts:
@@ -27,10 +27,15 @@ def with_problems(shown: JobFacts, facts: TrainingFacts, attempt_state: AttemptS
 
 
 def _problem(facts: TrainingFacts, attempt_state: AttemptState) -> Problem | None:
-    if facts.taken is not None:
-        return facts.taken
+    if facts.name_conflict is not None:
+        return facts.name_conflict
     # A failed observation explains the other failures.
-    for request_failure in (facts.observation_failure, facts.stale, facts.request_failure, facts.unclear):
+    for request_failure in (
+        facts.observation_failure,
+        facts.refresh_failure,
+        facts.request_failure,
+        facts.search_failure,
+    ):
         if request_failure is not None and _is_reported(request_failure):
             return request_failure.problem
     waiting = attempt_state.waiting

@@ -1,14 +1,20 @@
-"""Complete the facts of a job on SageMaker with its current attempt and its nodes. Pure."""
+"""Complete the facts of a job on SageMaker with its current attempt and its nodes.
 
-from dataclasses import dataclass
+The nodes come from SageMaker's description of the training job and from the ranks' reports.
+"""
+
+from dataclasses import dataclass, replace
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.core.facts import JobFacts
+from muster.core.facts import AgentFacts, JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState, RankFacts
 from muster.core.training_job.attempt_state import AttemptState, find_attempt_state
-from muster.core.training_job.facts import TrainingFacts
-from muster.core.training_job.nodes import as_job_facts
+from muster.core.training_job.ends import bad_end
+from muster.core.training_job.facts import COMPLETED, TrainingFacts, TrainingJob
+from muster.core.training_job.hosts import node_names
 from muster.core.training_job.problems import with_problems
+from muster.core.world import procs_per_node, rank_nodes
+from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
 
 
 @dataclass(frozen=True)
@@ -27,5 +33,81 @@ def complete_training(job: Job, previous: Status, observed: TrainingFacts, now: 
     """
     attempt_state = find_attempt_state(job, previous, observed, now)
     current = None if attempt_state.is_next else observed.training
-    nodes = as_job_facts(job, observed, current, attempt_state.attempt)
+    nodes = _as_job_facts(job, observed, current, attempt_state.attempt)
     return TrainingState(observed, attempt_state, with_problems(nodes, observed, attempt_state))
+
+
+def _as_job_facts(job: Job, facts: TrainingFacts, training: TrainingJob | None, attempt: int) -> JobFacts:
+    """Convert the facts to `JobFacts`, so that the same code judges and reports them as for other jobs.
+
+    `training` belongs to the current attempt; None before it exists.
+    """
+    agents = {agent.report.node: agent for agent in facts.agents} if training is not None else {}
+    end = training if training is not None and training.is_over and facts.has_all_reports else None
+    nodes = []
+    for node, name in enumerate(node_names(job.spec)):
+        agent = agents.get(node)
+        process = _running_process(training, agent) if end is None else _ended_process(end)
+        if end is not None and end.has_trained:
+            agent = _complete_report(job, node, end, agent, attempt)
+        nodes.append(NodeFacts(node, name, process, agent))
+    return JobFacts(facts.created_at, tuple(nodes), facts.heartbeat_seconds)
+
+
+def _running_process(training: TrainingJob | None, agent: AgentFacts | None) -> ProcessFacts:
+    """Return a node's process while the training job runs or its last reports are missing."""
+    if training is None:
+        return ProcessFacts(ProcessState.MISSING)
+    # Reports of ranks may arrive before or after SageMaker's status changes.
+    runs = training.is_at_work or (training.is_asked_to_end and training.has_trained) or agent is not None
+    state = ProcessState.RUNNING if runs else ProcessState.WAITING
+    return ProcessFacts(state, started_at=training.started_at, scheduled_at=_scheduled_at(training))
+
+
+def _ended_process(training: TrainingJob) -> ProcessFacts:
+    is_good = training.status == COMPLETED
+    return ProcessFacts(
+        ProcessState.EXITED,
+        exit_code=0 if is_good else None,
+        started_at=training.started_at,
+        ended_at=training.ended_at,
+        scheduled_at=_scheduled_at(training),
+        problem=None if is_good else _problem(training),
+    )
+
+
+def _scheduled_at(training: TrainingJob) -> float | None:
+    if not training.has_instances:
+        return None
+    return training.started_at if training.started_at is not None else training.created_at
+
+
+def _problem(training: TrainingJob) -> Problem:
+    end = bad_end(training)
+    return Problem(end.reason, end.message)
+
+
+def _complete_report(job: Job, node: int, training: TrainingJob, agent: AgentFacts | None, attempt: int) -> AgentFacts:
+    """Complete the node's last report with the result in SageMaker's description: all processes have ended."""
+    procs = procs_per_node(job) if node < rank_nodes(job) else 0
+    at = training.ended_at if training.ended_at is not None else training.created_at
+    ranks_by_number = {rank.report.rank: rank for rank in (agent.ranks if agent is not None else ())}
+    for local in range(procs):
+        number = node * procs + local
+        # The rank has run, and no report describes it.
+        ranks_by_number.setdefault(number, RankFacts(RankReport(number, local, RankState.RUNNING)))
+    ranks = tuple(
+        _with_success(rank, at) if training.status == COMPLETED else rank for _, rank in sorted(ranks_by_number.items())
+    )
+    reports = tuple(rank.report for rank in ranks)
+    if agent is None:
+        report = Report(job.metadata.uid, node, 0, attempt, 0, AgentPhase.ENDED, ranks=reports)
+        return AgentFacts(report, last_report_at=at, ranks=ranks)
+    return replace(agent, report=replace(agent.report, phase=AgentPhase.ENDED, ranks=reports), ranks=ranks)
+
+
+def _with_success(rank: RankFacts, at: float) -> RankFacts:
+    # SageMaker completes a training job only if all containers exit with code 0.
+    if rank.report.state == RankState.EXITED:
+        return rank
+    return replace(rank, report=replace(rank.report, state=RankState.EXITED, exit_code=0), ended_at=at)

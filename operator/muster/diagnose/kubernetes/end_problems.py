@@ -1,11 +1,11 @@
-"""Detect why a pod ended or is being removed, if its agent can't report it. Pure."""
+"""Find out why a pod ended or is being deleted, if its agent can't report it. Pure."""
 
 import re
 
 from muster.core.facts import Problem
 from muster.core.failure.ends import NODE_LOST
 from muster.core.failure.problems import CONTAINER_KILLED, OOM_KILLED, POD_DELETED, PREEMPTED
-from muster.core.failure.rank_output import error_line
+from muster.core.failure.rank_output import find_error_line
 from muster.core.failure.termination_log import read_termination_message
 from muster.diagnose.kubernetes.quoting import quote
 from muster.objects.kubernetes.containers import Container, Terminated, Waiting
@@ -21,7 +21,7 @@ INIT_CONTAINER_FAILED = "InitContainerFailed"
 SIDECAR_FAILED = "SidecarFailed"
 
 KILLED_EXIT_CODE = 137
-"""A container runtime's exit code for SIGKILL."""
+"""The exit code of container runtimes for SIGKILL."""
 
 _REFUSALS = re.compile(
     r"OutOf\w+|UnexpectedAdmissionError|NodeAffinity|NodePorts|NodeName|Taint\w*|PodOS\w+|.*NotSupported"
@@ -30,23 +30,23 @@ _REASON = re.compile(r"^([A-Z][A-Za-z0-9]{1,62}): ([^\n]+)\Z", re.MULTILINE)
 _SHUTDOWN = "node shutdown"
 
 
-def evicted(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
+def find_eviction(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
     """The kubelet evicted the pod to reclaim resources."""
     if pod.reason != "Evicted":
         return None
     return Problem(EVICTED, f"{pod.machine} evicted it: {quote(pod.message)}")
 
 
-def deadline_exceeded(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The pod exceeded the deadline in its own template."""
+def find_exceeded_deadline(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
+    """The pod exceeded the deadline in spec.template."""
     if pod.reason != "DeadlineExceeded":
         return None
     message = "spec.template.spec.activeDeadlineSeconds is over; muster's own is spec.activeDeadlineSeconds"
     return Problem(POD_DEADLINE_EXCEEDED, message)
 
 
-def refused_by_kubelet(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The kubelet of the assigned machine rejected the pod."""
+def find_kubelet_refusal(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
+    """The kubelet rejected the pod."""
     is_rejected = pod.message.startswith("Pod was rejected: ") or _REFUSALS.fullmatch(pod.reason) is not None
     if pod.phase != "Failed" or not is_rejected:
         return None
@@ -54,21 +54,21 @@ def refused_by_kubelet(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | Non
     return Problem(REFUSED_BY_KUBELET, f"{pod.machine} refused it ({quote(pod.reason, 60)}): {why}")
 
 
-def machine_lost(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The machine shut down or is unreachable."""
+def find_lost_machine(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
+    """The machine shut down, or it is unreachable."""
     if pod.phase == "Failed" and _SHUTDOWN in pod.message.lower():
         return Problem(NODE_SHUTDOWN, f"{pod.machine} shuts down")
     state = pod.trainer.state
     is_unknown = isinstance(state, Terminated) and state.reason == "ContainerStatusUnknown"
-    # For a deleted pod, the kubelet reports this state for every container that had not started.
+    # For a deleted pod, the kubelet reports this state for all containers that had not started.
     is_unknown = is_unknown and pod.deletion_requested_at is None
     if pod.reason == "NodeLost" or is_unknown:
         return Problem(NODE_LOST, f"{pod.machine} lost the pod: it was cut off, restarted or removed")
     return None
 
 
-def disrupted(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The cluster removed the pod and recorded the reason in its DisruptionTarget condition."""
+def find_disruption(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
+    """The cluster removed the pod. Its condition DisruptionTarget contains the reason."""
     target = pod.condition("DisruptionTarget")
     if target is None or not target.is_true or _ended_before(pod, target.at):
         return None
@@ -91,10 +91,10 @@ def _disruption(pod: PodView, target: Condition) -> Problem:
         case "TerminationByKubelet" if _SHUTDOWN in target.message.lower():
             return Problem(NODE_SHUTDOWN, f"{pod.machine} shuts down")
         case _:
-            return Problem(EVICTED, f"{pod.machine} gave it up: {quote(target.message)}")
+            return Problem(EVICTED, f"{pod.machine} ended it: {quote(target.message)}")
 
 
-def out_of_memory(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
+def find_out_of_memory(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
     """The container exceeded its memory limit, or the machine ran out of memory."""
     state = pod.trainer.state
     if not isinstance(state, Terminated) or state.reason != "OOMKilled":
@@ -105,11 +105,11 @@ def out_of_memory(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
             f"container {pod.trainer.name} ran out of memory; its limit is {limit}: raise spec.resources.limits.memory"
         )
     else:
-        message = f"container {pod.trainer.name} ran out of memory: {pod.machine} has no more to give"
+        message = f"container {pod.trainer.name} ran out of memory: {pod.machine} has no free memory"
     return Problem(OOM_KILLED, message)
 
 
-def init_failed(pod: PodView, _: tuple[PodWarning, ...] = ()) -> Problem | None:
+def find_failed_init_container(pod: PodView, _: tuple[PodWarning, ...] = ()) -> Problem | None:
     """An init container failed."""
     for container in pod.inits:
         state = container.state
@@ -121,24 +121,24 @@ def init_failed(pod: PodView, _: tuple[PodWarning, ...] = ()) -> Problem | None:
 
 
 def _download_problem(container: Container, state: Terminated) -> Problem | None:
-    """The error that the download container wrote as its last line: a reason and a message."""
+    """Return the error in the last line of the download container: a reason and a message."""
     match = _REASON.search(state.message.rstrip()) if container.name == storage.DOWNLOAD else None
     return None if match is None else Problem(match.group(1), quote(match.group(2)))
 
 
-def deleted(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The pod was deleted. The backend knows whether muster did it."""
+def find_deletion(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
+    """The pod was deleted. The backend knows whether muster deleted it."""
     if pod.deletion_requested_at is None or _ended_before(pod, pod.deletion_requested_at):
         return None
     return Problem(POD_DELETED, f"pod {pod.name} was deleted, and not by muster")
 
 
-def killed(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The whole container was killed, including the agent, which no process inside the container can do."""
+def find_kill(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
+    """The whole container was killed, with the agent. A process inside the container can't do that."""
     state = pod.trainer.state
     if not isinstance(state, Terminated) or state.exit_code != KILLED_EXIT_CODE:
         return None
-    # A killed agent writes no termination message. This agent exited by itself with the code of a killed rank.
+    # An agent with a termination message was not killed: it exited with the exit code of a killed rank.
     if read_termination_message(state.message) is not None:
         return None
     limit = f" (its limit is {pod.trainer.memory_limit})" if pod.trainer.memory_limit else ""
@@ -146,8 +146,8 @@ def killed(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
     return Problem(CONTAINER_KILLED, f"{message}, or it was killed on {pod.machine}")
 
 
-def sidecar_failed(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """A sidecar failed while `trainer` still needs it."""
+def find_failed_sidecar(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
+    """A sidecar failed before `trainer` ended."""
     if isinstance(pod.trainer.state, Terminated) or pod.deletion_requested_at is not None:
         return None
     for container in (*(container for container in pod.inits if container.is_sidecar), *pod.others):
@@ -158,7 +158,7 @@ def sidecar_failed(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
 
 
 def _end(container: Container) -> Terminated | None:
-    """The container's end, unless it has been restarted."""
+    """Return the container's end, unless the container has restarted."""
     if isinstance(container.state, Terminated):
         return container.state
     return container.last if isinstance(container.state, Waiting) else None
@@ -168,14 +168,14 @@ def _describe_end(pod: PodView, container: Container, state: Terminated) -> str:
     if state.reason == "OOMKilled":
         limit = f"; its limit is {container.memory_limit}" if container.memory_limit else ""
         return f"ran out of memory{limit}: raise its memory limit in spec.template"
-    last = error_line(tuple(state.message.splitlines()[-8:]))
+    last = find_error_line(tuple(state.message.splitlines()[-8:]))
     # Without terminationMessagePolicy FallbackToLogsOnError, the error is only in the container's log.
     error = quote(last) or f"`kubectl logs {pod.name} -c {container.name}` may tell why"
     return f"failed with exit code {state.exit_code}: {error}"
 
 
 def _ended_before(pod: PodView, at: float | None) -> bool:
-    """Whether `trainer` had already ended by itself before `at`."""
+    """Whether `trainer` had ended before `at`."""
     state = pod.trainer.state
     ended = state.finished_at if isinstance(state, Terminated) else None
     return ended is not None and at is not None and ended < at

@@ -1,11 +1,11 @@
-"""Convert a pod to a node's process: its state, times and problem. Pure."""
+"""Derive the state, the times and the problem of a node's process from its pod. Pure."""
 
 from muster.core.facts import ProcessFacts, ProcessState
 from muster.core.failure.termination_log import read_termination_message
-from muster.diagnose.kubernetes.end_problems import init_failed
+from muster.diagnose.kubernetes.end_problems import find_failed_init_container
 from muster.diagnose.kubernetes.problems import find_problem
 from muster.objects.kubernetes.containers import Running, Terminated
-from muster.objects.kubernetes.observations import UNSEEN, Observations, on_operator_clock
+from muster.objects.kubernetes.observations import UNOBSERVED, Observations, on_operator_clock
 from muster.objects.kubernetes.pods import PodView
 from muster.objects.kubernetes.warnings import PodWarning
 from muster.render.kubernetes.agent_container import rank_grace_seconds
@@ -17,9 +17,9 @@ _MAX_SIGNAL = 64
 
 
 def process_facts(
-    observed_pod: PodView, warnings: tuple[PodWarning, ...] = (), observations: Observations = UNSEEN
+    observed_pod: PodView, warnings: tuple[PodWarning, ...] = (), observations: Observations = UNOBSERVED
 ) -> ProcessFacts:
-    """Convert a pod to process facts without the agent's reports; times are on the operator's clock."""
+    """Derive process facts from a pod, without the agent's reports. Times are converted to the operator's clock."""
     pod = on_operator_clock(observed_pod, observations)
     exit_code, signal = _end(pod)
     state = pod.trainer.state
@@ -48,16 +48,16 @@ def process_facts(
 
 
 def process_state(pod: PodView) -> ProcessState:
-    """The state of container `trainer`: sidecars may outlive it, and the pod's phase depends on them."""
+    """Return the state of container `trainer`. The pod's phase also depends on sidecars, which may outlive it."""
     if isinstance(pod.trainer.state, Terminated):
         return ProcessState.EXITED
     # For an evicted, rejected or lost pod, the kubelet may report no container states.
     if pod.phase in _FINAL_PHASES or pod.reason == "NodeLost":
         return ProcessState.EXITED
-    # The pod's phase follows a second later. Pods of jobs are not restarted.
-    if init_failed(pod) is not None:
+    # The kubelet sets the pod's phase a second later. It doesn't restart the container.
+    if find_failed_init_container(pod) is not None:
         return ProcessState.EXITED
-    # Even during its deletion the agent runs until it ends.
+    # While the pod is being deleted, the agent still runs.
     if isinstance(pod.trainer.state, Running):
         return ProcessState.RUNNING
     return ProcessState.WAITING
@@ -70,13 +70,13 @@ def _is_anything_running(pod: PodView) -> bool:
 
 
 def _end(pod: PodView) -> tuple[int | None, int | None]:
-    """The agent's exit code or signal."""
+    """Return the agent's exit code, or the signal that ended it."""
     state = pod.trainer.state
     if not isinstance(state, Terminated):
         return None, None
     if state.signal is not None:
         return None, state.signal
-    # Container runtimes encode signals in exit codes like shells do.
+    # Like shells, container runtimes encode signals in exit codes.
     signal = state.exit_code - _FIRST_SIGNAL_CODE
     return (None, signal) if 0 < signal <= _MAX_SIGNAL else (state.exit_code, None)
 
@@ -87,6 +87,6 @@ def _ended_at(pod: PodView) -> float | None:
         return state.finished_at
     if process_state(pod) is not ProcessState.EXITED:
         return None
-    # Without a container's end, use the time of the pod's last condition.
+    # Without an end of the container, use the time of the pod's last condition.
     changes = [entry.at for entry in pod.conditions if entry.at is not None and entry.type != "PodScheduled"]
     return max(changes, default=None)

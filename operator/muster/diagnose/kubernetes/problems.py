@@ -1,4 +1,4 @@
-"""Find a pod's problem with an ordered list of checks; the first match counts. Pure."""
+"""Find a pod's problem with an ordered list of checks. The first problem counts. Pure."""
 
 from collections.abc import Callable
 
@@ -11,37 +11,37 @@ from muster.objects.kubernetes.warnings import PodWarning
 Check = Callable[[PodView, tuple[PodWarning, ...]], Problem | None]
 
 _CHECKS: tuple[Check, ...] = (
-    # Reasons that the kubelet reports for the whole pod explain its containers' states.
-    end_problems.evicted,
-    end_problems.deadline_exceeded,
-    end_problems.refused_by_kubelet,
-    end_problems.machine_lost,
-    # The container's own end precedes what happened to the pod afterwards.
-    end_problems.out_of_memory,
-    start_problems.not_started,
-    start_problems.python_unusable,
-    end_problems.init_failed,
+    # First the reasons of the whole pod, which explain its containers' states.
+    end_problems.find_eviction,
+    end_problems.find_exceeded_deadline,
+    end_problems.find_kubelet_refusal,
+    end_problems.find_lost_machine,
+    # Then the container's own end, which is earlier than later events of the pod.
+    end_problems.find_out_of_memory,
+    start_problems.find_start_failure,
+    start_problems.find_unusable_python,
+    end_problems.find_failed_init_container,
     # An eviction also deletes the pod, and its reason is more specific.
-    end_problems.disrupted,
-    end_problems.deleted,
-    end_problems.killed,
-    # From here on the pod waits. Warnings of earlier steps may still be present.
-    scheduling.unplaced,
-    start_problems.image_missing,
-    start_problems.config_missing,
-    start_problems.not_created,
-    start_problems.volume_not_mounted,
-    start_problems.sandbox_failed,
-    # A failed sidecar comes last, because trainer may be unable to start for a reason of its own.
-    end_problems.sidecar_failed,
-    start_problems.files_fetched,
+    end_problems.find_disruption,
+    end_problems.find_deletion,
+    end_problems.find_kill,
+    # From here on, the pod waits. It may still have warnings of earlier steps.
+    scheduling.find_scheduling_problem,
+    start_problems.find_missing_image,
+    start_problems.find_missing_config,
+    start_problems.find_creation_failure,
+    start_problems.find_mount_failure,
+    start_problems.find_sandbox_failure,
+    # A failed sidecar counts last, because trainer may have a reason of its own.
+    end_problems.find_failed_sidecar,
+    start_problems.find_running_download,
 )
 
 
 def find_problem(pod: PodView, warnings: tuple[PodWarning, ...] = ()) -> Problem | None:
-    """The problem that stops or blocks the pod; None without one, or if only the agent can report it."""
+    """Return the problem that stops or blocks the pod, if its status or Events show one."""
     state = pod.trainer.state
-    # The agent has exited successfully; later events of the pod don't matter.
+    # The agent has exited successfully, so the pod's later problems don't matter.
     if isinstance(state, Terminated) and state.exit_code == 0:
         return None
     return next((result for check in _CHECKS if (result := check(pod, warnings)) is not None), None)

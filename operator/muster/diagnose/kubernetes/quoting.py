@@ -6,20 +6,19 @@ from muster.core.failure.rank_output import clean
 
 MAX_CHARS = 300
 
-_INNERMOST = 3
-"""The number of innermost parts of a wrapped error to show."""
+_INNERMOST_PARTS = 3
+"""The number of innermost parts of a wrapped error that are shown."""
 
 _SECRETS = (
-    # Signed URLs carry credentials in the query, other URLs before the host. The query is optional in the pattern,
-    # which
-    # otherwise would backtrack at every http://.
+    # Signed URLs contain credentials in the query, other URLs before the host. The query is optional in the pattern, so
+    # that it doesn't backtrack.
     (re.compile(r"(https?://[^\s?\"']+)(?:\?[^\s\"']+)?"), r"\1"),
     (re.compile(r"(https?://)[^\s/@\"']+@"), r"\1"),
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), r"\1 ***"),
 )
 
-_VARYING = (
-    # Text that differs at each try would make the same problem look new.
+_VARYING_TEXTS = (
+    # Remove text that differs at each attempt, because the same problem would look new.
     (re.compile(r"\bread (?:udp|tcp) \S+->"), "read from "),
     (re.compile(r"\b[0-9a-f]{24,64}\b"), "..."),
     (re.compile(r"rpc error: code = \w+ desc = "), ""),
@@ -28,15 +27,15 @@ _VARYING = (
 
 
 def quote(text: str, limit: int = MAX_CHARS) -> str:
-    """One line of at most `limit` characters, without credentials and without text that differs at each try."""
-    # Cut long texts first: an untrusted text must not slow down the patterns.
+    """Return one line of at most `limit` characters, without credentials and text that differs at each attempt."""
+    # Cut long texts first, because the patterns would be slow.
     text = text[:4096]
-    for pattern, instead in (*_SECRETS, *_VARYING):
-        text = pattern.sub(instead, text)
+    for pattern, replacement in (*_SECRETS, *_VARYING_TEXTS):
+        text = pattern.sub(replacement, text)
     return clean(text, limit).rstrip(".")
 
 
-def innermost(text: str) -> str:
-    """The innermost part of an error that is wrapped as "outer: inner"."""
+def innermost_error(text: str) -> str:
+    """Return the innermost parts of an error that is wrapped as "outer: inner"."""
     parts = [part for part in quote(text, 4096).split(": ") if part not in ("unknown", "")]
-    return clean(": ".join(parts[-_INNERMOST:]), MAX_CHARS)
+    return clean(": ".join(parts[-_INNERMOST_PARTS:]), MAX_CHARS)

@@ -1,4 +1,4 @@
-"""Interpret the API server's refusal of a child object, with an ordered list of patterns. Pure."""
+"""Find out why the API server refused a child object, with an ordered list of patterns. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _MAX_FIELDS = 5
 
 _MAX_READ_CHARS = 16 * 1024
 _MAX_READ_CAUSES = 50
-"""How much of an error to read: the API server quotes all invalid parts of a pod."""
+"""The limits for an error, because the API server quotes all invalid parts of a pod."""
 
 _SUBJECT = re.compile(r'^[\w.]+ "[^"]*" is (?:forbidden|invalid): ')
 _QUOTA = ("exceeded quota: ", ", requested: ", ", used: ", ", limited: ")
@@ -41,16 +41,16 @@ _UNKNOWN_FIELD = re.compile(r'(unknown|duplicate) field "([^"]+)"')
 
 @dataclass(frozen=True)
 class Refusal:
-    """A refusal. `is_final` if only a change of the spec can resolve it; others may end when the cluster changes."""
+    """A refusal. `is_final`: only a change of the spec helps. Otherwise a change of the cluster may help."""
 
     problem: Problem
     is_final: bool = False
 
 
 def read_refusal(error: ApiError, body: Object, job: Job) -> Refusal | None:
-    """Interpret why child `body` of `job` was refused; None for errors that don't concern the object.
+    """Return why the child `body` of `job` was refused.
 
-    The caller retries those: no response, a conflict, throttling or a server error.
+    None for errors that a retry may fix: no response, a conflict, throttling or a server error.
     """
     causes, unread = error.causes[:_MAX_READ_CAUSES], len(error.causes[_MAX_READ_CAUSES:])
     error = ApiError(error.status, error.reason, error.message[:_MAX_READ_CHARS], causes=causes)
@@ -59,15 +59,15 @@ def read_refusal(error: ApiError, body: Object, job: Job) -> Refusal | None:
             return Refusal(problem)
     if error.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.REQUEST_ENTITY_TOO_LARGE):
         return Refusal(Problem(INVALID_POD, _invalid(error, unread, body, job)), is_final=True)
-    # LimitRanges, priority classes, runtime classes and other admission plug-ins: a change of the cluster may help.
+    # Refusals by LimitRanges, priority classes and other admission plug-ins: a change of the cluster may help.
     if error.status == HTTPStatus.FORBIDDEN:
         return Refusal(Problem(ADMISSION_REFUSED, f"the cluster refuses it: {_error_text(error)}"))
     return None
 
 
-def name_taken(kind: str, name: str, namespace: str) -> Problem:
-    """The problem of a child whose name belongs to another owner's object, which muster leaves unchanged."""
-    message = f"{kind} {name} in namespace {namespace} is there and isn't this job's: it has to go first"
+def name_conflict(kind: str, name: str, namespace: str) -> Problem:
+    """Return the problem that another owner's object has the name of a child."""
+    message = f"{kind} {name} in namespace {namespace} exists and belongs to another owner: delete it first"
     return Problem(NAME_TAKEN, message)
 
 
@@ -80,12 +80,12 @@ def _quota(error: ApiError, _: Job) -> Problem | None:
     unspecified = _UNSPECIFIED.search(error.message)
     if unspecified is not None and error.status == HTTPStatus.FORBIDDEN:
         name, fields = (quote(group, 120) for group in unspecified.groups())
-        return Problem(QUOTA_EXCEEDED, f"quota {name} wants every container to say {fields}: set spec.resources")
+        return Problem(QUOTA_EXCEEDED, f"quota {name} requires every container to set {fields}: set spec.resources")
     return None
 
 
 def _split_at(text: str, marks: Sequence[str]) -> list[str] | None:
-    """The text after each of the marks, which must occur in order; None if one is missing."""
+    """Return the text after each of the marks, which must occur in this order; None if a mark is missing."""
     parts = [text]
     for mark in marks:
         before, separator, after = parts.pop().partition(mark)
@@ -117,11 +117,11 @@ def _admission(error: ApiError, _: Job) -> Problem | None:
     if policy is not None:
         why = quote(error.message[policy.end() :])
         return Problem(ADMISSION_REFUSED, f"admission policy {policy.group(1)} refuses it: {why}")
-    # This is a server error in HTTP, but it stays until the webhook is repaired.
-    down = _WEBHOOK_DOWN.search(error.message)
-    if down is not None:
-        why = quote(down.group(2))
-        return Problem(ADMISSION_REFUSED, f"admission webhook {down.group(1)} doesn't answer: {why}")
+    # The HTTP status is a server error, but retries don't help until the webhook is repaired.
+    failed_call = _WEBHOOK_DOWN.search(error.message)
+    if failed_call is not None:
+        why = quote(failed_call.group(2))
+        return Problem(ADMISSION_REFUSED, f"admission webhook {failed_call.group(1)} doesn't answer: {why}")
     return None
 
 
@@ -150,7 +150,7 @@ def _forbidden(error: ApiError, job: Job) -> Problem | None:
 
 
 _TEMPORARY_REFUSALS = (
-    # Webhooks and policies choose their own HTTP status, such as that of an invalid object.
+    # Webhooks and policies choose their own HTTP status, which may be that of an invalid object.
     _admission,
     _terminating,
     _quota,
@@ -158,11 +158,11 @@ _TEMPORARY_REFUSALS = (
     _service_account,
     _forbidden,
 )
-"""Refusals that may end without a change of the spec, most specific first."""
+"""The checks for refusals that may end without a change of the spec. The most specific check is first."""
 
 
 def _invalid(error: ApiError, unread: int, body: Object, job: Job) -> str:
-    """The invalid fields as paths of the job's spec; `unread` further causes were not read."""
+    """Return the invalid fields as paths in the job's spec. `unread` is the number of causes that were not read."""
     invalid_fields = [f"{in_job(cause.field, body, job)}: {cause.message}" for cause in error.causes if cause.field]
     invalid_fields = invalid_fields or [
         f"{in_job(field, body, job)}: {kind} field" for kind, field in _UNKNOWN_FIELD.findall(error.message)

@@ -17,7 +17,7 @@ _NOT_ADMITTED = (
 )
 
 _VERDICT = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
-# Ignore the result of preemption: if it could help, it would have happened.
+# Ignore the text about preemption: if preemption could help, the pod would be scheduled.
 _PREEMPTION_RESULT = re.compile(r"\.? (?:no new claims to deallocate|preemption: ).*", re.DOTALL)
 _COUNTED = re.compile(r"(\d+) (.*)", re.DOTALL)
 _MISSING_CLAIM = re.compile(
@@ -28,13 +28,13 @@ _TAINT = re.compile(r"node\(s\) had untolerated taints?(?:\(s\))? ?(\{[^}]*\})?"
 
 _INSUFFICIENT = "Insufficient "
 _REASONS = (
-    ("Too many pods", "have no place for another pod"),
+    ("Too many pods", "can't run another pod"),
     ("node(s) didn't match Pod's node affinity", "don't match its node selector or node affinity"),
     ("node(s) didn't match node selector", "don't match its node selector"),
     ("node(s) were unschedulable", "are cordoned"),
     ("node(s) had volume node affinity conflict", "can't reach its volume"),
     ("node(s) had no available volume zone", "are not in its volume's zone"),
-    ("node(s) exceed max volume count", "have no place for another volume"),
+    ("node(s) exceed max volume count", "can't attach another volume"),
     ("node(s) didn't have free ports", "have its host ports taken"),
     ("node(s) didn't match pod topology spread", "would break its topology spread constraints"),
     ("node(s) didn't match pod affinity", "don't match its pod affinity"),
@@ -42,7 +42,7 @@ _REASONS = (
 )
 
 
-def unplaced(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
+def find_scheduling_problem(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
     """The pod can't be scheduled."""
     scheduled = pod.condition("PodScheduled")
     if pod.machine or scheduled is None or scheduled.is_true:
@@ -51,20 +51,22 @@ def unplaced(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
         if pod.gates == (KUEUE_GATE,):
             return Problem(SCHEDULING_GATED, _NOT_ADMITTED)
         gates = ", ".join(quote(gate, 80) for gate in pod.gates[:4])
-        return Problem(SCHEDULING_GATED, f"the scheduling gate {gates} holds it: who set it has to lift it")
+        return Problem(
+            SCHEDULING_GATED, f"the scheduling gate {gates} blocks it until the gate's owner removes the gate"
+        )
     missing = _MISSING_CLAIM.search(scheduled.message)
-    # Scheduling may succeed later, but a missing claim has to be created.
+    # A missing claim is more specific than the scheduler's result.
     if missing is not None:
         words = f"PersistentVolumeClaim {missing.group(1)} doesn't exist in namespace {pod.namespace}: create it"
         return Problem(VOLUME_CLAIM_MISSING, words)
     unbound = _unbound(pod, scheduled.message)
     if unbound is not None:
         return Problem(UNSCHEDULABLE, unbound)
-    return Problem(UNSCHEDULABLE, verdict(scheduled.message), shortage(scheduled.message))
+    return Problem(UNSCHEDULABLE, describe_verdict(scheduled.message), describe_shortage(scheduled.message))
 
 
-def verdict(message: str) -> str:
-    """What is missing, and on how many machines."""
+def describe_verdict(message: str) -> str:
+    """Return what is missing, and on how many machines."""
     match = _VERDICT.match(message)
     if match is None:
         return f"the scheduler can't place it: {quote(message)}"
@@ -77,8 +79,8 @@ def verdict(message: str) -> str:
     return quote(f"{of} {head}: {', '.join(map(_describe_part, parts))}")
 
 
-def shortage(message: str) -> str:
-    """The same without numbers: missing resources first, then other reasons."""
+def describe_shortage(message: str) -> str:
+    """Return what is missing, without numbers: resources first, then other reasons."""
     match = _VERDICT.match(message)
     if match is None:
         return ""
@@ -94,7 +96,7 @@ def _describe_reason(reason: str) -> str:
     taint = _TAINT.match(reason)
     if taint is None:
         return next((f"machines that {text}" for prefix, text in _REASONS if reason.startswith(prefix)), reason)
-    # No job runs on control-plane machines, so leave them out.
+    # Omit control-plane machines, because no job runs on them.
     key = taint.group(1) or ""
     return "" if "node-role.kubernetes.io/" in key else f"untolerated taint {key}".rstrip()
 

@@ -1,14 +1,17 @@
-"""Detect why a scheduled pod's container `trainer` can't start: image, references, volumes, sandbox, command. Pure."""
+"""Find out why container `trainer` of a scheduled pod can't start. Pure.
+
+Causes are its image, missing Secrets and ConfigMaps, volumes, the sandbox or the command.
+"""
 
 import re
 from collections.abc import Iterator
 
 from muster.core.facts import Problem
 from muster.core.failure.problems import FETCHING_FILES
-from muster.diagnose.kubernetes.quoting import innermost, quote
+from muster.diagnose.kubernetes.quoting import innermost_error, quote
 from muster.objects.kubernetes.containers import Container, Running, Terminated, Waiting
 from muster.objects.kubernetes.pods import PodView
-from muster.objects.kubernetes.warnings import ATTACH, MOUNT, SANDBOX, PodWarning, latest
+from muster.objects.kubernetes.warnings import ATTACH, MOUNT, SANDBOX, PodWarning, latest_message
 from muster.render.kubernetes import own_python, storage
 from muster_worker.contract.schema import UNUSABLE_PYTHON
 
@@ -21,7 +24,7 @@ SANDBOX_FAILED = "SandboxFailed"
 AGENT_NEEDS_PYTHON = "AgentNeedsPython"
 CONTAINER_NOT_STARTED = "ContainerNotStarted"
 
-OVERCOME = frozenset(
+PROBLEMS_BEFORE_START = frozenset(
     (
         IMAGE_NOT_FOUND,
         IMAGE_PULL_FAILED,
@@ -32,14 +35,14 @@ OVERCOME = frozenset(
         CONTAINER_NOT_STARTED,
     )
 )
-"""Problems that no longer apply once trainer runs, even if the pod's status still has them."""
+"""The problems that are over once `trainer` runs. The pod's status may still contain them."""
 
 _PULLS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable", "SignatureValidationFailed")
 _CREATIONS = ("CreateContainerConfigError", "CreateContainerError", "ImageInspectError", "PreCreateHookError")
 _STARTS = ("StartError", "RunContainerError", "ContainerCannotRun", "PostStartHookError", "PreStartHookError")
 
 _NO_SUCH_IMAGE = re.compile(r"not found|manifest unknown|NotFound|does not exist", re.IGNORECASE)
-_NOT_ALLOWED = re.compile(
+_ACCESS_DENIED = re.compile(
     r"unauthorized|denied|forbidden|authentication required|insufficient_scope|no basic auth", re.IGNORECASE
 )
 _MISSING_OBJECT = re.compile(r'\b(secret|configmap) "([^"]{1,253})" not found', re.IGNORECASE)
@@ -48,22 +51,20 @@ _MISSING_FILE = re.compile(r"references non-existent (secret|config) key: (\S{1,
 _VOLUME = re.compile(r'for volume "([^"]{1,253})"')
 _OUTPUT = re.compile(r"Output: ([^\n]{1,1000})")
 _NO_PYTHON = re.compile(
-    # Messages of runc and crun.
+    # These are messages of runc and crun.
     r'"python3": (?:executable file not found|stat python3|no such file)|executable file `python3` not found'
 )
 _KINDS = {"secret": "Secret", "configmap": "ConfigMap", "config": "ConfigMap"}
 
 
-def image_missing(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
+def find_missing_image(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
     """An image can't be pulled."""
     for container, waiting in _waiting(pod):
         image = quote(container.image, 200)
         if waiting.reason == "InvalidImageName":
-            return Problem(INVALID_IMAGE_NAME, f"{image!r} is no image's name: correct {_field(container)}")
+            return Problem(INVALID_IMAGE_NAME, f"{image!r} is not an image name: correct {_field(container)}")
         if waiting.reason == "ErrImageNeverPull":
-            words = (
-                f"image {image} is not on {pod.machine}, and imagePullPolicy Never forbids fetching it: load it there"
-            )
+            words = f"image {image} is not on {pod.machine}, and imagePullPolicy is Never: load it there"
             return Problem(IMAGE_NOT_FOUND, words)
         if waiting.reason in _PULLS:
             return _pull_problem(container, image, waiting.message)
@@ -72,37 +73,38 @@ def image_missing(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
 
 def _pull_problem(container: Container, image: str, message: str) -> Problem:
     # Some registries deny access to images that don't exist.
-    denied, absent = _NOT_ALLOWED.search(message), _NO_SUCH_IMAGE.search(message)
-    if denied:
-        why = "the registry denies it: name a secret for it in spec.template.spec.imagePullSecrets"
-        if absent:
+    is_denied, is_missing = _ACCESS_DENIED.search(message), _NO_SUCH_IMAGE.search(message)
+    if is_denied:
+        why = "the registry denies it: set a secret for it in spec.template.spec.imagePullSecrets"
+        if is_missing:
             why = f"it doesn't exist, or {why}"
-        return Problem(IMAGE_NOT_FOUND if absent else IMAGE_PULL_FAILED, f"image {image} can't be fetched; {why}")
-    if absent:
+        return Problem(IMAGE_NOT_FOUND if is_missing else IMAGE_PULL_FAILED, f"image {image} can't be fetched; {why}")
+    if is_missing:
         return Problem(IMAGE_NOT_FOUND, f"image {image} doesn't exist: correct {_field(container)}")
-    words = innermost(message) or "the registry gives no reason yet"
+    words = innermost_error(message) or "the registry gives no reason yet"
     return Problem(IMAGE_PULL_FAILED, f"image {image} can't be fetched: {words}")
 
 
-def config_missing(pod: PodView, warnings: tuple[PodWarning, ...]) -> Problem | None:
-    """A Secret or ConfigMap, or a key in it, is missing, for a variable or a volume."""
+def find_missing_config(pod: PodView, warnings: tuple[PodWarning, ...]) -> Problem | None:
+    """A Secret or a ConfigMap, or a key in it, is missing."""
     for container, waiting in _waiting(pod):
-        absent = _find_missing(pod, waiting.message) if waiting.reason == "CreateContainerConfigError" else None
-        if absent is not None:
-            return _missing_problem(absent, f"container {container.name} takes its environment from it")
-    message = latest(warnings, MOUNT) if not _has_sandbox(pod) else ""
-    absent = _find_missing(pod, message)
-    return None if absent is None else _missing_problem(absent, f"volume {_volume(message)} is made of it")
+        missing = _find_missing(pod, waiting.message) if waiting.reason == "CreateContainerConfigError" else None
+        if missing is not None:
+            return _missing_problem(missing, f"container {container.name} reads a variable from it")
+    message = latest_message(warnings, MOUNT) if not _has_sandbox(pod) else ""
+    missing = _find_missing(pod, message)
+    return None if missing is None else _missing_problem(missing, f"volume {_volume(message)} contains it")
 
 
-def _missing_problem(absent: str, use: str) -> Problem:
-    return Problem(CONFIG_MISSING, f"{absent}, and {use}: create it")
+def _missing_problem(missing: str, use: str) -> Problem:
+    return Problem(CONFIG_MISSING, f"{missing}, and {use}: create it")
 
 
 def _find_missing(pod: PodView, message: str) -> str | None:
-    shortage = _MISSING_OBJECT.search(message)
-    if shortage is not None:
-        return f"{_KINDS[shortage.group(1).lower()]} {shortage.group(2)} doesn't exist in namespace {pod.namespace}"
+    object_match = _MISSING_OBJECT.search(message)
+    if object_match is not None:
+        kind, name = _KINDS[object_match.group(1).lower()], object_match.group(2)
+        return f"{kind} {name} doesn't exist in namespace {pod.namespace}"
     key = _MISSING_KEY.search(message)
     if key is not None:
         return f"{key.group(2)} {key.group(3)} has no key {key.group(1)}"
@@ -110,36 +112,36 @@ def _find_missing(pod: PodView, message: str) -> str | None:
     return None if file is None else f"{_KINDS[file.group(1)]} has no key {file.group(2)}"
 
 
-def volume_not_mounted(pod: PodView, warnings: tuple[PodWarning, ...]) -> Problem | None:
+def find_mount_failure(pod: PodView, warnings: tuple[PodWarning, ...]) -> Problem | None:
     """The machine can't attach or mount a volume."""
-    message = latest(warnings, (*MOUNT, *ATTACH))
+    message = latest_message(warnings, (*MOUNT, *ATTACH))
     if not message or _has_sandbox(pod):
         return None
-    # The output of a mount program follows its own command line.
+    # In the message, the output of a mount program follows its command line.
     output = _OUTPUT.search(message)
     why = output.group(1) if output is not None else re.sub(r"^.*?for volume \"[^\"]*\" ?:? ?", "", message, count=1)
     words = f"volume {_volume(message)} can't be mounted on {pod.machine}: {_without_paths(why)}"
     return Problem(VOLUME_NOT_MOUNTED, quote(words))
 
 
-def sandbox_failed(pod: PodView, warnings: tuple[PodWarning, ...]) -> Problem | None:
+def find_sandbox_failure(pod: PodView, warnings: tuple[PodWarning, ...]) -> Problem | None:
     """The machine can't set up the pod's network or sandbox."""
-    message = latest(warnings, SANDBOX)
+    message = latest_message(warnings, SANDBOX)
     if not message or _has_sandbox(pod):
         return None
-    return Problem(SANDBOX_FAILED, f"{pod.machine} can't set up the pod: {innermost(message)}")
+    return Problem(SANDBOX_FAILED, f"{pod.machine} can't set up the pod: {innermost_error(message)}")
 
 
-def not_created(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The container runtime can't create a container, for a reason other than a missing reference."""
+def find_creation_failure(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
+    """The container runtime can't create a container."""
     for container, waiting in _waiting(pod):
         if waiting.reason in _CREATIONS:
             return Problem(CONTAINER_NOT_STARTED, f"container {container.name}: {quote(waiting.message)}")
     return None
 
 
-def python_unusable(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The image's Python can't run the agent, as its message shows."""
+def find_unusable_python(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
+    """The image's Python can't run the agent, according to the agent's message."""
     state = pod.trainer.state
     if not isinstance(state, Terminated) or not state.message.startswith(UNUSABLE_PYTHON):
         return None
@@ -151,24 +153,24 @@ def python_unusable(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
     return Problem(AGENT_NEEDS_PYTHON, f"{words}: {_field(python_image)} has to be of the operator's version")
 
 
-def files_fetched(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The init container still downloads code, data or checkpoints, which may take a while."""
+def find_running_download(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
+    """The init container still downloads code, data or checkpoints."""
     download = next((container for container in pod.inits if container.name == storage.DOWNLOAD), None)
     if download is None or not isinstance(download.state, Running):
         return None
-    log = f"`kubectl logs {pod.name} -c {storage.DOWNLOAD}` tells how far"
-    return Problem(FETCHING_FILES, f"code, data and snapshots are being fetched; {log}")
+    log = f"`kubectl logs {pod.name} -c {storage.DOWNLOAD}` shows the progress"
+    return Problem(FETCHING_FILES, f"code, data and checkpoints are being downloaded; {log}")
 
 
-def not_started(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The agent could not be started, most often because the image has no Python."""
+def find_start_failure(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
+    """The agent could not be started. The usual cause is an image without Python."""
     state = pod.trainer.state
     if not isinstance(state, Terminated | Waiting) or state.reason not in _STARTS:
         return None
     if _NO_PYTHON.search(state.message):
         return _needs_python(pod, "has no python3, which muster's agent needs")
     return Problem(
-        CONTAINER_NOT_STARTED, f"container {pod.trainer.name} could not be started: {innermost(state.message)}"
+        CONTAINER_NOT_STARTED, f"container {pod.trainer.name} could not be started: {innermost_error(state.message)}"
     )
 
 
@@ -184,7 +186,7 @@ def _waiting(pod: PodView) -> Iterator[tuple[Container, Waiting]]:
 
 
 def _has_sandbox(pod: PodView) -> bool:
-    """Whether volumes and sandbox are set up, so that earlier warnings about them no longer apply."""
+    """Whether volumes and sandbox are ready, so that earlier warnings about them are outdated."""
     ready = pod.condition("PodReadyToStartContainers")
     return bool(pod.ip) or (ready is not None and ready.is_true)
 

@@ -1,6 +1,6 @@
 """Parse a rank's report from a line of a training job's log. Pure.
 
-The job writes its own log, so its content is untrusted: limits apply, and a line can only affect its own job.
+Users write to their job's log, so its content is untrusted. A line can affect only its own job.
 """
 
 import re
@@ -12,22 +12,22 @@ from muster_worker.contract.log_line import RankLine
 from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS, EndReason, MetricValue, RankReport, RankState
 
 CLOCK_SLACK = 300.0
-"""How many seconds a host's clock may be off; beyond that, the log's own time counts."""
+"""The maximum difference of a host's clock in seconds. Beyond it, the time of CloudWatch Logs counts."""
 
 MAX_WORD_CHARS = 256
 MAX_METRICS = 64
-"""The limit for one rank."""
+"""The maximum number of metrics of a rank."""
 
 MAX_EXIT_CODE = 255
 MAX_SIGNAL = 64
 
 _TAG = re.compile(r"\[\d+,(?:mpirank:)?\d+(?:,algo-\d+)?\]<std(?:out|err)>:")
-"""The tag of Open MPI or of SageMaker's toolkit, which may occur inside a line that was split."""
+"""The tag that Open MPI or SageMaker's toolkit adds. It may occur inside a line that was split."""
 
 
 @dataclass(frozen=True)
 class World:
-    """The job's ranks, and when it was created (Unix seconds)."""
+    """The number of the job's ranks, and the time of its creation (Unix seconds)."""
 
     ranks: int
     created_at: float
@@ -35,17 +35,17 @@ class World:
 
 @dataclass(frozen=True)
 class RankLogReport:
-    """A rank's report from one line. `world` is the world size that the rank was given, `said_at` the report time."""
+    """A rank's report in a line. `world` is the rank's world size, `reported_at` the time of the report."""
 
     facts: RankFacts
     metrics: tuple[MetricFacts, ...]
     world: int
     host: str
-    said_at: float
+    reported_at: float
 
 
 def parse_rank_report(text: str, logged_at: float, world: World) -> RankLogReport | None:
-    """Parse a rank's report line, logged at `logged_at` (Unix seconds); None for any other line.
+    """Parse a rank's report in a line that was logged at `logged_at` (Unix seconds); None for any other line.
 
     Invalid or truncated lines are ignored, because the next line repeats the content.
     """
@@ -68,19 +68,19 @@ def parse_rank_report(text: str, logged_at: float, world: World) -> RankLogRepor
         activity=line.activity,
         rss_bytes=line.rss_bytes,
     )
-    said_at = times.of(line.at)
+    reported_at = times.of(line.at)
     facts = RankFacts(
         report,
         started_at=times.of(line.started_at),
         ended_at=times.of(line.at if line.ended_at is None else line.ended_at) if ended else None,
         stepped_at=None if line.stepped_at is None else times.of(line.stepped_at),
     )
-    return RankLogReport(facts, _metrics(line, said_at), line.world, line.host, said_at)
+    return RankLogReport(facts, _metrics(line, reported_at), line.world, line.host, reported_at)
 
 
 @dataclass(frozen=True)
 class _Times:
-    """Limits times to the life of the job until its log line: the earliest end is the root cause of a failure."""
+    """Limits times to those between the job's creation and the log line, because users may forge them."""
 
     first: float
     last: float

@@ -1,16 +1,16 @@
-"""Collect the ranks' reports from a training job's logs, in the form of agents' reports."""
+"""Collect the ranks' reports in a training job's logs, and convert them to agents' reports."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from muster.core.facts import AgentFacts, MetricFacts, RankFacts
-from muster.diagnose.sagemaker.launcher_words import LauncherOutput
+from muster.diagnose.sagemaker.launcher_output import LauncherOutput
 from muster.diagnose.sagemaker.log_lines import RankLogReport, World, parse_rank_report
 from muster_worker.contract import log_line
 from muster_worker.contract.schema import MAX_METRICS, AgentPhase, AgentProblem, RankState, Report
 
 MAX_STREAMS = 4096
-"""Streams with a stored partial line. A job has one stream per host, and one more per host for each restart."""
+"""The maximum number of streams with a stored partial line. Each host has one stream for each of its starts."""
 
 _MAX_PIECE_CHARS = 2 * log_line.MAX_CHARS
 
@@ -26,10 +26,7 @@ class LogLine:
 
 @dataclass(frozen=True)
 class RankGroup:
-    """The attempt that wrote the logs, and its nodes with ranks.
-
-    `has_launcher` is set if torchrun or mpirun sets the world size.
-    """
+    """The ranks of one attempt. `has_launcher` is set if torchrun or mpirun sets the world size."""
 
     job_uid: str
     attempt: int
@@ -45,21 +42,21 @@ class RankGroup:
 
 @dataclass
 class RankLog:
-    """Collects the reports of one attempt. Its memory is bounded by the number of ranks. Lines may repeat."""
+    """Collects the reports of one attempt. Lines may repeat. The number of ranks limits its memory."""
 
     rank_group: RankGroup
     _ranks: dict[int, RankFacts] = field(default_factory=dict)
     _metrics: dict[tuple[int, str], MetricFacts] = field(default_factory=dict)
-    _heard_at: dict[int, float] = field(default_factory=dict)
+    _last_report_at: dict[int, float] = field(default_factory=dict)
     _worlds: dict[int, int] = field(default_factory=dict)
     _pieces: dict[str, str] = field(default_factory=dict)
-    _words: LauncherOutput = field(init=False)
+    _launcher_output: LauncherOutput = field(init=False)
 
     def __post_init__(self) -> None:
-        self._words = LauncherOutput(self.rank_group.procs_per_node, self.rank_group.world)
+        self._launcher_output = LauncherOutput(self.rank_group.procs_per_node, self.rank_group.world)
 
     def feed(self, lines: Iterable[LogLine]) -> bool:
-        """Parse lines, in order for each stream; return whether any reports a change."""
+        """Parse lines, in the order of each stream; return whether a line reports a change."""
         has_changed = False
         for line in lines:
             rank_report = self._read(line)
@@ -67,11 +64,11 @@ class RankLog:
                 self._take(rank_report)
                 has_changed = True
             else:
-                has_changed = self._words.feed(line.stream, line.at, line.text) or has_changed
+                has_changed = self._launcher_output.feed(line.stream, line.at, line.text) or has_changed
         return has_changed
 
     def agents(self) -> tuple[AgentFacts, ...]:
-        """The facts of each node with reports, in the order of nodes."""
+        """Return the facts of each node with reports, in the order of nodes."""
         ranks = self._all_ranks()
         nodes = sorted({rank // self.rank_group.procs_per_node for rank in ranks})
         return tuple(self._agent(node, ranks) for node in nodes)
@@ -80,7 +77,7 @@ class RankLog:
         rank_report = parse_rank_report(line.text, line.at, self.rank_group.world)
         piece = self._pieces.pop(line.stream, None)
         if rank_report is None and piece is not None:
-            # SageMaker's toolkit reads 64 KiB at a time and ends the line there.
+            # SageMaker's toolkit reads output in pieces of 64 KiB, and adds a line end to each.
             rank_report = parse_rank_report(piece + line.text, line.at, self.rank_group.world)
         if rank_report is None and log_line.MARK in line.text and len(self._pieces) < MAX_STREAMS:
             self._pieces[line.stream] = line.text[-_MAX_PIECE_CHARS:]
@@ -91,23 +88,23 @@ class RankLog:
         entry = self._ranks.get(rank)
         self._ranks[rank] = rank_report.facts if entry is None else _merge(entry, rank_report.facts)
         node = rank // self.rank_group.procs_per_node
-        self._heard_at[node] = max(self._heard_at.get(node, 0.0), rank_report.said_at)
+        self._last_report_at[node] = max(self._last_report_at.get(node, 0.0), rank_report.reported_at)
         self._worlds[node] = rank_report.world
         for metric in rank_report.metrics:
             key = (node, metric.value.name)
-            before = self._metrics.get(key)
-            if before is None or before.at <= metric.at:
+            previous = self._metrics.get(key)
+            if previous is None or previous.at <= metric.at:
                 self._metrics[key] = metric
 
     def _all_ranks(self) -> dict[int, RankFacts]:
-        """The ranks' own reports, and the launcher's for the other ranks."""
+        """Return the ranks' own reports, and the launcher's output about the other ranks."""
         ranks = dict(self._ranks)
-        for facts in self._words.ranks():
+        for facts in self._launcher_output.ranks():
             reported = ranks.get(facts.report.rank)
             if reported is None:
                 ranks[facts.report.rank] = facts
             elif reported.report.state != RankState.EXITED and facts.report.state == RankState.EXITED:
-                # The rank's wrapper was killed with it, or its last line is lost.
+                # The rank was killed together with its wrapper, or its last line was lost.
                 ranks[facts.report.rank] = _with_end_of(reported, facts)
         return ranks
 
@@ -131,11 +128,11 @@ class RankLog:
             metrics=tuple(metric.value for metric in metrics[:MAX_METRICS]),
             problem=self._problem(node),
         )
-        last_report_at = self._heard_at.get(node, max(times))
+        last_report_at = self._last_report_at.get(node, max(times))
         return AgentFacts(report, last_report_at, reported, tuple(metrics[:MAX_METRICS]))
 
     def _problem(self, node: int) -> AgentProblem | None:
-        """Ranks with a wrong world size don't run the requested job."""
+        """Return the problem that the ranks have a wrong world size, if they do."""
         world = self._worlds.get(node)
         if not self.rank_group.has_launcher or world is None or world == self.rank_group.world.ranks:
             return None
@@ -143,7 +140,7 @@ class RankLog:
 
 
 def _merge(facts: RankFacts, rank_report: RankFacts) -> RankFacts:
-    """Merge reports of one rank: the newer start wins; within a start, an end is final and steps only rise."""
+    """Merge two reports of a rank. The newer start counts. Within a start, an end is final, and steps only increase."""
     known_start, start = facts.started_at or 0.0, rank_report.started_at or 0.0
     if start != known_start:
         return rank_report if start > known_start else facts

@@ -13,7 +13,7 @@ from muster.objects.aws.errors import (
     NoCredentials,
     NotFound,
 )
-from muster.objects.aws.refused_row import RefusedRow
+from muster.objects.aws.refusal_streak import RefusalStreak
 
 _KINDS: tuple[tuple[type[AwsError], FailureKind], ...] = (
     (NoCapacity, FailureKind.CAPACITY),
@@ -26,25 +26,25 @@ _KINDS: tuple[tuple[type[AwsError], FailureKind], ...] = (
 
 
 def request_failure_of(error: AwsError, now: float) -> RequestFailure:
-    """Convert `error`, received at `now` (Unix seconds), to a request failure."""
+    """Convert an error at `now` (Unix seconds) to a request failure."""
     kind = next((failure_kind for kind, failure_kind in _KINDS if isinstance(error, kind)), FailureKind.SERVICE)
     return RequestFailure(kind, Problem(error.reason, error.message), now)
 
 
-def counted(request_failure: RequestFailure, before: RequestFailure | None) -> RequestFailure:
-    """The failure with its number of tries; `before` is the previous failure, None after a success."""
-    tries = before.tries + 1 if before is not None and before.kind is request_failure.kind else 1
-    return replace(request_failure, tries=tries, refused_seconds=_refused_seconds(request_failure, before))
+def count_tries(request_failure: RequestFailure, previous: RequestFailure | None) -> RequestFailure:
+    """Return the failure with its number of tries; `previous` is the previous failure, None after a success."""
+    tries = previous.tries + 1 if previous is not None and previous.kind is request_failure.kind else 1
+    return replace(request_failure, tries=tries, refused_seconds=_refused_seconds(request_failure, previous))
 
 
-def _refused_seconds(request_failure: RequestFailure, before: RequestFailure | None) -> float:
-    row = RefusedRow()
-    if before is not None:
-        row = RefusedRow(before.refused_seconds, before.at if before.kind in REFUSALS else None)
+def _refused_seconds(request_failure: RequestFailure, previous: RequestFailure | None) -> float:
+    streak = RefusalStreak()
+    if previous is not None:
+        streak = RefusalStreak(previous.refused_seconds, previous.at if previous.kind in REFUSALS else None)
     if request_failure.kind in REFUSALS:
-        row = row.refused(request_failure.at)
+        streak = streak.after_refusal(request_failure.at)
     elif request_failure.kind is FailureKind.SERVICE:
-        row = row.unanswered()
+        streak = streak.after_no_response()
     else:
-        row = RefusedRow()
-    return row.seconds
+        streak = RefusalStreak()
+    return streak.seconds

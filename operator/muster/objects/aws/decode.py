@@ -47,18 +47,18 @@ def description(fields: Fields) -> Description:
 
 
 def tags(fields: Fields) -> dict[str, str]:
-    """The tags of one page of ListTags."""
+    """Return the tags of one page of ListTags."""
     return {text(tag, "Key"): text(tag, "Value") for tag in objects(fields, "Tags")}
 
 
 def text(fields: Fields, key: str) -> str:
-    """A field that is a string; "" when it's absent."""
+    """Return a field that is a string; "" if it is absent."""
     value = fields.get(key)
     return value if isinstance(value, str) else ""
 
 
 def objects(fields: Fields, key: str) -> tuple[Fields, ...]:
-    """A field that is a list of structures; empty when it's absent."""
+    """Return a field that is a list of structures; empty if it is absent."""
     value = fields.get(key)
     return tuple(item for item in value if isinstance(item, Mapping)) if isinstance(value, list) else ()
 

@@ -1,4 +1,4 @@
-"""Errors of requests to AWS, and what to do about them."""
+"""The errors of requests to AWS."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class AwsError(Exception):
 
 
 class NoCredentials(AwsError):
-    """There are no credentials, or AWS does not accept them. AWS did not execute the request."""
+    """The credentials are missing, or AWS doesn't accept them. AWS did not execute the request."""
 
     reason = "AwsCredentialsMissing"
 
 
 class ExpiredCredentials(AwsError):
-    """The credentials have expired. AWS did not execute the request. Their source may provide new ones."""
+    """The credentials have expired. AWS did not execute the request. New credentials may be available."""
 
     reason = "AwsCredentialsExpired"
     may_pass = True
 
 
 class AccessDenied(AwsError):
-    """IAM denies the request. `action` is IAM's (`sagemaker:StopTrainingJob`); `resource` is an ARN, "" if unknown."""
+    """IAM denies the request. `action` is IAM's, such as `sagemaker:StopTrainingJob`; `resource` is an ARN, or ""."""
 
     reason = "AwsAccessDenied"
 
@@ -58,7 +58,7 @@ class NoCapacity(AwsError):
 
 
 class AlreadyExists(AwsError):
-    """A training job of this name exists or existed: names can't be reused."""
+    """A training job with this name exists or existed: names can't be reused."""
 
     reason = "TrainingJobExists"
 
@@ -76,7 +76,7 @@ class Invalid(AwsError):
 
 
 class Unavailable(AwsError):
-    """No response, or a server error. AWS may have executed the request, or not."""
+    """AWS sent no response, or a server error. It may have executed the request."""
 
     reason = "AwsUnavailable"
     may_pass = True

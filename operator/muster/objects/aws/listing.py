@@ -1,4 +1,4 @@
-"""Filters and pages of a listing of training jobs."""
+"""The filter and the pages of a listing of training jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from muster.objects.aws.training_job import Summary
 
 @dataclass(frozen=True)
 class Since:
-    """List only jobs modified and created after these times (None: any), by the service's clock."""
+    """A filter: only jobs that were modified and created after these times (None: any), by SageMaker's clock."""
 
     modified: datetime | None = None
     created: datetime | None = None
@@ -18,7 +18,7 @@ class Since:
 
 @dataclass(frozen=True)
 class Page:
-    """A page of a listing; `more` is the next page's token, or "". `at` is the service's time if known."""
+    """A page of a listing; `more` is the next page's token, or "". `at` is the response's time by SageMaker's clock."""
 
     summaries: tuple[Summary, ...]
     more: str

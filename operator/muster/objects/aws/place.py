@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """A region, accessed with a role; `assume_role_arn` is "" for the operator's own role.
+    """A region, and the role with which muster accesses it; `assume_role_arn` is "" for the operator's own role.
 
-    `external_id` identifies the party for which muster assumes the role. Places with different ids share no
+    `external_id` identifies the namespace for which muster assumes the role. Places with different ids share no
     credentials.
     """
 

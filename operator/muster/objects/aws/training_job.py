@@ -1,4 +1,4 @@
-"""A training job as SageMaker describes it (botocore's service model of 2017-07-24)."""
+"""A training job in SageMaker's responses (botocore's service model of 2017-07-24)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ENDED = frozenset({"Completed", "Failed", "Stopped"})
 
 @dataclass(frozen=True)
 class Summary:
-    """A job in the response of ListTrainingJobs. `secondary_status` is "" if the service omits it."""
+    """A job in the response of ListTrainingJobs. `secondary_status` may be ""."""
 
     name: str
     arn: str
@@ -23,7 +23,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Transition:
-    """A past or (without `ended_at`) current secondary status of the job."""
+    """A secondary status that the job had, or has now if `ended_at` is None."""
 
     status: str
     started_at: datetime
@@ -42,7 +42,7 @@ class FinalMetric:
 
 @dataclass(frozen=True)
 class Description(Summary):
-    """A response of DescribeTrainingJob. "", None and () for absent values; seconds are whole."""
+    """A response of DescribeTrainingJob. Absent values are "", None or ()."""
 
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -55,7 +55,7 @@ class Description(Summary):
     instance_type: str = ""
     instance_count: int | None = None
     instance_groups: tuple[tuple[str, str, int], ...] = ()
-    """Name, instance type and count of each group; then `instance_type` and `instance_count` are absent."""
+    """The name, the instance type and the count of each group. With groups, the two fields above are absent."""
 
     @property
     def has_ended(self) -> bool:

@@ -1,4 +1,4 @@
-"""Interpret the API server's responses. Pure."""
+"""Parse the API server's responses. Pure."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _MAX_TEXT_CHARS = 500
 
 @dataclass(frozen=True)
 class Page:
-    """A page of a list: `items` are not parsed yet, `rest` is the token of the next page ("": this is the last)."""
+    """A page of a list. `items` are not parsed yet. `rest` is the token of the next page, or "" for the last page."""
 
     items: tuple[Part, ...]
     resource_version: str
     rest: str
 
     def objects(self, reading: Reading) -> Iterator[Object]:
-        """Parse item by item, to keep memory low. Invalid items are skipped."""
+        """Parse one item after the other, to save memory. Skips invalid items."""
         for item in self.items:
             try:
                 yield read_object(item, reading)
@@ -35,14 +35,14 @@ class Page:
 
 @dataclass(frozen=True)
 class WatchEvent:
-    """A line of a watch; its object is not parsed yet."""
+    """An event of a watch. Its object is not parsed yet."""
 
     type: str
     object: Part
 
 
-def decoded(text: bytes, reading: Reading) -> Object:
-    """Parse an object. Raises ApiError if the response isn't an API server's, or is truncated."""
+def parse_object(text: bytes, reading: Reading) -> Object:
+    """Parse an object. Raises ApiError if the response is truncated, or not from an API server."""
     try:
         part = value_in(text)
         object_ = read_object(part, reading)
@@ -55,7 +55,7 @@ def decoded(text: bytes, reading: Reading) -> Object:
 
 
 def read_page(text: bytes) -> Page:
-    """Parse a page of a list. Raises ApiError like `decoded`."""
+    """Parse a page of a list. Raises ApiError."""
     items: tuple[Part, ...] = ()
     metadata: Object = {}
     try:
@@ -70,7 +70,7 @@ def read_page(text: bytes) -> Page:
 
 
 def read_event(line: bytes) -> WatchEvent:
-    """Parse a line of a watch. Raises ApiError like `decoded`."""
+    """Parse a line of a watch. Raises ApiError."""
     kind = ""
     try:
         for name, member in value_in(line).members():
@@ -84,17 +84,17 @@ def read_event(line: bytes) -> WatchEvent:
 
 
 def event_object(event: WatchEvent, reading: Reading) -> Object:
-    """Parse the event's object. Raises ApiError like `decoded`."""
+    """Parse the event's object. Raises ApiError."""
     try:
         return read_object(event.object, reading)
     except Malformed as problem:
         raise ApiError(NO_ANSWER, "Malformed", f"a watch sent an invalid object: {problem}") from problem
 
 
-def refusal(code: int, headers: Mapping[str, str], text: bytes) -> ApiError:
-    """The error for a response whose HTTP status is not success."""
+def response_error(code: int, headers: Mapping[str, str], text: bytes) -> ApiError:
+    """Return the error for a response whose HTTP status is an error."""
     try:
-        status = decoded(text, Reading())
+        status = parse_object(text, Reading())
     except ApiError:
         status = {}
     if status.get("kind") == "Status":
@@ -105,7 +105,7 @@ def refusal(code: int, headers: Mapping[str, str], text: bytes) -> ApiError:
 
 
 def status_error(status: Object, code: int, headers: Mapping[str, str] | None = None) -> ApiError:
-    """The error in a metav1.Status; `code` and `headers` provide values that it lacks."""
+    """Return the error in a metav1.Status. Values that it lacks come from `code` and `headers`."""
     details = mapping(status.get("details"))
     value = status.get("code")
     status_code = value if isinstance(value, int) and value else code
@@ -122,7 +122,7 @@ def status_error(status: Object, code: int, headers: Mapping[str, str] | None = 
 
 
 def _seconds(value: JSON) -> float | None:
-    # The header may also be a date, which the API server never sends.
+    # In HTTP, Retry-After may be a date, but the API server doesn't send dates.
     if isinstance(value, str):
         value = int(value) if value.isascii() and value.isdigit() else None
     return float(value) if isinstance(value, int) and value > 0 else None

@@ -10,18 +10,18 @@ from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.names import TRAINER
 
 MAX_CONTAINERS = 64
-"""The limit for a list of containers, `trainer` first, because a tenant's pod may have thousands."""
+"""The maximum number of containers that are parsed, because a user's pod may have thousands."""
 
 MAX_TEXT_CHARS = 1024
-"""The limit for an image, a reason or a message; longer texts are cut."""
+"""The maximum length of an image, a reason or a message. Longer texts are cut."""
 
 MAX_TERMINATION_MESSAGE_CHARS = 4096
-"""The limit for a termination message, which is also the kubelet's."""
+"""The maximum length of a termination message, as in the kubelet."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """The container has not started. `reason` and `message` are the kubelet's, "" if not set."""
+    """The container has not started. `reason` and `message` are the kubelet's, or ""."""
 
     reason: str = ""
     message: str = ""
@@ -29,7 +29,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Running:
-    """The container runs since `started_at` (Unix seconds)."""
+    """The container has been running since `started_at` (Unix seconds)."""
 
     started_at: float | None = None
 
@@ -51,9 +51,9 @@ ContainerState: TypeAlias = Waiting | Running | Terminated
 
 @dataclass(frozen=True)
 class Container:
-    """A container of a pod: its spec and its state. `last` is its end before the latest restart.
+    """A container of a pod: its spec and its state. `last` is its end before the last restart.
 
-    `memory_limit` is the quantity in the spec, "" for none.
+    `memory_limit` is the quantity in the spec, or "".
     """
 
     name: str
@@ -65,7 +65,7 @@ class Container:
 
     @property
     def chars(self) -> int:
-        """The length of texts that may be long."""
+        """The total length of the texts that may be long."""
         ends = (self.state, self.last)
         return len(self.image) + sum(len(end.message) for end in ends if isinstance(end, Waiting | Terminated))
 
@@ -73,18 +73,18 @@ class Container:
 def read_containers(specs: JSON, statuses: JSON) -> tuple[Container, ...]:
     """Parse the containers of `spec` with their states in `status`."""
     statuses_by_name = {string(status.get("name")): status for status in objects(statuses)}
-    # The sort is stable, so the other containers keep their order.
+    # `trainer` comes first. The sort is stable, so the other containers keep their order.
     result = sorted(objects(specs), key=lambda spec: spec.get("name") != TRAINER)[:MAX_CONTAINERS]
     return tuple(_container(spec, statuses_by_name.get(string(spec.get("name")), {})) for spec in result)
 
 
-def text(value: JSON, most: int = MAX_TEXT_CHARS) -> str:
-    """A string field of bounded length; "" if it is absent."""
+def bounded_text(value: JSON, most: int = MAX_TEXT_CHARS) -> str:
+    """Return the start of a string; "" for other values."""
     return string(value)[:most]
 
 
-def seconds(value: JSON) -> float | None:
-    """An API server's time in Unix seconds; None for Go's zero time."""
+def unix_seconds(value: JSON) -> float | None:
+    """Return a time of the API server in Unix seconds; None for Go's zero time."""
     if not isinstance(value, str):
         return None
     try:
@@ -100,10 +100,10 @@ def _container(spec: Object, status: Object) -> Container:
     limit = mapping(mapping(spec.get("resources")).get("limits")).get("memory")
     return Container(
         name=string(spec.get("name")),
-        image=text(spec.get("image")),
+        image=bounded_text(spec.get("image")),
         state=state,
         last=last if isinstance(last, Terminated) else None,
-        memory_limit=text(str(limit)) if isinstance(limit, str | int) else "",
+        memory_limit=bounded_text(str(limit)) if isinstance(limit, str | int) else "",
         is_sidecar=spec.get("restartPolicy") == "Always",
     )
 
@@ -113,13 +113,13 @@ def _state(state: Object) -> ContainerState:
     if ended:
         return Terminated(
             exit_code=integer(ended.get("exitCode")) or 0,
-            reason=text(ended.get("reason")),
-            message=text(ended.get("message"), MAX_TERMINATION_MESSAGE_CHARS),
+            reason=bounded_text(ended.get("reason")),
+            message=bounded_text(ended.get("message"), MAX_TERMINATION_MESSAGE_CHARS),
             signal=integer(ended.get("signal")) or None,
-            started_at=seconds(ended.get("startedAt")),
-            finished_at=seconds(ended.get("finishedAt")),
+            started_at=unix_seconds(ended.get("startedAt")),
+            finished_at=unix_seconds(ended.get("finishedAt")),
         )
     if "running" in state:
-        return Running(seconds(mapping(state.get("running")).get("startedAt")))
+        return Running(unix_seconds(mapping(state.get("running")).get("startedAt")))
     waiting = mapping(state.get("waiting"))
-    return Waiting(text(waiting.get("reason")), text(waiting.get("message")))
+    return Waiting(bounded_text(waiting.get("reason")), bounded_text(waiting.get("message")))

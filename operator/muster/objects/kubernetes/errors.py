@@ -1,10 +1,10 @@
-"""Errors of requests to the API server."""
+"""The errors of requests to the API server."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
 
 NO_ANSWER = 0
-"""The status of a request without a response: it may have been executed, or not."""
+"""The status of a request without a response. The API server may have executed it."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Cause:
 
 
 class ApiError(Exception):
-    """`status` is HTTP's or `NO_ANSWER`; `reason` and `message` are metav1.Status's; `retry_after` is in seconds."""
+    """A request failed. `status` is the HTTP status or `NO_ANSWER`. The other fields are those of metav1.Status."""
 
     def __init__(
         self,
@@ -36,34 +36,34 @@ class ApiError(Exception):
 
     @property
     def is_not_found(self) -> bool:
-        """The object does not exist."""
+        """Whether the object doesn't exist."""
         return self.status == HTTPStatus.NOT_FOUND
 
     @property
     def already_exists(self) -> bool:
-        """An object of this name exists."""
+        """Whether an object with this name exists."""
         return self.status == HTTPStatus.CONFLICT and self.reason == "AlreadyExists"
 
     @property
     def is_conflict(self) -> bool:
-        """The object has changed since it was read, or was replaced."""
+        """Whether the object has changed since it was read, or was replaced."""
         return self.status == HTTPStatus.CONFLICT and self.reason != "AlreadyExists"
 
     @property
     def is_gone(self) -> bool:
-        """The resource version is too old for a watch."""
+        """Whether the resource version is too old for a watch."""
         return self.status == HTTPStatus.GONE
 
     @property
     def is_temporary(self) -> bool:
-        """The same request may succeed later."""
+        """Whether the same request may succeed later."""
         return (
             self.status in (NO_ANSWER, HTTPStatus.TOO_MANY_REQUESTS) or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         )
 
     @property
     def is_refusal(self) -> bool:
-        """The API server rejects the request: a retry would not help."""
+        """Whether the API server rejects the request, so that a retry would not help."""
         return self.status in (
             HTTPStatus.BAD_REQUEST,
             HTTPStatus.FORBIDDEN,

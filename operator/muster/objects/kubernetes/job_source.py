@@ -1,6 +1,6 @@
-"""The job's resource as the watch passes it to its controller: reduced, with spec and status as JSON text.
+"""The object of a job that the watch passes to the job's controller. Its spec and its status are JSON text.
 
-Parsed JSON may take 25 times as much memory as its text, so the controller parses it once, when memory is available.
+Parsed JSON may take 25 times as much memory as its text, so the controller parses it only when memory is available.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from muster.api.document import JSON
 from muster.api.json_fields import mapping, string
 from muster.api.validation.validate import MAX_SPEC_BYTES
 from muster.objects.kubernetes.kinds import JOBS, Object, Reading
-from muster.objects.kubernetes.reading import parsed
+from muster.objects.kubernetes.reading import parse_json
 
 MAX_SPEC_TEXT_BYTES = 2 * MAX_SPEC_BYTES
-"""Twice the limit of validation, which measures the spec without the API server's escapes and defaults."""
+"""The limit for a spec's text: twice the limit of validation, because the API server adds escapes and defaults."""
 
 MAX_STATUS_TEXT_BYTES = 256 * 1024
-"""Four times the longest status that muster writes."""
+"""The limit for a status' text: four times the longest status that muster writes."""
 
-ROOM = "room"
-"""The path under which an object records that memory for its spec was not available."""
+MISSING_MEMORY = "room"
+"""The key with which an object records that no memory was available for its spec."""
 
 MAX_FINALIZERS_BYTES = 16 * 1024
 
@@ -43,13 +43,13 @@ WATCHED_JOBS = replace(
         },
     ),
 )
-"""Job resources as the operator reads them."""
+"""The jobs' resources, with the fields that the operator reads."""
 
 JOB_IDENTITIES = replace(
     JOBS,
     reading=Reading(metadata=frozenset({"name", "namespace", "uid", "resourceVersion"}), parts=frozenset()),
 )
-"""Job resources with only their identity, for listing."""
+"""The jobs' resources, with only their identities."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ class JobIdentity:
 
 
 def identity_of(source: Object) -> JobIdentity:
-    """The object's identity."""
+    """Return the object's identity."""
     metadata = mapping(source.get("metadata"))
     namespace, name = string(metadata.get("namespace")), string(metadata.get("name"))
     return JobIdentity(namespace, name, string(metadata.get("uid")), string(metadata.get("resourceVersion")))
 
 
 def part_of(source: Object, name: str) -> Mapping[str, JSON]:
-    """The spec or the status, parsed; empty if absent. Raises `TooDeep` and `Malformed`."""
+    """Parse the object's spec or status; empty if it is absent. Raises `TooDeep` and `Malformed`."""
     part = source.get(name)
-    return mapping(parsed(part.encode()) if isinstance(part, str) else part)
+    return mapping(parse_json(part.encode()) if isinstance(part, str) else part)

@@ -1,7 +1,7 @@
-"""Find the parts of a JSON text without recursion: users choose how deeply an object is nested. Pure.
+"""Find the parts of a JSON text without recursion. Pure.
 
-Go's decoder accepts 10,000 levels, and Python's parsers, traversals and copies are recursive. So this module splits a
-text into parts first, in linear time, and parses only shallow ones.
+Users choose how deeply their objects are nested. The API server accepts 10,000 levels, but Python's parsers and copies
+are recursive. So this module first splits a text into parts, in linear time, and parses only parts with few levels.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from itertools import accumulate
 from muster.api.document import JSON
 
 MAX_LEVELS = 100
-"""The most levels of lists and maps within one part: more than any valid object has, a tenth of Python's stack."""
+"""The maximum number of levels in a part: more than in any valid object, and a tenth of Python's stack."""
 
 MAX_MEMBERS = 1000
-"""The most members of a map that is split: objects and their metadata have a dozen."""
+"""The maximum number of fields of a map that is split. Objects and their metadata have about a dozen."""
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _PLAIN = rb'[^"{}\[\]]++'
 
 
 def _nested(levels: int) -> bytes:
-    """A map or list of at most `levels` levels. Possessive, so that nothing is tried twice."""
+    """Return a pattern for a map or list of at most `levels` levels. It never backtracks."""
     value = b""
     for _ in range(levels):
         value = rb"[{\[](?:" + b"|".join(filter(None, (_PLAIN, _STRING, value))) + rb")*+[}\]]"
@@ -35,15 +35,15 @@ _SPACE = re.compile(rb"[ \t\r\n]*+")
 _KEY = re.compile(rb"[ \t\r\n]*+(" + _STRING + rb")[ \t\r\n]*+:[ \t\r\n]*+", re.DOTALL)
 _SHALLOW = re.compile(rb'[^"{}\[\],: \t\r\n]++|' + _STRING + b"|" + _nested(MAX_LEVELS), re.DOTALL)
 _STRINGS = re.compile(_STRING, re.DOTALL)
-_CHUNK = re.compile(rb'(?:[^"]{1,1024}+|' + _STRING + rb"){1,64}+", re.DOTALL)
+_CHUNK_PATTERN = re.compile(rb'(?:[^"]{1,1024}+|' + _STRING + rb"){1,64}+", re.DOTALL)
 _BRACKET = re.compile(rb"(?:" + _PLAIN + b"|" + _STRING + rb")*+([{}\[\]])", re.DOTALL)
 _OPENING = (b"{", b"[")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
-_STEPS = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
+_LEVEL_CHANGES = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
 
 
 class Malformed(ValueError):
-    """The text is not JSON, or is truncated."""
+    """The text is not JSON, or it is truncated."""
 
 
 class TooDeep(ValueError):
@@ -51,7 +51,7 @@ class TooDeep(ValueError):
 
 
 class Part:
-    """A value within a text. It copies nothing, and finds its end only on demand."""
+    """A value within a text. It finds its end only when needed."""
 
     __slots__ = ("_end", "_is_deep", "_start", "_text")
 
@@ -63,7 +63,7 @@ class Part:
 
     @property
     def end(self) -> int:
-        """The position of its end in the text. Raises `Malformed`."""
+        """The position of the value's end in the text. Raises `Malformed`."""
         if self._end < 0:
             match = _SHALLOW.match(self._text, self._start)
             if match is not None:
@@ -76,27 +76,27 @@ class Part:
 
     @property
     def size(self) -> int:
-        """Its size in bytes. Raises `Malformed`."""
+        """The value's size in bytes. Raises `Malformed`."""
         return self.end - self._start
 
     @property
     def is_list(self) -> bool:
-        """Whether it begins like a list."""
+        """Whether the value is a list."""
         return self._text[self._start : self._start + 1] == b"["
 
     def has(self, word: bytes) -> bool:
-        """Whether the text contains the word; may also find it after the part if its end isn't known yet."""
+        """Whether the value contains the word. If its end isn't known yet, this also searches the text after it."""
         return self._text.find(word, self._start, self._end if self._end >= 0 else len(self._text)) >= 0
 
     def content(self) -> bytes:
-        """The part's text. Raises `TooDeep` and `Malformed`."""
+        """Return the value's text. Raises `TooDeep` and `Malformed`."""
         end = self.end
         if self._is_deep:
             raise TooDeep(f"nested more than {MAX_LEVELS} levels deep")
         return self._text[self._start : end]
 
     def value(self) -> JSON:
-        """The parsed value. Raises `TooDeep` and `Malformed`."""
+        """Parse the value. Raises `TooDeep` and `Malformed`."""
         content = self.content()
         try:
             result: JSON = json.loads(content)
@@ -136,7 +136,7 @@ class Part:
             if text[at : at + 1] != b"]":
                 self._expect(at, b",")
                 at += 1
-        # The list's end is now known: callers need not search for it.
+        # Now the end of the list is known.
         self._end = at + 1
 
     def _expect(self, at: int, char: bytes) -> None:
@@ -145,16 +145,16 @@ class Part:
 
 
 def value_in(text: bytes) -> Part:
-    """The value in a text."""
+    """Return the value in a text."""
     return Part(text, _after_space(text, 0))
 
 
 def _end_of_deep(text: bytes, start: int) -> int:
-    # Use C functions on chunks: a Python loop over a megabyte of brackets takes a second.
+    # Process chunks with C functions: a Python loop over a megabyte of brackets takes a second.
     at, level = start, 0
-    while chunk := _CHUNK.match(text, at):
+    while chunk := _CHUNK_PATTERN.match(text, at):
         brackets = _STRINGS.sub(b"", chunk[0]).translate(None, _NO_BRACKETS)
-        levels = list(accumulate(map(_STEPS.__getitem__, brackets), initial=level))
+        levels = list(accumulate(map(_LEVEL_CHANGES.__getitem__, brackets), initial=level))
         if 0 in levels[1:]:
             return _end_within(text, at, level)
         at, level = chunk.end(), levels[-1]

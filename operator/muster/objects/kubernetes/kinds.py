@@ -8,16 +8,16 @@ from muster.api.document import JSON
 from muster.api.names import GROUP, PLURAL, VERSION
 
 Object = Mapping[str, JSON]
-"""An object as the API server sends and accepts it."""
+"""An object of the API server."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How much of an object to parse and keep.
+    """The parts of an object that muster parses.
 
-    `metadata` and `parts` name the fields to keep (None: all; managedFields never), `as_text` those kept as JSON text.
-    `max_bytes` limits the text of fields, by path. If an object's text lacks the word `marker`, only its identity is
-    kept.
+    `metadata` and `parts` are the fields to keep (None: all but managedFields); fields in `as_text` stay JSON text.
+    `max_bytes` limits the text of fields, by path. Of an object whose text lacks the word `marker`, only the identity
+    is kept.
     """
 
     metadata: frozenset[str] | None = None
@@ -28,13 +28,13 @@ class Reading:
 
     @property
     def is_of_metadata(self) -> bool:
-        """Whether the metadata is enough."""
+        """Whether only the metadata is needed."""
         return self.parts is not None and not self.parts
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A namespaced kind. `group` is "" for the core group."""
+    """A kind of objects. `group` is "" for the core group."""
 
     group: str
     version: str
@@ -44,11 +44,11 @@ class Kind:
 
     @property
     def api_version(self) -> str:
-        """The object's `apiVersion`."""
+        """The `apiVersion` of the kind's objects."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
-        """The URL's path of one object, or of all (`namespace` None: in all namespaces)."""
+        """Return the URL path of one object, or of all objects (`namespace` None: in all namespaces)."""
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if namespace is not None:
             parts += ["namespaces", quote(namespace, safe="")]
@@ -70,4 +70,4 @@ COSCHEDULING_POD_GROUPS = Kind("scheduling.x-k8s.io", "v1alpha1", "podgroups", "
 VALIDATING_WEBHOOKS = Kind(
     "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration"
 )
-"""The only cluster-scoped kind here."""
+"""The only kind here that is cluster-scoped."""

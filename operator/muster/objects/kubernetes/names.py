@@ -1,9 +1,9 @@
-"""Names of a job's child objects, and the labels and annotations that identify them."""
+"""The names of a job's child objects, and the labels and annotations that identify them."""
 
 from muster.api import names
 
 TRAINER = names.TRAINER
-"""The container of the ranks."""
+"""The name of the ranks' container."""
 
 JOB_LABEL = "muster.dev/job"
 JOB_UID_LABEL = "muster.dev/job-uid"
@@ -16,19 +16,19 @@ SPEC_HASH_ANNOTATION = "muster.dev/spec-hash"
 PLAN_KEY = "plan.json"
 ARCHIVE_KEY = "agent.pyz"
 STORAGE_KEY = "storage.json"
-"""The ConfigMap's entries, and the names of their files in the pod."""
+"""The keys of the ConfigMap, which are also the names of the files in the pod."""
 
 
 def pod_name(job_name: str, node: int, replacement: int) -> str:
-    """A node's pod. With fewer than 12 digits for the replacement, it has at most 57 characters of a host name's 63."""
+    """Return the name of a node's pod. It is shorter than a host name's 63 characters."""
     return f"{job_name}-{node}-{replacement}"
 
 
 def children_name(job_name: str) -> str:
-    """The job's Service and its ConfigMap. No pod has this name, because pods' names end in a number."""
+    """Return the name of the job's Service and its ConfigMap."""
     return f"{job_name}-muster"
 
 
 def host_name(node: int) -> str:
-    """SageMaker's name of the node."""
+    """Return SageMaker's name of the node."""
     return f"algo-{node + 1}"

@@ -1,7 +1,7 @@
 """Parse a job's pod from the API server's object. Pure.
 
-Pods come from kubelets and schedulers of many releases, and from users: missing or unexpected fields count as absent,
-and pods that belong to no job are ignored.
+Kubelets and schedulers of many releases, and users, write pods. So missing or unexpected fields count as absent, and
+pods that don't belong to a job are ignored.
 """
 
 import re
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from muster.api.json_fields import integer, mapping, objects, string
 from muster.api.names import GROUP, KIND
-from muster.objects.kubernetes.containers import Container, Waiting, read_containers, seconds, text
+from muster.objects.kubernetes.containers import Container, Waiting, bounded_text, read_containers, unix_seconds
 from muster.objects.kubernetes.kinds import PODS, Object, Reading
 from muster.objects.kubernetes.names import (
     SPEC_HASH_ANNOTATION,
@@ -20,7 +20,7 @@ from muster.objects.kubernetes.names import (
 JOB_PODS = replace(
     PODS,
     reading=Reading(
-        # Skip objects that have the label but no such owner.
+        # Skip pods that have the label but no job as their owner.
         marker=f'"{KIND}"'.encode(),
         metadata=frozenset(
             {
@@ -32,27 +32,27 @@ JOB_PODS = replace(
         max_bytes={"metadata.ownerReferences": 16 * 1024},
     ),
 )
-"""Pods with the fields that `read_pod` needs."""
+"""The pods, with the fields that `read_pod` needs."""
 
 MAX_ENTRIES = 64
-"""The limit for each list in a pod, because a tenant's pod may have thousands of entries."""
+"""The maximum number of entries in each list of a pod, because a user's pod may have thousands."""
 
 MAX_NODES = 10_000
-"""The maximum number of nodes in a job; pods with higher numbers are ignored."""
+"""The maximum number of nodes in a job. Pods of nodes with higher indexes are ignored."""
 
 POD_BYTES = 2_000
 CONTAINER_BYTES = 600
 CONDITION_BYTES = 200
-"""The measured memory of a pod, a container and a condition without their texts."""
+"""The measured memory of a pod, a container and a condition, without their texts."""
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
-_NUMBERS = 2
-"""The numbers in a pod's name: its node and its replacement."""
+_NUMBER_COUNT = 2
+"""The number of numbers in a pod's name, which are its node and its replacement."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition of the pod; `at` is its last transition (Unix seconds)."""
+    """A condition of a pod; `at` is the time of its last transition (Unix seconds)."""
 
     type: str
     is_true: bool
@@ -65,10 +65,9 @@ class Condition:
 class PodView:
     """A pod of a job. Times are Unix seconds; absent texts are "".
 
-    `machine` is the cluster's node. `deletion_requested_at` is when its deletion was requested,
-    `deletion_grace_seconds` the grace period. `others` are the containers next to `trainer`, `inits` the init
-    containers, including sidecars. `claims` are the names of its PersistentVolumeClaims, `gates` those of its
-    scheduling gates. `grace_seconds` is the time between SIGTERM and SIGKILL.
+    `machine` is the pod's nodeName. `deletion_grace_seconds` is the grace period of a requested deletion, and
+    `grace_seconds` that of the spec. `others` are the containers except `trainer`, `inits` the init containers and
+    sidecars. `claims` are the names of the PersistentVolumeClaims, `gates` the names of the scheduling gates.
     """
 
     name: str
@@ -95,7 +94,7 @@ class PodView:
 
     @property
     def weight(self) -> int:
-        """The approximate memory in bytes of the pod and the data derived from it."""
+        """The approximate memory of the pod and of the data that is derived from it, in bytes."""
         containers = (self.trainer, *self.inits, *self.others)
         texts = [self.message, *(entry.message for entry in self.conditions), *self.claims, *self.gates]
         parts = len(containers) * CONTAINER_BYTES + len(self.conditions) * CONDITION_BYTES
@@ -103,19 +102,19 @@ class PodView:
         return POD_BYTES + parts + 4 * (sum(map(len, texts)) + sum(container.chars for container in containers))
 
     def condition(self, kind: str) -> Condition | None:
-        """The pod's condition of this type."""
+        """Return the pod's condition of this type, if any."""
         return next((entry for entry in self.conditions if entry.type == kind), None)
 
 
 def owner_uid(source: Object) -> str:
-    """The uid of the object's controlling job; "" without one."""
+    """Return the uid of the job that owns the object; "" without one."""
     return string(_owner(source).get("uid"))
 
 
 def read_pod(source: Object) -> PodView | None:
-    """Parse a job's pod; None unless its owner and its name refer to the same job.
+    """Parse a job's pod; None unless its owner reference and its name belong to the same job.
 
-    Owner and name can't change. Labels may be changed by users, so they have no effect here.
+    Labels are ignored, because users may change them.
     """
     metadata, spec, status = (mapping(source.get(part)) for part in ("metadata", "spec", "status"))
     uid, name, owner = string(metadata.get("uid")), string(metadata.get("name")), _owner(source)
@@ -135,12 +134,12 @@ def read_pod(source: Object) -> PodView | None:
         trainer=next(
             (container for container in containers if container.name == TRAINER), Container(TRAINER, "", Waiting())
         ),
-        reason=text(status.get("reason")),
-        message=text(status.get("message")),
-        spec_hash=text(mapping(metadata.get("annotations")).get(SPEC_HASH_ANNOTATION)),
+        reason=bounded_text(status.get("reason")),
+        message=bounded_text(status.get("message")),
+        spec_hash=bounded_text(mapping(metadata.get("annotations")).get(SPEC_HASH_ANNOTATION)),
         machine=string(spec.get("nodeName")),
         ip=string(status.get("podIP")),
-        deletion_requested_at=_asked_to_go_at(metadata),
+        deletion_requested_at=_deletion_requested_at(metadata),
         deletion_grace_seconds=integer(metadata.get("deletionGracePeriodSeconds")),
         conditions=tuple(map(_condition, objects(status.get("conditions"))[:MAX_ENTRIES])),
         inits=read_containers(spec.get("initContainers"), status.get("initContainerStatuses")),
@@ -160,9 +159,9 @@ def _owner(source: Object) -> Object:
 
 
 def _parse_name(name: str, job: str) -> tuple[int, int] | None:
-    """The node and replacement in the name of a job's pod; None for other names."""
+    """Return the node and the replacement in the name of a job's pod; None for other names."""
     numbers = name.rsplit("-", 2)[1:]
-    if len(numbers) != _NUMBERS or not all(_NUMBER.fullmatch(number) for number in numbers):
+    if len(numbers) != _NUMBER_COUNT or not all(_NUMBER.fullmatch(number) for number in numbers):
         return None
     node, replacement = map(int, numbers)
     belongs_to_job = job and node < MAX_NODES and name == pod_name(job, node, replacement)
@@ -173,15 +172,15 @@ def _condition(source: Object) -> Condition:
     return Condition(
         type=string(source.get("type")),
         is_true=source.get("status") == "True",
-        reason=text(source.get("reason")),
-        message=text(source.get("message")),
-        at=seconds(source.get("lastTransitionTime")),
+        reason=bounded_text(source.get("reason")),
+        message=bounded_text(source.get("message")),
+        at=unix_seconds(source.get("lastTransitionTime")),
     )
 
 
-def _asked_to_go_at(metadata: Object) -> float | None:
+def _deletion_requested_at(metadata: Object) -> float | None:
     # deletionTimestamp is the end of the grace period.
-    at = seconds(metadata.get("deletionTimestamp"))
+    at = unix_seconds(metadata.get("deletionTimestamp"))
     return None if at is None else at - (integer(metadata.get("deletionGracePeriodSeconds")) or 0)
 
 

@@ -15,12 +15,12 @@ from muster.api.status.status import Status
 from muster.api.timestamps import parse_timestamp
 from muster.api.validation.all_rules import LASTING_RULES, RULES
 from muster.api.validation.validate import MAX_SPEC_BYTES, validate
-from muster.objects.kubernetes.job_source import ROOM, part_of
+from muster.objects.kubernetes.job_source import MISSING_MEMORY, part_of
 from muster.objects.kubernetes.kinds import Object
-from muster.objects.kubernetes.reading import left_out
+from muster.objects.kubernetes.reading import missing_parts
 
 NO_ROOM = "NoRoom"
-"""The reason of a job that waits until memory is available for its spec."""
+"""The reason for a job that waits until memory is available for its spec."""
 
 _SPEC_REMEDY = (
     f"A spec has at most {MAX_SPEC_BYTES} bytes and {MAX_DEPTH} levels: delete the job, and apply it again with "
@@ -32,10 +32,10 @@ _SPEC_REMEDY = (
 class Resource:
     """One version of a job's resource.
 
-    `job` is its valid spec, or the errors in it. `status` is the readable part of the stored status `status_fields`;
-    `unclear` are the unreadable parts that affect decisions: muster leaves such a job alone. `deleted_at` is
-    when it was deleted (Unix seconds); it stays until all `finalizers` are removed. `waits_for_room` is set if
-    spec and status were dropped for lack of memory.
+    `job` is the valid spec, or its errors. `status` is the readable part of the stored status `status_fields`.
+    `unclear` are the problems of its unreadable parts, because of which muster doesn't act on the job. `deleted_at` is
+    the time of the deletion request (Unix seconds); the resource exists until all `finalizers` are removed.
+    `waits_for_memory` is set if spec and status were dropped because memory is short.
     """
 
     namespace: str
@@ -50,21 +50,21 @@ class Resource:
     status: Status
     unclear: tuple[FieldProblem, ...]
     status_fields: Mapping[str, JSON] = field(repr=False)
-    waits_for_room: bool = False
+    waits_for_memory: bool = False
 
     @property
     def is_terminating(self) -> bool:
-        """Whether its deletion was requested."""
+        """Whether the resource's deletion was requested."""
         return self.deleted_at is not None
 
     @property
     def has_finalizer(self) -> bool:
-        """Whether it has a finalizer of muster."""
+        """Whether the resource has a finalizer of muster."""
         return self.holder is not None
 
     @property
     def holder(self) -> BackendName | None:
-        """The backend whose finalizer it has, which must remove it even if the spec names another backend."""
+        """The backend whose finalizer the resource has, if any. The spec may name another backend."""
         return find_finalizing_backend(self.finalizers)
 
     def __str__(self) -> str:
@@ -76,15 +76,15 @@ class Resource:
 
 
 def read_resource(source: Object, previous: Resource | None = None) -> Resource:
-    """Parse a resource; `previous` is an earlier version, whose parsed spec is reused if the generation is the same."""
-    metadata, missing = mapping(source.get("metadata")), left_out(source)
+    """Parse a resource. The parsed spec of `previous`, an earlier version, is reused for the same generation."""
+    metadata, missing = mapping(source.get("metadata")), missing_parts(source)
     generation = integer(metadata.get("generation")) or 0
     stored_status = part_of(source, "status")
     uid, status = str(metadata.get("uid")), read_status({"status": dict(stored_status)})
     is_unchanged = (
         previous is not None
         and (previous.uid, previous.generation) == (uid, generation)
-        and not previous.waits_for_room
+        and not previous.waits_for_memory
     )
     return Resource(
         namespace=str(metadata.get("namespace")),
@@ -96,32 +96,32 @@ def read_resource(source: Object, previous: Resource | None = None) -> Resource:
         deleted_at=_time(metadata.get("deletionTimestamp")),
         finalizers=_texts(metadata.get("finalizers")),
         job=previous.job
-        if previous is not None and is_unchanged and ROOM not in missing
+        if previous is not None and is_unchanged and MISSING_MEMORY not in missing
         else _job(source, missing, status),
         status=status,
         unclear=(*_missing_status_parts(missing), *find_status_problems(stored_status)),
         status_fields=stored_status,
-        waits_for_room=ROOM in missing,
+        waits_for_memory=MISSING_MEMORY in missing,
     )
 
 
 def _job(source: Object, missing: Mapping[str, str], status: Status) -> Job | InvalidResource:
-    if ROOM in missing:
-        return InvalidResource((FieldProblem("", missing[ROOM]),), reason=NO_ROOM)
+    if MISSING_MEMORY in missing:
+        return InvalidResource((FieldProblem("", missing[MISSING_MEMORY]),), reason=NO_ROOM)
     if "spec" in missing:
         return InvalidResource((FieldProblem("spec", f"{missing['spec']}. {_SPEC_REMEDY}"),))
     rules = LASTING_RULES if status.was_ever_started else RULES
     try:
         return validate(Document({**source, "spec": dict(part_of(source, "spec"))}, "the resource"), rules)
     except InvalidResource as invalid:
-        # The traceback would keep the parsed spec in memory.
+        # With its traceback, the exception would keep the parsed spec in memory.
         return invalid.with_traceback(None)
 
 
 def _missing_status_parts(missing: Mapping[str, str]) -> Iterator[FieldProblem]:
-    """Missing parts of the status, which affect decisions."""
+    """Yield the problems of missing parts of the status."""
     for path, reason in missing.items():
-        if path not in {"spec", ROOM}:
+        if path not in {"spec", MISSING_MEMORY}:
             yield FieldProblem(path, reason)
 
 

@@ -1,4 +1,4 @@
-"""Parse Kubernetes' warning Events about pods, which are the only source for some problems. Pure."""
+"""Parse Kubernetes' warning Events about pods: some problems appear only there. Pure."""
 
 import re
 from dataclasses import dataclass, replace
@@ -11,12 +11,12 @@ ATTACH = ("FailedAttachVolume",)
 SANDBOX = ("FailedCreatePodSandBox", "NetworkNotReady")
 _CACHE_NOT_SYNCED = re.compile(r"failed to sync \w+ cache: timed out")
 
-TELLING = (*MOUNT, *ATTACH, *SANDBOX)
-"""Reasons of Events that add information to the pod's status."""
+INFORMATIVE_REASONS = (*MOUNT, *ATTACH, *SANDBOX)
+"""The reasons of Events that tell more than the pod's status."""
 
 
 MAX_MESSAGE_CHARS = 1024
-"""The limit for a warning's text, since any tenant may write an Event; Kubernetes' own texts are shorter."""
+"""The maximum length of a warning's text, because users may write Events. Kubernetes' own texts are shorter."""
 
 MAX_UID_CHARS = 64
 
@@ -29,12 +29,12 @@ POD_WARNINGS = replace(
         max_bytes={"involvedObject": 16 * 1024},
     ),
 )
-"""Events with the fields that `read_warning` needs."""
+"""The Events, with the fields that `read_warning` needs."""
 
 
 @dataclass(frozen=True)
 class PodWarning:
-    """A warning about a pod of `namespace`, with Kubernetes' text."""
+    """A warning Event about a pod in `namespace`."""
 
     pod_uid: str
     reason: str
@@ -43,28 +43,28 @@ class PodWarning:
 
 
 def read_warning(source: Object) -> PodWarning | None:
-    """Parse a warning Event about a pod; None for one that adds nothing to the pod's status.
+    """Parse a warning Event about a pod; None if it tells no more than the pod's status.
 
-    Event and pod must have the same namespace, because users may write Events only in their own.
+    The Event must be in the pod's namespace, because users may write Events in their own namespaces.
     """
     pod = mapping(source.get("involvedObject"))
-    warned = PodWarning(
+    warning = PodWarning(
         string(pod.get("uid"))[:MAX_UID_CHARS],
         string(source.get("reason")),
         string(source.get("message"))[:MAX_MESSAGE_CHARS],
         string(mapping(source.get("metadata")).get("namespace")),
     )
-    if source.get("type") != "Warning" or pod.get("kind") != "Pod" or not warned.pod_uid:
+    if source.get("type") != "Warning" or pod.get("kind") != "Pod" or not warning.pod_uid:
         return None
-    if not warned.namespace or pod.get("namespace") != warned.namespace:
+    if not warning.namespace or pod.get("namespace") != warning.namespace:
         return None
-    # This is the kubelet's summary of mount failures that have Events of their own.
-    is_summary = warned.message.startswith("Unable to attach or mount volumes")
-    # The kubelet has not read the Secret or ConfigMap yet, so it may exist.
-    is_too_early = _CACHE_NOT_SYNCED.search(warned.message) is not None
-    return warned if warned.reason in TELLING and not is_summary and not is_too_early else None
+    # Skip the kubelet's summary of mount failures, which have their own Events.
+    is_summary = warning.message.startswith("Unable to attach or mount volumes")
+    # The kubelet has not read the Secret or ConfigMap yet, but it may exist.
+    is_too_early = _CACHE_NOT_SYNCED.search(warning.message) is not None
+    return warning if warning.reason in INFORMATIVE_REASONS and not is_summary and not is_too_early else None
 
 
-def latest(warnings: tuple[PodWarning, ...], reasons: tuple[str, ...]) -> str:
-    """The message of the latest warning with one of these reasons; "" for none."""
+def latest_message(warnings: tuple[PodWarning, ...], reasons: tuple[str, ...]) -> str:
+    """Return the message of the latest warning with one of these reasons; "" without one."""
     return next((warning.message for warning in reversed(warnings) if warning.reason in reasons), "")

@@ -1,4 +1,4 @@
-"""Add the agent to the ranks' container: its command and its folders."""
+"""Add the agent's command and folders to the ranks' container."""
 
 from muster.api.document import JSON
 from muster.api.spec.job import Job
@@ -6,30 +6,30 @@ from muster.core.world import uploads_to_s3
 from muster.objects.kubernetes.names import ARCHIVE_KEY, PLAN_KEY, children_name
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.opt_ml import ROOT
-from muster.render.kubernetes.own_python import mounted, program, uses_own_python
+from muster.render.kubernetes.own_python import agent_python, python_mount_patches, uses_own_python
 from muster.render.kubernetes.pod_patch import MUSTER, PodPatch, in_spec, in_trainer, spec_of, trainer_of
 from muster.render.kubernetes.storage import SYNC_SOCKET
 from muster_worker.contract.schema import TOKEN_AUDIENCE
 
-FILES = "/muster"
+AGENT_FOLDER = "/muster"
 """The folder with the agent, its plan and its token."""
 
-RUN = "/muster-run"
+RUN_FOLDER = "/muster-run"
 """The folder for the agent's sockets and for files shared with the ranks."""
 
 DEFAULT_GRACE_SECONDS = 30
 """Kubernetes' default terminationGracePeriodSeconds."""
 
 LAST_REPORT_SECONDS = 5
-"""How long before its own SIGKILL an agent kills its ranks, so that it can still report how they ended."""
+"""An agent kills its ranks this long before the end of the grace period, so that it can still report their end."""
 
 _TERMINATION_LOG = "/dev/termination-log"
 _TOKEN_SECONDS = 3600
 
 
-def agent(job: Job, node: int, replacement: int, user: Fields) -> tuple[PodPatch, ...]:
-    """Return the patches that run a node's agent in the pod with the owner's fields `user`."""
-    command: list[JSON] = list(agent_command(program(job), node, replacement, user))
+def agent_patches(job: Job, node: int, replacement: int, owner_fields: Fields) -> tuple[PodPatch, ...]:
+    """Return the patches that run a node's agent in the pod with the owner's fields `owner_fields`."""
+    command: list[JSON] = list(agent_command(agent_python(job), node, replacement, owner_fields))
     if uploads_to_s3(job):
         command += ["--sync", SYNC_SOCKET]
     needs = "has a Python of its own" if uses_own_python(job) else "needs any Python 3.8 or newer"
@@ -37,44 +37,44 @@ def agent(job: Job, node: int, replacement: int, user: Fields) -> tuple[PodPatch
         PodPatch(
             in_trainer({"command": command}),
             MUSTER,
-            f"the agent starts your command, says what becomes of each rank, and {needs}",
+            f"the agent starts your command, reports the state of each rank, and {needs}",
         ),
         *_files(job),
         *_run(),
-        *mounted(job),
+        *python_mount_patches(job),
     )
 
 
-def agent_command(python: str, node: int, replacement: int, user: Fields) -> tuple[str, ...]:
-    """The command line of a node's agent."""
+def agent_command(python: str, node: int, replacement: int, owner_fields: Fields) -> tuple[str, ...]:
+    """Return the command line of a node's agent."""
     return (
         # -I isolates the agent from the image's environment variables and working directory.
-        *(python, "-I", f"{FILES}/{ARCHIVE_KEY}", "node"),
-        *("--plan", f"{FILES}/{PLAN_KEY}"),
+        *(python, "-I", f"{AGENT_FOLDER}/{ARCHIVE_KEY}", "node"),
+        *("--plan", f"{AGENT_FOLDER}/{PLAN_KEY}"),
         *("--node", str(node)),
         *("--replacement", str(replacement)),
-        *("--token", f"{FILES}/token"),
+        *("--token", f"{AGENT_FOLDER}/token"),
         *("--root", ROOT),
-        *("--run", RUN),
-        *("--termination-log", _termination_log(user)),
-        *("--grace-seconds", str(_grace_seconds(user))),
+        *("--run", RUN_FOLDER),
+        *("--termination-log", _termination_log(owner_fields)),
+        *("--grace-seconds", str(_grace_seconds(owner_fields))),
     )
 
 
-def _termination_log(user: Fields) -> str:
-    path = trainer_of(user).get("terminationMessagePath")
+def _termination_log(owner_fields: Fields) -> str:
+    path = trainer_of(owner_fields).get("terminationMessagePath")
     return path if isinstance(path, str) and path else _TERMINATION_LOG
 
 
-def _grace_seconds(user: Fields) -> int:
-    seconds = spec_of(user).get("terminationGracePeriodSeconds")
+def _grace_seconds(owner_fields: Fields) -> int:
+    seconds = spec_of(owner_fields).get("terminationGracePeriodSeconds")
     if isinstance(seconds, bool) or not isinstance(seconds, int):
         seconds = DEFAULT_GRACE_SECONDS
     return rank_grace_seconds(seconds)
 
 
 def rank_grace_seconds(pod_seconds: int) -> int:
-    """The ranks' time between SIGTERM and SIGKILL, in a pod with the given grace period."""
+    """Return the ranks' time between SIGTERM and SIGKILL, in a pod with this grace period."""
     return max(0, pod_seconds - LAST_REPORT_SECONDS)
 
 
@@ -89,12 +89,12 @@ def _files(job: Job) -> tuple[PodPatch, ...]:
         PodPatch(
             in_spec({"volumes": [{"name": "muster", "projected": {"sources": sources}}]}),
             MUSTER,
-            "the agent, its plan, and the token by which the operator knows the pod; it opens nothing else",
+            "the agent, its plan, and the token with which the pod authenticates to the operator",
         ),
         PodPatch(
-            in_trainer({"volumeMounts": [{"name": "muster", "mountPath": FILES, "readOnly": True}]}),
+            in_trainer({"volumeMounts": [{"name": "muster", "mountPath": AGENT_FOLDER, "readOnly": True}]}),
             MUSTER,
-            "where the agent's command finds them",
+            "the folder with the agent's files",
         ),
     )
 
@@ -104,11 +104,11 @@ def _run() -> tuple[PodPatch, ...]:
         PodPatch(
             in_spec({"volumes": [{"name": "muster-run", "emptyDir": {"medium": "Memory"}}]}),
             MUSTER,
-            "the agent's sockets and the ranks' step counts; in memory, as they are written at every step",
+            "the agent's sockets and the ranks' step counts; in memory, because ranks write at every step",
         ),
         PodPatch(
-            in_trainer({"volumeMounts": [{"name": "muster-run", "mountPath": RUN}]}),
+            in_trainer({"volumeMounts": [{"name": "muster-run", "mountPath": RUN_FOLDER}]}),
             MUSTER,
-            "writable, also with a read-only root file system",
+            "a writable folder, even if the root file system is read-only",
         ),
     )

@@ -11,9 +11,9 @@ from muster.render.kubernetes.devices import with_procs
 
 
 def apply_defaults(job: Job, status: Status, pools: Sequence[NamedPool]) -> Job:
-    """Return the complete job. Raises `InvalidResource` for an unknown pool, and like `with_procs`.
+    """Return the complete job. Raises `InvalidResource`.
 
-    A started gang keeps its world size, even if a new operator has other pools.
+    A started job keeps its world size, even if a new operator has other pools.
     """
     if not status.was_ever_started:
         return with_procs(resolve_pool(job, pools))
@@ -31,5 +31,5 @@ def _with_pool_if_known(job: Job, pools: Sequence[NamedPool]) -> Job:
     try:
         return resolve_pool(job, pools)
     except InvalidResource:
-        # The pods are already scheduled.
+        # The pods are already scheduled, so the pool doesn't matter.
         return job

@@ -9,27 +9,27 @@ from muster.api.plurals import pluralize
 from muster.api.spec.job import Job
 from muster.objects.kubernetes.names import TRAINER
 from muster.render.agent_plan import resolve_procs
-from muster.render.kubernetes.hardware import GPU, NEURON, NEURON_CORE, devices
+from muster.render.kubernetes.hardware import GPU, NEURON, NEURON_CORE, device_patches
 from muster.render.kubernetes.machine_type import machine_type
 from muster.render.kubernetes.merge import Fields
-from muster.render.kubernetes.owner_patches import kinds, owner_patches
+from muster.render.kubernetes.owner_patches import group_equal_nodes, owner_patches
 from muster.render.kubernetes.pod_patch import PodPatch, entries, in_spec, merge_patches, spec_of, trainer_of
 
 DEVICES = (GPU, "amd.com/gpu", NEURON_CORE)
-"""Extended resources with one rank per device."""
+"""The extended resources with one rank for each device."""
 
 _MAX_DIGITS = 9
-"""The longest number of devices, because Python refuses to parse very long ones."""
+"""The maximum number of digits: Python refuses to parse very long numbers."""
 
 
 def with_procs(job: Job) -> Job:
     """Replace `procsPerNode: Auto` by the number of devices in each node's container, or 1 without devices.
 
-    Raises `InvalidResource` if nodes have different numbers, because the plan has one for all nodes.
+    Raises `InvalidResource` if the nodes' numbers differ, because the plan has one number for all nodes.
     """
     if job.spec.procs_per_node != "Auto":
         return job
-    counts = {alike[0]: resolve_procs(job, _devices(job, alike[0])) for alike in kinds(job)}
+    counts = {nodes[0]: resolve_procs(job, _devices(job, nodes[0])) for nodes in group_equal_nodes(job)}
     (first, procs), *others = counts.items()
     for node, count in others:
         if count != procs:
@@ -41,18 +41,18 @@ def with_procs(job: Job) -> Job:
 
 
 def gpus(job: Job, node: int) -> str:
-    """The number of NVIDIA GPUs in the limits of a node's container, as text: "8"; "0" for none."""
+    """Return the number of NVIDIA GPUs in the limits of a node's container, as text, such as "8"."""
     owners = owner_patches(job, node)
     return str(_limits(job, owners, merge_patches(owners)).get(GPU, "0"))
 
 
-def _limits(job: Job, owners: tuple[PodPatch, ...], user: Fields) -> Fields:
-    trainer = trainer_of(merge_patches((*devices(job, user), *owners)))
+def _limits(job: Job, owners: tuple[PodPatch, ...], owner_fields: Fields) -> Fields:
+    trainer = trainer_of(merge_patches((*device_patches(job, owner_fields), *owners)))
     return mapping(mapping(trainer.get("resources")).get("limits"))
 
 
 def _device_fields(patch: PodPatch) -> PodPatch:
-    """The parts of a patch that affect devices; merging only those is faster."""
+    """Return the parts of a patch that affect devices, because merging only those is faster."""
     spec = spec_of(patch.fields)
     device_fields: Fields = {name: spec[name] for name in ("nodeSelector", "affinity") if name in spec}
     device_fields["containers"] = [
@@ -65,14 +65,14 @@ def _device_fields(patch: PodPatch) -> PodPatch:
 
 def _devices(job: Job, node: int) -> int:
     owners = tuple(_device_fields(patch) for patch in owner_patches(job, node))
-    user = merge_patches(owners)
-    limits = _limits(job, owners, user)
+    owner_fields = merge_patches(owners)
+    limits = _limits(job, owners, owner_fields)
     for name in DEVICES:
         count = _count(limits, name)
         if count:
             return count
     chips = _count(limits, NEURON)
-    return chips * _cores_per_chip(job, user) if chips else 0
+    return chips * _cores_per_chip(job, owner_fields) if chips else 0
 
 
 def _count(limits: Fields, name: str) -> int:
@@ -83,11 +83,13 @@ def _count(limits: Fields, name: str) -> int:
     return int(count)
 
 
-def _cores_per_chip(job: Job, user: Fields) -> int:
-    machine = machine_type(job, user)
+def _cores_per_chip(job: Job, owner_fields: Fields) -> int:
+    machine = machine_type(job, owner_fields)
     facts = None if machine is None else machine.facts
     if facts is None or not facts.neuron_chips:
-        raise _invalid_procs(f"found Auto, and {NEURON} of a type of which muster doesn't know the cores; set it")
+        raise _invalid_procs(
+            f"found Auto, and {NEURON} of an instance type whose cores muster doesn't know; set the number"
+        )
     return facts.neuron_cores // facts.neuron_chips
 
 

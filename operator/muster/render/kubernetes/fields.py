@@ -1,4 +1,4 @@
-"""Find the job's field for a field of a pod that the API server rejects. Pure."""
+"""Find the job's field from which a rejected field of a pod comes. Pure."""
 
 import re
 
@@ -9,18 +9,18 @@ from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.names import TRAINER
 from muster.render.kubernetes import own_python, storage
 
-_STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\[\]]*)\]")
+_PATH_PART = re.compile(r"\.?([^.\[\]]+)|\[([^\[\]]*)\]")
 
 _TRAINER = f"spec.containers[{TRAINER}]"
 _LIKE_TRAINER = tuple(f"spec.initContainers[{name}]" for name in (own_python.CONTAINER, storage.DOWNLOAD))
 
 
 def in_job(field: str, pod: Object, job: Job) -> str:
-    """Map the pod's `field` to the job's, with names for list items: `spec.env[LR].valueFrom`."""
+    """Return the job's field for the pod's `field`. List items get their names, such as `spec.env[LR].valueFrom`."""
     # The init containers get the resources of the ranks' container.
-    named = _with_names(field, pod)
+    named_field = _with_names(field, pod)
     for container in _LIKE_TRAINER:
-        named = named.replace(f"{container}.resources", f"{_TRAINER}.resources")
+        named_field = named_field.replace(f"{container}.resources", f"{_TRAINER}.resources")
     # All other fields come from the job's template.
     job_fields = {
         f"{_TRAINER}.image": "spec.image" if job.spec.image else "",
@@ -29,14 +29,14 @@ def in_job(field: str, pod: Object, job: Job) -> str:
         **_pool_fields(job),
     }
     for prefix, job_field in job_fields.items():
-        rest = named.removeprefix(prefix)
-        if job_field and rest != named and rest[:1] in ("", ".", "["):
-            return job_field + rest
-    return f"spec.template.{named}" if named.startswith(("spec", "metadata")) else named
+        suffix = named_field.removeprefix(prefix)
+        if job_field and suffix != named_field and suffix[:1] in ("", ".", "["):
+            return job_field + suffix
+    return f"spec.template.{named_field}" if named_field.startswith(("spec", "metadata")) else named_field
 
 
 def _pool_fields(job: Job) -> dict[str, str]:
-    """The pod's fields that come from the node pool, whose tolerations are the first in the pod."""
+    """Return the pod's fields that come from the node pool. Its tolerations are the first in the pod."""
     pool, template = job.spec.node_pool, mapping(job.spec.template.get("spec"))
     if pool is None:
         return {}
@@ -49,8 +49,8 @@ def _pool_fields(job: Job) -> dict[str, str]:
 
 def _with_names(field: str, pod: Object) -> str:
     text, value = "", _json(pod)
-    for step in _STEP.finditer(field):
-        key, index = step.groups()
+    for part in _PATH_PART.finditer(field):
+        key, index = part.groups()
         if key is not None:
             text += f".{key}" if text else key
             value = value.get(key) if isinstance(value, dict) else None

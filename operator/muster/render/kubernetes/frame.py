@@ -1,4 +1,4 @@
-"""The parts of a job's pod besides its container: owner, name, labels and defaults."""
+"""The patches for a pod's metadata, and muster's defaults for its spec."""
 
 from muster.api.document import JSON
 from muster.api.names import API_VERSION, KIND
@@ -19,11 +19,14 @@ from muster.render.kubernetes.pod_patch import MUSTER, PodPatch, in_spec, spec_o
 from muster.render.kubernetes.setting import Setting
 from muster.render.kubernetes.spec_hash import spec_hash
 
-_EVICTIONS = {"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+_NO_EVICTION_ANNOTATIONS = {
+    "karpenter.sh/do-not-disrupt": "true",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+}
 
 
 def owner_reference(job: Job) -> Fields:
-    """The job as the owner of a child object: the cluster's garbage collection deletes both together."""
+    """Return the owner reference to the job, with which Kubernetes' garbage collection deletes its children."""
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -35,67 +38,67 @@ def owner_reference(job: Job) -> Fields:
 
 
 def job_labels(job: Job) -> Fields:
-    """The labels of all children of a job."""
+    """Return the labels of all children of a job."""
     return {JOB_LABEL: job.metadata.name, JOB_UID_LABEL: job.metadata.uid}
 
 
-def defaults(user: Fields) -> tuple[PodPatch, ...]:
-    """Defaults for a pod, which the owner's fields `user` override."""
+def default_patches(owner_fields: Fields) -> tuple[PodPatch, ...]:
+    """Return muster's defaults for a pod, which the owner's fields `owner_fields` override."""
     return (
         PodPatch(
-            in_spec({"containers": [{"name": TRAINER}]}), MUSTER, "the ranks' container; first, so that tools show it"
+            in_spec({"containers": [{"name": TRAINER}]}),
+            MUSTER,
+            "the ranks' container; first, so that kubectl selects it by default",
         ),
         *(
             PodPatch(
                 {"metadata": {"annotations": {name: value}}},
                 MUSTER,
-                "a node's end ends the whole job: autoscalers shall not move this pod to save a machine",
+                "autoscalers must not move this pod, because the whole job would stop",
             )
-            for name, value in _EVICTIONS.items()
+            for name, value in _NO_EVICTION_ANNOTATIONS.items()
         ),
         PodPatch(
             in_spec({"automountServiceAccountToken": False}),
             MUSTER,
-            "a training script has no business with the Kubernetes API",
+            "training scripts don't need access to the Kubernetes API",
         ),
         PodPatch(
             in_spec({"enableServiceLinks": False}),
             MUSTER,
-            "variables of each Service of the namespace could be taken for a rendezvous",
+            "the variables of the namespace's Services could be mistaken for a rendezvous",
         ),
-        *_host_network(user),
+        *_host_network(owner_fields),
     )
 
 
-def _host_network(user: Fields) -> list[PodPatch]:
-    if spec_of(user).get("hostNetwork") is not True:
+def _host_network(owner_fields: Fields) -> list[PodPatch]:
+    if spec_of(owner_fields).get("hostNetwork") is not True:
         return []
-    why = "with spec.template's hostNetwork, names of the cluster are found only so"
-    return [PodPatch(in_spec({"dnsPolicy": "ClusterFirstWithHostNet"}), MUSTER, why)]
+    reason = "with hostNetwork in spec.template, cluster names resolve only with this policy"
+    return [PodPatch(in_spec({"dnsPolicy": "ClusterFirstWithHostNet"}), MUSTER, reason)]
 
 
-def identity(job: Job, node: int, replacement: int, setting: Setting) -> tuple[PodPatch, ...]:
-    """The fields that identify the pod to the operator and to its peers."""
+def identity_patches(job: Job, node: int, replacement: int, setting: Setting) -> tuple[PodPatch, ...]:
+    """Return the fields that identify the pod to the operator and to other pods of the job."""
     name = job.metadata.name
     labels: Fields = {**job_labels(job), NODE_LABEL: str(node), REPLACEMENT_LABEL: str(replacement)}
     owners: list[JSON] = [owner_reference(job)]
     searches: list[JSON] = [f"{children_name(name)}.{job.metadata.namespace}.svc.{setting.cluster_domain}"]
     return (
         PodPatch(
-            {"metadata": {"name": pod_name(name, node, replacement)}}, MUSTER, "job, node, and which pod of that node"
+            {"metadata": {"name": pod_name(name, node, replacement)}}, MUSTER, "the job, the node and the replacement"
         ),
-        PodPatch({"metadata": {"namespace": job.metadata.namespace}}, "metadata.namespace", "the job's"),
-        PodPatch({"metadata": {"labels": labels}}, MUSTER, "the operator finds the job's pods by them"),
+        PodPatch({"metadata": {"namespace": job.metadata.namespace}}, "metadata.namespace", "the job's namespace"),
+        PodPatch({"metadata": {"labels": labels}}, MUSTER, "the operator finds the job's pods by these labels"),
         PodPatch(
             {"metadata": {"annotations": {SPEC_HASH_ANNOTATION: spec_hash(job)}}},
             MUSTER,
-            "tells whether the pod is what the job asks for now",
+            "shows whether the pod matches the job's current spec",
         ),
-        PodPatch({"metadata": {"ownerReferences": owners}}, MUSTER, "the pod goes with the job"),
-        PodPatch(in_spec({"restartPolicy": "Never"}), MUSTER, "one rank started anew would find no peers"),
+        PodPatch({"metadata": {"ownerReferences": owners}}, MUSTER, "Kubernetes deletes the pod with the job"),
+        PodPatch(in_spec({"restartPolicy": "Never"}), MUSTER, "the other ranks would not wait for a restarted rank"),
         PodPatch(in_spec({"hostname": host_name(node)}), MUSTER, "SageMaker's name of the node"),
-        PodPatch(
-            in_spec({"subdomain": children_name(name)}), MUSTER, "the Service under which the nodes' names are found"
-        ),
-        PodPatch(in_spec({"dnsConfig": {"searches": searches}}), MUSTER, "algo-1, algo-2, ... are found in every pod"),
+        PodPatch(in_spec({"subdomain": children_name(name)}), MUSTER, "the Service that resolves the nodes' names"),
+        PodPatch(in_spec({"dnsConfig": {"searches": searches}}), MUSTER, "algo-1, algo-2, ... resolve in every pod"),
     )

@@ -1,4 +1,4 @@
-"""Make a job's pods a group that its queue admits as a whole. Pure.
+"""Group a job's pods, so that its queue admits them together. Pure.
 
 Kueue: its labels and annotations of pods (Kueue documentation, "Run plain pods", groups of pods; 0.12). Volcano:
 PodGroup scheduling.volcano.sh/v1beta1 and the annotation scheduling.k8s.io/group-name (Volcano 1.12). Coscheduling:
@@ -22,14 +22,14 @@ _UID_CHARS = 8
 
 @dataclass(frozen=True)
 class PodGroup:
-    """The object that describes the gang to a scheduler."""
+    """The object that defines a group of pods for a gang scheduler."""
 
     kind: Kind
     body: Object
 
 
-def membership(job: Job) -> tuple[PodPatch, ...]:
-    """The patches that add a pod to its group."""
+def queue_patches(job: Job) -> tuple[PodPatch, ...]:
+    """Return the patches that add a pod to its group."""
     queue = job.spec.queue
     if queue is None:
         return ()
@@ -38,7 +38,9 @@ def membership(job: Job) -> tuple[PodPatch, ...]:
     if queue.volcano is not None:
         return (
             PodPatch(
-                in_spec({"schedulerName": "volcano"}), "spec.queue.volcano", "Volcano places the gang, all or none"
+                in_spec({"schedulerName": "volcano"}),
+                "spec.queue.volcano",
+                "Volcano schedules all pods of the job, or none",
             ),
             _annotation("scheduling.k8s.io/group-name", children_name(job.metadata.name), "spec.queue.volcano"),
         )
@@ -46,15 +48,17 @@ def membership(job: Job) -> tuple[PodPatch, ...]:
         source, name = "spec.queue.coscheduling", children_name(job.metadata.name)
         return (
             PodPatch(
-                in_spec({"schedulerName": queue.coscheduling.scheduler_name}), source, "it places the gang, all or none"
+                in_spec({"schedulerName": queue.coscheduling.scheduler_name}),
+                source,
+                "it schedules all pods of the job, or none",
             ),
             PodPatch({"metadata": {"labels": {"scheduling.x-k8s.io/pod-group": name}}}, source, "the pod's PodGroup"),
         )
     return ()
 
 
-def pod_group(job: Job) -> PodGroup | None:
-    """The job's PodGroup; None if its queue needs none."""
+def render_pod_group(job: Job) -> PodGroup | None:
+    """Return the job's PodGroup; None if its queue needs none."""
     queue = job.spec.queue
     if queue is None:
         return None
@@ -80,22 +84,22 @@ def _kueue(job: Job, queue: str) -> tuple[PodPatch, ...]:
         PodPatch(
             {"metadata": {"annotations": {"kueue.x-k8s.io/retriable-in-group": "false"}}},
             source,
-            "a job that failed gives its quota back; else Kueue would wait for pods in place of those that failed",
+            "a failed job releases its quota; otherwise Kueue would wait for replacements of failed pods",
         ),
         PodPatch(
             in_spec({"schedulingGates": gates}),
             source,
-            "Kueue lifts it when it admits the job; set here, so that no pod starts past a Kueue that isn't at work",
+            "Kueue removes the gate when it admits the job; muster sets it, so that no pod starts while Kueue is down",
         ),
     )
 
 
-def _label(name: str, value: str, why: str) -> PodPatch:
-    return PodPatch({"metadata": {"labels": {name: value}}}, "spec.queue.kueue", why)
+def _label(name: str, value: str, reason: str) -> PodPatch:
+    return PodPatch({"metadata": {"labels": {name: value}}}, "spec.queue.kueue", reason)
 
 
 def _annotation(name: str, value: str, source: str) -> PodPatch:
-    return PodPatch({"metadata": {"annotations": {name: value}}}, source, "the pod's group, which starts as a whole")
+    return PodPatch({"metadata": {"annotations": {name: value}}}, source, "the pod's group, which starts together")
 
 
 def _pod_group_body(job: Job, kind: Kind, spec: Fields) -> Object:

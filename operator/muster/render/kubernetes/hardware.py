@@ -1,6 +1,6 @@
-"""Patches for the machine's instance type: devices, EFA, huge pages, tolerations and variables. Pure.
+"""Render the patches for an instance type: devices, EFA, huge pages, tolerations and variables. Pure.
 
-The owner's own settings take precedence over all of them.
+The owner's own settings override these patches.
 """
 
 from muster.api.document import JSON
@@ -20,25 +20,25 @@ EFA = "vpc.amazonaws.com/efa"
 HUGE_PAGES = "hugepages-2Mi"
 
 HUGE_PAGES_MEMORY = "8000Mi"
-"""The memory request besides the huge pages, from the EFA example of the Amazon EKS User Guide."""
+"""The request for normal memory, as in the EFA example of the Amazon EKS User Guide."""
 
 EFA_UNKNOWN = "EFAUnknown"
 EFA_CONTRADICTED = "EFAContradicted"
 
 TYPE_VARIABLE = "SM_CURRENT_INSTANCE_TYPE"
-"""SageMaker's variable for the instance type; the agent passes it on to the ranks."""
+"""SageMaker's variable for the instance type, which the agent passes to the ranks."""
 
 _NVIDIA = "nvidia.com/"
 
 
-def devices(job: Job, user: Fields) -> tuple[PodPatch, ...]:
-    """The machine's GPUs or Neuron chips, if the owner's fields `user` request no devices."""
-    machine = machine_type(job, user)
+def device_patches(job: Job, owner_fields: Fields) -> tuple[PodPatch, ...]:
+    """Request all GPUs or Neuron chips of the machine, if the owner's fields `owner_fields` request no devices."""
+    machine = machine_type(job, owner_fields)
     if machine is None or machine.facts is None:
         return ()
-    amounts = asked(user)
-    claims = mapping(trainer_of(user).get("resources")).get("claims")
-    # An owner who requests any device, partial device or claim decides about all devices.
+    amounts = requested_resources(owner_fields)
+    claims = mapping(trainer_of(owner_fields).get("resources")).get("claims")
+    # If the owner requests a device, a part of a device or a resource claim, add no devices.
     if claims or any(name.startswith((_NVIDIA, NEURON)) for name in amounts):
         return ()
     counts = {GPU: machine.facts.gpus, NEURON: machine.facts.neuron_chips}
@@ -47,20 +47,18 @@ def devices(job: Job, user: Fields) -> tuple[PodPatch, ...]:
     )
 
 
-def type_variable(job: Job, user: Fields) -> tuple[PodPatch, ...]:
-    """A variable with the instance type; without a type in the job, the agent sets `local`."""
-    machine = machine_type(job, user)
+def instance_type_patches(job: Job, owner_fields: Fields) -> tuple[PodPatch, ...]:
+    """Set the variable for the instance type. If the job has no instance type, the agent sets it to `local`."""
+    machine = machine_type(job, owner_fields)
     if machine is None:
         return ()
     variables: list[JSON] = [{"name": TYPE_VARIABLE, "value": sagemaker_name(machine)}]
-    return (
-        PodPatch(in_trainer({"env": variables}), machine.source, "the machine's type, as SageMaker tells a script"),
-    )
+    return (PodPatch(in_trainer({"env": variables}), machine.source, "the instance type, in SageMaker's variable"),)
 
 
-def fabric(job: Job, user: Fields) -> tuple[PodPatch, ...]:
-    """Patches for EFA. Raises `NotRenderable` if `network.efa` can't be satisfied."""
-    machine, owner_count = machine_type(job, user), asked(user).get(EFA)
+def efa_patches(job: Job, owner_fields: Fields) -> tuple[PodPatch, ...]:
+    """Return the patches for EFA. Raises `NotRenderable` if `network.efa` can't be satisfied."""
+    machine, owner_count = machine_type(job, owner_fields), requested_resources(owner_fields).get(EFA)
     if job.spec.network.efa == "None":
         if owner_count is not None:
             raise _not_renderable(
@@ -68,35 +66,35 @@ def fabric(job: Job, user: Fields) -> tuple[PodPatch, ...]:
             )
         return ()
     if owner_count is not None:
-        return _with_owner_devices(user, machine, str(owner_count))
-    count = _count(job, user, machine)
+        return _with_owner_devices(owner_fields, machine, str(owner_count))
+    count = _count(job, owner_fields, machine)
     if not count or machine is None or machine.facts is None:
         return ()
-    why = f"all that a {machine.name} has; NCCL and MPI use each of them"
+    reason = f"all that a {machine.name} has; NCCL and MPI use each of them"
     source = "spec.network.efa" if job.spec.network.efa == "All" else machine.source
-    patches = (_limit(EFA, count, source, why), _variables(f"a {machine.name} has EFA"))
-    return (*patches, *_huge_pages(user, machine, machine.facts, machine.facts.efa))
+    patches = (_limit(EFA, count, source, reason), _variables(f"a {machine.name} has EFA"))
+    return (*patches, *_huge_pages(owner_fields, machine, machine.facts, machine.facts.efa))
 
 
-def _with_owner_devices(user: Fields, machine: MachineType | None, owner_count: str) -> tuple[PodPatch, ...]:
-    """Patches for EFA devices that the owner requests."""
+def _with_owner_devices(owner_fields: Fields, machine: MachineType | None, owner_count: str) -> tuple[PodPatch, ...]:
+    """Return the patches for EFA devices that the owner requests."""
     if owner_count == "0":
         return ()
     variables = _variables(f"resources name {EFA}")
-    # Huge pages can only be computed for a known type and a whole number.
+    # Huge pages depend on the instance type and the number of devices.
     if machine is None or machine.facts is None or not machine.facts.efa or not owner_count.isdecimal():
         return (variables,)
     count = min(int(owner_count), machine.facts.efa)
-    return (variables, *_huge_pages(user, machine, machine.facts, count))
+    return (variables, *_huge_pages(owner_fields, machine, machine.facts, count))
 
 
-def _count(job: Job, user: Fields, machine: MachineType | None) -> int:
-    """The number of EFA devices that muster requests."""
+def _count(job: Job, owner_fields: Fields, machine: MachineType | None) -> int:
+    """Return the number of EFA devices that muster requests."""
     facts = None if machine is None else machine.facts
     if job.spec.network.efa == "All":
         return _all_efa_devices(machine, facts)
-    # A single node needs no EFA, and a part of a machine leaves the devices to its other pods.
-    if facts is None or job.spec.nodes == 1 or not _has_all_devices(job, user, facts):
+    # A single node needs no EFA. A pod with a part of the machine leaves EFA to other pods.
+    if facts is None or job.spec.nodes == 1 or not _has_all_devices(job, owner_fields, facts):
         return 0
     return facts.efa
 
@@ -114,56 +112,55 @@ def _all_efa_devices(machine: MachineType | None, facts: Instance | None) -> int
     return facts.efa
 
 
-def _has_all_devices(job: Job, user: Fields, facts: Instance) -> bool:
-    amounts = asked(merge_patches((*devices(job, user), PodPatch(user, "", ""))))
+def _has_all_devices(job: Job, owner_fields: Fields, facts: Instance) -> bool:
+    amounts = requested_resources(merge_patches((*device_patches(job, owner_fields), PodPatch(owner_fields, "", ""))))
     physical = facts.neuron_cores * facts.physical_cores_per_core
     cores = ((NEURON_CORE, facts.neuron_cores), (NEURON_CORE, physical))
-    whole = ((GPU, facts.gpus), (NEURON, facts.neuron_chips), *cores)
-    return any(count and str(amounts.get(name)) == str(count) for name, count in whole)
+    totals = ((GPU, facts.gpus), (NEURON, facts.neuron_chips), *cores)
+    return any(count and str(amounts.get(name)) == str(count) for name, count in totals)
 
 
-def asked(pod: Fields) -> dict[str, JSON]:
-    """The resources of the ranks' container: limits, and requests for resources without a limit."""
+def requested_resources(pod: Fields) -> dict[str, JSON]:
+    """Return the resources of the ranks' container: its limits, and its requests for resources without a limit."""
     resources = mapping(trainer_of(pod).get("resources"))
     return {**mapping(resources.get("requests")), **mapping(resources.get("limits"))}
 
 
-def _limit(name: str, count: int, source: str, why: str) -> PodPatch:
-    return PodPatch(in_trainer({"resources": {"limits": {name: count}}}), source, why)
+def _limit(name: str, count: int, source: str, reason: str) -> PodPatch:
+    return PodPatch(in_trainer({"resources": {"limits": {name: count}}}), source, reason)
 
 
-def _variables(why: str) -> PodPatch:
-    # With libfabric 1.18 and aws-ofi-nccl 1.7 or later, only this variable is useful (AWS' awsome-distributed-training,
-    # EFA cheatsheet).
+def _variables(reason: str) -> PodPatch:
+    # libfabric 1.18 and aws-ofi-nccl 1.7 need no other variable (AWS' awsome-distributed-training, EFA cheatsheet).
     variables: list[JSON] = [{"name": "FI_EFA_USE_HUGE_PAGE", "value": "0"}]
-    message = f"{why}; with huge pages a fork, as of a data loader's workers, can fail for want of memory"
+    message = f"{reason}; with huge pages a fork, as of a data loader's workers, can fail because memory is short"
     return PodPatch(in_trainer({"env": variables}), "muster", message)
 
 
-def _huge_pages(user: Fields, machine: MachineType, facts: Instance, count: int) -> list[PodPatch]:
-    amounts = asked(user)
+def _huge_pages(owner_fields: Fields, machine: MachineType, facts: Instance, count: int) -> list[PodPatch]:
+    amounts = requested_resources(owner_fields)
     if not facts.huge_pages_mib or any(name.startswith("hugepages-") for name in amounts):
         return []
-    # A pod with a part of the devices gets the same part of the huge pages.
-    share = f"{facts.huge_pages_mib * count // facts.efa}Mi"
-    part = "" if count == facts.efa else f", the part of {count} in {facts.efa} devices"
-    why = f"what AWS sets aside for EFA on a {machine.name}, for programs that ask for them{part}"
-    patches = [PodPatch(in_trainer({"resources": {"limits": {HUGE_PAGES: share}}}), machine.source, why)]
+    # With half of the devices, for example, a pod gets half of the huge pages.
+    amount = f"{facts.huge_pages_mib * count // facts.efa}Mi"
+    part = "" if count == facts.efa else f", for {count} of {facts.efa} devices"
+    reason = f"the amount that AWS reserves for EFA on a {machine.name}, for programs that request them{part}"
+    patches = [PodPatch(in_trainer({"resources": {"limits": {HUGE_PAGES: amount}}}), machine.source, reason)]
     if not {"memory", "cpu"} & amounts.keys():
-        why = "Kubernetes gives huge pages only to who asks for memory or cpu, too; spec.resources may ask for more"
-        patches.append(PodPatch(in_trainer({"resources": {"requests": {"memory": HUGE_PAGES_MEMORY}}}), MUSTER, why))
+        reason = "Kubernetes requires a request for memory or cpu with huge pages; spec.resources can raise it"
+        patches.append(PodPatch(in_trainer({"resources": {"requests": {"memory": HUGE_PAGES_MEMORY}}}), MUSTER, reason))
     return patches
 
 
-def tolerations(pod: Fields) -> tuple[PodPatch, ...]:
-    """Tolerations for the taints of machines with the requested devices."""
-    names = asked(pod)
+def toleration_patches(pod: Fields) -> tuple[PodPatch, ...]:
+    """Return tolerations for the taints of machines with the requested devices."""
+    names = requested_resources(pod)
     taints = ((_NVIDIA, GPU), (NEURON, NEURON))
     return tuple(
         PodPatch(
             in_spec({"tolerations": [{"key": taint, "operator": "Exists", "effect": "NoSchedule"}]}),
             MUSTER,
-            f"machines with such devices are usually kept for who asks for them, by a taint {taint}",
+            f"machines with such devices usually have the taint {taint}",
         )
         for prefix, taint in taints
         if any(name.startswith(prefix) for name in names)
@@ -171,8 +168,8 @@ def tolerations(pod: Fields) -> tuple[PodPatch, ...]:
 
 
 def uses_efa(pod: Fields) -> bool:
-    """Whether the ranks' container asks for EFA devices."""
-    return str(asked(pod).get(EFA, "0")) != "0"
+    """Whether the ranks' container requests EFA devices."""
+    return str(requested_resources(pod).get(EFA, "0")) != "0"
 
 
 def _not_renderable(reason: str, message: str) -> NotRenderable:

@@ -1,4 +1,4 @@
-"""Find the instance type of a node's machine in the job. Pure."""
+"""Find the instance type that a job requests for a node. Pure."""
 
 from dataclasses import dataclass
 
@@ -14,19 +14,19 @@ _ML = "ml."
 
 @dataclass(frozen=True)
 class MachineType:
-    """An instance type: its name, the job's field with it, and its data (None: unknown type)."""
+    """An instance type: its name, the job's field that contains it, and its facts (None for an unknown type)."""
 
     name: str
     source: str
     facts: Instance | None
 
 
-def machine_type(job: Job, user: Fields) -> MachineType | None:
-    """The instance type of a pod with the owner's fields `user`; None if the job has none, or several."""
-    # The template overrides the pool, as in the pod.
+def machine_type(job: Job, owner_fields: Fields) -> MachineType | None:
+    """Return the instance type of a pod with the owner's fields `owner_fields`; None unless the job has exactly one."""
+    # As in the pod, the template overrides the pool.
     for name, source in (
-        (mapping(spec_of(user).get("nodeSelector")).get(TYPE_LABEL), "spec.template"),
-        (_by_affinity(user), "spec.template"),
+        (mapping(spec_of(owner_fields).get("nodeSelector")).get(TYPE_LABEL), "spec.template"),
+        (_by_affinity(owner_fields), "spec.template"),
         (_by_pool(job), pool_source(job)),
     ):
         if isinstance(name, str) and name:
@@ -35,12 +35,12 @@ def machine_type(job: Job, user: Fields) -> MachineType | None:
 
 
 def sagemaker_name(machine: MachineType) -> str:
-    """SageMaker's name of the instance type, such as ml.p4d.24xlarge."""
+    """Return SageMaker's name of the instance type, such as ml.p4d.24xlarge."""
     return machine.name if machine.name.startswith(_ML) else f"{_ML}{machine.name}"
 
 
 def pool_source(job: Job) -> str:
-    """The source of a pool's settings in the output of `muster explain`."""
+    """Return the source of the pool's settings, which `muster explain` prints."""
     name = None if job.spec.node_pool is None else job.spec.node_pool.name
     return "spec.nodePool" if name is None else f"node pool {name}"
 
@@ -50,10 +50,10 @@ def _by_pool(job: Job) -> str | None:
     return None if pool is None else pool.instance_type or pool.node_selector.get(TYPE_LABEL)
 
 
-def _by_affinity(user: Fields) -> str | None:
-    affinity = mapping(mapping(spec_of(user).get("affinity")).get("nodeAffinity"))
+def _by_affinity(owner_fields: Fields) -> str | None:
+    affinity = mapping(mapping(spec_of(owner_fields).get("affinity")).get("nodeAffinity"))
     terms = entries(mapping(affinity.get("requiredDuringSchedulingIgnoredDuringExecution")), "nodeSelectorTerms")
-    # The scheduler accepts any of the terms, so all of them must require the same type.
+    # The scheduler accepts a machine that matches any term, so all terms must require the same type.
     types = {_by_term(term) for term in terms}
     return types.pop() if len(types) == 1 else None
 

@@ -1,8 +1,8 @@
-"""Merge partial pods; on conflicts the later one wins.
+"""Merge partial pods. Later values override earlier values.
 
-As in Kubernetes' strategic merge, a list's field decides how to merge its entries. There are two differences.
-Entries without a name are appended, so that tolerations are not lost. A null removes a single
-value but no list or object, so that an empty `resources:` does not remove them.
+Lists are merged by the keys of their entries, as in Kubernetes' strategic merge, with two differences. Entries without
+a key are appended, so that tolerations are not lost. A null removes a single value, but not a list or an object, so
+that an empty `resources:` doesn't remove the resources.
 """
 
 import posixpath
@@ -33,20 +33,20 @@ KEYS: dict[str, tuple[str, ...]] = {
     "readinessGates": ("conditionType",),
     "resizePolicy": ("resourceName",),
 }
-"""Key fields of lists: entries with equal keys are merged."""
+"""The fields that are the keys of lists' entries. Entries with equal keys are merged."""
 
 _REPLACED_LISTS = frozenset({"command", "args"})
-"""Lists that are replaced as a whole, because parts of two command lines make no sense."""
+"""Lists that are replaced as a whole, because command lines can't be merged."""
 
 _DEFAULTS: dict[str, JSON] = {"protocol": "TCP"}
-"""Defaults of key fields."""
+"""The default values of key fields."""
 
 _PATHS = frozenset({"mountPath", "devicePath"})
 
 
-def merge(below: Fields, above: Fields) -> Fields:
-    """Return `below` with the fields of `above`; neither is changed."""
-    return _Merge().fields(below, above)
+def merge(base: Fields, patch: Fields) -> Fields:
+    """Return a copy of `base` with the fields of `patch`."""
+    return _Merge().fields(base, patch)
 
 
 def merge_all(parts: Iterable[Fields]) -> Fields:
@@ -55,7 +55,7 @@ def merge_all(parts: Iterable[Fields]) -> Fields:
 
 
 def entry_key(name: str, entry: JSON) -> str | None:
-    """The key of an entry of list `name`; None if it has none."""
+    """Return the key of an entry of list `name`; None without one."""
     fields = KEYS.get(name)
     if fields is None or not isinstance(entry, dict) or entry.get(fields[0]) is None:
         return None
@@ -72,17 +72,17 @@ def _key_part(entry: Fields, field: str) -> JSON:
 class _Merge:
     """Merges a series of partial pods.
 
-    Caches the keys of list entries, because a pod has fifty parts and its owner's lists may have thousands of entries.
+    It caches the keys of list entries: a pod has fifty patches, and its owner's lists may have thousands of entries.
     """
 
     def __init__(self) -> None:
-        # The cache is keyed by id(), so it keeps the entries alive to prevent reused ids.
+        # The keys are ids of objects. The cache refers to the objects, so that their ids are not reused.
         self._keys: dict[tuple[str, int], tuple[JSON, str | None]] = {}
         self._exact: dict[int, tuple[JSON, Hashable]] = {}
 
-    def fields(self, below: Fields, above: Fields) -> Fields:
-        result = dict(below)
-        for name, value in above.items():
+    def fields(self, base: Fields, patch: Fields) -> Fields:
+        result = dict(base)
+        for name, value in patch.items():
             if value is None and not isinstance(result.get(name), dict | list):
                 result.pop(name, None)
             elif value is None:
@@ -91,45 +91,45 @@ class _Merge:
                 result[name] = self._value(name, result.get(name), value)
         return result
 
-    def _value(self, name: str, below: JSON, above: JSON) -> JSON:
-        if isinstance(above, dict):
-            return self.fields(below if isinstance(below, dict) else {}, above)
-        if isinstance(above, list):
-            return self._list(name, below if isinstance(below, list) else [], above)
-        return above
+    def _value(self, name: str, base: JSON, patch: JSON) -> JSON:
+        if isinstance(patch, dict):
+            return self.fields(base if isinstance(base, dict) else {}, patch)
+        if isinstance(patch, list):
+            return self._list(name, base if isinstance(base, list) else [], patch)
+        return patch
 
-    def _list(self, name: str, below: list[JSON], above: list[JSON]) -> list[JSON]:
+    def _list(self, name: str, base: list[JSON], patch: list[JSON]) -> list[JSON]:
         if name in _REPLACED_LISTS:
-            return list(above)
-        result = list(below)
-        positions = self._places(name, below)
+            return list(patch)
+        result = list(base)
+        positions = self._positions_by_key(name, base)
         existing: set[Hashable] | None = None
-        for entry in above:
-            added = self._value("", None, entry)
-            key = entry_key(name, added)
+        for entry in patch:
+            entry_copy = self._value("", None, entry)
+            key = entry_key(name, entry_copy)
             if key is not None and positions.get(key):
-                # Duplicates within one list stay, so that the API server can reject them.
+                # Keep duplicates within one list, so that the API server can reject them.
                 position = positions[key].popleft()
                 result[position] = self._entry(name, result[position], entry)
             elif key is not None:
-                result.append(added)
+                result.append(entry_copy)
             else:
-                existing = {self._exact_value(entry) for entry in below} if existing is None else existing
-                if self._exact_value(added) not in existing:
-                    result.append(added)
+                existing = {self._exact_value(entry) for entry in base} if existing is None else existing
+                if self._exact_value(entry_copy) not in existing:
+                    result.append(entry_copy)
         return result
 
-    def _entry(self, name: str, below: JSON, above: JSON) -> JSON:
+    def _entry(self, name: str, base: JSON, patch: JSON) -> JSON:
         if name == "env":
             # A variable has one value: never mix `value` and `valueFrom`.
-            return self._value("", None, above)
+            return self._value("", None, patch)
         if name == "volumes":
-            # A volume has exactly one source: merge details of the same source, but replace it by another one.
-            same = isinstance(below, dict) and isinstance(above, dict) and not above.keys() - below.keys()
-            return self._value("", below if same else None, above)
-        return self._value("", below, above)
+            # A volume has exactly one source: merge the same kind of source, and replace another kind.
+            has_same_source = isinstance(base, dict) and isinstance(patch, dict) and not patch.keys() - base.keys()
+            return self._value("", base if has_same_source else None, patch)
+        return self._value("", base, patch)
 
-    def _places(self, name: str, entries: list[JSON]) -> dict[str, deque[int]]:
+    def _positions_by_key(self, name: str, entries: list[JSON]) -> dict[str, deque[int]]:
         positions: dict[str, deque[int]] = {}
         if name in KEYS:
             for position, entry in enumerate(entries):
@@ -152,7 +152,7 @@ class _Merge:
 
 
 def _exact_form(value: JSON) -> Hashable:
-    """A hashable form of a JSON value that, unlike in Python, distinguishes 1 from true."""
+    """Return a hashable form of a JSON value. Unlike Python, it distinguishes 1 from true."""
     if isinstance(value, dict):
         return frozenset((name, _exact_form(item)) for name, item in value.items())
     if isinstance(value, list):

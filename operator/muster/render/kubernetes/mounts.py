@@ -1,4 +1,4 @@
-"""Volumes and mounts of a job's pod: SageMaker's folders, and those in the job."""
+"""Add the volumes and mounts of a job's pod: SageMaker's folders, and the volumes in the job's spec."""
 
 import posixpath
 
@@ -14,25 +14,25 @@ from muster.render.kubernetes.opt_ml import CHECKPOINTS, RESULTS, ROOT, channel_
 from muster.render.kubernetes.pod_patch import MUSTER, PodPatch, entries, in_trainer, trainer_of
 
 _SCRATCH = ("input", *RESULTS, "checkpoints")
-"""Folders that a SageMaker script writes to. /opt/ml itself is never mounted, because images keep code there."""
+"""The folders that a SageMaker script writes to. /opt/ml itself is never mounted: it contains the image's code."""
 
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a path inside the pod
 _TEMPORARY = "/tmp"  # noqa: S108 - a path inside the pod
 
 
-def folders(job: Job, user: Fields) -> tuple[PodPatch, ...]:
-    """The volumes and mounts of a pod with the owner's fields `user`. Raises `NotRenderable`."""
-    requested = (*_requested_patches(job), *storage.folders(job))
-    owner_paths = _mount_paths(user)
-    once = frozenset(owner_paths)
+def folder_patches(job: Job, owner_fields: Fields) -> tuple[PodPatch, ...]:
+    """Return the volumes and mounts of a pod with the owner's fields `owner_fields`. Raises `NotRenderable`."""
+    requested = (*_requested_patches(job), *storage.storage_folder_patches(job))
+    owner_paths = _mount_paths(owner_fields)
+    unique_owner_paths = frozenset(owner_paths)
     for patch in requested:
-        _refuse_duplicate(patch, once)
+        _refuse_duplicate(patch, unique_owner_paths)
     mounted = [*_requested_paths(requested), *owner_paths]
-    return (*_scratch(mounted), *_shared_memory(mounted), *_temporary(user, mounted), *requested)
+    return (*_scratch(mounted), *_shared_memory(mounted), *_temporary(owner_fields, mounted), *requested)
 
 
 def _requested_paths(patches: tuple[PodPatch, ...]) -> list[str]:
-    """The mount paths of these patches."""
+    """Return the mount paths of these patches."""
     return [path for patch in patches for path in _mount_paths(patch.fields)]
 
 
@@ -47,22 +47,22 @@ def _requested_patches(job: Job) -> tuple[PodPatch, ...]:
     for index, channel in enumerate(spec.inputs):
         if channel.volume is None:
             continue
-        # Require the folder: the container runtime would otherwise create an empty data set.
+        # The folder must exist: otherwise the kubelet would create an empty data set.
         volume = _source(channel.volume, missing="Directory")
         mounts: list[Fields] = [{"mountPath": channel_folder(channel.name), "readOnly": True}]
         patches.append(
-            _patch(f"muster-input-{index}", volume, mounts, f"spec.inputs[{index}]", "the ranks read it here")
+            _patch(f"muster-input-{index}", volume, mounts, f"spec.inputs[{index}]", "the ranks read the channel here")
         )
     if spec.checkpoint is not None and spec.checkpoint.volume is not None:
         volume = _source(spec.checkpoint.volume, missing="DirectoryOrCreate")
         mounts = [{"mountPath": CHECKPOINTS}]
         patches.append(
-            _patch("muster-checkpoint", volume, mounts, "spec.checkpoint.volume", "snapshots outlive the pod")
+            _patch("muster-checkpoint", volume, mounts, "spec.checkpoint.volume", "checkpoints outlive the pod")
         )
     if spec.output is not None and spec.output.volume is not None:
         volume = _source(spec.output.volume, missing="DirectoryOrCreate")
         mounts = [{"mountPath": f"{ROOT}/{name}", "subPath": f"{job.metadata.name}/{name}"} for name in RESULTS]
-        patches.append(_patch("muster-output", volume, mounts, "spec.output.volume", "what the job leaves is kept"))
+        patches.append(_patch("muster-output", volume, mounts, "spec.output.volume", "results outlive the pod"))
     return tuple(patches)
 
 
@@ -74,9 +74,9 @@ def _source(volume: Volume, missing: str) -> Fields:
 
 
 def _scratch(mounted: list[str]) -> list[PodPatch]:
-    why = "SageMaker's folder; made for the pod, gone with it"
+    reason = "SageMaker's folder; deleted with the pod"
     return [
-        _patch("muster-ml", {"emptyDir": {}}, [{"mountPath": f"{ROOT}/{name}", "subPath": name}], MUSTER, why)
+        _patch("muster-ml", {"emptyDir": {}}, [{"mountPath": f"{ROOT}/{name}", "subPath": name}], MUSTER, reason)
         for name in _SCRATCH
         if not _is_mounted(f"{ROOT}/{name}", mounted)
     ]
@@ -85,20 +85,20 @@ def _scratch(mounted: list[str]) -> list[PodPatch]:
 def _shared_memory(mounted: list[str]) -> list[PodPatch]:
     if _is_mounted(_SHARED_MEMORY, mounted):
         return []
-    why = "data loaders and NCCL need more shared memory than a container's 64 MiB"
-    return [_patch("muster-shm", {"emptyDir": {"medium": "Memory"}}, [{"mountPath": _SHARED_MEMORY}], MUSTER, why)]
+    reason = "data loaders and NCCL need more shared memory than a container's 64 MiB"
+    return [_patch("muster-shm", {"emptyDir": {"medium": "Memory"}}, [{"mountPath": _SHARED_MEMORY}], MUSTER, reason)]
 
 
-def _temporary(user: Fields, mounted: list[str]) -> list[PodPatch]:
-    read_only = mapping(trainer_of(user).get("securityContext")).get("readOnlyRootFilesystem") is True
+def _temporary(owner_fields: Fields, mounted: list[str]) -> list[PodPatch]:
+    read_only = mapping(trainer_of(owner_fields).get("securityContext")).get("readOnlyRootFilesystem") is True
     if not read_only or _is_mounted(_TEMPORARY, mounted):
         return []
-    why = "the root file system is read-only, and Python's libraries need a place for temporary files"
-    return [_patch("muster-tmp", {"emptyDir": {}}, [{"mountPath": _TEMPORARY}], MUSTER, why)]
+    reason = "the root file system is read-only, and Python's libraries need a folder for temporary files"
+    return [_patch("muster-tmp", {"emptyDir": {}}, [{"mountPath": _TEMPORARY}], MUSTER, reason)]
 
 
 def _is_mounted(path: str, mounted: list[str]) -> bool:
-    """Whether the path or one of its parents is mounted: a mount of /opt/ml includes all folders in it."""
+    """Whether the path or one of its parents is mounted."""
     return any(path == other or path.startswith(f"{other}/") or other == "/" for other in mounted)
 
 
@@ -114,8 +114,8 @@ def _refuse_duplicate(patch: PodPatch, owner_paths: frozenset[str]) -> None:
         )
 
 
-def _patch(name: str, volume: Fields, mounts: list[Fields], source: str, why: str) -> PodPatch:
-    placed: list[JSON] = [{"name": name, **mount} for mount in mounts]
-    container = in_trainer({"volumeMounts": placed})
+def _patch(name: str, volume: Fields, mounts: list[Fields], source: str, reason: str) -> PodPatch:
+    named_mounts: list[JSON] = [{"name": name, **mount} for mount in mounts]
+    container = in_trainer({"volumeMounts": named_mounts})
     spec = mapping(container["spec"])
-    return PodPatch({"spec": {**spec, "volumes": [{"name": name, **volume}]}}, source, why)
+    return PodPatch({"spec": {**spec, "volumes": [{"name": name, **volume}]}}, source, reason)

@@ -1,4 +1,4 @@
-"""Errors of a job that can't be rendered as pods."""
+"""The error for a job that can't be rendered as pods."""
 
 from muster.core.facts import Problem
 
@@ -8,7 +8,7 @@ STORAGE_IMAGE_NOT_SET = "StorageImageNotSet"
 
 
 class NotRenderable(Exception):
-    """`problem` contains the field, its value and what to do."""
+    """The job can't be rendered as pods. `problem` contains the field, its value and what to do."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)

@@ -1,4 +1,4 @@
-"""SageMaker's folders for code, data, checkpoints and results."""
+"""The paths of SageMaker's folders for code, data, checkpoints and results."""
 
 ROOT = "/opt/ml"
 
@@ -6,9 +6,9 @@ CODE = f"{ROOT}/code"
 CHECKPOINTS = f"{ROOT}/checkpoints"
 
 RESULTS = ("model", "output")
-"""The names of the root's folders for results."""
+"""The names of the folders for results, in /opt/ml."""
 
 
 def channel_folder(name: str) -> str:
-    """The folder with the data of channel `name`."""
+    """Return the folder with the data of channel `name`."""
     return f"{ROOT}/input/data/{name}"

@@ -4,14 +4,14 @@ from muster.api.json_fields import mapping
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import trainer_of
 
-AS_TRAINER = "as container trainer, which begins when it is gone: the pod asks for no more, and its QoS class stays"
+AS_TRAINER = "the same as container trainer, which starts later: so the pod's total and its QoS class don't change"
 
 _SHARED = ("cpu", "memory", "ephemeral-storage")
-"""Resources other than devices. Quotas may require them for every container, including init containers."""
+"""The resources besides devices. Quotas may require them for every container, also for init containers."""
 
 
-def restricted() -> Fields:
-    """A security context for the restricted Pod Security level, without a user."""
+def restricted_security_context() -> Fields:
+    """Return a security context for the restricted Pod Security level, without a user."""
     return {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
@@ -20,16 +20,16 @@ def restricted() -> Fields:
     }
 
 
-def as_trainer(pod: Fields) -> Fields:
-    """The resources of the ranks' container without devices, for an init container; empty if there are none.
+def trainer_resources(pod: Fields) -> Fields:
+    """Return the resources of the ranks' container, without devices, for an init container.
 
-    An init container with the same resources doesn't raise the pod's total. It also keeps the pod's QoS class:
+    An init container with the same resources doesn't increase the pod's total. It keeps the pod's QoS class, because
     Guaranteed requires limits for every container.
     """
     resources = mapping(trainer_of(pod).get("resources"))
-    same: Fields = {}
+    result: Fields = {}
     for kind in ("limits", "requests"):
         amounts = {name: value for name, value in mapping(resources.get(kind)).items() if name in _SHARED}
         if amounts:
-            same[kind] = amounts
-    return same
+            result[kind] = amounts
+    return result

@@ -1,4 +1,4 @@
-"""Copy a Python for the agent from the operator's image, with an init container, for images without Python."""
+"""Add an init container that copies a Python for the agent into the pod, for images without Python."""
 
 from muster.api.document import JSON
 from muster.api.json_fields import mapping
@@ -6,94 +6,93 @@ from muster.api.spec.job import Job
 from muster.core.facts import Problem
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import AGENT_IMAGE_NOT_SET, NotRenderable
-from muster.render.kubernetes.own_containers import AS_TRAINER, as_trainer, restricted
+from muster.render.kubernetes.own_containers import AS_TRAINER, restricted_security_context, trainer_resources
 from muster.render.kubernetes.pod_patch import PodPatch, in_spec, in_trainer, spec_of
 from muster.render.kubernetes.setting import Setting
 
 _SOURCE = "spec.agent.inject"
 
-PLACE = "/muster-python"
-"""The Python's folder in the operator's image and in the pod: equal, because its loader has an absolute path."""
+PYTHON_FOLDER = "/muster-python"
+"""The folder of the Python, in the operator's image and in the pod. Its path is absolute in its program loader."""
 
 CONTAINER = "muster-python"
 
-_PROGRAM = f"{PLACE}/bin/python3"
+_PROGRAM = f"{PYTHON_FOLDER}/bin/python3"
 _COPY = "/muster-python-copy"
 
 
-def program(job: Job) -> str:
-    """The Python that runs the agent: the image's, found on PATH, or the copied one."""
+def agent_python(job: Job) -> str:
+    """Return the Python that runs the agent: the image's Python on PATH, or the copied Python."""
     return _PROGRAM if uses_own_python(job) else "python3"
 
 
-def brought(job: Job, pod: Fields, setting: Setting) -> tuple[PodPatch, ...]:
-    """The init container for `pod`. Raises `NotRenderable` if the operator's image is unknown.
+def python_container_patches(job: Job, pod: Fields, setting: Setting) -> tuple[PodPatch, ...]:
+    """Return the init container for `pod`. Raises `NotRenderable` if the operator's image is unknown.
 
-    It comes first: if it fails, no other init container has run, and the owner's sidecars, whose resources would add to
-    its
-    own, don't run yet.
+    It is the first init container. If it fails, no other container has run. The owner's sidecars don't run yet, so
+    their resources don't add to its own.
     """
     if not uses_own_python(job):
         return ()
     if not setting.agent_image:
-        message = (
-            "InitContainer takes the agent's Python from the operator's image, and the operator wasn't told its name"
-        )
+        message = "InitContainer needs the operator's image for the agent's Python, and its name is not configured"
         raise NotRenderable(
             Problem(AGENT_IMAGE_NOT_SET, f"{_SOURCE} {message}: start it with --agent-image (the chart does)")
         )
     container: Fields = {
         "name": CONTAINER,
         "image": setting.agent_image,
-        "command": [_PROGRAM, "-I", f"{PLACE}/copy.py", _COPY],
+        "command": [_PROGRAM, "-I", f"{PYTHON_FOLDER}/copy.py", _COPY],
         # The last line of output becomes the job's message if the container fails.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     if setting.pull_policy:
         container["imagePullPolicy"] = setting.pull_policy
     return (
-        _init(container, "the agent's own Python for an image without one; before your own init containers"),
-        _init({"name": CONTAINER, "securityContext": _security(pod)}, "as restricted Pod Security wants it"),
+        _init(container, "copies the agent's own Python, for images without Python; before your own init containers"),
+        _init({"name": CONTAINER, "securityContext": _security(pod)}, "for the restricted Pod Security level"),
         *_resources(pod),
     )
 
 
-def mounted(job: Job) -> tuple[PodPatch, ...]:
-    """The volume with the copied Python, and its mounts."""
+def python_mount_patches(job: Job) -> tuple[PodPatch, ...]:
+    """Return the volume with the copied Python, and its mounts."""
     if not uses_own_python(job):
         return ()
-    copied: list[JSON] = [{"name": CONTAINER, "mountPath": _COPY}]
-    result: list[JSON] = [{"name": CONTAINER, "mountPath": PLACE, "readOnly": True}]
+    copy_mounts: list[JSON] = [{"name": CONTAINER, "mountPath": _COPY}]
+    trainer_mounts: list[JSON] = [{"name": CONTAINER, "mountPath": PYTHON_FOLDER, "readOnly": True}]
     return (
         PodPatch(
-            in_spec({"volumes": [{"name": CONTAINER, "emptyDir": {}}]}), _SOURCE, "holds the agent's own Python, 20 MB"
-        ),
-        _init({"name": CONTAINER, "volumeMounts": copied}, "where it is copied to"),
-        PodPatch(
-            in_trainer({"volumeMounts": result}),
+            in_spec({"volumes": [{"name": CONTAINER, "emptyDir": {}}]}),
             _SOURCE,
-            "where the agent's command finds it; nothing of yours uses it",
+            "contains the agent's own Python, 20 MB",
+        ),
+        _init({"name": CONTAINER, "volumeMounts": copy_mounts}, "the target of the copy"),
+        PodPatch(
+            in_trainer({"volumeMounts": trainer_mounts}),
+            _SOURCE,
+            "the folder of the agent's Python; only the agent uses it",
         ),
     )
 
 
 def uses_own_python(job: Job) -> bool:
-    """Whether the agent uses its own Python."""
+    """Whether the agent uses the copied Python."""
     return job.spec.agent.inject == "InitContainer"
 
 
-def _init(container: Fields, why: str) -> PodPatch:
-    return PodPatch(in_spec({"initContainers": [container]}), _SOURCE, why)
+def _init(container: Fields, reason: str) -> PodPatch:
+    return PodPatch(in_spec({"initContainers": [container]}), _SOURCE, reason)
 
 
 def _security(pod: Fields) -> Fields:
-    context = restricted()
-    # Keep the pod's user, or else the image's, which is not root.
+    context = restricted_security_context()
+    # If the pod has no user, the operator's image runs as its own user, which is not root.
     if mapping(spec_of(pod).get("securityContext")).get("runAsUser") != 0:
         context["runAsNonRoot"] = True
     return context
 
 
 def _resources(pod: Fields) -> tuple[PodPatch, ...]:
-    resources = as_trainer(pod)
+    resources = trainer_resources(pod)
     return (_init({"name": CONTAINER, "resources": resources}, AS_TRAINER),) if resources else ()

@@ -1,4 +1,4 @@
-"""The owner's settings of a job's pods, in order of precedence."""
+"""Collect the job owner's settings for pods, in order of precedence."""
 
 from muster.api.document import JSON
 from muster.api.spec.job import EnvVar, Job
@@ -8,7 +8,7 @@ from muster.render.kubernetes.pod_patch import PodPatch, in_trainer
 
 
 def owner_patches(job: Job, node: int) -> tuple[PodPatch, ...]:
-    """The owner's pod patches; later ones win."""
+    """Return the owner's pod patches. Later patches override earlier patches."""
     return (*_shorthand_patches(job), *_template_patches(job, node))
 
 
@@ -40,6 +40,6 @@ def _template_patches(job: Job, node: int) -> list[PodPatch]:
     return patches
 
 
-def kinds(job: Job) -> tuple[tuple[int, ...], ...]:
-    """Groups of nodes with the same overrides, whose pods differ only in the node."""
+def group_equal_nodes(job: Job) -> tuple[tuple[int, ...], ...]:
+    """Return groups of nodes with the same overrides. The pods of a group differ only in the node."""
     return group_nodes(job.spec.nodes, [override.ranges for override in job.spec.node_overrides])

@@ -1,4 +1,4 @@
-"""A pod as a list of patches, each with its source and reason, for rendering and for `muster explain`."""
+"""Build a pod from patches. Each patch has a source and a reason, which `muster explain` prints."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,45 +10,45 @@ from muster.render.kubernetes.merge import Fields, merge_all
 
 @dataclass(frozen=True)
 class PodPatch:
-    """A partial pod. `source` is the job's field that requires it, or `muster`."""
+    """A part of a pod. `source` is the job's field that requires it, or `muster`."""
 
     fields: Fields
     source: str
-    why: str
+    reason: str
 
 
 MUSTER = "muster"
 
 
 def merge_patches(patches: Iterable[PodPatch]) -> Fields:
-    """Merge patches into one pod, later ones over earlier ones."""
+    """Merge patches into one pod. Later patches override earlier patches."""
     return merge_all(patch.fields for patch in patches)
 
 
 def in_spec(fields: Fields) -> Fields:
-    """A partial pod with these fields in its spec."""
+    """Return a partial pod with these fields in its spec."""
     return {"spec": fields}
 
 
 def in_trainer(fields: Fields) -> Fields:
-    """A partial pod with these fields in the ranks' container."""
+    """Return a partial pod with these fields in the ranks' container."""
     container: Fields = {"name": TRAINER, **fields}
     return in_spec({"containers": [container]})
 
 
 def spec_of(pod: Fields) -> Fields:
-    """The spec of a partial pod; empty if absent."""
+    """Return the spec of a partial pod, or {}."""
     return mapping(pod.get("spec"))
 
 
 def trainer_of(pod: Fields) -> Fields:
-    """The ranks' container of a partial pod; empty if absent."""
+    """Return the ranks' container of a partial pod, or {}."""
     return next(
         (container for container in entries(spec_of(pod), "containers") if container.get("name") == TRAINER), {}
     )
 
 
 def entries(fields: Fields, name: str) -> list[Fields]:
-    """The objects in list `name`; the API server rejects other values."""
+    """Return the objects in list `name`. Other values are ignored: the API server rejects them."""
     value = fields.get(name)
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

@@ -1,27 +1,27 @@
-"""The patches of a node's pod: muster's defaults, then the owner's settings, then fixed settings."""
+"""Collect the patches of a node's pod: muster's defaults, the owner's settings, and fixed settings."""
 
 from dataclasses import dataclass
 
 from muster.api.spec.job import Job
 from muster.core.facts import Problem
 from muster.render.kubernetes import storage
-from muster.render.kubernetes.agent_container import agent
-from muster.render.kubernetes.frame import defaults, identity
-from muster.render.kubernetes.gang import membership
-from muster.render.kubernetes.hardware import devices, fabric, tolerations, type_variable
+from muster.render.kubernetes.agent_container import agent_patches
+from muster.render.kubernetes.frame import default_patches, identity_patches
+from muster.render.kubernetes.gang import queue_patches
+from muster.render.kubernetes.hardware import device_patches, efa_patches, instance_type_patches, toleration_patches
 from muster.render.kubernetes.merge import Fields
-from muster.render.kubernetes.mounts import folders
+from muster.render.kubernetes.mounts import folder_patches
 from muster.render.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
-from muster.render.kubernetes.own_python import brought
+from muster.render.kubernetes.own_python import python_container_patches
 from muster.render.kubernetes.owner_patches import owner_patches
-from muster.render.kubernetes.placement import machines, relative_placement
+from muster.render.kubernetes.placement import machine_patches, placement_patches
 from muster.render.kubernetes.pod_patch import PodPatch, merge_patches, trainer_of
 from muster.render.kubernetes.setting import Setting
 
 
 @dataclass(frozen=True)
 class PodPatches:
-    """Patches in order of precedence: `owners` overrides `defaults`, and `fixed` overrides both."""
+    """Patches in order of precedence: `owners` overrides `default_patches`, and `fixed` overrides both."""
 
     defaults: tuple[PodPatch, ...]
     owners: tuple[PodPatch, ...]
@@ -33,10 +33,10 @@ class PodPatches:
 
 
 def pod_patches(job: Job, node: int, replacement: int, setting: Setting) -> PodPatches:
-    """Return the patches. Raises `NotRenderable` if the job can't become pods, and like `with_procs`."""
+    """Return the patches of a node's pod. Raises `NotRenderable` and `InvalidResource`."""
     owners = owner_patches(job, node)
-    user = merge_patches(owners)
-    if not trainer_of(user).get("image"):
+    owner_fields = merge_patches(owners)
+    if not trainer_of(owner_fields).get("image"):
         raise NotRenderable(
             Problem(
                 IMAGE_NOT_SET,
@@ -44,31 +44,39 @@ def pod_patches(job: Job, node: int, replacement: int, setting: Setting) -> PodP
                 "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime",
             )
         )
-    without_containers = (*defaults(user), *folders(job, user), *_machine_patches(job, owners, user))
+    without_containers = (
+        *default_patches(owner_fields),
+        *folder_patches(job, owner_fields),
+        *_machine_patches(job, owners, owner_fields),
+    )
     return PodPatches(
         defaults=(
             *without_containers,
             *_init_containers(job, node, merge_patches((*without_containers, *owners)), setting),
         ),
         owners=owners,
-        fixed=(*identity(job, node, replacement, setting), *agent(job, node, replacement, user), *storage.fixed(job)),
+        fixed=(
+            *identity_patches(job, node, replacement, setting),
+            *agent_patches(job, node, replacement, owner_fields),
+            *storage.storage_volume_patches(job),
+        ),
     )
 
 
 def _init_containers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[PodPatch, ...]:
-    """muster's init containers, which come before the owner's."""
-    return (*brought(job, pod, setting), *storage.transfer_containers(job, node, pod, setting))
+    """Return muster's init containers, which run before the owner's."""
+    return (*python_container_patches(job, pod, setting), *storage.transfer_containers(job, node, pod, setting))
 
 
-def _machine_patches(job: Job, owners: tuple[PodPatch, ...], user: Fields) -> tuple[PodPatch, ...]:
-    """The patches for machine and devices."""
-    hardware = (*devices(job, user), *fabric(job, user))
+def _machine_patches(job: Job, owners: tuple[PodPatch, ...], owner_fields: Fields) -> tuple[PodPatch, ...]:
+    """Return the patches for the machine and its devices."""
+    hardware = (*device_patches(job, owner_fields), *efa_patches(job, owner_fields))
     pod = merge_patches((*hardware, *owners))
     return (
-        *machines(job),
-        *type_variable(job, user),
+        *machine_patches(job),
+        *instance_type_patches(job, owner_fields),
         *hardware,
-        *tolerations(pod),
-        *relative_placement(job, pod),
-        *membership(job),
+        *toleration_patches(pod),
+        *placement_patches(job, pod),
+        *queue_patches(job),
     )

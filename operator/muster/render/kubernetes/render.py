@@ -17,38 +17,39 @@ from muster_worker.contract.schema import Plan
 
 
 def pod(job: Job, node: int, replacement: int, setting: Setting) -> Object:
-    """A node's pod. Raises `NotRenderable` for a job that can't become pods."""
+    """Return a node's pod. Raises `NotRenderable`."""
     fields = merge_patches(pod_patches(job, node, replacement, setting).all)
     metadata = mapping(fields["metadata"])
-    # Use the conventional order of metadata.
-    head = {name: metadata[name] for name in ("name", "namespace", "labels", "annotations", "ownerReferences")}
-    return {**_type(PODS), "metadata": head, "spec": fields["spec"]}
+    # Output metadata in the usual order.
+    names = ("name", "namespace", "labels", "annotations", "ownerReferences")
+    ordered_metadata = {name: metadata[name] for name in names}
+    return {**_type(PODS), "metadata": ordered_metadata, "spec": fields["spec"]}
 
 
 def service(job: Job) -> Object:
-    """The headless Service for the nodes' DNS names, which also work before the nodes are ready."""
+    """Return the headless Service for the nodes' DNS names, which resolve before the nodes are ready."""
     spec: Fields = {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,
         "selector": {JOB_UID_LABEL: job.metadata.uid},
     }
-    return {**_head(SERVICES, job), "spec": spec}
+    return {**_type_and_metadata(SERVICES, job), "spec": spec}
 
 
 def config_map(job: Job, plan: Plan, archive: bytes) -> Object:
-    """The ConfigMap with the plan and the agent, which all pods of the job mount."""
+    """Return the ConfigMap with the plan and the agent, which all pods of the job mount."""
     data: Fields = {PLAN_KEY: wire.encode(plan).decode("utf-8")}
     files = storage_plan(job)
     if files is not None:
         data[STORAGE_KEY] = to_json(files)
     return {
-        **_head(CONFIG_MAPS, job),
+        **_type_and_metadata(CONFIG_MAPS, job),
         "data": data,
         "binaryData": {ARCHIVE_KEY: base64.b64encode(archive).decode("ascii")},
     }
 
 
-def _head(kind: Kind, job: Job) -> Fields:
+def _type_and_metadata(kind: Kind, job: Job) -> Fields:
     return {
         **_type(kind),
         "metadata": {

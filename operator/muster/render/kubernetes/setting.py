@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Setting:
-    """`cluster_domain` is the DNS suffix of Services. Agents report to `collector_url`.
+    """Settings for all pods. `cluster_domain` is the DNS suffix of Services. Agents report to `collector_url`.
 
     `agent_image` contains the agent's Python, `storage_image` the tools for S3 transfers; "" if unknown.
     `pull_policy` applies to both; "" for Kubernetes' default. `s3_endpoint` is the URL of an S3-compatible service, ""

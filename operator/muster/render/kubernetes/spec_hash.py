@@ -1,4 +1,4 @@
-"""Hash the parts of a job's spec that affect its pods and its plan."""
+"""Hash the fields of a job's spec that affect its pods and its plan."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from muster.api.spec.job import Job
 from muster.render.kubernetes.devices import with_procs
 
 _CHANGEABLE_FIELDS = {to_snake(name) for name in MUTABLE_FIELDS}
-"""Fields that may change while pods run, because they don't affect the pods."""
+"""The fields that may change while pods run, because they don't affect the pods."""
 
 _DIGITS = 16
 
@@ -18,8 +18,8 @@ _DIGITS = 16
 def spec_hash(job: Job) -> str:
     """Return 16 hexadecimal digits that are equal for jobs with equal pods.
 
-    A field with its default value counts as unset, so that new fields in a release of muster don't change the hashes of
-    running pods. `procsPerNode: Auto` counts as its resolved number; raises `InvalidResource` if it can't be resolved.
+    Fields with default values are omitted, so that new fields in a release of muster don't change the hashes of running
+    pods. `procsPerNode: Auto` is resolved first. Raises `InvalidResource` if that fails.
     """
     fields = with_procs(job).spec.model_dump(
         mode="json", by_alias=True, exclude=_CHANGEABLE_FIELDS, exclude_defaults=True

@@ -1,7 +1,7 @@
-"""Add the containers that download a job's files to a pod and upload its results. Pure.
+"""Add the containers that download a job's files to a pod, and upload its results. Pure.
 
-Both use the operator's image. They access S3 as the pod's service account: EKS provides its role to every
-container (IRSA, Pod Identity), so the pod's spec contains no credentials.
+They use the operator's image, and access S3 as the pod's service account: EKS provides the account's role to each
+container (IRSA, Pod Identity). So the pod's spec contains no credentials.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from muster.objects.kubernetes.names import STORAGE_KEY, children_name
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import STORAGE_IMAGE_NOT_SET, NotRenderable
 from muster.render.kubernetes.opt_ml import CHECKPOINTS, CODE, RESULTS, ROOT, channel_folder
-from muster.render.kubernetes.own_containers import AS_TRAINER, as_trainer, restricted
+from muster.render.kubernetes.own_containers import AS_TRAINER, restricted_security_context, trainer_resources
 from muster.render.kubernetes.pod_patch import PodPatch, entries, in_spec, in_trainer, spec_of, trainer_of
 from muster.render.kubernetes.setting import Setting
 from muster.render.storage.git_token import VARIABLE
@@ -35,33 +35,35 @@ _SYNC = "sync"
 _SYNC_FOLDER = "/muster-sync"
 
 SYNC_SOCKET = f"{_SYNC_FOLDER}/socket"
-"""The socket where the agent requests uploads."""
+"""The socket on which the agent requests uploads."""
 
 _UPLOAD_REQUESTS: Fields = {"cpu": "100m", "memory": "512Mi"}
 _UPLOAD_LIMITS: Fields = {"cpu": "1", "memory": "1Gi"}
-"""Resources of the upload container, which runs next to the ranks and uploads several parts of 16 MiB at once."""
+"""The resources of the upload container, which runs beside the ranks and uploads several parts of 16 MiB at once."""
 
 
-def folders(job: Job) -> tuple[PodPatch, ...]:
-    """The ranks' folders with downloaded files, and the command's working directory."""
+def storage_folder_patches(job: Job) -> tuple[PodPatch, ...]:
+    """Return the ranks' folders with downloaded files, and the command's working directory."""
     plan = storage_plan(job)
     if plan is None:
         return ()
     data: Fields = {"volumes": [{"name": _DATA, "emptyDir": {}}]}
-    patches = [PodPatch(in_spec(data), _source(plan), "holds what is brought to this pod, and what its ranks leave")]
+    patches = [PodPatch(in_spec(data), _source(plan), "contains downloaded files and the ranks' results")]
     for channel in plan.channels:
         mount = _mount(channel_folder(channel.name), f"input/{channel.name}", read_only=True)
-        patches.append(PodPatch(mount, f"spec.inputs[{channel.index}].s3", "the ranks read it here"))
+        patches.append(PodPatch(mount, f"spec.inputs[{channel.index}].s3", "the ranks read the channel here"))
     if plan.checkpoint is not None:
         mount = _mount(CHECKPOINTS, "checkpoints")
-        patches.append(PodPatch(mount, "spec.checkpoint.s3", "snapshots are fetched from S3 and kept there"))
+        patches.append(PodPatch(mount, "spec.checkpoint.s3", "checkpoints are downloaded from S3, and uploaded to it"))
     if plan.output is not None:
         for name in RESULTS:
             mount = _mount(f"{ROOT}/{name}", name)
-            patches.append(PodPatch(mount, "spec.output.s3", "brought to S3 when the ranks have ended"))
+            patches.append(PodPatch(mount, "spec.output.s3", "uploaded to S3 after the ranks have ended"))
     if plan.code is not None:
         patches.append(PodPatch(_mount(CODE, "code"), "spec.source", "the code, writable as on SageMaker"))
-        patches.append(PodPatch(in_trainer({"workingDir": CODE}), "spec.source", "the command runs where the code is"))
+        patches.append(
+            PodPatch(in_trainer({"workingDir": CODE}), "spec.source", "the command runs in the folder of the code")
+        )
     return tuple(patches)
 
 
@@ -71,43 +73,40 @@ def _mount(path: str, folder: str, *, read_only: bool = False) -> Fields:
 
 
 def transfer_containers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[PodPatch, ...]:
-    """The download and upload containers for `pod`.
+    """Return the download and upload containers for `pod`.
 
-    They come before the owner's init containers, which may need the data. Raises `NotRenderable` if the operator's
-    image
+    They run before the owner's init containers, which may need the data. Raises `NotRenderable` if the operator's image
     is unknown.
     """
     plan = storage_plan(job)
     if plan is None:
         return ()
     if not setting.storage_image:
-        message = (
-            f"{_source(plan)} is brought by a container of the operator's image, and the operator wasn't told its name"
-        )
+        message = f"{_source(plan)} needs a container of the operator's image, and its name is not configured"
         raise NotRenderable(
             Problem(STORAGE_IMAGE_NOT_SET, f"{message}: start it with --storage-image (the chart does)")
         )
-    around = _Context(plan, pod, setting)
+    context = _ContainerContext(plan, pod, setting)
     download = _command("download", "--node", str(node))
     if plan.code is not None and plan.code.config_map is not None:
         download += ["--config-map", _CONFIG_MAP_FOLDER]
-    patches = _container(DOWNLOAD, download, around, "fetches code, data and snapshots before the ranks start")
+    patches = _container(DOWNLOAD, download, context, "downloads code, data and checkpoints before the ranks start")
     patches += _git_token(job)
-    resources = as_trainer(pod)
+    resources = trainer_resources(pod)
     if resources:
-        patches.append(around.init(DOWNLOAD, {"resources": resources}, AS_TRAINER))
+        patches.append(context.init(DOWNLOAD, {"resources": resources}, AS_TRAINER))
     if plan.uploads:
         upload = _command("upload", "--socket", f"{_DATA_FOLDER}/{_SYNC}/socket")
         patches += _container(
-            UPLOAD, upload, around, "keeps snapshots in S3 while the ranks run, and results after them"
+            UPLOAD, upload, context, "uploads checkpoints to S3 while the ranks run, and results after them"
         )
-        patches.append(around.init(UPLOAD, {"restartPolicy": "Always"}, "runs beside the ranks, and ends after them"))
-        patches.append(around.init(UPLOAD, {"resources": _upload_resources(pod)}, "for some uploads at once"))
+        patches.append(context.init(UPLOAD, {"restartPolicy": "Always"}, "runs beside the ranks, and ends after them"))
+        patches.append(context.init(UPLOAD, {"resources": _upload_resources(pod)}, "for several concurrent uploads"))
     return tuple(patches)
 
 
-def fixed(job: Job) -> tuple[PodPatch, ...]:
-    """The volumes with the containers' arguments, and the agent's mount of the upload socket."""
+def storage_volume_patches(job: Job) -> tuple[PodPatch, ...]:
+    """Return the volumes with the containers' arguments, and the agent's mount of the upload socket."""
     plan = storage_plan(job)
     if plan is None:
         return ()
@@ -115,10 +114,10 @@ def fixed(job: Job) -> tuple[PodPatch, ...]:
     volumes: list[JSON] = [{"name": _PLAN, "configMap": fields}]
     if plan.code is not None and plan.code.config_map is not None:
         volumes.append({"name": _CONFIG_MAP, "configMap": {"name": plan.code.config_map}})
-    patches = [PodPatch(in_spec({"volumes": volumes}), _source(plan), "says what is brought and kept")]
+    patches = [PodPatch(in_spec({"volumes": volumes}), _source(plan), "the plan of downloads and uploads")]
     if plan.uploads:
-        why = "where the agent asks for what is to be kept"
-        patches.append(PodPatch(_mount(_SYNC_FOLDER, _SYNC), _upload_source(plan), why))
+        reason = "the socket on which the agent requests uploads"
+        patches.append(PodPatch(_mount(_SYNC_FOLDER, _SYNC), _upload_source(plan), reason))
     return tuple(patches)
 
 
@@ -127,42 +126,42 @@ def _command(verb: str, *more: str) -> list[JSON]:
 
 
 @dataclass(frozen=True)
-class _Context:
-    """The context of these containers: the job's plan, and the pod without them."""
+class _ContainerContext:
+    """The job's storage plan, and the pod without these containers."""
 
     plan: StoragePlan
     pod: Fields
     setting: Setting
 
-    def init(self, name: str, fields: Fields, why: str) -> PodPatch:
-        """A patch of one of the containers."""
+    def init(self, name: str, fields: Fields, reason: str) -> PodPatch:
+        """Return a patch of one of the containers."""
         source = _upload_source(self.plan) if name == UPLOAD else _source(self.plan)
-        return PodPatch(in_spec({"initContainers": [{"name": name, **fields}]}), source, why)
+        return PodPatch(in_spec({"initContainers": [{"name": name, **fields}]}), source, reason)
 
 
-def _container(name: str, command: list[JSON], around: _Context, why: str) -> list[PodPatch]:
+def _container(name: str, command: list[JSON], context: _ContainerContext, reason: str) -> list[PodPatch]:
     container: Fields = {
-        "image": around.setting.storage_image,
+        "image": context.setting.storage_image,
         "command": command,
-        "volumeMounts": _mounts(name, around.plan),
+        "volumeMounts": _mounts(name, context.plan),
         # The last line of output becomes the job's message if the container fails.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
-    if around.setting.pull_policy:
-        container["imagePullPolicy"] = around.setting.pull_policy
-    security: Fields = {"securityContext": _security(around.pod)}
+    if context.setting.pull_policy:
+        container["imagePullPolicy"] = context.setting.pull_policy
+    security: Fields = {"securityContext": _security(context.pod)}
     patches = [
-        around.init(name, container, why),
-        around.init(name, security, "may read what the ranks write, and is as restricted as they are"),
+        context.init(name, container, reason),
+        context.init(name, security, "can read the ranks' files, and is equally restricted"),
     ]
-    aws_variables = [variable for variable in entries(trainer_of(around.pod), "env") if _is_of_aws(variable)]
+    aws_variables = [variable for variable in entries(trainer_of(context.pod), "env") if _is_of_aws(variable)]
     # The job's own endpoint replaces the operator's.
-    if around.setting.s3_endpoint and all(variable.get("name") != _ENDPOINT for variable in aws_variables):
-        endpoint: list[JSON] = [{"name": _ENDPOINT, "value": around.setting.s3_endpoint}]
-        patches.append(around.init(name, {"env": endpoint}, "which S3 is meant, by the operator's configuration"))
+    if context.setting.s3_endpoint and all(variable.get("name") != _ENDPOINT for variable in aws_variables):
+        endpoint: list[JSON] = [{"name": _ENDPOINT, "value": context.setting.s3_endpoint}]
+        patches.append(context.init(name, {"env": endpoint}, "the S3 endpoint of the operator's configuration"))
     if aws_variables:
         variables: list[JSON] = [*aws_variables]
-        patches.append(around.init(name, {"env": variables}, "how S3 is asked, as container trainer has it"))
+        patches.append(context.init(name, {"env": variables}, "the AWS variables of container trainer"))
     return patches
 
 
@@ -171,7 +170,7 @@ def _is_of_aws(variable: Fields) -> bool:
 
 
 def _git_token(job: Job) -> list[PodPatch]:
-    """Give the token only to the container that fetches the code; it is stored in no other object."""
+    """Pass the token only to the container that fetches the code."""
     git = None if job.spec.source is None else job.spec.source.git
     if git is None or git.secret_key_ref is None:
         return []
@@ -181,7 +180,7 @@ def _git_token(job: Job) -> list[PodPatch]:
         PodPatch(
             in_spec({"initContainers": [{"name": DOWNLOAD, "env": [variable]}]}),
             "spec.source.git.secretKeyRef",
-            "the git host is shown it, and no other container has it",
+            "the token for the git host; no other container gets it",
         )
     ]
 
@@ -197,23 +196,23 @@ def _mounts(name: str, plan: StoragePlan) -> list[JSON]:
 
 
 def _security(pod: Fields) -> Fields:
-    """A restricted context if the ranks' container is restricted, else one that can read any user's files."""
-    context = restricted()
-    around, trainer = mapping(spec_of(pod).get("securityContext")), mapping(trainer_of(pod).get("securityContext"))
-    security = {**around, **trainer}
+    """Return a restricted security context, which can read all files unless the ranks' container has a user."""
+    context = restricted_security_context()
+    pod_context = mapping(spec_of(pod).get("securityContext"))
+    security = {**pod_context, **mapping(trainer_of(pod).get("securityContext"))}
     if "runAsUser" in security:
-        # Use the ranks' user, so that both can read each other's files.
+        # Use the ranks' user, so that the containers can read each other's files.
         context.update({name: security[name] for name in ("runAsUser", "runAsGroup") if name in security})
     elif security.get("runAsNonRoot") is True:
         context["runAsNonRoot"] = True
     else:
-        # The image's user is unknown, and libraries write checkpoints that only their own user can read.
+        # The ranks' user is unknown, and libraries write checkpoints that only that user can read.
         context.update({"runAsUser": 0, "capabilities": {"drop": ["ALL"], "add": ["DAC_OVERRIDE"]}})
     return context
 
 
 def _upload_resources(pod: Fields) -> Fields:
-    """The upload container's resources, which keep a Guaranteed pod's QoS class."""
+    """Return the upload container's resources. They don't change the pod's QoS class."""
     limits = mapping(mapping(trainer_of(pod).get("resources")).get("limits"))
     resources: Fields = {name: value for name, value in _UPLOAD_LIMITS.items() if name in limits}
     requests: Fields = {**_UPLOAD_REQUESTS, **resources}
@@ -221,12 +220,12 @@ def _upload_resources(pod: Fields) -> Fields:
 
 
 def _source(plan: StoragePlan) -> str:
-    """The first field that requires these containers."""
+    """Return the first field that requires these containers."""
     if plan.channels:
         return f"spec.inputs[{plan.channels[0].index}].s3"
     return _upload_source(plan) if plan.uploads else "spec.source"
 
 
 def _upload_source(plan: StoragePlan) -> str:
-    """The field that requires uploads."""
+    """Return the field that requires uploads."""
     return "spec.checkpoint.s3" if plan.checkpoint is not None else "spec.output.s3"

@@ -25,13 +25,13 @@ def apply_defaults(job: Job, default_region: str) -> Job:
     }
     resolved = job.spec.model_copy(update=changes)
     if isinstance(job.spec.procs_per_node, str):
-        # Without the user's own number the request has none, and the toolkit counts devices itself.
+        # The request contains only the user's own number: otherwise the toolkit counts the devices.
         resolved.model_fields_set.discard("procs_per_node")
     return job.model_copy(update={"spec": resolved})
 
 
 def _procs(job: Job, block: SageMaker) -> int:
-    """The ranks on each node, as their launcher counts them."""
+    """Return the number of ranks on each node that their launcher starts."""
     distribution, requested = distribution_of(job.spec), job.spec.procs_per_node
     if distribution is not None:
         toolkit_count = _toolkit_count(distribution, None if isinstance(requested, str) else requested)
@@ -39,18 +39,18 @@ def _procs(job: Job, block: SageMaker) -> int:
             return toolkit_count
     if not isinstance(requested, str):
         return requested
-    # A command that starts its own ranks on different machines: their number is unknown.
+    # A command that starts its own ranks on different instance types: the number of ranks is unknown.
     if len({group.instance_type for group in block.instance_groups}) > 1 and not rank_instance_groups(block):
         return 1
     return _devices(rank_instance_type(block))
 
 
 def _toolkit_count(distribution: Distribution, requested: int | None) -> int | None:
-    """The toolkit's count if it doesn't depend on devices (sagemaker-training 5.1.4, runner.py); None otherwise."""
+    """Return the toolkit's number of ranks; None if it depends on devices (sagemaker-training 5.1.4, runner.py)."""
     mpi = distribution.mpi
     if mpi is not None and mpi.enabled and (mpi.processes_per_host or requested):
         return mpi.processes_per_host or requested
-    # One process per node uses all devices.
+    # These distributions start one process on each node, which uses all devices.
     if distribution.parameter_server is not None or distribution.multi_worker_mirrored is not None:
         return 1
     return None
@@ -62,6 +62,6 @@ def _devices(instance_type: str) -> int:
         return max(1, instance.gpus, instance.neuron_cores)
     if has_gpus(instance_type) or is_trainium(instance_type):
         # A default of one rank could differ from the toolkit's count.
-        message = f"found Auto, and muster doesn't know what {instance_type} has; name the ranks on each instance: its "
+        message = f"found Auto, and muster doesn't know the devices of {instance_type}; set the number of its "
         raise InvalidResource((FieldProblem("spec.procsPerNode", f"{message}GPUs or Neuron cores"),))
     return 1

@@ -1,4 +1,4 @@
-"""Types of image_facts.json: AWS' images for training. Pure."""
+"""The types of image_facts.json, which lists AWS' images for training. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from pydantic import TypeAdapter
 
 @dataclass(frozen=True)
 class Build:
-    """Images of one framework version, for some versions of Python ("py310").
+    """The images of a framework version for some versions of Python, such as "py310".
 
-    `registries` is a key of `ImageFacts.registries`. `system` is the end of the tag ("cu118-ubuntu20.04"), "" if
-    there is none.
+    `registries` is a key of `ImageFacts.registries`. `system` is the end of the tag, such as
+    "cu118-ubuntu20.04", or "".
     """
 
     pythons: tuple[str, ...]
@@ -41,10 +41,9 @@ class Evaluator:
 class ImageFacts:
     """All facts about images.
 
-    `source` is where the facts come from. `domains` are the regions of each DNS domain of AWS. `registries` are, by
-    name,
-    the accounts with the images, and the regions of each account. `hugging_face` has the images for each version of
-    transformers, whose own versions are those of PyTorch or TensorFlow ("pytorch2.0.0").
+    `source` is the origin of the facts. `domains` are the regions of each DNS domain of AWS. `registries`
+    are the accounts that have images, with their regions, by the name of the registry. `hugging_face` contains the
+    images for each version of transformers, by the version of PyTorch or TensorFlow, such as "pytorch2.0.0".
     """
 
     source: str

@@ -1,7 +1,7 @@
 """Select AWS' image for a training job by framework, versions, region and instance type. Pure.
 
-The rules are those of the SageMaker SDK (sagemaker 2.257.7, image_uris.py and estimator.py), and a test compares all
-results with it. The SDK's tables are in `ImageFacts`; its code is reimplemented here.
+The rules are those of the SageMaker SDK (sagemaker 2.257.7, image_uris.py and estimator.py). A test compares all
+results with the SDK's. `ImageFacts` contains the SDK's tables.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,12 +16,12 @@ Processor = Literal["cpu", "gpu", "trn", "inf"]
 Library = Literal["None", "SMDistributed", "ModelParallelV2"]
 """The library of SageMaker that the job uses: smdistributed, or modelparallel 2 with torch_distributed."""
 
-Part = Literal["name", "version", "pythonVersion", "pytorchVersion", "tensorflowVersion", "instanceType", "region"]
-"""The invalid field of a `Wanted`, as a field of spec.sagemaker or its framework."""
+FieldName = Literal["name", "version", "pythonVersion", "pytorchVersion", "tensorflowVersion", "instanceType", "region"]
+"""The name of an invalid field, in spec.sagemaker or its framework."""
 
 _CUDA_121_VERSIONS = ("2.1", "2.2", "2.3", "2.4")
 _CUDA_124_VERSION = "2.5"
-"""Substrings of versions whose modelparallel 2 images have this CUDA: image_uris.get_training_image_uri."""
+"""The versions whose modelparallel 2 images have CUDA 12.1 or 12.4 (image_uris.get_training_image_uri)."""
 
 _P4D_SYSTEMS = {
     "tensorflow-2.3-gpu-py37": "cu110-ubuntu18.04-v3",
@@ -35,21 +35,21 @@ _P4D_SYSTEMS = {
     "pytorch-1.6-gpu-py3": "cu110-ubuntu18.04-v3",
     "pytorch-1.6.0-gpu-py3": "cu110-ubuntu18.04",
 }
-"""Images with CUDA 11, which p4d and smdistributed need instead of older ones of the same version: _get_image_tag."""
+"""The images with CUDA 11, which p4d and smdistributed need (image_uris._get_image_tag)."""
 
 _FIRST_WITHOUT_P2 = {"PyTorch": (1, 13), "TensorFlow": (2, 12)}
-"""The first versions without support for p2: _validate_instance_deprecation."""
+"""The first versions that don't support p2 (image_uris._validate_instance_deprecation)."""
 
 
 _DETAILED_PROFILER = "DetailedProfilerProcessingJobConfig"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ImageRequest:
     """A request for an image.
 
-    `version` is the framework's, or that of transformers for Hugging Face, with the version of `pytorch` or
-    `tensorflow`.
+    `version` is the framework's version. For Hugging Face it is the version of transformers, and `pytorch` or
+    `tensorflow` is set, too.
     `python` has the form "py310", or is "" if there is only one.
     """
 
@@ -64,106 +64,104 @@ class Wanted:
 
 
 class NoSuchImage(Exception):
-    """AWS has no such image. `part` is the field to change; the message has its value and the allowed ones."""
+    """AWS has no such image. `part` is the field to change; the message has its value and the allowed values."""
 
-    def __init__(self, part: Part, message: str) -> None:
+    def __init__(self, part: FieldName, message: str) -> None:
         super().__init__(message)
         self.part = part
 
 
-def training_image(wanted: Wanted, facts: ImageFacts) -> str:
-    """Return the image's URI. Raises `NoSuchImage`."""
-    catalogue = _catalogue(wanted, facts)
-    builds = catalogue.versions[_known_version(wanted, catalogue)]
-    build, python = _build(wanted, builds)
-    registry = _registry(build.registries, wanted.region, facts)
-    processor = _processor(wanted, catalogue)
-    _refuse_p2(wanted)
-    return f"{registry}/{build.repository}:{_tag(wanted, build, catalogue, processor, python)}"
+def training_image(request: ImageRequest, facts: ImageFacts) -> str:
+    """Return the URI of the training image. Raises `NoSuchImage`."""
+    catalogue = _catalogue(request, facts)
+    builds = catalogue.versions[_known_version(request, catalogue)]
+    build, python = _build(request, builds)
+    registry = _registry(build.registries, request.region, facts)
+    processor = _processor(request, catalogue)
+    _check_p2(request)
+    return f"{registry}/{build.repository}:{_tag(request, build, catalogue, processor, python)}"
 
 
 def rule_image(rule: str, region: str, facts: ImageFacts) -> str:
-    """The image that evaluates a built-in rule. Raises `NoSuchImage` if the region has none.
+    """Return the image that evaluates a built-in rule. Raises `NoSuchImage` if the region has none.
 
-    Source: debugger/debugger.py, get_rule_container_image_uri.
+    The rules are those of get_rule_container_image_uri in debugger/debugger.py.
     """
     evaluator = facts.detailed_profiler if rule.startswith(_DETAILED_PROFILER) else facts.debugger
     return f"{_registry(evaluator.registries, region, facts)}/{evaluator.repository}:latest"
 
 
 def processor_of(instance_type: str) -> Processor:
-    """The processor of an instance type. Raises `NoSuchImage` for an invalid type."""
+    """Return the processor of an instance type. Raises `NoSuchImage` for an invalid type."""
     name = instance_family(instance_type)
     if not name:
         raise NoSuchImage(
             "instanceType", f"{instance_type!r}; an instance type of SageMaker is expected, such as ml.g5.2xlarge"
         )
-    return next((processor for beginning, processor in _PROCESSORS if name.startswith(beginning)), "cpu")
+    return next((processor for prefix, processor in _PROCESSORS if name.startswith(prefix)), "cpu")
 
 
 _PROCESSORS: tuple[tuple[str, Processor], ...] = (("inf", "inf"), ("trn", "trn"), ("g", "gpu"), ("p", "gpu"))
 
 
-def deciding_type(instance_types: Sequence[str]) -> str:
-    """The instance type that determines the image of a job with instance groups: the first with GPUs, else the first.
+def image_instance_type(instance_types: Sequence[str]) -> str:
+    """Return the instance type that determines the image of a job with instance groups.
 
-    Source: estimator.EstimatorBase._get_instance_type.
+    It is the first type with GPUs, or else the first type (estimator.EstimatorBase._get_instance_type).
     """
     return next((name for name in instance_types if processor_of(name) == "gpu"), instance_types[0])
 
 
-def _catalogue(wanted: Wanted, facts: ImageFacts) -> Catalogue:
-    if processor_of(wanted.instance_type) == "trn":
-        return _neuron_catalogue(wanted, facts)
-    if wanted.library == "ModelParallelV2":
-        if wanted.framework != "PyTorch":
+def _catalogue(request: ImageRequest, facts: ImageFacts) -> Catalogue:
+    if processor_of(request.instance_type) == "trn":
+        return _neuron_catalogue(request, facts)
+    if request.library == "ModelParallelV2":
+        if request.framework != "PyTorch":
             message = (
-                f"{wanted.framework} with modelParallel beside torchDistributed; there are images of PyTorch alone"
+                f"{request.framework} with modelParallel and torchDistributed; AWS has such images only for PyTorch"
             )
             raise NoSuchImage("name", message)
         return facts.pytorch_model_parallel
-    if wanted.framework == "HuggingFace":
-        return _hugging_face_catalogue(wanted, facts)
-    return facts.pytorch if wanted.framework == "PyTorch" else facts.tensorflow
+    if request.framework == "HuggingFace":
+        return _hugging_face_catalogue(request, facts)
+    return facts.pytorch if request.framework == "PyTorch" else facts.tensorflow
 
 
-def _neuron_catalogue(wanted: Wanted, facts: ImageFacts) -> Catalogue:
-    if wanted.framework != "PyTorch" or wanted.library != "None":
-        what = wanted.framework if wanted.framework != "PyTorch" else "a library of SageMaker's own"
-        allowed = "for Trainium AWS has images of PyTorch alone: name another in spec.image"
-        raise NoSuchImage("name", f"{what} on {wanted.instance_type}; {allowed}")
+def _neuron_catalogue(request: ImageRequest, facts: ImageFacts) -> Catalogue:
+    if request.framework != "PyTorch" or request.library != "None":
+        subject = request.framework if request.framework != "PyTorch" else "a library of SageMaker's own"
+        allowed = "for Trainium, AWS has only PyTorch images: set your own in spec.image"
+        raise NoSuchImage("name", f"{subject} on {request.instance_type}; {allowed}")
     return facts.pytorch_neuron
 
 
-def _hugging_face_catalogue(wanted: Wanted, facts: ImageFacts) -> Catalogue:
-    entry = facts.transformers_aliases.get(wanted.version, wanted.version)
+def _hugging_face_catalogue(request: ImageRequest, facts: ImageFacts) -> Catalogue:
+    entry = facts.transformers_aliases.get(request.version, request.version)
     if entry not in facts.hugging_face:
-        raise _unknown("version", wanted.version, facts.hugging_face)
-    if bool(wanted.pytorch) == bool(wanted.tensorflow):
-        result = "both" if wanted.pytorch else "neither"
-        raise NoSuchImage("pytorchVersion", f"{result}; give pytorchVersion or tensorflowVersion, one of the two")
-    # The tag has both versions as written, 4.26 with 1.13 or 4.26.0 with 1.13.1, and AWS has no mixed tags.
-    _, _, framework_version = _framework_version(wanted)
-    if wanted.version.count(".") != framework_version.count("."):
-        message = (
-            f"{wanted.version} and {framework_version} beneath; write both in full (4.26.0 and 1.13.1) or both short"
-        )
+        raise _unknown("version", request.version, facts.hugging_face)
+    if bool(request.pytorch) == bool(request.tensorflow):
+        result = "both" if request.pytorch else "neither"
+        raise NoSuchImage("pytorchVersion", f"{result}; set either pytorchVersion or tensorflowVersion")
+    # A tag contains both versions, either short (4.26 and 1.13) or in full (4.26.0 and 1.13.1).
+    _, _, framework_version = _framework_version(request)
+    if request.version.count(".") != framework_version.count("."):
+        message = f"{request.version} and {framework_version}; write both in full (4.26.0 and 1.13.1) or both short"
         raise NoSuchImage("version", message)
     return facts.hugging_face[entry]
 
 
-def _framework_version(wanted: Wanted) -> tuple[Part, str, str]:
-    """The version of PyTorch or TensorFlow: its field, its prefix in catalogues, and the version."""
-    if wanted.pytorch:
-        return "pytorchVersion", "pytorch", wanted.pytorch
-    if wanted.tensorflow:
-        return "tensorflowVersion", "tensorflow", wanted.tensorflow
-    return "version", "", wanted.version
+def _framework_version(request: ImageRequest) -> tuple[FieldName, str, str]:
+    """Return the version of PyTorch or TensorFlow, with its field and its prefix in catalogues."""
+    if request.pytorch:
+        return "pytorchVersion", "pytorch", request.pytorch
+    if request.tensorflow:
+        return "tensorflowVersion", "tensorflow", request.tensorflow
+    return "version", "", request.version
 
 
-def _known_version(wanted: Wanted, catalogue: Catalogue) -> str:
-    """The catalogue's full version for the requested one."""
-    part, prefix, version = _framework_version(wanted)
+def _known_version(request: ImageRequest, catalogue: Catalogue) -> str:
+    """Return the catalogue's full version for the requested version."""
+    part, prefix, version = _framework_version(request)
     entry = catalogue.aliases.get(prefix + version, prefix + version)
     if entry in catalogue.versions:
         return entry
@@ -174,18 +172,18 @@ def _known_version(wanted: Wanted, catalogue: Catalogue) -> str:
 
 
 def _has_single_image(catalogue: Catalogue) -> bool:
-    # For Trainium the SDK has a single image, and uses it for every version: a request for 1.13.1 gets 1.11.0.
+    # The SDK has a single image for Trainium, and uses it for every requested version.
     return catalogue.processors == ("trn",) and len(catalogue.versions) == 1
 
 
-def _build(wanted: Wanted, builds: Sequence[Build]) -> tuple[Build, str]:
-    """The build for the requested Python, and that Python."""
+def _build(request: ImageRequest, builds: Sequence[Build]) -> tuple[Build, str]:
+    """Return the build for the requested Python, and the version of Python."""
     pythons = [python for build in builds for python in build.pythons]
-    python = wanted.python or (pythons[0] if len(pythons) == 1 else "")
+    python = request.python or (pythons[0] if len(pythons) == 1 else "")
     for build in builds:
         if python in build.pythons:
             return build, python
-    raise _unknown("pythonVersion", wanted.python, pythons)
+    raise _unknown("pythonVersion", request.python, pythons)
 
 
 def _registry(registries: str, region: str, facts: ImageFacts) -> str:
@@ -200,51 +198,57 @@ def _domain(region: str, facts: ImageFacts) -> str:
     return next(domain for domain, regions in facts.domains.items() if region in regions)
 
 
-def _processor(wanted: Wanted, catalogue: Catalogue) -> str:
-    processor = processor_of(wanted.instance_type)
+def _processor(request: ImageRequest, catalogue: Catalogue) -> str:
+    processor = processor_of(request.instance_type)
     if processor not in catalogue.processors:
-        allowed = " and ".join(_NAMES[name] for name in catalogue.processors)
-        message = f"{wanted.instance_type}; AWS has these images for instances with {allowed} only"
+        allowed = " and ".join(_PROCESSOR_NAMES[name] for name in catalogue.processors)
+        message = f"{request.instance_type}; AWS has these images for instances with {allowed} only"
         raise NoSuchImage("instanceType", message)
     return processor
 
 
-_NAMES = {"cpu": "CPUs", "gpu": "GPUs", "trn": "Trainium"}
+_PROCESSOR_NAMES = {"cpu": "CPUs", "gpu": "GPUs", "trn": "Trainium"}
 
 
-def _refuse_p2(wanted: Wanted) -> None:
-    first_without = _FIRST_WITHOUT_P2.get(wanted.framework)
-    if first_without is None or wanted.library == "ModelParallelV2" or instance_family(wanted.instance_type) != "p2":
+def _check_p2(request: ImageRequest) -> None:
+    first_version = _FIRST_WITHOUT_P2.get(request.framework)
+    if first_version is None or request.library == "ModelParallelV2" or instance_family(request.instance_type) != "p2":
         return
-    if tuple(int(number) for number in wanted.version.split(".")) >= first_without:
-        without = ".".join(str(number) for number in first_without)
-        message = f"{wanted.instance_type}; from {wanted.framework} {without} on there are no p2 instances"
+    if tuple(int(number) for number in request.version.split(".")) >= first_version:
+        version = ".".join(str(number) for number in first_version)
+        message = f"{request.instance_type}; from {request.framework} {version} on, p2 instances are not supported"
         raise NoSuchImage("instanceType", message)
 
 
-def _tag(wanted: Wanted, build: Build, catalogue: Catalogue, processor: str, python: str) -> str:
+def _tag(request: ImageRequest, build: Build, catalogue: Catalogue, processor: str, python: str) -> str:
     if processor == "trn":
-        return _join(_version_in_tag(wanted, catalogue), "neuron", python, build.system)
-    if wanted.framework == "HuggingFace":
-        return _join(_framework_version(wanted)[2], f"transformers{wanted.version}", processor, python, build.system)
-    if wanted.library == "ModelParallelV2":
-        return _join(wanted.version, processor, python, _cuda(wanted))
-    tag = _join(wanted.version, processor, python, build.system)
-    if wanted.library == "SMDistributed" or instance_family(wanted.instance_type) == "p4d":
-        return _join(tag, _P4D_SYSTEMS.get(f"{wanted.framework.lower()}-{tag}", ""))
+        return _join(_version_in_tag(request, catalogue), "neuron", python, build.system)
+    if request.framework == "HuggingFace":
+        return _join(
+            _framework_version(request)[2],
+            f"transformers{request.version}",
+            processor,
+            python,
+            build.system,
+        )
+    if request.library == "ModelParallelV2":
+        return _join(request.version, processor, python, _cuda(request))
+    tag = _join(request.version, processor, python, build.system)
+    if request.library == "SMDistributed" or instance_family(request.instance_type) == "p4d":
+        return _join(tag, _P4D_SYSTEMS.get(f"{request.framework.lower()}-{tag}", ""))
     return tag
 
 
-def _version_in_tag(wanted: Wanted, catalogue: Catalogue) -> str:
-    # Tags contain the version as written, which may be an alias.
-    named = wanted.version in catalogue.aliases or wanted.version in catalogue.versions
-    return wanted.version if named else next(iter(catalogue.versions))
+def _version_in_tag(request: ImageRequest, catalogue: Catalogue) -> str:
+    # A tag contains the requested version, which may be an alias.
+    is_known = request.version in catalogue.aliases or request.version in catalogue.versions
+    return request.version if is_known else next(iter(catalogue.versions))
 
 
-def _cuda(wanted: Wanted) -> str:
-    if _CUDA_124_VERSION in wanted.version:
+def _cuda(request: ImageRequest) -> str:
+    if _CUDA_124_VERSION in request.version:
         return "cu124"
-    if "p5" in wanted.instance_type or any(version in wanted.version for version in _CUDA_121_VERSIONS):
+    if "p5" in request.instance_type or any(version in request.version for version in _CUDA_121_VERSIONS):
         return "cu121"
     return "cu118"
 
@@ -253,6 +257,6 @@ def _join(*parts: str) -> str:
     return "-".join(part for part in parts if part)
 
 
-def _unknown(part: Part, value: str, allowed: Iterable[str]) -> NoSuchImage:
+def _unknown(part: FieldName, value: str, allowed: Iterable[str]) -> NoSuchImage:
     start = f"{value!r}; AWS has no such image" if value else "none; AWS has several images"
     return NoSuchImage(part, f"{start} for training: choose one of {', '.join(allowed)}")

@@ -7,34 +7,32 @@ import re
 from muster.api.spec.agent import Agent
 from muster.api.spec.job import Job, Network, Resources, Spec
 from muster.api.spec.sagemaker.block import block_of
-from muster.render.sagemaker.request.distribution import groups_are_apart
+from muster.render.sagemaker.request.distribution import has_separate_worlds
 
 _ECR = re.compile(r"[0-9]{12}\.dkr[.-]ecr[.-].+")
-"""Private registries (Amazon ECR User Guide, "Private registry"), with IPv4, dual-stack and FIPS endpoints."""
+"""The URLs of private registries (Amazon ECR User Guide, "Private registry")."""
 
 
 def training_notes(job: Job) -> tuple[str, ...]:
-    """Warnings for users about a job of backend SageMaker."""
+    """Return warnings for users about a job of backend SageMaker."""
     unused = kubernetes_fields(job.spec)
     block = block_of(job.spec)
     warnings = []
     if unused:
-        warnings.append(
-            f"left alone, for Kubernetes: {', '.join(unused)}; what ranks need of it belongs in env or source"
-        )
+        warnings.append(f"ignored on SageMaker: {', '.join(unused)}; set what the ranks need in env or source")
     image = job.spec.image
     if image is not None and block.image_repository is None and not _ECR.fullmatch(image):
         warnings.append(
-            f"spec.image {image} isn't in Amazon ECR, and SageMaker takes images from nowhere else: name"
-            " sagemaker.framework instead, push it to ECR, or say sagemaker.imageRepository for a registry in your VPC"
+            f"spec.image {image} isn't in Amazon ECR, the only registry that SageMaker supports: set"
+            " sagemaker.framework instead, push it to ECR, or set sagemaker.imageRepository for a registry in your VPC"
         )
     if job.spec.checkpoint is not None and job.spec.checkpoint.s3 is None:
-        warnings.append("spec.checkpoint names no s3: snapshots go with the instances, and no attempt resumes")
-    if groups_are_apart(job.spec):
+        warnings.append("spec.checkpoint has no s3: checkpoints are lost with the instances, and no attempt can resume")
+    if has_separate_worlds(job.spec):
         warnings.append(
-            "spec.sagemaker.distribution.instanceGroup: SageMaker's SDK doesn't tell the toolkit of it with this"
-            " distribution: each group starts ranks, as a world of its own, unless the program looks where it is"
-            " (SM_CURRENT_INSTANCE_GROUP); the status is of the named group's ranks"
+            "spec.sagemaker.distribution.instanceGroup: SageMaker's toolkit doesn't get this field with this"
+            " distribution: each group starts ranks in its own world, unless the program checks its group"
+            " (SM_CURRENT_INSTANCE_GROUP); the status shows the ranks of this group"
         )
     if block.start == "Channels" and job.spec.launcher.mpi is not None:
         warnings.append(
@@ -43,15 +41,15 @@ def training_notes(job: Job) -> tuple[str, ...]:
         )
         if len(block.instance_groups) > 1:
             warnings.append(
-                "spec.sagemaker.instanceGroups: the toolkit starts an mpirun in each of them, and each has a world of"
-                " its own; for one world name its group: sagemaker: {start: Toolkit, distribution: {mpi: {},"
+                "spec.sagemaker.instanceGroups: the toolkit starts mpirun in each group, and each group has its"
+                " own world; for a single world, choose a group: sagemaker: {start: Toolkit, distribution: {mpi: {},"
                 " instanceGroup: ...}}"
             )
     return tuple(warnings)
 
 
 def kubernetes_fields(spec: Spec) -> tuple[str, ...]:
-    """The set fields that apply only to Kubernetes, in the order of the API."""
+    """Return the fields of the job that apply only to Kubernetes, in the order of the API."""
     fields = {
         "resources": spec.resources != Resources(),
         "nodePool": spec.node_pool is not None,

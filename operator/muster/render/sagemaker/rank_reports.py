@@ -1,9 +1,8 @@
-"""Make a training job's ranks report: the source archive contains the agent, which wraps the program.
+"""Make a training job's ranks report: add the agent to the source archive, and let it wrap the program. Pure.
 
 SageMaker's toolkit (sagemaker-training 5.1.4, `process.py`, `mpi.py`, `torch_distributed.py`) starts the program in the
-hyperparameter `sagemaker_program` once per rank. With reports, that is `muster_entry.py`, or `.sh` if the user's
-program is not Python, because the toolkit installs `requirements.txt` only for Python programs. Nothing else in
-the request changes. Pure.
+hyperparameter `sagemaker_program` once for each rank. muster replaces it by `muster_entry.py`, or by `muster_entry.sh`
+if the user's program is not Python, because the toolkit installs `requirements.txt` only for Python programs.
 """
 
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from muster.api.spec.job import Job
 from muster.api.spec.sagemaker.block import block_of
 from muster.api.spec.sagemaker.launch import START_SCRIPT, decide_launch, distribution_of, uses_some_instance_groups
 from muster.render.agent_archive import agent_archive
-from muster.render.sagemaker.request.distribution import groups_are_apart
+from muster.render.sagemaker.request.distribution import has_separate_worlds
 from muster.render.sagemaker.request.start_script import starts_ranks
 from muster.render.sagemaker.request.training_request import Archive, Fields, TrainingRequest
 
@@ -31,7 +30,7 @@ _PYTHON = ".py"
 
 
 def report_files(program: str) -> dict[str, bytes]:
-    """The files for the root of the source archive, by name, that make the ranks of `program` report."""
+    """Return the files, by name, that make the ranks of `program` report. They belong into the archive's root."""
     suffix = _suffix(program)
     return {
         f"{_ENTRY}{suffix}": files("muster_worker.sagemaker.log_rank").joinpath(f"entry{suffix}").read_bytes(),
@@ -40,34 +39,34 @@ def report_files(program: str) -> dict[str, bytes]:
     }
 
 
-def with_rank_reports(request: TrainingRequest, wanted: Literal["Auto", "On", "Off"]) -> TrainingRequest:
-    """Replace the user's program by the reporting one, as `spec.sagemaker.rankReports` requires.
+def with_rank_reports(request: TrainingRequest, report_mode: Literal["Auto", "On", "Off"]) -> TrainingRequest:
+    """Replace the user's program by muster's, if `spec.sagemaker.rankReports` allows it.
 
     Raises `InvalidResource` if it requires reports that are impossible.
     """
-    if wanted == "Off" or (wanted == "Auto" and not _by_default(request.hyperparameters)):
+    if report_mode == "Off" or (report_mode == "Auto" and not _has_supported_launcher(request.hyperparameters)):
         return request
-    why_impossible = _why_impossible(request)
-    if why_impossible is None and request.archive is not None:
-        # The start script is muster's own, and wraps its command in the agent.
+    reason = _why_impossible(request)
+    if reason is None and request.archive is not None:
+        # muster's own start script wraps its command in the agent.
         uses_start_script = _program(request.hyperparameters) == START_SCRIPT
-        return with_agent(request, wanted) if uses_start_script else _with_entry(request, request.archive)
-    if wanted == "Auto":
+        return with_agent(request, report_mode) if uses_start_script else _with_entry(request, request.archive)
+    if report_mode == "Auto":
         return request
-    message = f"the ranks can't report: {why_impossible}; set Auto, and they do where they can"
+    message = f"the ranks can't report: {reason}; set Auto"
     raise InvalidResource((FieldProblem("spec.sagemaker.rankReports", message),))
 
 
-def with_agent(request: TrainingRequest, wanted: Literal["Auto", "On", "Off"]) -> TrainingRequest:
-    """Add the agent to the archive for muster's start script, which wraps each rank that it starts."""
-    if wanted == "Off" or request.archive is None:
+def with_agent(request: TrainingRequest, report_mode: Literal["Auto", "On", "Off"]) -> TrainingRequest:
+    """Add the agent to the archive, with which muster's start script wraps each rank."""
+    if report_mode == "Off" or request.archive is None:
         return request
     files = {**request.archive.files, f"{_ENTRY}.pyz": agent_archive()}
     return TrainingRequest(request.body, replace(request.archive, files=files))
 
 
 def may_report(job: Job) -> bool:
-    """Whether the job's ranks may report, according to its spec. If so, muster reads the log while it grows."""
+    """Whether the job's ranks may report, according to its spec."""
     block = block_of(job.spec)
     distribution = distribution_of(job.spec)
     if uses_some_instance_groups(block):
@@ -80,15 +79,15 @@ def may_report(job: Job) -> bool:
     return any(starter is not None and starter.enabled for starter in starters)
 
 
-def launchers_tell(job: Job) -> bool:
-    """Whether the launchers' output identifies ranks: separate worlds would repeat the same numbers."""
-    return not groups_are_apart(job.spec)
+def launchers_identify_ranks(job: Job) -> bool:
+    """Whether the launchers' output identifies ranks. In separate worlds, the ranks have the same numbers."""
+    return not has_separate_worlds(job.spec)
 
 
-def _by_default(hyperparameters: Mapping[str, str]) -> bool:
+def _has_supported_launcher(hyperparameters: Mapping[str, str]) -> bool:
     """Whether torchrun or mpirun starts the ranks.
 
-    False for Amazon's model parallel library, whose launcher runs only in Amazon's images.
+    It is False for Amazon's model parallel library, whose launcher runs only in Amazon's images.
     """
     if MODEL_PARALLEL in hyperparameters:
         return False
@@ -96,11 +95,11 @@ def _by_default(hyperparameters: Mapping[str, str]) -> bool:
 
 
 def _why_impossible(request: TrainingRequest) -> str | None:
-    """Why the ranks can't report, as a clause; None if they can."""
+    """Return why the ranks can't report, as a part of a sentence; None if they can."""
     if PROGRAM not in request.hyperparameters:
         return "SageMaker's toolkit does not start them"
     if request.archive is None:
-        return "spec.source is an archive in S3, which muster leaves as it is"
+        return "spec.source is an archive in S3, which muster doesn't change"
     return None
 
 

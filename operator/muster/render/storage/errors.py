@@ -1,10 +1,10 @@
-"""Errors of downloads and uploads."""
+"""The errors of downloads and uploads, and their reasons."""
 
 from __future__ import annotations
 
 
 class StorageError(Exception):
-    """`reason` is one CamelCase word, `message` a sentence for the user without a full stop.
+    """A download or upload failed. `reason` is a CamelCase word, `message` a sentence for the user without a full stop.
 
     `may_pass` is set if a later attempt may succeed without a change.
     """

@@ -1,11 +1,11 @@
-"""The commit to fetch. This module has no imports, so that the process that fetches it stays small."""
+"""The commit to fetch. This module imports nothing of muster, so that the fetching process stays small."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-ORIGIN = "spec.source.git"
-"""The job's field for it."""
+GIT_FIELD = "spec.source.git"
+"""The job's field with the commit."""
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from muster.render.storage.errors import GIT_TOKEN_MISSING, StorageError
 
 VARIABLE = "MUSTER_GIT_TOKEN"
-"""The variable with the token, in the container that fetches the commit and for `muster run`."""
+"""The environment variable with the token, for the container that fetches the commit and for `muster run`."""
 
 MAX_CHARS = 8192
 
 
-def checked_token(text: bytes, origin: str) -> str:
+def parse_token(text: bytes, origin: str) -> str:
     """Return the token without a trailing newline. Raises `StorageError`; its message never repeats the token."""
     try:
         token = text.decode("ascii").strip()

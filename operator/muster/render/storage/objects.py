@@ -1,4 +1,4 @@
-"""Select the objects of S3 for a node, and their paths. Pure."""
+"""Select a node's objects in S3, and the paths of their files. Pure."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ class FileObject:
     path: str
 
 
-def share(objects: Iterable[FileObject], node: int, nodes: int) -> list[FileObject]:
-    """The node's share: the sorted keys, distributed round-robin, so that shares differ by at most one object.
+def select_shard(objects: Iterable[FileObject], node: int, nodes: int) -> list[FileObject]:
+    """Return the node's objects. The sorted keys are distributed round-robin, so shares differ by at most one object.
 
-    SageMaker's documentation of ShardedByS3Key says that "each instance gets approximately 1/n of the number of S3
-    objects", and not which ones (API reference, S3DataSource).
+    With SageMaker's ShardedByS3Key, each instance gets "approximately 1/n" of the objects (API reference,
+    S3DataSource).
     """
     return sorted(objects, key=lambda file: file.stored.key.encode("utf-8"))[node::nodes]
 
 
-def placed(objects: Sequence[StoredObject], uri: S3Uri, field: str) -> tuple[FileObject, ...]:
-    """Determine the path of each object below `uri`. Raises `StorageError` if a key can't become a file.
+def to_file_objects(objects: Sequence[StoredObject], uri: S3Uri, field: str) -> tuple[FileObject, ...]:
+    """Return each object with the path of its file. Raises `StorageError` if a key can't become a file.
 
-    Markers that consoles create for empty folders are skipped. Paths start after the last / of the URI. A URI without a
-    final / may also be a folder: s3://b/train has train/1.png as 1.png.
+    Skips the markers that consoles create for empty folders. A path starts after the last / of the URI. A URI without a
+    final / may be a folder, too: then train/1.png in s3://b/train becomes 1.png.
     """
     result = tuple(
         FileObject(stored, _path(stored.key, uri.key))
@@ -49,16 +49,16 @@ def placed(objects: Sequence[StoredObject], uri: S3Uri, field: str) -> tuple[Fil
         if stored.size or not stored.key.endswith("/")
     )
     for file in result:
-        objection = file_paths.find_path_problem(file.path)
-        if objection is not None:
-            raise _unusable(field, f"{quote(file.stored.key)} can't become a file: {objection}")
+        path_problem = file_paths.find_path_problem(file.path)
+        if path_problem is not None:
+            raise _unusable(field, f"{quote(file.stored.key)} can't become a file: {path_problem}")
     paths = [file.path for file in result]
     if len(set(paths)) < len(paths):
-        twice = next(path for path in paths if paths.count(path) > 1)
-        raise _unusable(field, f"two keys become the file {quote(twice)}; name a longer prefix")
-    both = file_paths.find_file_and_folder(paths)
-    if both is not None:
-        raise _unusable(field, f"{quote(both)} is an object, and other keys begin with {quote(both + '/')}")
+        duplicate = next(path for path in paths if paths.count(path) > 1)
+        raise _unusable(field, f"two keys become the file {quote(duplicate)}; name a longer prefix")
+    conflict = file_paths.find_file_and_folder(paths)
+    if conflict is not None:
+        raise _unusable(field, f"{quote(conflict)} is an object, and other keys begin with {quote(conflict + '/')}")
     return result
 
 
@@ -73,17 +73,17 @@ def check_case(result: Iterable[FileObject], field: str) -> None:
             )
 
 
-def nothing_found(uri: S3Uri, field: str) -> StorageError:
-    """The problem with a URI without objects."""
+def no_objects_error(uri: S3Uri, field: str) -> StorageError:
+    """Return the error for a URI without objects."""
     return StorageError(S3_NOT_FOUND, f"{field}: no key in bucket {uri.bucket} begins with {quote(uri.key)}")
 
 
 def _path(key: str, prefix: str) -> str:
-    rest = key[len(prefix) :]
-    if prefix and not prefix.endswith("/") and rest.startswith("/"):
-        return rest[1:]
-    return prefix.rpartition("/")[2] + rest
+    suffix = key[len(prefix) :]
+    if prefix and not prefix.endswith("/") and suffix.startswith("/"):
+        return suffix[1:]
+    return prefix.rpartition("/")[2] + suffix
 
 
-def _unusable(field: str, why: str) -> StorageError:
-    return StorageError(S3_KEYS_UNUSABLE, f"{field}: {why}")
+def _unusable(field: str, reason: str) -> StorageError:
+    return StorageError(S3_KEYS_UNUSABLE, f"{field}: {reason}")

@@ -1,4 +1,4 @@
-"""A job's code as `sourcedir.tar.gz`: the same files always produce the same bytes."""
+"""Pack a job's code as `sourcedir.tar.gz`. The same files always give the same bytes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from muster.api.s3_uri import S3Uri
 from muster.render.storage.source_files import SourceFiles
 
 NAME = "sourcedir.tar.gz"
-"""The SageMaker SDK's name for it."""
+"""The name of the archive, as in the SageMaker SDK."""
 
 _LEVEL = 6
-"""Fixed, because another level produces other bytes."""
+"""The compression level is fixed, because another level would change the bytes."""
 
 
 @dataclass(frozen=True)
 class SourceArchive:
     """An archive in a file: its size in bytes, and two hashes.
 
-    `sha256` is the hash of the uncompressed archive, as hexadecimal digits: builds of zlib compress the same data
-    differently, so the content names the archive. `checksum` is the file's own SHA-256 as Amazon S3 writes it, in
-    Base64.
+    `sha256` is the hash of the uncompressed archive in hexadecimal digits, which doesn't depend on the build of zlib.
+    `checksum` is the SHA-256 of the file in Base64, as in Amazon S3.
     """
 
     size: int
@@ -35,7 +34,7 @@ class SourceArchive:
     checksum: str
 
     def place(self, folder: S3Uri) -> S3Uri:
-        """The archive's URI below `folder`: it depends on the content, so that each content is uploaded once."""
+        """Return the archive's URI below `folder`, which depends only on the content: it is uploaded once."""
         return folder.below("source", self.sha256, NAME)
 
 
@@ -49,7 +48,7 @@ class Content(Protocol):
 
 @dataclass(frozen=True)
 class Member:
-    """A file of an archive. `content` opens its content, which has `size` bytes."""
+    """A file of an archive. `content` opens the file, which has `size` bytes."""
 
     path: str
     size: int
@@ -66,21 +65,21 @@ def members_of(files: SourceFiles) -> list[Member]:
 
 
 def pack(members: Iterable[Member], into: BinaryIO) -> SourceArchive:
-    """Write the archive of `members`, whose paths have been checked, to `into`. Reads them in chunks."""
-    outer = _Hashed(into)
-    # Without mtime and name in gzip's header.
+    """Write an archive of `members` to `into`. Their paths must be valid."""
+    outer = _HashingWriter(into)
+    # No modification time and no name in gzip's header.
     with gzip.GzipFile(
         filename="", mode="wb", compresslevel=_LEVEL, fileobj=cast("BinaryIO", outer), mtime=0
     ) as compressed:
-        inner = _Hashed(compressed)
+        inner = _HashingWriter(compressed)
         # PAX headers only for values that USTAR can't represent. No times and no users.
         with tarfile.open(fileobj=cast("BinaryIO", inner), mode="w|", format=tarfile.PAX_FORMAT) as archive:
             for member in sorted(members, key=lambda member: member.path.encode("utf-8")):
-                archive.addfile(_described(member), cast("BinaryIO", member.content()))
+                archive.addfile(_tar_info(member), cast("BinaryIO", member.content()))
     return SourceArchive(outer.size, inner.hash.hexdigest(), b64encode(outer.hash.digest()).decode("ascii"))
 
 
-def _described(member: Member) -> tarfile.TarInfo:
+def _tar_info(member: Member) -> tarfile.TarInfo:
     info = tarfile.TarInfo(member.path)
     info.size = member.size
     info.mode = 0o755 if member.executable else 0o644
@@ -92,18 +91,18 @@ class _Writable(Protocol):
     def write(self, data: bytes, /) -> int: ...
 
 
-class _Hashed:
-    """Passes writes on to `to` and hashes them."""
+class _HashingWriter:
+    """Passes writes to `target` and hashes them."""
 
-    def __init__(self, to: _Writable) -> None:
+    def __init__(self, target: _Writable) -> None:
         self.hash = hashlib.sha256()
         self.size = 0
-        self._to = to
+        self._target = target
 
     def write(self, data: bytes) -> int:
         self.hash.update(data)
         self.size += len(data)
-        return self._to.write(data)
+        return self._target.write(data)
 
     def flush(self) -> None:
         """Do nothing: there is no buffer."""

@@ -1,4 +1,4 @@
-"""A job's code as files, and the rules for them, whatever their source is. Pure."""
+"""The files of a job's code, and the rules for them. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from muster.render.storage.errors import SOURCE_REFUSED, StorageError
 
 MAX_FILES = 10_000
 MAX_BYTES = 256 * 1024 * 1024
-"""Limit of all files together, unpacked. It is for code: data and weights belong in an input."""
+"""The limit for all unpacked files together. Data and weights belong in an input."""
 
 
 @dataclass(frozen=True)
@@ -27,38 +27,38 @@ SourceFiles = Mapping[str, SourceFile]
 
 
 def from_texts(texts: Mapping[str, str]) -> dict[str, SourceFile]:
-    """Files whose content is in the job."""
+    """Return the files whose content is in the job."""
     return {path: SourceFile(text.encode("utf-8")) for path, text in texts.items()}
 
 
-def checked(files: SourceFiles, origin: str) -> SourceFiles:
-    """Return the same files. Raises `StorageError` for an invalid path or too much data; `origin` is a field."""
+def check_files(files: SourceFiles, origin: str) -> SourceFiles:
+    """Return `files`. Raises `StorageError` for an invalid path or too much data. `origin` is the job's field."""
     check_paths(files, origin)
     check_bytes(sum(len(file.content) for file in files.values()), origin)
     return files
 
 
 def check_paths(paths: Collection[str], origin: str) -> None:
-    """Raise `StorageError` if there are no files, too many, or an invalid path."""
+    """Raise `StorageError` if there are no files or too many, or if a path is invalid."""
     if not paths:
-        raise refused(origin, "it has no files")
+        raise source_refused(origin, "it has no files")
     if len(paths) > MAX_FILES:
-        raise refused(origin, f"it has more than {MAX_FILES} files")
+        raise source_refused(origin, f"it has more than {MAX_FILES} files")
     for path in paths:
-        objection = file_paths.find_path_problem(path)
-        if objection is not None:
-            raise refused(origin, f"{quote(path)}: {objection}")
-    both = file_paths.find_file_and_folder(paths)
-    if both is not None:
-        raise refused(origin, f"{quote(both)} is both a file and the folder of other files")
+        path_problem = file_paths.find_path_problem(path)
+        if path_problem is not None:
+            raise source_refused(origin, f"{quote(path)}: {path_problem}")
+    conflict = file_paths.find_file_and_folder(paths)
+    if conflict is not None:
+        raise source_refused(origin, f"{quote(conflict)} is both a file and the folder of other files")
 
 
 def check_bytes(size: int, origin: str) -> None:
     """Raise `StorageError` if the code has more than `MAX_BYTES`."""
     if size > MAX_BYTES:
-        raise refused(origin, f"it has more than {MAX_BYTES // 2**20} MiB; data belongs in spec.inputs")
+        raise source_refused(origin, f"it has more than {MAX_BYTES // 2**20} MiB; data belongs in spec.inputs")
 
 
-def refused(origin: str, why: str) -> StorageError:
-    """The problem with rejected code."""
-    return StorageError(SOURCE_REFUSED, f"{origin} can't be used: {why}")
+def source_refused(origin: str, reason: str) -> StorageError:
+    """Return the error for code that can't be used."""
+    return StorageError(SOURCE_REFUSED, f"{origin} can't be used: {reason}")

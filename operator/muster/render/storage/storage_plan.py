@@ -1,4 +1,4 @@
-"""Which files a job's nodes download and upload, from the job's spec. Pure."""
+"""Derive from a job's spec the files that its nodes download and upload. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class S3Channel:
 
 @dataclass(frozen=True)
 class CodePlan:
-    """The code's source: one field is set. `config_map` is the name of a ConfigMap in the job's namespace."""
+    """The source of the code; exactly one field is set. `config_map` is a ConfigMap in the job's namespace."""
 
     files: Mapping[str, str] = field(default_factory=dict)
     config_map: str | None = None
@@ -34,7 +34,7 @@ class CodePlan:
 
 @dataclass(frozen=True)
 class StoragePlan:
-    """The plan, equal for all nodes of a job. Locations in S3 are URIs; None or empty means nothing to do."""
+    """The plan of a job, which is the same for all nodes. `checkpoint` and `output` are URIs in S3."""
 
     job: str
     nodes: int
@@ -45,18 +45,18 @@ class StoragePlan:
 
     @property
     def uploads(self) -> bool:
-        """Whether the node uploads to S3, while the ranks run or after them."""
+        """Whether the node uploads files to S3."""
         return self.checkpoint is not None or self.output is not None
 
     @property
     def uses_s3(self) -> bool:
-        """Whether the node uses S3 at all."""
+        """Whether the node downloads files from S3, or uploads files to it."""
         archive = self.code is not None and self.code.archive is not None
         return self.uploads or bool(self.channels) or archive
 
 
 def storage_plan(job: Job) -> StoragePlan | None:
-    """The job's plan; None for a job without files to download or upload."""
+    """Return the job's plan; None for a job without files to download or upload."""
     spec = job.spec
     channels = tuple(
         S3Channel(index, channel.name, channel.s3.uri, channel.s3.distribution == "ShardedByS3Key")
@@ -88,7 +88,7 @@ def _code(job: Job) -> CodePlan | None:
 
 
 def git_place(git: GitSource) -> GitPlace:
-    """Which commit to fetch; the user name is set only with a token."""
+    """Return the commit to fetch. The user name is set only with a token."""
     username = None if git.secret_key_ref is None else git.username or DEFAULT_USERNAME
     return GitPlace(git.url, git.commit, git.path, username)
 
@@ -97,10 +97,10 @@ _JSON = TypeAdapter(StoragePlan)
 
 
 def to_json(plan: StoragePlan) -> str:
-    """Encode the plan; equal plans have equal texts."""
+    """Encode the plan as JSON."""
     return _JSON.dump_json(plan, exclude_defaults=True).decode("utf-8")
 
 
 def from_json(text: bytes) -> StoragePlan:
-    """Decode what `to_json` encoded. Raises `ValueError`."""
+    """Decode the result of `to_json`. Raises `ValueError`."""
     return _JSON.validate_json(text)

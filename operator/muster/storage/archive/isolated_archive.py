@@ -14,9 +14,9 @@ from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from muster.render.storage.errors import GIT_TOO_SLOW, StorageError
-from muster.render.storage.git_place import ORIGIN
+from muster.render.storage.git_place import GIT_FIELD
 from muster.render.storage.source_archive import SourceArchive
-from muster.render.storage.source_files import refused
+from muster.render.storage.source_files import source_refused
 from muster.storage.archive.messages import ArchiveRequest, ArchiveResponse, request_to_json, response_from_json
 
 _MODULE = "muster.storage.archive.process"
@@ -118,11 +118,11 @@ def _log_problems_once(answer: ArchiveResponse) -> None:
 
 def _timeout_error(order: ArchiveRequest) -> StorageError:
     minutes = f"{order.limits.seconds / 60:.3g} minutes"
-    return StorageError(GIT_TOO_SLOW, f"{ORIGIN}: fetching and archiving the commit took more than {minutes}")
+    return StorageError(GIT_TOO_SLOW, f"{GIT_FIELD}: fetching and archiving the commit took more than {minutes}")
 
 
 def _killed_error(order: ArchiveRequest, status: int) -> StorageError:
     if status == -signal.SIGXCPU:
-        return refused(ORIGIN, f"reading it takes more than {order.limits.cpu_seconds} s of processor time")
+        return source_refused(GIT_FIELD, f"reading it takes more than {order.limits.cpu_seconds} s of processor time")
     cause = signal.Signals(-status).name if -status in set(signal.Signals) else f"exit code {status}"
-    return refused(ORIGIN, f"the process that read it ended with {cause}")
+    return source_refused(GIT_FIELD, f"the process that read it ended with {cause}")

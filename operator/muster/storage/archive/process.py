@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from muster.api.document import quote
 from muster.render.storage.errors import StorageError
-from muster.render.storage.git_place import ORIGIN
+from muster.render.storage.git_place import GIT_FIELD
 from muster.render.storage.source_archive import Member, SourceArchive, members_of, pack
-from muster.render.storage.source_files import SourceFile, refused
+from muster.render.storage.source_files import SourceFile, source_refused
 from muster.storage.archive.confinement import confine, exit_with_parent
 from muster.storage.archive.messages import ArchiveRequest, ArchiveResponse, request_from_json, response_to_json
 
@@ -55,7 +55,9 @@ def _respond(
     except (MemoryError, RecursionError):
         return ArchiveResponse(confined, problem=_memory_error(order))
     except OSError as error:
-        return ArchiveResponse(confined, problem=refused(ORIGIN, f"it can't be written: {error.strerror or error}"))
+        return ArchiveResponse(
+            confined, problem=source_refused(GIT_FIELD, f"it can't be written: {error.strerror or error}")
+        )
     except Exception:  # noqa: BLE001 - the operator logs it
         return ArchiveResponse(confined, bug=traceback.format_exc()[-_BUG_CHARS:])
     except BaseException as error:
@@ -66,7 +68,7 @@ def _respond(
 
 
 def _memory_error(order: ArchiveRequest) -> StorageError:
-    return refused(ORIGIN, f"reading it takes more than {order.limits.memory_bytes // 2**20} MiB of memory")
+    return source_refused(GIT_FIELD, f"reading it takes more than {order.limits.memory_bytes // 2**20} MiB of memory")
 
 
 def _build_archive(order: ArchiveRequest, sent: BinaryIO, objects_file: BinaryIO, archive: BinaryIO) -> SourceArchive:
@@ -79,7 +81,7 @@ def _build_archive(order: ArchiveRequest, sent: BinaryIO, objects_file: BinaryIO
     files = commit_files(order.place, sent, objects)
     duplicate = min(files.keys() & order.added.keys(), default=None)
     if duplicate is not None:
-        raise refused("spec.source", f"{quote(duplicate)} is the name of a file that muster adds; rename it")
+        raise source_refused("spec.source", f"{quote(duplicate)} is the name of a file that muster adds; rename it")
     repository_files = [
         Member(path, file.place.size, file.executable, lambda place=file.place: objects.open(place))  # type: ignore[misc]
         for path, file in files.items()

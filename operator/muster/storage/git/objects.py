@@ -11,8 +11,8 @@ from typing import BinaryIO, Self
 
 from dulwich.objects import Commit, ObjectID, Tree
 
-from muster.render.storage.git_place import ORIGIN
-from muster.render.storage.source_files import refused
+from muster.render.storage.git_place import GIT_FIELD
+from muster.render.storage.source_files import source_refused
 
 CHUNK_BYTES = 2**18
 """The size of a chunk in memory."""
@@ -110,7 +110,7 @@ class GitObjects:
         if place is None or place.kind != kind:
             return None
         if place.size > MAX_PARSED_BYTES:
-            raise refused(ORIGIN, f"the list of a folder has more than {MAX_PARSED_BYTES // 2**20} MiB")
+            raise source_refused(GIT_FIELD, f"the list of a folder has more than {MAX_PARSED_BYTES // 2**20} MiB")
         return self.content(place)
 
     def _append(self, piece: bytes) -> None:

@@ -30,8 +30,15 @@ from muster.render.storage.errors import (
     GIT_UNREACHABLE,
     StorageError,
 )
-from muster.render.storage.git_place import ORIGIN, GitPlace
-from muster.render.storage.source_files import MAX_BYTES, MAX_FILES, SourceFile, check_bytes, check_paths, refused
+from muster.render.storage.git_place import GIT_FIELD, GitPlace
+from muster.render.storage.source_files import (
+    MAX_BYTES,
+    MAX_FILES,
+    SourceFile,
+    check_bytes,
+    check_paths,
+    source_refused,
+)
 from muster.storage.git.address_policy import AddressPolicy, AddressRefused
 from muster.storage.git.connections import TimedConnections
 from muster.storage.git.host_pool import RedirectRefused, open_pool
@@ -88,7 +95,7 @@ def fetch_commit(place: GitPlace, token: str | None = None) -> dict[str, SourceF
 def download(place: GitPlace, options: FetchOptions, pack: BinaryIO) -> None:
     """Fetch the commit, without its ancestors, and write it to `pack`. Raises `StorageError`. Blocks."""
     if options.token is not None and urlsplit(place.url).scheme != "https":
-        raise refused(f"{ORIGIN}.url", "muster sends a token only over https")
+        raise source_refused(f"{GIT_FIELD}.url", "muster sends a token only over https")
     connections = options.connections
     with _translate_errors(place, options), connections:
         _fetch(place, options, pack)
@@ -105,7 +112,7 @@ def commit_files(place: GitPlace, pack: BinaryIO, objects: GitObjects) -> dict[s
         commit = objects.commit(_object_id(place))
         if commit is None:
             raise _missing_commit_error(place)
-        return _list_files(objects, find_tree(objects, commit.tree, place.path, ORIGIN))
+        return _list_files(objects, find_tree(objects, commit.tree, place.path, GIT_FIELD))
 
 
 @contextmanager
@@ -121,14 +128,14 @@ def _translate_errors(place: GitPlace, options: FetchOptions | None = None) -> I
 def _describe_problem(place: GitPlace, error: Exception) -> StorageError:
     address = _address_refused(error)
     if address is not None:
-        return refused(f"{ORIGIN}.url", str(address))
+        return source_refused(f"{GIT_FIELD}.url", str(address))
     if isinstance(error, HTTPUnauthorized) or "unexpected http resp 403" in str(error):
         return _access_denied_error(place)
     if isinstance(error, NotGitRepository):
         by_whom = "without a token" if place.username is None else "with this token"
         return _unreachable_error(place, f"there is no repository that can be read {by_whom}")
     if isinstance(error, TooLarge):
-        return refused(ORIGIN, f"the commit has more than {MAX_BYTES // 2**20} MiB or {MAX_FILES} files")
+        return source_refused(GIT_FIELD, f"the commit has more than {MAX_BYTES // 2**20} MiB or {MAX_FILES} files")
     if "not our ref" in str(error):
         return _missing_commit_error(place)
     return _unreachable_error(place, _innermost_message(error))
@@ -210,8 +217,8 @@ class _Client(Urllib3HttpGitClient):
             data = read(size)
             self._heard += len(data)
             if self._heard - self._pack.tell() > MAX_OVERHEAD_BYTES:
-                raise refused(
-                    ORIGIN, f"the host sends more than {MAX_OVERHEAD_BYTES // 2**20} MiB besides the commit itself"
+                raise source_refused(
+                    GIT_FIELD, f"the host sends more than {MAX_OVERHEAD_BYTES // 2**20} MiB besides the commit itself"
                 )
             return data
 
@@ -221,7 +228,7 @@ class _Client(Urllib3HttpGitClient):
 def _limit_size(pack: BinaryIO) -> Callable[[bytes], int]:
     def write(data: bytes) -> int:
         if pack.tell() + len(data) > MAX_PACK_BYTES:
-            raise refused(ORIGIN, f"the commit has more than {MAX_PACK_BYTES // 2**20} MiB")
+            raise source_refused(GIT_FIELD, f"the commit has more than {MAX_PACK_BYTES // 2**20} MiB")
         return pack.write(data)
 
     return write
@@ -230,16 +237,16 @@ def _limit_size(pack: BinaryIO) -> Callable[[bytes], int]:
 def _list_files(objects: GitObjects, tree: ObjectID) -> dict[str, TreeFile]:
     files: dict[str, TreeFile] = {}
     size = 0
-    for path, file in list_files(objects, tree, ORIGIN):
+    for path, file in list_files(objects, tree, GIT_FIELD):
         size += file.place.size
-        check_bytes(size, ORIGIN)
+        check_bytes(size, GIT_FIELD)
         if len(files) == MAX_FILES:
-            raise refused(ORIGIN, f"it has more than {MAX_FILES} files")
+            raise source_refused(GIT_FIELD, f"it has more than {MAX_FILES} files")
         objection = file_paths.find_path_problem(path)
         if objection is not None:
-            raise refused(ORIGIN, f"{quote(path)}: {objection}")
+            raise source_refused(GIT_FIELD, f"{quote(path)}: {objection}")
         files[path] = file
-    check_paths(files, ORIGIN)
+    check_paths(files, GIT_FIELD)
     return files
 
 
@@ -249,14 +256,14 @@ def _object_id(place: GitPlace) -> ObjectID:
 
 def _missing_commit_error(place: GitPlace) -> StorageError:
     message = f"{place.url} has no commit {place.commit}; push it, or correct the hash"
-    return StorageError(GIT_COMMIT_NOT_FOUND, f"{ORIGIN}.commit: {message}")
+    return StorageError(GIT_COMMIT_NOT_FOUND, f"{GIT_FIELD}.commit: {message}")
 
 
 def timeout_error(place: GitPlace, seconds: float) -> StorageError:
     """Return the error for a host that has not sent the commit after `seconds`."""
     host = quote(urlsplit(place.url).netloc)
     message = f"{host} took more than {seconds / 60:.3g} minutes to send the commit"
-    return StorageError(GIT_TOO_SLOW, f"{ORIGIN}: {message}; use a faster host, or put the code into spec.source.s3")
+    return StorageError(GIT_TOO_SLOW, f"{GIT_FIELD}: {message}; use a faster host, or put the code into spec.source.s3")
 
 
 def _access_denied_error(place: GitPlace) -> StorageError:
@@ -264,8 +271,8 @@ def _access_denied_error(place: GitPlace) -> StorageError:
         message = "the host requires a token: put one into a Secret and name it in secretKeyRef"
     else:
         message = f"the host refuses the token of secretKeyRef for user {quote(place.username)}"
-    return StorageError(GIT_ACCESS_DENIED, f"{ORIGIN}: {place.url} can't be fetched: {message}")
+    return StorageError(GIT_ACCESS_DENIED, f"{GIT_FIELD}: {place.url} can't be fetched: {message}")
 
 
 def _unreachable_error(place: GitPlace, why: str) -> StorageError:
-    return StorageError(GIT_UNREACHABLE, f"{ORIGIN}: {place.url} can't be fetched: {quote(why)}")
+    return StorageError(GIT_UNREACHABLE, f"{GIT_FIELD}: {place.url} can't be fetched: {quote(why)}")

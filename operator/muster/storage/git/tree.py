@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dulwich.objects import ObjectID, Tree, TreeEntry
 
 from muster.api.document import quote
-from muster.render.storage.source_files import MAX_FILES, refused
+from muster.render.storage.source_files import MAX_FILES, source_refused
 from muster.storage.git.objects import BLOB, GitObjects, ObjectPlace
 
 _MAX_DEPTH = 64
@@ -32,7 +32,7 @@ def find_tree(objects: GitObjects, tree: ObjectID, path: str, origin: str) -> Ob
         entries = {entry.path: entry for entry in _read_tree(objects, tree, origin).iteritems()}
         entry = entries.get(part.encode("utf-8"))
         if entry is None or not stat.S_ISDIR(entry.mode):
-            raise refused(f"{origin}.path", f"the commit has no folder {quote(path)}")
+            raise source_refused(f"{origin}.path", f"the commit has no folder {quote(path)}")
         tree = entry.sha
     return tree
 
@@ -53,11 +53,11 @@ class _Walk:
     def below(self, tree: ObjectID, folder: str, depth: int) -> Iterator[tuple[str, TreeFile]]:
         origin = self.origin
         if depth == 0:
-            raise refused(origin, f"it has more than {_MAX_DEPTH} folders within one another")
+            raise source_refused(origin, f"it has more than {_MAX_DEPTH} folders within one another")
         # a folder may contain another one many times, at every level: visiting sixty levels would take forever
         self.folders += 1
         if self.folders > _MAX_FOLDERS:
-            raise refused(origin, f"it has more than {_MAX_FOLDERS} folders")
+            raise source_refused(origin, f"it has more than {_MAX_FOLDERS} folders")
         for entry in _read_tree(self.objects, tree, origin).iteritems(name_order=True):
             path = folder + _decode_name(entry.path, origin)
             if stat.S_ISDIR(entry.mode):
@@ -68,19 +68,21 @@ class _Walk:
     def _file(self, entry: TreeEntry, path: str) -> TreeFile:
         if stat.S_ISLNK(entry.mode):
             # a link could lead out of the folder, and archives for SageMaker's containers need no links
-            raise refused(self.origin, f"{quote(path)} is a symbolic link; put the file itself there")
+            raise source_refused(self.origin, f"{quote(path)} is a symbolic link; put the file itself there")
         if not stat.S_ISREG(entry.mode):
-            raise refused(self.origin, f"{quote(path)} is a submodule, and the commit does not contain its files")
+            raise source_refused(
+                self.origin, f"{quote(path)} is a submodule, and the commit does not contain its files"
+            )
         place = self.objects.find(entry.sha)
         if place is None or place.kind != BLOB:
-            raise refused(self.origin, f"{quote(path)} is missing in the server's response")
+            raise source_refused(self.origin, f"{quote(path)} is missing in the server's response")
         return TreeFile(place, executable=bool(entry.mode & stat.S_IXUSR))
 
 
 def _read_tree(objects: GitObjects, name: ObjectID, origin: str) -> Tree:
     tree = objects.tree(name)
     if tree is None:
-        raise refused(origin, "a folder of the commit is missing in the server's response")
+        raise source_refused(origin, "a folder of the commit is missing in the server's response")
     return tree
 
 
@@ -88,4 +90,4 @@ def _decode_name(name: bytes, origin: str) -> str:
     try:
         return name.decode("utf-8")
     except UnicodeDecodeError:
-        raise refused(origin, f"{quote(repr(name))} is not valid UTF-8") from None
+        raise source_refused(origin, f"{quote(repr(name))} is not valid UTF-8") from None

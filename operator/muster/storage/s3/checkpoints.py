@@ -11,7 +11,7 @@ from pathlib import Path
 
 from muster.api.s3_uri import S3Uri
 from muster.render.storage.errors import FOLDER_UNUSABLE, StorageError
-from muster.render.storage.objects import FileObject, placed
+from muster.render.storage.objects import FileObject, to_file_objects
 from muster.storage.retry import Sleep, retry
 from muster.storage.s3.bucket import Bucket
 from muster.storage.s3.concurrent_steps import run_concurrently
@@ -50,7 +50,7 @@ class CheckpointSync:
     def download(self) -> int:
         """Download newer files; return their number. Raises `StorageError`."""
         result = retry(lambda: list(self._bucket.objects(self._uri.key)), self._sleep)
-        wanted = [remote for remote in placed(result, self._uri, self._bucket.field) if not self._has(remote)]
+        wanted = [remote for remote in to_file_objects(result, self._uri, self._bucket.field) if not self._has(remote)]
         download_objects(self._bucket, wanted, self._into, self._sleep, lambda _: None)
         local_files = {file.path: file for file in self._files()} if wanted else {}
         self._known |= {

@@ -4,8 +4,8 @@ It prints a line for each event: `leads`, `stopped`, `burnt`, `done`, `refused`.
 """
 
 import asyncio
+import ctypes
 import logging
-import re
 import sys
 import time
 
@@ -31,12 +31,10 @@ def burn(seconds: float) -> None:
 
 
 def hold(seconds: float) -> None:
-    """Compute in C, and hold the interpreter's lock for a long time."""
-    pattern, length, end = re.compile("(a+)+$"), 20, time.monotonic() + seconds
+    """Call C functions that hold the interpreter's lock for a long time. They sleep: others wait only for the lock."""
+    libc, end = ctypes.PyDLL(None), time.monotonic() + seconds
     while time.monotonic() < end:
-        began = time.monotonic()
-        pattern.match("a" * length + "b")
-        length += time.monotonic() - began < 1.0
+        libc.usleep(900_000)
 
 
 async def act(client: Client) -> None:

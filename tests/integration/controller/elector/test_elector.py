@@ -40,7 +40,7 @@ class Program:
     async def says(self, pattern: str) -> str:
         """Wait for a line."""
         assert self.process.stdout is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             async for line in self.process.stdout:
                 if re.fullmatch(pattern, line.decode().strip()):
                     return line.decode().strip()
@@ -52,7 +52,7 @@ class Program:
         self.process.stdin.write(f"{line}\n".encode())
 
     async def ask(self) -> tuple[float, str]:
-        """The time that /healthz takes to answer, and its answer."""
+        """Return the time that /healthz takes to answer, and its answer."""
         began = time.monotonic()
         async with aiohttp.ClientSession() as asker, asker.get(f"http://127.0.0.1:{self.port}/healthz") as answer:
             return time.monotonic() - began, await answer.text()
@@ -95,7 +95,7 @@ async def program(folder: Path) -> AsyncIterator[Program]:
             await process.wait()
 
 
-# A processor is busy for 12 seconds. Python code lets other threads run, C code that holds the lock does not.
+# Python code lets other threads run, C code that holds the lock does not. `burn` keeps a processor busy for 12 s.
 @pytest.mark.parametrize("work", [pytest.param("burn", marks=pytest.mark.long), "hold"])
 async def test_a_busy_main_process_delays_neither_the_lease_nor_the_kubelet(tmp_path: Path, work: str) -> None:
     async with program(tmp_path) as ours:
@@ -109,7 +109,7 @@ async def test_a_busy_main_process_delays_neither_the_lease_nor_the_kubelet(tmp_
         gaps = [after - at for at, after in pairwise(times)]
         assert len(gaps) >= BUSY_SECONDS / (RENEW_SECONDS + SLACK_SECONDS) - 1
         assert max(gaps) < RENEW_SECONDS + SLACK_SECONDS
-        assert max(seconds for seconds, _ in ours.answers) < 1.0
+        assert max(seconds for seconds, _ in ours.answers) < SLACK_SECONDS
         assert {text for _, text in ours.answers} == {"ok\n"}
         sys.stdout.write(f"{work}: renewals at most {max(gaps):.3f} s apart, /healthz {max(ours.answers)[0]:.3f} s\n")
         ours.tell("act")

@@ -6,7 +6,7 @@ from muster.core.facts import NodeFacts, ProcessState
 from muster.diagnose.kubernetes.node_facts import with_agent_report
 from muster.diagnose.kubernetes.pod_facts import process_facts
 from muster.objects.kubernetes.containers import Container, Running, Terminated, Waiting
-from muster.objects.kubernetes.observations import Observations, look
+from muster.objects.kubernetes.observations import Observations, observe_pod
 from muster.objects.kubernetes.pods import Condition, PodView
 from unit.core.builders import T0, UID, job
 from unit.core.simulated import SimulatedNode, World
@@ -28,7 +28,7 @@ class SkewedNode(SimulatedNode):
             self.reported.append((now + self.delay, self.as_pod()))
         for at, pod in [entry for entry in self.reported if entry[0] <= now]:
             if pod != self.pod:
-                self.pod, self.observations = pod, look(pod, self.observations, now)
+                self.pod, self.observations = pod, observe_pod(pod, self.observations, now)
             self.reported.remove((at, pod))
 
     def facts(self) -> NodeFacts:
@@ -42,7 +42,7 @@ class SkewedNode(SimulatedNode):
         return replace(current, process=replace(process, lost_at=self.lost_at, name=None))
 
     def as_pod(self) -> PodView:
-        """The pod as its kubelet reports it."""
+        """Return the pod as its kubelet reports it."""
         process = self.process
         placed = Condition("PodScheduled", is_true=True, at=T0 + self.skew)
         return PodView(
@@ -74,7 +74,7 @@ class SkewedNode(SimulatedNode):
 
 
 def skewed_world(skews: tuple[float, ...], delays: tuple[float, ...]) -> World:
-    """A node for each skew."""
+    """Return a node for each skew."""
     nodes: list[SimulatedNode] = [
         SkewedNode(number, 2, skew=skew, delay=delay)
         for number, (skew, delay) in enumerate(zip(skews, delays, strict=True))

@@ -11,9 +11,10 @@ from muster.core.failure.problems import UNREACHABLE_SECONDS, unreachable_at
 from muster.diagnose.kubernetes.node_facts import with_agent_report
 from muster.diagnose.kubernetes.pod_facts import process_facts
 from muster.objects.kubernetes.containers import Running, Terminated
-from muster.objects.kubernetes.observations import Observation, Observations, look
+from muster.objects.kubernetes.observations import Observation, Observations, observe_pod
 from muster.objects.kubernetes.pods import Condition, PodView
 from muster_worker.contract.schema import AgentPhase
+from support.searches import examples
 from unit.backends.kubernetes.skewed_world import skewed_world
 from unit.core.builders import START, agent, facts, node
 from unit.core.simulated import World
@@ -37,10 +38,10 @@ def ended(pod: PodView, at: float, exit_code: int = 137) -> PodView:
 
 
 def facts_after(*looks: tuple[float, PodView]) -> tuple[ProcessFacts, Observations]:
-    """The facts after these observations of a pod."""
+    """Return the facts after these observations of a pod."""
     seen = None
     for at, pod in looks:
-        seen = look(pod, seen, at)
+        seen = observe_pod(pod, seen, at)
     assert seen is not None
     return process_facts(looks[-1][1], (), seen), seen
 
@@ -128,7 +129,7 @@ UNTIL_RUNNING = 10
 
 
 def victim_of(world: World) -> str:
-    """The node in the status' message: the one that failed, or whose rank did."""
+    """Return the node in the status' message: the one that failed, or whose rank did."""
     condition = world.status.final_condition
     assert condition is not None, world.status
     assert condition.type == "Failed"
@@ -147,7 +148,7 @@ skews = st.tuples(*(st.floats(-60, 60),) * 3)
 delays = st.tuples(*(st.floats(0, 2),) * 3)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     skews=skews,
     delays=delays,

@@ -57,7 +57,7 @@ class Index(PodIndex):
         self.expect(UID, "team")
 
     def tell(self, kind: ChangeType, pod: Object) -> None:
-        self.take(Change(kind, pod))
+        self.handle_change(Change(kind, pod))
 
 
 def test_a_pod_without_its_jobs_label_is_missing() -> None:
@@ -98,7 +98,7 @@ def test_a_pod_of_another_namespace_belongs_to_no_job() -> None:
 
 def test_pods_may_be_known_before_their_job() -> None:
     index = PodIndex(lambda _: None, lambda: START)
-    index.take(Change("ADDED", _pod(1)))
+    index.handle_change(Change("ADDED", _pod(1)))
     assert index.find("pod-1-0") is None
     index.expect(UID, "team")
     assert index.find("pod-1-0") == Member(UID, 1, 0)
@@ -281,7 +281,7 @@ def test_a_forgotten_job_leaves_nothing() -> None:
     # pods that the garbage collector deletes afterwards
     index.tell("ADDED", _pod(2))
     index.tell("DELETED", _pod(2))
-    assert (index._entries, index._places, index._namespaces) == ({}, {}, {})
+    assert (index._entries, index._positions, index._namespaces) == ({}, {}, {})
 
 
 STEPS = st.lists(

@@ -98,7 +98,7 @@ def test_what_is_missing_is_named_with_its_remedy(tmp_path: pathlib.Path) -> Non
         find_folders(job(inputs=inputs), {}, None)
     assert str(missing.value) == (
         "spec.inputs[0].volume.hostPath.path: /nowhere/at/all does not exist; "
-        "make it, or read from another one with --input train=DIR"
+        "create it, or read from another folder with --input train=DIR"
     )
     with pytest.raises(MissingFolder, match=r"--input train: .*/gone does not exist"):
         find_folders(job(inputs=inputs), {"train": tmp_path / "gone"}, None)

@@ -7,7 +7,7 @@ from muster.clients.aws.adaptive_rate import MAX_FACTOR, AdaptiveRate
 
 
 def sent_at(pace: AdaptiveRate, arrivals: list[float]) -> list[float]:
-    """The times at which requests that arrive at these times are sent, one after the other."""
+    """Return the times at which requests that arrive at these times are sent, one after the other."""
     now, times = 0.0, []
     for arrival in sorted(arrivals):
         now = max(now, arrival)

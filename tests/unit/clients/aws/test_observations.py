@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.clients.aws.observations import CLOCKS_DIFFER, OVERLAP, ListingRange, Observations
+from muster.clients.aws.observations import MAX_CLOCK_DIFFERENCE, OVERLAP, ListingRange, Observations
 from muster.objects.aws.listing import Page
 from muster.objects.aws.training_job import Description, Summary, Transition
 
@@ -29,7 +29,7 @@ def watching(*names: str) -> Observations:
     for name in names:
         observations.add(name, START)
         assert observations.next_requested() == name
-        observations.described(description(name, 0, "Starting"))
+        observations.record_description(description(name, 0, "Starting"))
     return observations
 
 
@@ -39,16 +39,16 @@ def test_who_begins_to_watch_has_the_job_described() -> None:
     assert observations.next_requested() == "a"
     assert observations.next_requested() is None
     assert observations.of("a").latest is None
-    observations.described(description("a", 5))
+    observations.record_description(description("a", 5))
     assert observations.of("a").latest == description("a", 5)
 
 
 def test_a_change_is_reported_when_listed_and_described_after_that() -> None:
     observations = watching("a")
-    assert observations.listed(summary("a", 7))
+    assert observations.record_summary(summary("a", 7))
     assert observations.of("a").latest == summary("a", 7)
     assert observations.next_requested() == "a"
-    assert observations.described(description("a", 7))
+    assert observations.record_description(description("a", 7))
     assert observations.of("a").latest == description("a", 7)
 
 
@@ -57,14 +57,14 @@ def test_until_it_is_described_a_change_is_known_as_it_was_listed() -> None:
     observations.add("a", START)
     assert observations.of("a").present is None
     starting = Transition("Starting", at(0), None, "starts")
-    observations.described(replace(description("a", 0, "Starting"), image="i:1", transitions=(starting,)))
-    observations.listed(summary("a", 7))
+    observations.record_description(replace(description("a", 0, "Starting"), image="i:1", transitions=(starting,)))
+    observations.record_summary(summary("a", 7))
     present = observations.of("a").present
     assert present is not None
     assert (present.status, present.secondary_status, present.modified_at) == ("InProgress", "Training", at(7))
     assert present.transitions == (replace(starting, ended_at=at(7)), Transition("Training", at(7), None, ""))
     assert present.image == "i:1"
-    observations.listed(summary("a", 9, "Stopping", "Stopping"))
+    observations.record_summary(summary("a", 9, "Stopping", "Stopping"))
     stopping = observations.of("a").present
     assert stopping is not None
     assert stopping.status == "Stopping"
@@ -72,86 +72,86 @@ def test_until_it_is_described_a_change_is_known_as_it_was_listed() -> None:
 
 def test_an_end_is_known_once_it_is_described() -> None:
     observations = watching("a")
-    observations.listed(summary("a", 7, "Failed", "Failed"))
+    observations.record_summary(summary("a", 7, "Failed", "Failed"))
     assert observations.of("a").present == description("a", 0, "Starting")
     failed = replace(description("a", 7, "Failed", "Failed"), failure_reason="so")
-    observations.described(failed)
+    observations.record_description(failed)
     assert observations.of("a").present == failed
 
 
 def test_what_is_listed_again_is_no_news_and_not_described_again() -> None:
     observations = watching("a")
-    observations.listed(summary("a", 7))
-    observations.described(description("a", 7))
+    observations.record_summary(summary("a", 7))
+    observations.record_description(description("a", 7))
     observations.next_requested()
-    assert not observations.listed(summary("a", 7))
+    assert not observations.record_summary(summary("a", 7))
     assert observations.next_requested() is None
 
 
 def test_a_description_that_lags_behind_the_listing_is_asked_for_again() -> None:
     observations = watching("a")
-    observations.listed(summary("a", 7))
+    observations.record_summary(summary("a", 7))
     observations.next_requested()
-    observations.described(description("a", 0, "Starting"))
+    observations.record_description(description("a", 0, "Starting"))
     assert observations.of("a").latest == summary("a", 7)
-    observations.listed(summary("a", 7))
+    observations.record_summary(summary("a", 7))
     assert observations.next_requested() == "a"
 
 
 def test_a_listing_that_lags_behind_takes_nothing_back() -> None:
     observations = watching("a")
-    observations.described(description("a", 9, "Completed", "Completed"))
-    assert not observations.listed(summary("a", 7))
+    observations.record_description(description("a", 9, "Completed", "Completed"))
+    assert not observations.record_summary(summary("a", 7))
     assert observations.of("a").latest == description("a", 9, "Completed", "Completed")
 
 
 def test_others_jobs_are_passed_over() -> None:
     observations = watching("a")
-    assert not observations.listed(summary("theirs", 7))
-    assert not observations.described(description("theirs", 7))
-    assert not observations.missing("theirs")
+    assert not observations.record_summary(summary("theirs", 7))
+    assert not observations.record_description(description("theirs", 7))
+    assert not observations.record_missing("theirs")
     assert observations.next_requested() is None
     assert observations.of("theirs").latest is None
 
 
 def test_ends_are_described_before_beginnings_and_those_before_the_rest() -> None:
     observations = watching("changed", "ended")
-    observations.listed(summary("changed", 5))
+    observations.record_summary(summary("changed", 5))
     observations.add("new", START)
-    observations.listed(summary("ended", 5, "Failed", "Failed"))
+    observations.record_summary(summary("ended", 5, "Failed", "Failed"))
     assert [observations.next_requested() for _ in range(4)] == ["ended", "new", "changed", None]
 
 
 def test_among_equals_who_has_waited_longest_is_first_although_it_changed_again() -> None:
     observations = watching("a", "b")
-    observations.listed(summary("a", 5))
-    observations.listed(summary("b", 6))
-    observations.listed(summary("a", 7, "Uploading"))
+    observations.record_summary(summary("a", 5))
+    observations.record_summary(summary("b", 6))
+    observations.record_summary(summary("a", 7, "Uploading"))
     assert [observations.next_requested() for _ in range(3)] == ["a", "b", None]
 
 
 def test_a_missing_job_is_reported_once_until_it_exists() -> None:
     observations = Observations()
     observations.add("a", START)
-    assert observations.missing("a")
-    assert not observations.missing("a")
+    assert observations.record_missing("a")
+    assert not observations.record_missing("a")
     assert observations.of("a").is_missing
-    assert observations.listed(summary("a", 7))
+    assert observations.record_summary(summary("a", 7))
     assert not observations.of("a").is_missing
 
 
 def test_a_job_that_no_complete_listing_has_is_described() -> None:
     observations = watching("a", "b")
-    observations.absent(frozenset({"a", "theirs"}))
+    observations.describe_unlisted(frozenset({"a", "theirs"}))
     assert [observations.next_requested() for _ in range(2)] == ["b", None]
 
 
 def test_who_looks_away_hears_nothing() -> None:
     observations = watching("a")
-    observations.listed(summary("a", 7))
+    observations.record_summary(summary("a", 7))
     observations.drop("a")
     assert observations.next_requested() is None
-    assert not observations.listed(summary("a", 8))
+    assert not observations.record_summary(summary("a", 8))
     assert observations.oldest() is None
 
 
@@ -168,9 +168,9 @@ def test_whatever_comes_in_whatever_order_the_latest_state_is_kept(news: list[tu
         # A job has one state at a time, whatever the source of the report.
         secondary = "Starting" if modified == 0 else f"State{modified}"
         if how == "list":
-            observations.listed(summary(name, modified, secondary))
+            observations.record_summary(summary(name, modified, secondary))
         else:
-            observations.described(description(name, modified, secondary))
+            observations.record_description(description(name, modified, secondary))
         newest[name] = max(newest[name], modified)
         for each, time in newest.items():
             latest = observations.of(each).latest
@@ -189,7 +189,7 @@ def page(seconds: float | None) -> Page:
 
 def test_the_first_listing_reaches_back_to_the_oldest_job() -> None:
     since = ListingRange().since(START)
-    assert (since.modified, since.created) == (None, START - CLOCKS_DIFFER)
+    assert (since.modified, since.created) == (None, START - MAX_CLOCK_DIFFERENCE)
     assert ListingRange().since(None).created is None
 
 

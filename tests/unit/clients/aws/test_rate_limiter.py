@@ -13,7 +13,7 @@ ANSWER_SECONDS = 0.3
 
 
 def sent(quota: Quota, requests: int, answer: Callable[[int], None] = lambda _number: None) -> list[float]:
-    """The times at which this many simultaneous requests are sent; each is answered after a while, with `answer`'s
+    """Return the times at which this many simultaneous requests are sent. Each is answered later, with `answer`'s
     error.
     """
     times: list[float] = []

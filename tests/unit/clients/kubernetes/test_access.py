@@ -65,7 +65,7 @@ async def test_a_context_that_is_not_there_is_named_with_those_that_are(tmp_path
 
 
 async def test_no_context_chosen(tmp_path: Path) -> None:
-    assert "no current context is set" in (await refusal(kubeconfig(**{"current-context": ""}), tmp_path)).message
+    assert "has no current context" in (await refusal(kubeconfig(**{"current-context": ""}), tmp_path)).message
 
 
 @pytest.mark.parametrize("text", ["", "words", "- a list", ": [", kubeconfig(clusters=[]), kubeconfig(contexts=3)])

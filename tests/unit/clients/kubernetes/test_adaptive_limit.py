@@ -27,7 +27,7 @@ class Server:
         self.done = 0
 
     async def ask(self, namespace: str, seconds: float = POD_SECONDS) -> float:
-        """The time until the answer."""
+        """Return the time until the answer."""
         clock = asyncio.get_running_loop().time
         async with self.slots.slot(namespace):
             began = clock()

@@ -12,7 +12,7 @@ def thing(name: str, uid: str = "u", version: str = "1", **more: str) -> Object:
 
 
 def changes_of(current: ObjectVersions, kind: ChangeType, item: Object) -> list[ChangeType]:
-    return [change.type for change in current.take(Change(kind, item))]
+    return [change.type for change in current.record(Change(kind, item))]
 
 
 def test_news_is_reported_once() -> None:
@@ -25,21 +25,21 @@ def test_news_is_reported_once() -> None:
 
 def test_a_deletion_is_reported_whole_and_once() -> None:
     current = ObjectVersions()
-    current.take(Change("ADDED", thing("a")))
+    current.record(Change("ADDED", thing("a")))
     deletion = Change("DELETED", thing("a", version="2"))
-    assert current.take(deletion) == (deletion,)
-    assert current.take(deletion) == ()
+    assert current.record(deletion) == (deletion,)
+    assert current.record(deletion) == ()
 
 
 def test_another_of_the_same_name_is_another() -> None:
     current = ObjectVersions()
-    current.take(Change("ADDED", thing("a", uid="first")))
+    current.record(Change("ADDED", thing("a", uid="first")))
     second = thing("a", uid="second")
     remains: Object = {
         "kind": "Pod",
         "metadata": {"name": "a", "namespace": "ns", "uid": "first", "resourceVersion": "1"},
     }
-    assert current.take(Change("ADDED", second)) == (Change("DELETED", remains), Change("ADDED", second))
+    assert current.record(Change("ADDED", second)) == (Change("DELETED", remains), Change("ADDED", second))
     assert changes_of(current, "DELETED", thing("a", uid="first")) == []
 
 
@@ -53,7 +53,7 @@ def test_the_reported_changes_reproduce_every_state(worlds: list[dict[str, tuple
     view: dict[str, tuple[str, str]] = {}
     for world in worlds:
         items = [thing(name, uid, version) for name, (uid, version) in world.items()]
-        changes = [change for item in items for change in current.take(Change("ADDED", item))]
+        changes = [change for item in items for change in current.record(Change("ADDED", item))]
         changes += current.keep_only(frozenset(object_key(item) for item in items))
         for change in changes:
             metadata = change.object["metadata"]

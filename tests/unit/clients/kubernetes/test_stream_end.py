@@ -22,7 +22,7 @@ AT_ONCE_SECONDS = 10.0
 
 
 def tell_once(listening: socket.socket, context: ssl.SSLContext) -> bool:
-    """A watch whose server sends no TLS shutdown; whether its connection closes nevertheless."""
+    """Return a watch whose server sends no TLS shutdown; whether its connection closes nevertheless."""
     accepted, _ = listening.accept()
     with context.wrap_socket(accepted, server_side=True) as connection:
         connection.recv(65536)

@@ -32,7 +32,7 @@ def test_a_token_is_good_for_its_time_only_also_when_it_is_remembered(at: float)
         verifier.verify(token, at)
 
     assert refused.value.reason is Reason.EXPIRED
-    assert verifier.recall(token, at) is None
+    assert verifier.find_cached_claim(token, at) is None
 
 
 def test_only_good_tokens_are_remembered() -> None:
@@ -51,12 +51,12 @@ def test_a_token_is_not_recalled_once_its_key_is_removed() -> None:
     verifier.verify(token, NOW)
 
     verifier.replace_keys({**read_keys(old.jwks()), **read_keys(new.jwks())})
-    assert verifier.recall(token, NOW) == POD
+    assert verifier.find_cached_claim(token, NOW) == POD
     assert verifier.verify(younger, NOW) == POD
 
     verifier.replace_keys(read_keys(new.jwks()))
-    assert verifier.recall(token, NOW) is None
-    assert verifier.recall(younger, NOW) == POD
+    assert verifier.find_cached_claim(token, NOW) is None
+    assert verifier.find_cached_claim(younger, NOW) == POD
     with pytest.raises(RequestRefused) as refused:
         verifier.verify(token, NOW)
     assert refused.value.reason is Reason.BAD_TOKEN
@@ -71,7 +71,7 @@ def test_a_token_is_not_recalled_once_another_key_has_its_keys_name() -> None:
 
     verifier.replace_keys({name: other})
 
-    assert verifier.recall(token, NOW) is None
+    assert verifier.find_cached_claim(token, NOW) is None
 
 
 def test_only_a_key_that_is_not_known_is_asked_for() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from muster.controller.jobs.cpu_time import MeteredCoroutine
 from muster.controller.jobs.processor_queue import ProcessorQueue
-from muster.engine.apart import apart
+from muster.engine.thread import run_in_thread
 
 
 class Processor:
@@ -77,7 +77,7 @@ async def test_cancellation_reaches_the_work() -> None:
 
 async def test_what_is_computed_apart_is_counted() -> None:
     async def work() -> None:
-        await apart("team", lambda: sum(range(1_000_000)))
+        await run_in_thread("team", lambda: sum(range(1_000_000)))
 
     meter = MeteredCoroutine(work(), ProcessorQueue(Processor()), "team")
     await meter

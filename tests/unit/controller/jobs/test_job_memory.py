@@ -21,7 +21,7 @@ from unit.controller.cluster_resources import resource
 
 
 def heard(name: str, **fields: object) -> Object:
-    """A job as kopf and the API server's answers deliver it."""
+    """Return a job as kopf and the API server's answers deliver it."""
     source = resource(name, uid=f"uid-{name}", **fields)  # type: ignore[arg-type]
     return read_object(value_in(json.dumps(source).encode()), WATCHED_JOBS.reading)
 
@@ -86,41 +86,41 @@ def test_a_refusal_does_not_keep_what_it_refused() -> None:
 
 def test_jobs_beyond_the_room_of_their_namespace_wait_and_say_so() -> None:
     here = room(2)
-    placed = [read_resource(here.place(heard(name))) for name in ("a", "b", "c")]
-    assert [one.waits_for_room for one in placed] == [False, False, True]
+    placed = [read_resource(here.reserve(heard(name))) for name in ("a", "b", "c")]
+    assert [one.waits_for_memory for one in placed] == [False, False, True]
     assert isinstance(placed[2].job, InvalidResource)
     assert placed[2].job.reason == NO_ROOM
     assert "delete jobs that are over" in str(placed[2].job.problems[0])
     # A new version of what is held is held, and what waits is read in full once it fits.
-    assert not read_resource(here.place(heard("a", version=200)), placed[0]).waits_for_room
+    assert not read_resource(here.reserve(heard("a", version=200)), placed[0]).waits_for_memory
     assert here.waiting_jobs_that_fit(10) == ()
     here.forget("uid-a")
     assert [one.name for one in here.waiting_jobs_that_fit(10)] == ["c"]
-    admitted = read_resource(here.place(heard("c")), placed[2])
+    admitted = read_resource(here.reserve(heard("c")), placed[2])
     assert isinstance(admitted.job, Job)
     assert here.waiting_jobs_that_fit(10) == ()
 
 
 def test_a_job_that_grows_beyond_the_room_waits_and_what_it_took_is_free() -> None:
     here = room(2)
-    first = read_resource(here.place(heard("a")))
+    first = read_resource(here.reserve(heard("a")))
     spec: dict[str, JSON] = {"command": ["x"] * 400}
-    grown = read_resource(here.place(heard("a", version=200, generation=2, spec=spec)), first)
-    assert grown.waits_for_room
+    grown = read_resource(here.reserve(heard("a", version=200, generation=2, spec=spec)), first)
+    assert grown.waits_for_memory
     assert here.loaded_jobs() == ()
 
 
 def test_a_job_that_has_started_always_finds_room() -> None:
     here = room(2)
     for name in ("a", "b", "c"):
-        here.place(heard(name))
+        here.reserve(heard(name))
     started = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}
-    assert not read_resource(here.place(heard("d", status=started))).waits_for_room
+    assert not read_resource(here.reserve(heard("d", status=started))).waits_for_memory
 
 
 def test_of_a_refused_job_no_more_counts_than_that_it_is_there_and_why() -> None:
     here, why = room(2), InvalidResource((FieldProblem("spec.nodes", "found 0"),))
-    source = here.place(heard("a", spec={"command": ["x" * 2_000]}))
+    source = here.reserve(heard("a", spec={"command": ["x" * 2_000]}))
     here.release_spec(identity_of(source), why)
     assert JOB_BYTES < here.shares.used("team") < JOB_BYTES + 1_000
     here.forget("uid-a")
@@ -136,7 +136,7 @@ def test_a_job_counts_what_python_makes_of_its_characters(wide: str) -> None:
     command: list[JSON] = ["sh", *(f"{number}{wide}{'x' * 30_000}" for number in range(8))]
     spec = {"nodes": 1, "image": "x", "launcher": {"direct": {}}, "command": command}
     text = json.dumps(spec, ensure_ascii=False).replace("\u2028", "\\u2028")
-    here.place({**source, "spec": text})
+    here.reserve({**source, "spec": text})
     tracemalloc.start()
     read = read_resource({**source, "spec": text})
     gc.collect()
@@ -149,7 +149,7 @@ def test_a_job_counts_what_python_makes_of_its_characters(wide: str) -> None:
 def test_a_refused_job_counts_the_words_that_say_why() -> None:
     here = JobMemory()
     files: JSON = {f"/\U0001f600{'k' * 12_000}{number}": "" for number in range(20)}
-    source = here.place(heard("a", spec={"source": {"inline": {"files": files}}}))
+    source = here.reserve(heard("a", spec={"source": {"inline": {"files": files}}}))
     tracemalloc.start()
     read = read_resource(source)
     gc.collect()
@@ -162,6 +162,6 @@ def test_a_refused_job_counts_the_words_that_say_why() -> None:
 
 def test_a_job_that_waits_with_a_long_status_keeps_none_of_it() -> None:
     here = room(0.5)
-    read = read_resource(here.place(heard("a", status={"message": "x" * 100_000})))
-    assert read.waits_for_room
+    read = read_resource(here.reserve(heard("a", status={"message": "x" * 100_000})))
+    assert read.waits_for_memory
     assert [problem.path for problem in read.unclear] == ["status"]

@@ -192,7 +192,7 @@ async def test_a_deleted_job_is_forgotten(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         here.hear()
         await idle(here)
-        here.jobs.take(Change("DELETED", resource(version=300)))
+        here.jobs.handle_change(Change("DELETED", resource(version=300)))
         assert (here.jobs.resources(), here.forgotten) == ((), ["u-1"])
         with pytest.raises(UnknownJob):
             here.store.changed("u-1")
@@ -227,7 +227,7 @@ async def test_a_resource_made_anew_takes_the_place_of_the_one_of_its_name(tmp_p
 async def test_a_new_list_of_resources_shows_which_are_missing(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         for _ in range(2):
-            here.jobs.take(Change("ADDED", resource()))
+            here.jobs.handle_change(Change("ADDED", resource()))
         assert here.relistings == 1
 
 

@@ -32,7 +32,7 @@ class Loop:
             await asyncio.sleep(0)
 
     async def timed_turn(self, namespace: str, step_seconds: float = STEP_SECONDS) -> float:
-        """The time of a turn among all others."""
+        """Return the time of a turn among all others."""
         began = self.loop.time()
         await MeteredCoroutine(self.turn(namespace, step_seconds), self.queue, namespace)
         return self.loop.time() - began
@@ -44,7 +44,7 @@ class Loop:
 
 
 async def beside(jobs: dict[str, int], step_seconds: float, what: Callable[[Loop], asyncio.Future[float]]) -> float:
-    """The time of `what` while each namespace has this many busy jobs."""
+    """Return the time of `what` while each namespace has this many busy jobs."""
     loop = Loop()
     busy = [
         asyncio.create_task(loop.busy_job(namespace, step_seconds))

@@ -69,7 +69,7 @@ def test_a_message_is_as_long_as_the_api_server_takes() -> None:
 
 @asynccontextmanager
 async def poster(server: ApiServer, folder: Path, now: float = NOW) -> AsyncIterator[EventPoster]:
-    """A publisher that sends."""
+    """Yield a publisher that sends."""
     async with served(server, folder) as client:
         posting = EventPoster(client, "pod-1", lambda: now, lambda: 0.0)
         work = asyncio.create_task(posting.run())

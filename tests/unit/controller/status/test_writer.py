@@ -154,7 +154,7 @@ async def test_a_newer_version_heard_of_during_the_turn_ends_it_without_a_reques
     async with site(tmp_path) as here:
         status_writer = here.status_writer()
         status_writer.begin()
-        assert status_writer.take(resource(version=101, generation=2))
+        assert status_writer.handle_change(resource(version=101, generation=2))
         with pytest.raises(ResourceChanged):
             await status_writer.write(running(1))
         assert here.server.patches == []
@@ -164,7 +164,7 @@ async def test_a_newer_version_heard_of_during_the_turn_ends_it_without_a_reques
 async def test_versions_that_are_known_or_older_are_passed_over(tmp_path: Path, version: int) -> None:
     async with site(tmp_path) as here:
         status_writer = here.status_writer()
-        assert not status_writer.take(resource(version=version, generation=7))
+        assert not status_writer.handle_change(resource(version=version, generation=7))
         assert status_writer.newest.generation == 1
 
 
@@ -193,7 +193,7 @@ async def test_a_write_is_reported_when_the_watch_sees_it_first(tmp_path: Path) 
         with pytest.raises(ApiError):
             await status_writer.write(Status(phase="Succeeded"))
         assert here.server.resource is not None
-        assert status_writer.take(here.server.resource)
+        assert status_writer.handle_change(here.server.resource)
         for _ in range(2):
             status_writer.begin()
             await status_writer.write(Status(phase="Succeeded"))
@@ -209,7 +209,7 @@ async def test_a_failed_write_is_not_reported(tmp_path: Path) -> None:
             await status_writer.write(Status(phase="Succeeded"))
         here.server.change(generation=2)
         assert here.server.resource is not None
-        assert status_writer.take(here.server.resource)
+        assert status_writer.handle_change(here.server.resource)
         status_writer.begin()
         assert here.reports == []
 

@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestServer
 
 from muster.controller.watch.kopf_session import response_class
 from muster.objects.kubernetes.job_source import WATCHED_JOBS
-from muster.objects.kubernetes.reading import left_out, read_object
+from muster.objects.kubernetes.reading import missing_parts, read_object
 
 DEEP = b'{"f:a":' * 9_000 + b"{}" + b"}" * 9_000
 STATUS = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","code":410,"message":"too old"}'
@@ -66,7 +66,7 @@ async def test_a_list_has_every_job() -> None:
         result = await response.json()
     assert result["metadata"] == {"continue": "more", "resourceVersion": "9"}
     assert [item["metadata"]["name"] for item in result["items"]] == list(JOBS)
-    assert [list(left_out(item)) for item in result["items"]] == [[], [], ["spec"]]
+    assert [list(missing_parts(item)) for item in result["items"]] == [[], [], ["spec"]]
     assert result["items"][0]["spec"] == '{"nodes":1}'
 
 

@@ -16,7 +16,7 @@ from muster.controller.webhook.review import (
     MAX_REVIEW_BYTES,
     denial_message,
     denial_status,
-    find_objections,
+    find_problems,
     read_review,
 )
 from muster.objects.kubernetes.json_parts import Malformed
@@ -45,7 +45,7 @@ def nested(levels: int) -> str:
 
 
 def deep(where: str, levels: int) -> bytes:
-    """A review of a job with the deepest nesting that the API server accepts."""
+    """Return a review of a job with the deepest nesting that the API server accepts."""
     value: dict[str, JSON] = {**resource(), "metadata": {"name": "digits", "managedFields": 1}, where: "DEEP"}
     if where == "managedFields":
         del value[where]
@@ -62,7 +62,7 @@ def said(text: bytes) -> list[str]:
     wanted, stored = fields["object"], fields["oldObject"]
     assert isinstance(wanted, dict)
     assert stored is None or isinstance(stored, dict)
-    return [str(problem) for problem in find_objections(wanted, stored, anything)]
+    return [str(problem) for problem in find_problems(wanted, stored, anything)]
 
 
 def test_the_review_ignores_who_asks() -> None:

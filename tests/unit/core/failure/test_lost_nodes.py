@@ -8,8 +8,7 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.actions import KillNode
 from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessState
-from muster.core.failure.lost_nodes import LOST_SECONDS, lost_at
-from muster.core.failure.problems import NODE_SILENT
+from muster.core.failure.problems import LOST_SECONDS, NODE_SILENT, lost_at
 from muster_worker.contract.schema import AgentPhase
 from unit.core.builders import (
     HEARTBEAT_SECONDS,
@@ -38,7 +37,7 @@ DUE = NOT_READY + LOST_SECONDS
 def cut(
     current: NodeFacts, at: float | None = NOT_READY, *, deletion_deadline: float | None = None, heard: float = 0.0
 ) -> NodeFacts:
-    """The node with its last report `heard` seconds after the start, from which the cluster gets no signs of life since
+    """Return the node with its last report `heard` seconds after the start, from which nothing is known since
     `at`.
     """
     name, machine = f"{current.name}-0", f"machine-{current.node}"

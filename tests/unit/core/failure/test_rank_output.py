@@ -3,14 +3,14 @@
 import pytest
 
 from muster.core.failure.rank_output import (
-    blames_peer,
-    blames_rank,
-    calls_abort,
     clean,
-    collective,
-    error_line,
-    error_signature,
-    error_text,
+    contains_abort,
+    find_collective,
+    find_error_line,
+    find_error_text,
+    mentions_failed_rank,
+    mentions_lost_peer,
+    normalize_error_line,
 )
 
 GLOO = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.0.0.1]:43121"
@@ -36,7 +36,7 @@ GLOO = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:547] Conne
     ],
 )
 def test_the_line_that_tells_why(lines: tuple[str, ...], line: str) -> None:
-    assert error_line(lines) == line
+    assert find_error_line(lines) == line
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_line_that_tells_why(lines: tuple[str, ...], line: str) -> None:
     ],
 )
 def test_a_lost_peer_is_blamed(line: str) -> None:
-    assert blames_peer(("Traceback (most recent call last):", line))
+    assert mentions_lost_peer(("Traceback (most recent call last):", line))
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_a_lost_peer_is_blamed(line: str) -> None:
     ],
 )
 def test_an_error_of_its_own_is_not_a_lost_peer(lines: tuple[str, ...]) -> None:
-    assert not blames_peer(lines)
+    assert not mentions_lost_peer(lines)
 
 
 def test_the_same_way_forgets_numbers_and_prefixes() -> None:
-    one = error_signature((f"[rank0]: {GLOO}",))
+    one = normalize_error_line((f"[rank0]: {GLOO}",))
 
-    assert one == error_signature((f"[rank7]: {GLOO.replace('43121', '5').replace('10.0.0.1', '10.0.0.22')}",))
-    assert one != error_signature(("ValueError: bad",))
+    assert one == normalize_error_line((f"[rank7]: {GLOO.replace('43121', '5').replace('10.0.0.1', '10.0.0.22')}",))
+    assert one != normalize_error_line(("ValueError: bad",))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_the_same_way_forgets_numbers_and_prefixes() -> None:
     ],
 )
 def test_the_collective_in_a_traceback(lines: tuple[str, ...], name: str | None) -> None:
-    assert collective(lines) == name
+    assert find_collective(lines) == name
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_lines_are_made_fit_to_be_shown(text: str, line: str) -> None:
     ],
 )
 def test_mpirun_names_a_rank(line: str) -> None:
-    assert blames_rank(("-" * 74, line, "-" * 74))
+    assert mentions_failed_rank(("-" * 74, line, "-" * 74))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_mpirun_names_a_rank(line: str) -> None:
     ],
 )
 def test_mpirun_speaks_of_itself(line: str) -> None:
-    assert not blames_rank((line,))
+    assert not mentions_failed_rank((line,))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_mpirun_speaks_of_itself(line: str) -> None:
     ],
 )
 def test_a_rank_that_called_abort(line: str, called: bool) -> None:  # noqa: FBT001
-    assert calls_abort((line,)) == called
+    assert contains_abort((line,)) == called
 
 
 @pytest.mark.parametrize(
@@ -172,4 +172,4 @@ def test_a_rank_that_called_abort(line: str, called: bool) -> None:  # noqa: FBT
     ],
 )
 def test_what_an_mpirun_says_at_its_end(lines: tuple[str, ...], sentence: str) -> None:
-    assert error_text(lines) == sentence
+    assert find_error_text(lines) == sentence

@@ -25,12 +25,13 @@ from muster_worker.contract.schema import (
     Report,
 )
 from muster_worker.contract.wire import max_report_bytes
+from support.searches import examples
 
 LINES = st.tuples(*[st.text(max_size=MAX_LINE_CHARS)] * MAX_LAST_LINES)
 
 
 def full_report(ranks: int, lines: tuple[str, ...], word: str = "w" * 256) -> Report:
-    """A report with all fields."""
+    """Return a report with all fields."""
     return Report(
         "job",
         0,
@@ -64,7 +65,7 @@ def test_the_largest_honest_reports_pass(ranks: int, line: str) -> None:
     assert len(body) <= max_report_bytes(ranks)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.integers(1, 8), LINES)
 def test_whatever_ranks_write_passes(ranks: int, lines: tuple[str, ...]) -> None:
     check_bounds(wire.encode(full_report(ranks, lines)), ranks)
@@ -116,7 +117,7 @@ def test_it_counts_what_is_there(document: object, alphabet: str) -> None:
             check_bounds(body, 1)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.sampled_from([b'"', b"\\", b"[", b"]", b"{", b"}", b",", b":", b"0", b'""', b"[]"]), max_size=30))
 def test_whatever_passes_becomes_little(pieces: list[bytes]) -> None:
     """Bodies made of one repeated pattern: a parser needs a limited amount of memory for a body that passes."""

@@ -16,7 +16,7 @@ PROCS = 64
 
 
 def report(job: str, node: int, sequence: int = 1) -> Report:
-    """A report of a node whose ranks have all failed, with texts of the maximum size."""
+    """Return a report of a node whose ranks have all failed, with texts of the maximum size."""
     ranks = tuple(
         RankReport(
             rank=node * PROCS + local,

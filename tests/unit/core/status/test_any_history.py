@@ -13,6 +13,7 @@ from muster.core.actions import KillNode
 from muster.core.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest
 from muster.core.reports.merge import merge
 from muster_worker.contract.schema import AgentPhase, CommandKind, RankReport, RankState, Report
+from support.searches import examples
 from unit.core.builders import HEARTBEAT_SECONDS, START, T0, UID, command, job, status_of
 from unit.core.simulated import SimulatedNode, World
 
@@ -93,7 +94,7 @@ ANY_JOB = given(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @ANY_JOB
 def test_every_job_ends_and_says_only_what_is_true(
     events: Sequence[tuple[str, int, int, str]], starts: Sequence[int], first: int, *, newest_first: bool
@@ -153,7 +154,7 @@ END = st.tuples(
 
 
 def history(node: int, ends: Sequence[tuple[float, int, str, bool]]) -> list[tuple[Report, float]]:
-    """All reports of a node's agent with their times: one at each end, and one when all have ended."""
+    """Return all reports of a node's agent with their times: one at each end, and one when all have ended."""
     reports = []
     times = [0.5, *sorted(at for at, *_ in ends), 4.0]
     for sequence, now in enumerate(times):
@@ -181,7 +182,7 @@ def history(node: int, ends: Sequence[tuple[float, int, str, bool]]) -> list[tup
 
 
 def status_after(mail: Sequence[tuple[Report, float]], *, each: bool) -> Status:
-    """The status after all of `mail`; with `each` it is computed again after every report."""
+    """Return the status after all of `mail`; with `each` it is computed again after every report."""
     allowed: list[AgentFacts | None] = [None, None, None]
     process = ProcessFacts(ProcessState.RUNNING, started_at=T0)
     status = Status()
@@ -196,7 +197,7 @@ def status_after(mail: Sequence[tuple[Report, float]], *, each: bool) -> Status:
     return status
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(ends=st.lists(st.lists(END, min_size=2, max_size=2), min_size=3, max_size=3), seed=st.integers(0, 2**32))
 def test_the_order_of_reports_does_not_change_the_end(
     ends: Sequence[Sequence[tuple[float, int, str, bool]]], seed: int

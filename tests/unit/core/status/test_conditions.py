@@ -11,7 +11,7 @@ from muster.api.timestamps import format_seconds
 from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
 from muster.core.status.ended_status import ended_status
 from muster.core.status.events import new_events
-from muster.core.status.refused import refused
+from muster.core.status.refused_status import make_refused_status
 from unit.core.builders import (
     START,
     done,
@@ -169,7 +169,7 @@ def test_the_status_of_an_invalid_resource_lists_its_problems() -> None:
     problems = tuple(FieldProblem(f"spec.x{number}", "found 0; allowed are 1 to 9") for number in range(5))
     before = status_of(job(), Status(), facts(missing(0), missing(1)), START)
 
-    status = refused(before, InvalidResource(problems), 7, START + 9)
+    status = make_refused_status(before, InvalidResource(problems), 7, START + 9)
 
     assert status.message == (
         "muster refuses the resource: spec.x0: found 0; allowed are 1 to 9; spec.x1: found 0; allowed are 1 to 9; "
@@ -183,7 +183,7 @@ def test_the_status_of_an_invalid_resource_lists_its_problems() -> None:
     assert [entry.type for entry in status.conditions][:1] == ["Accepted"]
     assert len(status.conditions) == len(before.conditions)
     assert (status.observed_generation, condition(status, "Accepted").observed_generation) == (7, 7)
-    assert refused(status, InvalidResource(problems), 7, START + 99) == status
+    assert make_refused_status(status, InvalidResource(problems), 7, START + 99) == status
     corrected = status_of(job(), status, facts(missing(0), missing(1)), START + 100)
     assert (corrected.phase, condition_of(corrected, "Accepted")) == ("Pending", ("True", "Valid"))
 
@@ -191,7 +191,7 @@ def test_the_status_of_an_invalid_resource_lists_its_problems() -> None:
 def test_a_job_that_runs_is_refused_a_change_and_runs_on() -> None:
     before = status_of(job(), Status(), facts(running(0, rank(0)), running(1, rank(2))), START + 9)
 
-    status = refused(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10)
+    status = make_refused_status(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10)
 
     assert (status.phase, condition_of(status, "Accepted")) == (before.phase, ("False", "Invalid"))
 
@@ -200,7 +200,7 @@ def test_a_job_that_was_resumed_and_is_refused_was_not_started() -> None:
     resumed = Condition(type="Suspended", status="False", reason="Resumed", last_transition_time=format_seconds(START))
     before = Status(phase="Pending", attempt=2, conditions=(resumed,))
 
-    assert not refused(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10).was_started
+    assert not make_refused_status(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10).was_started
 
 
 def at_generation(number: int, of: Job) -> Job:
@@ -217,7 +217,7 @@ def test_a_job_that_is_over_stays_what_it_was(exit_code: int) -> None:
 
     assert status_of(at_generation(3, job(1, 1)), over, current, START + 20) == over
     for status in (
-        refused(over, invalid, 4, START + 20),
+        make_refused_status(over, invalid, 4, START + 20),
         status_of(changed, over, current, START + 20),
         status_of(suspended, over, facts(missing(0)), START + 20),
     ):

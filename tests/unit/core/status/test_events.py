@@ -11,7 +11,7 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
 from muster.core.status.events import JobEvent, new_events, past_events
-from muster.core.status.refused import refused
+from muster.core.status.refused_status import make_refused_status
 from muster.core.status.significant_change import is_significant_change
 from unit.core.builders import (
     START,
@@ -47,12 +47,12 @@ Words = tuple[str, str, str]
 
 
 def words(value: Sequence[JobEvent]) -> list[Words]:
-    """The messages of events."""
+    """Return the messages of events."""
     return [(note.type, note.reason, note.message) for note in value]
 
 
 def statuses(*steps: tuple[Job, JobFacts]) -> list[Status]:
-    """The statuses of a job with these facts, one reconciliation after the other, each twice."""
+    """Return the statuses of a job with these facts, one reconciliation after the other, each twice."""
     result = [Status()]
     for seconds, (a_job, known) in enumerate(steps):
         for _ in range(2):
@@ -125,8 +125,8 @@ def test_the_last_events_can_be_repeated_unchanged(steps: list[tuple[Job, JobFac
 
 
 def test_a_refused_resource_gets_another_event_only_for_another_problem() -> None:
-    first = refused(Status(), InvalidResource((FieldProblem("spec.nodes", "found 0"),)), 1, START)
-    second = refused(first, InvalidResource((FieldProblem("spec.nodes", "found -1"),)), 2, START)
+    first = make_refused_status(Status(), InvalidResource((FieldProblem("spec.nodes", "found 0"),)), 1, START)
+    second = make_refused_status(first, InvalidResource((FieldProblem("spec.nodes", "found -1"),)), 2, START)
 
     assert words(new_events(Status(), first)) == [
         ("Warning", "Refused", "muster refuses the resource: spec.nodes: found 0")

@@ -95,7 +95,7 @@ def killed(number: int, at: float) -> RankFacts:
 
 
 def unfit(current: NodeFacts, message: str) -> NodeFacts:
-    """The same node, whose agent reports that its ranks have another world."""
+    """Return the same node, whose agent reports that its ranks have another world."""
     assert current.agent is not None
     report = replace(current.agent.report, problem=AgentProblem("WorldSizeMismatch", message))
     return replace(current, agent=replace(current.agent, report=report))
@@ -236,6 +236,28 @@ CASES = (
         facts(
             first(ended(0, 1.02, exit_code=14), stopped(1, 1.4), launched=mpirun(1.5, 14, lines=OPEN_MPI_SOCKET)),
             halted(1, ended(2, 1.0, exit_code=0), stopped(3, 1.4)),
+        ),
+        "Rank 2 on digits-1 ended early with exit code 0; rank 0 on digits-0 then failed with exit code 14; "
+        "2 others were stopped",
+        "RankFailed",
+        {"Succeeded": "2", "Failed": "0", "Stopped": "1,3"},
+    ),
+    Case(
+        "Open MPI 5: a rank that leaves early on a busy machine, where the others notice it late",
+        facts(
+            first(ended(0, 3.1, exit_code=14), stopped(1, 3.4), launched=mpirun(3.5, 14, lines=OPEN_MPI_SOCKET)),
+            halted(1, ended(2, 1.0, exit_code=0), stopped(3, 3.4)),
+        ),
+        "Rank 2 on digits-1 ended early with exit code 0; rank 0 on digits-0 then failed with exit code 14; "
+        "2 others were stopped",
+        "RankFailed",
+        {"Succeeded": "2", "Failed": "0", "Stopped": "1,3"},
+    ),
+    Case(
+        "Open MPI 5: a rank that leaves early, and its end is seen after another's",
+        facts(
+            first(ended(0, 0.9, exit_code=14), stopped(1, 3.4), launched=mpirun(3.5, 14, lines=OPEN_MPI_SOCKET)),
+            halted(1, ended(2, 1.0, exit_code=0), stopped(3, 3.4)),
         ),
         "Rank 2 on digits-1 ended early with exit code 0; rank 0 on digits-0 then failed with exit code 14; "
         "2 others were stopped",

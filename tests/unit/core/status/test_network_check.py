@@ -10,8 +10,7 @@ from muster.api.status.network import NetworkCheck
 from muster.api.status.status import Status
 from muster.core.facts import NodeFacts
 from muster.core.status.events import new_events, past_events
-from muster.core.status.network import network_status
-from muster.core.status.network_check import MAX_SLOW, SLOW_FACTOR, Speed, find_slow_nodes, summarise_check
+from muster.core.status.network import MAX_SLOW, SLOW_FACTOR, Speed, find_slow_nodes, network_status, summarise_check
 from muster_worker.contract.schema import AgentPhase, NetworkFigures
 from unit.core.builders import START, facts, job, missing, rank, running, status_of
 

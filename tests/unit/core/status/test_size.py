@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from muster.api.status.status import Status
 from muster.core.facts import MetricFacts, NodeFacts, RankFacts
 from muster_worker.contract.schema import AgentPhase, CommandKind, MetricValue, RankReport, RankState
@@ -43,13 +45,14 @@ def odd_node(number: int) -> NodeFacts:
     return node(number, replace(current, metrics=metrics), sent_command=command(CommandKind.START))
 
 
-def test_a_hundred_thousand_ranks_are_a_small_status() -> None:
-    current = facts(*(odd_node(number) for number in range(1000)))
+@pytest.mark.parametrize("nodes", [100, pytest.param(1000, marks=pytest.mark.long)])
+def test_many_thousand_ranks_are_a_small_status(nodes: int) -> None:
+    current = facts(*(odd_node(number) for number in range(nodes)))
 
-    status = status_of(job(1000, PROCS), Status(), current, START + 10)
+    status = status_of(job(nodes, PROCS), Status(), current, START + 10)
 
     assert status.ranks is not None
-    assert status.ranks.world == 100_000
-    assert sum(entry.count for entry in status.ranks.by_state) == 100_000
+    assert status.ranks.world == nodes * PROCS
+    assert sum(entry.count for entry in status.ranks.by_state) == nodes * PROCS
     assert [entry.step for entry in status.ranks.by_step] == [14 * index for index in range(16)]
     assert len(status.model_dump_json(by_alias=True).encode()) < MAX_BYTES

@@ -89,7 +89,7 @@ def test_want_of_capacity_is_a_condition_that_passes() -> None:
     "known",
     [
         facts(request_failure=request_failure(FailureKind.ACCESS)),
-        facts(RUNNING, stale=request_failure(FailureKind.ACCESS)),
+        facts(RUNNING, refresh_failure=request_failure(FailureKind.ACCESS)),
     ],
 )
 def test_a_missing_right_is_for_people(known: TrainingFacts) -> None:
@@ -126,7 +126,7 @@ def test_the_message_says_why_a_suspended_job_is_not_released() -> None:
     denied = request_failure(FailureKind.ACCESS, T0)
     seen = status_after(job(), BEGUN, facts(RUNNING))
     suspended = turn(job(suspend=True), seen, facts(STOPPED), T0 + 60)[2]
-    status = turn(job(suspend=True), suspended, facts(STOPPED, unclear=denied), T0 + 61)[2]
+    status = turn(job(suspend=True), suspended, facts(STOPPED, search_failure=denied), T0 + 61)[2]
     (stalled,) = [one for one in status.conditions if one.type == "Stalled"]
     assert (status.phase, stalled.reason) == ("Suspended", denied.problem.reason)
 

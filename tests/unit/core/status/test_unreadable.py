@@ -2,7 +2,7 @@
 
 from muster.api.document import JSON
 from muster.api.field_problems import FieldProblem
-from muster.core.status.unreadable import unreadable
+from muster.core.status.unreadable_status import make_unreadable_status
 
 PROBLEMS = (FieldProblem("status.startTime", 'found "x"; a time is expected'),)
 NOW = 1_763_697_900.0
@@ -26,7 +26,7 @@ def stalled(status: str = "True", at: str = AT) -> dict[str, JSON]:
 
 
 def unreadable_status(written: dict[str, JSON]) -> dict[str, JSON]:
-    return unreadable(written, PROBLEMS, 3, NOW)
+    return make_unreadable_status(written, PROBLEMS, 3, NOW)
 
 
 def test_all_that_was_there_stays() -> None:
@@ -36,7 +36,7 @@ def test_all_that_was_there_stays() -> None:
 
 def test_telling_it_again_changes_nothing() -> None:
     once = unreadable_status({"startTime": "x"})
-    assert unreadable(once, PROBLEMS, 3, NOW + 60) == once
+    assert make_unreadable_status(once, PROBLEMS, 3, NOW + 60) == once
 
 
 def test_it_has_stalled_since_it_did() -> None:

@@ -12,7 +12,7 @@ from muster.api.spec.launcher import LauncherSpec
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.api.status.status import Status
 from muster.core.facts import Problem
-from muster.core.judge import Outcome
+from muster.core.outcome import Outcome
 from muster.core.status.training_job.summarise import summarise_training_job
 from muster.core.training_job.decide import TrainingAction, decide_training_job, training_requeue_at
 from muster.core.training_job.facts import FailureKind, Location, RequestFailure, Span, TrainingFacts, TrainingJob
@@ -46,7 +46,7 @@ def job(
 def training(
     *secondary: str, attempt: int = 1, ends: str = "", reason: str | None = None, at: float = 10.0
 ) -> TrainingJob:
-    """A training job with these states, ten seconds each; `ends`: its final status, else it is in the last state."""
+    """Return a training job with these states, ten seconds each. `ends` is its final status, if it has ended."""
     words = (*secondary, ends) if ends else secondary
     history = tuple(
         Span(word, T0 + 10 * index, None if index == len(words) - 1 else T0 + 10 * (index + 1), f"{word} it is")
@@ -94,7 +94,7 @@ def request_failure(kind: FailureKind, at: float = T0, tries: int = 1, refused_s
 def turn(
     asked: Job, previous: Status, current: TrainingFacts, now: float
 ) -> tuple[Outcome, tuple[TrainingAction, ...], Status]:
-    """The outcome, the actions and the status."""
+    """Return the outcome, the actions and the status."""
     state = complete_training(asked, previous, current, now)
     outcome = judge_training_job(asked, previous, state, now)
     actions = decide_training_job(asked, state, outcome, now)
@@ -102,7 +102,7 @@ def turn(
 
 
 def status_after(asked: Job, *current: TrainingFacts, now: float = T0) -> Status:
-    """The status after one reconciliation for each of these, a second apart."""
+    """Return the status after one reconciliation for each of these, a second apart."""
     status = Status()
     for index, each in enumerate(current):
         status = turn(asked, status, each, now + index)[2]
@@ -110,7 +110,7 @@ def status_after(asked: Job, *current: TrainingFacts, now: float = T0) -> Status
 
 
 def wake(asked: Job, previous: Status, current: TrainingFacts, now: float) -> float | None:
-    """The time at which a change without an event is possible."""
+    """Return the time at which a change without an event is possible."""
     state = complete_training(asked, previous, current, now)
     return training_requeue_at(asked, previous, state, judge_training_job(asked, previous, state, now), now)
 

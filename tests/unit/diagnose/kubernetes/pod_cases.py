@@ -20,7 +20,7 @@ def names() -> tuple[str, ...]:
 
 
 def source(name: str) -> JSONObject:
-    """The pod's object, which a test may change."""
+    """Return the pod's object, which a test may change."""
     return part(_case(name), "pod")
 
 
@@ -48,7 +48,7 @@ def warned(name: str) -> tuple[PodWarning, ...]:
 
 
 def changed(name: str, change: Callable[[JSONObject], None]) -> PodView:
-    """The pod after `change` of its object."""
+    """Return the pod after `change` of its object."""
     pod = copy.deepcopy(source(name))
     change(pod)
     seen = read_pod(pod)
@@ -57,7 +57,7 @@ def changed(name: str, change: Callable[[JSONObject], None]) -> PodView:
 
 
 def part(of: JSON, *path: str | int) -> JSONObject:
-    """The object at `path`."""
+    """Return the object at `path`."""
     for step in path:
         if isinstance(step, int):
             assert isinstance(of, list)

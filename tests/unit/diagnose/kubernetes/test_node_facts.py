@@ -7,7 +7,7 @@ import pytest
 from muster.backends.kubernetes.backend import whole_seconds
 from muster.backends.kubernetes.job_state import DELETION_RETRY_SECONDS, MAX_BACKOFF_SECONDS, JobState, PodDeletion
 from muster.core.facts import Problem, ProcessFacts, ProcessState
-from muster.core.failure.lost_nodes import LOST_SECONDS
+from muster.core.failure.problems import LOST_SECONDS
 from muster.diagnose.kubernetes.node_facts import is_caused_by_muster, missing_process, with_agent_report
 from muster.objects.kubernetes.observations import is_cut_off
 from muster.objects.kubernetes.pods import Condition

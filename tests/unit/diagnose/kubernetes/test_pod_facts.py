@@ -65,35 +65,32 @@ CASES = [
         "image-never",
         WAITING,
         "ImageNotFound",
-        (
-            "image cluster.muster.dev/none:1 is not on node-1, and imagePullPolicy Never forbids fetching it: "
-            "load it there"
-        ),
+        ("image cluster.muster.dev/none:1 is not on node-1, and imagePullPolicy is Never: load it there"),
     ),
-    ("image-invalid", WAITING, "InvalidImageName", "'Bad Name' is no image's name: correct spec.image"),
+    ("image-invalid", WAITING, "InvalidImageName", "'Bad Name' is not an image name: correct spec.image"),
     (
         "secret-env-missing",
         WAITING,
         "ConfigMissing",
-        "Secret aws doesn't exist in namespace vision, and container trainer takes its environment from it: create it",
+        "Secret aws doesn't exist in namespace vision, and container trainer reads a variable from it: create it",
     ),
     (
         "secret-key-missing",
         WAITING,
         "ConfigMissing",
-        "ConfigMap kube-root-ca.crt has no key k, and container trainer takes its environment from it: create it",
+        "ConfigMap kube-root-ca.crt has no key k, and container trainer reads a variable from it: create it",
     ),
     (
         "secret-volume-missing",
         WAITING,
         "ConfigMissing",
-        "Secret aws doesn't exist in namespace vision, and volume d is made of it: create it",
+        "Secret aws doesn't exist in namespace vision, and volume d contains it: create it",
     ),
     (
         "configmap-volume-missing",
         WAITING,
         "ConfigMissing",
-        "ConfigMap settings doesn't exist in namespace vision, and volume d is made of it: create it",
+        "ConfigMap settings doesn't exist in namespace vision, and volume d contains it: create it",
     ),
     (
         "hostpath-missing",

@@ -10,7 +10,7 @@ from muster.api.document import JSON
 from muster.core.facts import Problem
 from muster.diagnose.kubernetes.problems import find_problem
 from muster.diagnose.kubernetes.quoting import MAX_CHARS, quote
-from muster.diagnose.kubernetes.scheduling import shortage, verdict
+from muster.diagnose.kubernetes.scheduling import describe_shortage, describe_verdict
 from muster.objects.kubernetes.warnings import PodWarning, read_warning
 from muster_worker.contract.schema import UNUSABLE_PYTHON
 from unit.diagnose.kubernetes.pod_cases import JSONObject, changed, part, view
@@ -33,7 +33,7 @@ from unit.diagnose.kubernetes.pod_cases import JSONObject, changed, part, view
             "failed to resolve reference: pull access denied, repository does not exist or may require authorization",
             "ImageNotFound",
             (
-                "image registry.invalid/vit:9 can't be fetched; it doesn't exist, or the registry denies it: name a "
+                "image registry.invalid/vit:9 can't be fetched; it doesn't exist, or the registry denies it: set a "
                 "secret for it in spec.template.spec.imagePullSecrets"
             ),
         ),
@@ -41,7 +41,7 @@ from unit.diagnose.kubernetes.pod_cases import JSONObject, changed, part, view
             "failed to authorize: failed to fetch anonymous token: 401 Unauthorized",
             "ImagePullFailed",
             (
-                "image registry.invalid/vit:9 can't be fetched; the registry denies it: name a secret for it in "
+                "image registry.invalid/vit:9 can't be fetched; the registry denies it: set a secret for it in "
                 "spec.template.spec.imagePullSecrets"
             ),
         ),
@@ -71,7 +71,7 @@ def test_why_an_image_does_not_come(message: str, reason: str, words: str) -> No
         ),
         (
             "0/1 nodes are available: 1 Too many pods.",
-            "the only node has no room: 1 have no place for another pod",
+            "the only node has no room: 1 can't run another pod",
         ),
         (
             "0/3 nodes are available: 3 node(s) had volume node affinity conflict.",
@@ -83,7 +83,7 @@ def test_why_an_image_does_not_come(message: str, reason: str, words: str) -> No
     ],
 )
 def test_what_the_scheduler_misses(message: str, words: str) -> None:
-    assert verdict(message) == words
+    assert describe_verdict(message) == words
 
 
 @pytest.mark.parametrize(
@@ -110,14 +110,14 @@ def test_what_the_scheduler_misses(message: str, words: str) -> None:
     ],
 )
 def test_what_is_missing_has_words_that_pods_share(message: str, words: str) -> None:
-    assert shortage(message) == words
+    assert describe_shortage(message) == words
 
 
 def test_a_key_that_a_volume_lacks() -> None:
     pod = view("hostpath-missing")
     words = 'MountVolume.SetUp failed for volume "d" : references non-existent secret key: token'
     result = find_problem(pod, (PodWarning(pod.uid, "FailedMount", words),))
-    assert result == Problem("ConfigMissing", "Secret has no key token, and volume d is made of it: create it")
+    assert result == Problem("ConfigMissing", "Secret has no key token, and volume d contains it: create it")
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_running_download_is_a_reason_of_its_own() -> None:
     result = find_problem(changed("init-running", rename))
     assert result is not None
     assert result.reason == "FetchingFiles"
-    assert "-c muster-download` tells how far" in result.message
+    assert "-c muster-download` shows the progress" in result.message
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ DOWN = 'failed calling webhook "hook.acme": failed to call webhook: Post "https:
         (
             _no(FORBIDDEN + "failed quota: team: must specify limits.cpu for: trainer"),
             "QuotaExceeded",
-            "quota team wants every container to say limits.cpu for: trainer: set spec.resources",
+            "quota team requires every container to set limits.cpu for: trainer: set spec.resources",
         ),
         (
             _no(FORBIDDEN + 'violates PodSecurity "restricted:latest": runAsNonRoot != true (pod must set it)'),

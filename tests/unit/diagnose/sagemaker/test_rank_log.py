@@ -32,7 +32,7 @@ def read(*names: str, at: float = BEGAN + 3600) -> RankLog:
 
 
 def facts_of(log: RankLog) -> JobFacts:
-    """The facts of the job when all of its containers have ended."""
+    """Return the facts of the job when all of its containers have ended."""
     agents = {agent.report.node: agent for agent in log.agents()}
     exited = ProcessFacts(ProcessState.EXITED, ended_at=BEGAN + 3700)
     nodes = (NodeFacts(node, f"algo-{node + 1}", exited, over(agents[node])) for node in (0, 1) if node in agents)
@@ -55,7 +55,7 @@ def over(agent: AgentFacts) -> AgentFacts:
 )
 def test_mpirun_s_first_failure(kind: str, how: str, exit_code: int | None, number: int | None, words: str) -> None:
     facts = facts_of(read(f"openmpi4-{how}-{kind}.log"))
-    failure = find_failure(mpi_job(), facts, started=True)
+    failure = find_failure(mpi_job(), facts, has_started=True)
     assert failure is not None
     assert (failure.first.rank, failure.first.exit_code, failure.first.signal) == (3, exit_code, number)
     assert words in "\n".join(failure.first.lines)
@@ -67,7 +67,7 @@ def test_mpirun_s_first_failure(kind: str, how: str, exit_code: int | None, numb
 )
 def test_torchrun_s_first_failure(kind: str, how: str, exit_code: int | None, number: int | None, words: str) -> None:
     facts = facts_of(read(f"torchrun-{how}-{kind}-algo-1.log", f"torchrun-{how}-{kind}-algo-2.log"))
-    failure = find_failure(job(), facts, started=True)
+    failure = find_failure(job(), facts, has_started=True)
     assert failure is not None
     assert (failure.first.rank, failure.first.exit_code, failure.first.signal) == (3, exit_code, number)
     assert words in "\n".join(failure.first.lines)

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from muster.core.training_job.facts import FailureKind
-from muster.diagnose.sagemaker.described import training_job_of
-from muster.diagnose.sagemaker.request_failures import counted, request_failure_of
+from muster.diagnose.sagemaker.request_failures import count_tries, request_failure_of
+from muster.diagnose.sagemaker.training_job_facts import training_job_of
 from muster.objects.aws import errors
 from muster.objects.aws.training_job import Description, FinalMetric, Transition
-from muster.render.sagemaker.request.identity import is_of
+from muster.render.sagemaker.request.identity import has_job_tags
 
 T0 = datetime(2026, 11, 21, 4, tzinfo=UTC)
 
@@ -44,15 +44,17 @@ def test_what_comes_in_a_row_is_counted() -> None:
         request_failure_of(errors.Throttled("slow"), 1.0),
         request_failure_of(errors.NoCredentials("none"), 2.0),
     )
-    assert counted(slow, counted(slow, None)).tries == 2
-    assert counted(denied, counted(slow, None)).tries == 1
+    assert count_tries(slow, count_tries(slow, None)).tries == 2
+    assert count_tries(denied, count_tries(slow, None)).tries == 1
 
 
 def test_only_refusals_make_a_row_of_refusals_longer() -> None:
     def after(*kinds: str) -> float:
         current = None
         for minute, kind in enumerate(kinds):
-            current = None if kind == "success" else counted(request_failure_of(_ERRORS[kind], 60.0 * minute), current)
+            current = (
+                None if kind == "success" else count_tries(request_failure_of(_ERRORS[kind], 60.0 * minute), current)
+            )
         return 0.0 if current is None else current.refused_seconds
 
     assert after("denied") == 0.0
@@ -119,4 +121,4 @@ def test_instances_of_all_groups_count(groups: tuple[tuple[str, str, int], ...],
     ],
 )
 def test_whose_it_is_stands_in_its_tags(tags: dict[str, str], *, is_own: bool) -> None:
-    assert is_of(tags, "u", 2) == is_own
+    assert has_job_tags(tags, "u", 2) == is_own

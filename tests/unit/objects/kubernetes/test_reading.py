@@ -10,7 +10,7 @@ from muster.api.document import JSON
 from muster.objects.kubernetes.answers import read_page
 from muster.objects.kubernetes.json_parts import MAX_LEVELS, Malformed, value_in
 from muster.objects.kubernetes.kinds import Object, Reading
-from muster.objects.kubernetes.reading import LAST_APPLIED, identity_only, left_out, parsed, read_object
+from muster.objects.kubernetes.reading import LAST_APPLIED, identity_only, missing_parts, parse_json, read_object
 
 DEEP = b'{"f:a":' * 3_000 + b"{}" + b"}" * 3_000
 IDENTITY: dict[str, JSON] = {"name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "7"}
@@ -39,13 +39,13 @@ def test_managed_fields_are_never_read(fields: bytes) -> None:
 def test_a_part_that_is_too_deep_is_left_out_and_named() -> None:
     result = read(text_of(rest=b'"spec":%b,"status":{"phase":"x"}' % DEEP))
     assert (result["status"], "spec" in result) == ({"phase": "x"}, False)
-    assert left_out(result) == {"spec": f"nested more than {MAX_LEVELS} levels deep"}
+    assert missing_parts(result) == {"spec": f"nested more than {MAX_LEVELS} levels deep"}
 
 
 def test_a_part_that_is_too_long_is_left_out_and_named() -> None:
     reading = Reading(max_bytes={"spec": 100, "metadata.finalizers": 10})
     result = read(text_of(b'"finalizers":["example.com/x"],', b'"spec":{"x":"%b"}' % (b"y" * 93)), reading)
-    assert left_out(result) == {
+    assert missing_parts(result) == {
         "metadata.finalizers": "found 17 bytes, which are too many",
         "spec": "found 101 bytes, which are too many",
     }
@@ -53,7 +53,7 @@ def test_a_part_that_is_too_long_is_left_out_and_named() -> None:
 
 def test_a_number_that_python_refuses_is_left_out() -> None:
     result = read(text_of(rest=b'"spec":{"x":%b}' % (b"9" * 5_000)))
-    assert list(left_out(result)) == ["spec"]
+    assert list(missing_parts(result)) == ["spec"]
 
 
 def test_only_what_is_wanted_is_kept() -> None:
@@ -81,13 +81,13 @@ def test_of_what_is_of_no_interest_nothing_but_the_identity_is_read() -> None:
         reading,
     )
     assert result["metadata"] == IDENTITY
-    assert "" in left_out(result)
-    assert left_out(read(text_of(rest=b'"spec":{"kind":"DistributedTrainingJob"}'), reading)) == {}
+    assert "" in missing_parts(result)
+    assert missing_parts(read(text_of(rest=b'"spec":{"kind":"DistributedTrainingJob"}'), reading)) == {}
 
 
 def test_identity_only_forgets_the_rest() -> None:
     result = identity_only({"metadata": {**IDENTITY, "labels": {}}, "spec": {}}, "it is bad")
-    assert (result["metadata"], left_out(result)) == (IDENTITY, {"": "it is bad"})
+    assert (result["metadata"], missing_parts(result)) == (IDENTITY, {"": "it is bad"})
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"metadata":3}', b'{"metadata":{}', b'{"metadata":{"name":"a"}'])
@@ -98,7 +98,7 @@ def test_what_is_no_object_is_malformed(text: bytes) -> None:
 
 def test_something_after_the_value_is_malformed() -> None:
     with pytest.raises(Malformed):
-        parsed(b'{"a":1}x')
+        parse_json(b'{"a":1}x')
 
 
 ITEMS = {
@@ -114,7 +114,7 @@ def test_an_item_that_is_too_deep_leaves_the_others(order: str) -> None:
     page = read_page(ITEMS[order] % b",".join([good, bad, good]))
     assert (page.resource_version, page.rest) == ("9", "more")
     objects = list(page.objects(Reading()))
-    assert [list(left_out(item)) for item in objects] == [[], ["spec"], []]
+    assert [list(missing_parts(item)) for item in objects] == [[], ["spec"], []]
     assert [item["metadata"] for item in objects] == [{"annotations": {}, **IDENTITY}] * 3
 
 

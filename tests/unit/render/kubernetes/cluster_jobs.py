@@ -24,7 +24,7 @@ IMAGE = "pytorch/pytorch:2.8.0"
 
 
 def cluster_job(**spec: JSON) -> Job:
-    """A job of two nodes; `spec` has fields as in a file."""
+    """Return a job of two nodes; `spec` has fields as in a file."""
     fields: Fields = {"nodes": 2, "launcher": {"torchrun": {}}, "image": IMAGE, "command": ["python", "train.py"]}
     return Job(
         metadata=Metadata(name="vit", namespace="team", uid=UID),
@@ -33,7 +33,7 @@ def cluster_job(**spec: JSON) -> Job:
 
 
 def with_trainer(**fields: JSON) -> Fields:
-    """A partial template with these fields of the ranks' container."""
+    """Return a partial template with these fields of the ranks' container."""
     container: Fields = {"name": "trainer", **fields}
     return {"spec": {"containers": [container]}}
 
@@ -51,12 +51,12 @@ def trainer(job: Job, node: int = 0) -> Fields:
 
 
 def mounts(job: Job) -> dict[JSON, Fields]:
-    """The trainer's mounts by their paths."""
+    """Return the trainer's mounts by their paths."""
     return {str(mount["mountPath"]): mount for mount in entries(trainer(job), "volumeMounts")}
 
 
 def volumes(job: Job) -> dict[JSON, Fields]:
-    """The pod's volumes by their names."""
+    """Return the pod's volumes by their names."""
     return {str(volume["name"]): volume for volume in entries(pod_spec(job), "volumes")}
 
 

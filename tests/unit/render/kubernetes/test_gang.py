@@ -22,9 +22,9 @@ from muster.backends.kubernetes.pod_index import PodIndex
 from muster.clients.kubernetes.client import Client
 from muster.collector.store import RankStore
 from muster.core.actions import CreateNode
-from muster.diagnose.kubernetes.scheduling import unplaced
+from muster.diagnose.kubernetes.scheduling import find_scheduling_problem
 from muster.objects.kubernetes.pods import read_pod
-from muster.render.kubernetes.gang import pod_group
+from muster.render.kubernetes.gang import render_pod_group
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import entries
 from unit.render.kubernetes.cluster_jobs import SETTING, UID, cluster_job, pod_spec, rendered
@@ -71,7 +71,7 @@ def metadata(job: Job, part: str) -> Mapping[str, JSON]:
 def test_a_pod_group_is_what_its_scheduler_s_schema_wants(
     queue: Fields, api_version: str, schema: dict[str, JSON], spec: Fields
 ) -> None:
-    group = pod_group(cluster_job(queue=queue, nodes=4))
+    group = render_pod_group(cluster_job(queue=queue, nodes=4))
     assert group is not None
     Draft202012Validator(schema).validate(group.body["spec"])
     assert group.body["spec"] == spec
@@ -105,7 +105,7 @@ def test_pods_are_a_group_that_kueue_s_webhook_takes() -> None:
     assert annotations["kueue.x-k8s.io/pod-group-total-count"] == "4"
     assert annotations["kueue.x-k8s.io/retriable-in-group"] == "false"
     assert pod_spec(job)["schedulingGates"] == [{"name": "kueue.x-k8s.io/admission"}]
-    assert pod_group(job) is None
+    assert render_pod_group(job) is None
 
 
 def test_jobs_of_one_name_are_different_groups() -> None:
@@ -126,7 +126,7 @@ def test_a_pod_that_kueue_holds_says_so() -> None:
     pod["metadata"] = {**mapping(pod["metadata"]), "uid": "pod"}
     read = read_pod(pod)
     assert read is not None
-    problem = unplaced(read, ())
+    problem = find_scheduling_problem(read, ())
     assert problem is not None
     assert problem.message.startswith("Kueue has not admitted the job yet")
 

@@ -29,7 +29,7 @@ def fields(**parts: st.SearchStrategy[JSON]) -> st.SearchStrategy[Fields]:
 
 
 def some(entry: st.SearchStrategy[Fields], *, by: str) -> st.SearchStrategy[JSON]:
-    """A list of such entries, all different."""
+    """Return a list of such entries, all different."""
     return st.lists(entry, max_size=3, unique_by=lambda item: str(item[by]).rstrip("/")).map(list)
 
 
@@ -102,7 +102,7 @@ AGENTS: st.SearchStrategy[JSON] = st.sampled_from([{"inject": "ConfigMap"}, {"in
 
 
 def job_of(spec: Fields) -> Job:
-    """The job as the API server returns it; jobs that the rules refuse are no examples."""
+    """Return the job as the API server returns it; jobs that the rules refuse are no examples."""
     whole: Fields = {
         "nodes": 2,
         "procsPerNode": 1,

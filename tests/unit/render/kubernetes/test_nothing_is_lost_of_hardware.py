@@ -59,7 +59,7 @@ SPECS: st.SearchStrategy[Fields] = fields(
 
 
 def pod_of(spec: Fields) -> Fields:
-    """The pod, or None for a job that contradicts itself."""
+    """Return the pod, or None for a job that contradicts itself."""
     try:
         return rendered(job_of(spec))
     except NotRenderable:

@@ -138,4 +138,4 @@ def test_explain_says_who_asks_for_it_and_render_which_python_starts_the_ranks()
 
 
 def test_it_is_made_for_the_place_where_pods_mount_it() -> None:
-    assert own_python.PLACE == maker.PLACE
+    assert own_python.PYTHON_FOLDER == maker.INSTALL_PATH

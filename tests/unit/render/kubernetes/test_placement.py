@@ -19,7 +19,7 @@ LAYER = "topology.k8s.aws/network-node-layer-3"
 
 
 def keys(kind: str, **spec: JSON) -> list[JSON]:
-    """The labels by which the job's pods are placed together, or apart."""
+    """Return the labels by which the job's pods are placed together, or apart."""
     affinity = mapping(mapping(pod_spec(cluster_job(**spec)).get("affinity")).get(kind))
     terms = entries(affinity, "requiredDuringSchedulingIgnoredDuringExecution")
     assert all(term["labelSelector"] == {"matchLabels": {"muster.dev/job-uid": UID}} for term in terms)

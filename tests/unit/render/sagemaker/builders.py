@@ -10,7 +10,7 @@ ROLE = "arn:aws:iam::111122223333:role/SageMakerRole"
 
 
 def sagemaker_spec(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The spec of a job on two GPU instances, with changes; null leaves a field out."""
+    """Return the spec of a job on two GPU instances, with changes; null leaves a field out."""
     base: dict[str, JSON] = {
         "backend": "SageMaker",
         "nodes": 2,
@@ -27,7 +27,7 @@ def sagemaker_spec(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> di
 
 
 def sagemaker_job(changes: Mapping[str, JSON] | None = None, block: Mapping[str, JSON] | None = None) -> Job:
-    """A job with such a spec."""
+    """Return a job with such a spec."""
     return job_of("vit", sagemaker_spec(changes or {}, block or {}))
 
 

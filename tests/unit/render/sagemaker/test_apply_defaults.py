@@ -57,7 +57,7 @@ def test_the_region_is_the_jobs_else_the_operators_else_missing() -> None:
 
 @pytest.mark.parametrize("unknown", ["ml.p6e-gb200.36xlarge", "ml.g9.48xlarge", "ml.trn9.48xlarge"])
 def test_an_unknown_number_of_ranks_is_an_error(unknown: str) -> None:
-    with pytest.raises(InvalidResource, match=rf"procsPerNode: found Auto, .* {unknown} has; name the ranks"):
+    with pytest.raises(InvalidResource, match=rf"procsPerNode: found Auto, .* {unknown}; set the number"):
         apply_defaults(job(unknown, framework=PYTORCH), "us-west-2")
 
 

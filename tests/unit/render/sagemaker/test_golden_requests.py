@@ -9,7 +9,7 @@ from muster.api.document import JSON
 from muster.api.validation.validate import validate
 from muster.api.yaml.load import load_bytes
 from muster.render.sagemaker.image_facts import image_facts
-from muster.render.sagemaker.request.render import request
+from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.setting import Setting
 
 HERE = Path(__file__).parent
@@ -27,7 +27,7 @@ def golden(case: str) -> dict[str, JSON]:
 def rendered(case: str, training_job: str) -> dict[str, JSON]:
     path = HERE / "jobs" / f"{case}.yaml"
     (document,) = load_bytes(path.read_bytes(), path.name)
-    return request(validate(document), Setting("us-west-2", "111122223333", training_job), image_facts()).body
+    return render_request(validate(document), Setting("us-west-2", "111122223333", training_job), image_facts()).body
 
 
 def without_name(value: JSON, name: str) -> JSON:

@@ -5,12 +5,19 @@ from dataclasses import replace
 import pytest
 
 from muster.render.sagemaker.image_facts import image_facts
-from muster.render.sagemaker.images import NoSuchImage, Part, Wanted, deciding_type, processor_of, training_image
+from muster.render.sagemaker.images import (
+    FieldName,
+    ImageRequest,
+    NoSuchImage,
+    image_instance_type,
+    processor_of,
+    training_image,
+)
 
-PYTORCH = Wanted("PyTorch", "2.0.1", "us-west-2", "ml.p4d.24xlarge")
+PYTORCH = ImageRequest("PyTorch", "2.0.1", "us-west-2", "ml.p4d.24xlarge")
 TRAINIUM = replace(PYTORCH, instance_type="ml.trn1.32xlarge")
-TENSORFLOW = Wanted("TensorFlow", "2.3.0", "us-west-2", "ml.c5.2xlarge")
-HUGGING_FACE = Wanted("HuggingFace", "4.28.1", "us-west-2", "ml.g5.2xlarge", pytorch="2.0.0")
+TENSORFLOW = ImageRequest("TensorFlow", "2.3.0", "us-west-2", "ml.c5.2xlarge")
+HUGGING_FACE = ImageRequest("HuggingFace", "4.28.1", "us-west-2", "ml.g5.2xlarge", pytorch="2.0.0")
 SHARDED = replace(PYTORCH, library="ModelParallelV2")
 
 OREGON = "763104351884.dkr.ecr.us-west-2.amazonaws.com"
@@ -51,7 +58,7 @@ BEIJING = "727897471807.dkr.ecr.cn-north-1.amazonaws.com.cn"
         ),
     ],
 )
-def test_the_image(asked: Wanted, image: str) -> None:
+def test_the_image(asked: ImageRequest, image: str) -> None:
     assert training_image(asked, image_facts()) == image
 
 
@@ -96,7 +103,7 @@ def test_the_image(asked: Wanted, image: str) -> None:
         (
             replace(PYTORCH, instance_type="ml.p2.xlarge"),
             "instanceType",
-            "ml.p2.xlarge; from PyTorch 1.13 on there are no p2 instances",
+            "ml.p2.xlarge; from PyTorch 1.13 on, p2 instances are not supported",
         ),
         (
             replace(HUGGING_FACE, instance_type="ml.c5.large"),
@@ -104,9 +111,13 @@ def test_the_image(asked: Wanted, image: str) -> None:
             "ml.c5.large; AWS has these images for instances with GPUs only",
         ),
         (replace(HUGGING_FACE, version="4.29.0"), "version", "'4.29.0'; AWS has no such image for training"),
-        (replace(HUGGING_FACE, version="4.28"), "version", "4.28 and 2.0.0 beneath; write both in full"),
-        (replace(HUGGING_FACE, pytorch=""), "pytorchVersion", "neither; give pytorchVersion or tensorflowVersion"),
-        (replace(HUGGING_FACE, tensorflow="2.4.1"), "pytorchVersion", "both; give"),
+        (replace(HUGGING_FACE, version="4.28"), "version", "4.28 and 2.0.0; write both in full"),
+        (
+            replace(HUGGING_FACE, pytorch=""),
+            "pytorchVersion",
+            "neither; set either pytorchVersion or tensorflowVersion",
+        ),
+        (replace(HUGGING_FACE, tensorflow="2.4.1"), "pytorchVersion", "both; set"),
         (
             replace(HUGGING_FACE, pytorch="2.0.1"),
             "pytorchVersion",
@@ -115,13 +126,13 @@ def test_the_image(asked: Wanted, image: str) -> None:
         (
             replace(HUGGING_FACE, instance_type="ml.trn1.2xlarge"),
             "name",
-            "HuggingFace on ml.trn1.2xlarge; for Trainium AWS has images",
+            "HuggingFace on ml.trn1.2xlarge; for Trainium, AWS has only PyTorch images",
         ),
         (replace(TRAINIUM, library="SMDistributed"), "name", "a library of SageMaker's own on ml.trn1.32xlarge"),
         (replace(TENSORFLOW, library="ModelParallelV2"), "name", "TensorFlow with modelParallel"),
     ],
 )
-def test_what_there_is_no_image_for(asked: Wanted, part: Part, words: str) -> None:
+def test_what_there_is_no_image_for(asked: ImageRequest, part: FieldName, words: str) -> None:
     with pytest.raises(NoSuchImage) as refused:
         training_image(asked, image_facts())
     assert refused.value.part == part
@@ -137,7 +148,7 @@ def test_what_there_is_no_image_for(asked: Wanted, part: Part, words: str) -> No
     ],
 )
 def test_the_instance_group_that_the_image_is_for(types: list[str], deciding: str) -> None:
-    assert deciding_type(types) == deciding
+    assert image_instance_type(types) == deciding
 
 
 @pytest.mark.parametrize(

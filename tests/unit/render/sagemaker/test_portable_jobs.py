@@ -12,8 +12,8 @@ from muster.core.training_job.name import training_job_name
 from muster.render.sagemaker.apply_defaults import apply_defaults
 from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.rank_reports import may_report
-from muster.render.sagemaker.request.identity import own_tags
-from muster.render.sagemaker.request.render import request
+from muster.render.sagemaker.request.identity import job_tags
+from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.setting import Setting
 from muster.render.sagemaker.request.training_request import TrainingRequest
 from unit.render.sagemaker.builders import sagemaker_job, sagemaker_spec
@@ -33,11 +33,11 @@ TORCH, MPI, PROCS = (
 
 
 def made(job: Job) -> TrainingRequest:
-    return request(job, Setting("us-west-2", "111122223333", "vit-0123456789-1"), image_facts())
+    return render_request(job, Setting("us-west-2", "111122223333", "vit-0123456789-1"), image_facts())
 
 
 def hyperparameters_of(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The toolkit's hyperparameters, decoded."""
+    """Return the toolkit's hyperparameters, decoded."""
     quiet = {"rankReports": "Off", **block}
     return {name: json.loads(value) for name, value in made(sagemaker_job(changes, quiet)).hyperparameters.items()}
 
@@ -49,7 +49,7 @@ def container(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> tuple[J
 
 
 def settings(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The start script's settings."""
+    """Return the start script's settings."""
     archive = made(sagemaker_job(changes, block)).archive
     assert archive is not None
     result: dict[str, JSON] = json.loads(archive.files["muster_start.json"])
@@ -235,7 +235,7 @@ def test_names_and_tags_tell_whose_training_job_it_is() -> None:
     name = training_job_name(long, 1000000)
     assert len(name) <= 63
     assert name == training_job_name(long, 1000000) != training_job_name(long, 999999)
-    tagged = request(job, Setting("us-west-2", "111122223333", name, tags=own_tags(job, 3)), image_facts()).tags
+    tagged = render_request(job, Setting("us-west-2", "111122223333", name, tags=job_tags(job, 3)), image_facts()).tags
     assert tagged["muster.dev/name"] == "vit"
     assert tagged["muster.dev/attempt"] == "3"
 
@@ -244,7 +244,7 @@ def test_names_and_tags_tell_whose_training_job_it_is() -> None:
     ("changes", "block", "path", "says"),
     [
         ({"hyperparameters": {f"h{index}": 1 for index in range(95)}}, {}, "spec.hyperparameters", "found 102, 7 of"),
-        ({"hyperparameters": {"text": "x" * 2500}}, {}, 'spec.hyperparameters["text"]', "found 2502 characters"),
+        ({"hyperparameters": {"text": "x" * 2500}}, {}, 'spec.hyperparameters["text"]', "found 2502 encoded"),
         ({"hyperparameters": {"sagemaker_program": "x"}}, {}, 'spec.hyperparameters["sagemaker_program"]', "itself"),
         ({"inputs": [{"name": "code", "s3": {"uri": "s3://bucket/k"}}]}, {"networkIsolation": True},
          "spec.inputs", 'found "code", which the job\'s code needs'),
@@ -279,13 +279,13 @@ def test_python_that_the_image_has_not_is_refused() -> None:
 def test_debugger_and_profiler_in_a_region_without_them() -> None:
     setting = Setting("eu-central-2", "111122223333", "vit-0123456789-1")
     job = sagemaker_job({"image": "img:1"}, {"rankReports": "Off"})
-    body = request(job, setting, image_facts()).body
+    body = render_request(job, setting, image_facts()).body
     assert "DebugHookConfig" not in body
     assert body["ProfilerConfig"] == {"DisableProfiler": True}
     asked: tuple[dict[str, JSON], ...] = ({"debugger": {"hook": "Enabled"}}, {"profiler": {"mode": "Enabled"}})
     for block in asked:
         with pytest.raises(InvalidResource, match="found settings for eu-central-2, which has no Debugger"):
-            request(sagemaker_job({"image": "img:1"}, block), setting, image_facts())
+            render_request(sagemaker_job({"image": "img:1"}, block), setting, image_facts())
 
 
 @pytest.mark.parametrize(
@@ -314,4 +314,4 @@ def test_a_built_in_rule_where_sagemaker_has_no_image_is_refused() -> None:
     block: dict[str, JSON] = {"profiler": {"rules": [{"name": "DetailedProfilerProcessingJobConfig-1"}]}}
     setting = Setting("af-south-1", "111122223333", "vit-0123456789-1")
     with pytest.raises(InvalidResource, match=r"spec\.sagemaker\.profiler\.rules\[0\]\.image: not set"):
-        request(sagemaker_job({}, block), setting, image_facts())
+        render_request(sagemaker_job({}, block), setting, image_facts())

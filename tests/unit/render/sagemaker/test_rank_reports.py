@@ -9,7 +9,7 @@ import pytest
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.cli.render.training_request import build_request
-from muster.render.sagemaker.rank_reports import launchers_tell, may_report, report_files, with_rank_reports
+from muster.render.sagemaker.rank_reports import launchers_identify_ranks, may_report, report_files, with_rank_reports
 from muster.render.sagemaker.request.training_request import Archive, TrainingRequest
 from unit.render.sagemaker.builders import sagemaker_job
 
@@ -101,9 +101,9 @@ def test_ranks_of_one_group_are_not_reported_as_all_ranks() -> None:
     assert build_request(job, "us-west-2").hyperparameters["sagemaker_program"] == '"train.py"'
     assert not may_report(job)
     # each group has a torchrun, and a rank 0
-    assert not launchers_tell(job)
+    assert not launchers_identify_ranks(job)
     mpi: JSON = {"mpi": {}, "instanceGroup": "train"}
     by_mpi = sagemaker_job({}, {"instanceType": None, "instanceGroups": groups, "distribution": mpi})
-    assert (may_report(by_mpi), launchers_tell(by_mpi)) == (False, True)
-    assert launchers_tell(sagemaker_job())
+    assert (may_report(by_mpi), launchers_identify_ranks(by_mpi)) == (False, True)
+    assert launchers_identify_ranks(sagemaker_job())
     assert may_report(sagemaker_job({}, {"distribution": {"torchDistributed": {}}}))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from muster.api.s3_uri import InvalidS3Uri, S3Uri, is_s3_uri, parse
 from muster.render.storage.errors import StorageError
-from muster.render.storage.objects import FileObject, StoredObject, check_case, placed, share
+from muster.render.storage.objects import FileObject, StoredObject, check_case, select_shard, to_file_objects
 
 FIELD = "spec.inputs[0].s3.uri"
 
@@ -18,7 +18,7 @@ def objects(*keys: str, size: int = 1) -> list[StoredObject]:
 
 
 def paths(uri: str, *keys: str) -> list[str]:
-    return [one.path for one in placed(objects(*keys), parse(uri), FIELD)]
+    return [one.path for one in to_file_objects(objects(*keys), parse(uri), FIELD)]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_keys_become_paths(uri: str, keys: list[str], expected: list[str]) -> No
 
 
 def test_markers_of_empty_folders_become_nothing() -> None:
-    assert placed(objects("train/", "train/x/", size=0), S3Uri("b", "train/"), FIELD) == ()
+    assert to_file_objects(objects("train/", "train/x/", size=0), S3Uri("b", "train/"), FIELD) == ()
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_markers_of_empty_folders_become_nothing() -> None:
 )
 def test_keys_that_can_not_be_files_are_named(keys: list[str], says: str) -> None:
     with pytest.raises(StorageError) as caught:
-        placed(objects(*keys), S3Uri("bkt", "t/"), FIELD)
+        to_file_objects(objects(*keys), S3Uri("bkt", "t/"), FIELD)
     assert caught.value.reason == "S3KeysUnusable"
     assert says in caught.value.message
     assert caught.value.message.startswith(f"{FIELD}: ")
@@ -66,11 +66,11 @@ def test_keys_that_can_not_be_files_are_named(keys: list[str], says: str) -> Non
 
 def test_two_keys_that_become_one_file_are_refused() -> None:
     with pytest.raises(StorageError, match="two keys become the file"):
-        placed(objects("t/t", "t"), S3Uri("bkt", "t"), FIELD)
+        to_file_objects(objects("t/t", "t"), S3Uri("bkt", "t"), FIELD)
 
 
 def test_case_matters_only_where_the_folder_does_not_tell_it() -> None:
-    result = placed(objects("a/X", "a/x"), S3Uri("b", "a/"), FIELD)
+    result = to_file_objects(objects("a/X", "a/x"), S3Uri("b", "a/"), FIELD)
     assert [one.path for one in result] == ["X", "x"]
     with pytest.raises(StorageError, match="ignores case"):
         check_case(result, FIELD)
@@ -81,11 +81,11 @@ def test_case_matters_only_where_the_folder_does_not_tell_it() -> None:
 def test_shares_are_disjoint_complete_and_even(keys: set[str], nodes: int, chance: Random) -> None:
     listed = [FileObject(stored, stored.key) for stored in objects(*keys)]
     shuffled = sorted(listed, key=lambda _: chance.random())
-    shares = [share(shuffled, node, nodes) for node in range(nodes)]
+    shares = [select_shard(shuffled, node, nodes) for node in range(nodes)]
     dealt = [one.path for part in shares for one in part]
     assert sorted(dealt) == sorted(keys)
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
-    assert shares == [share(listed, node, nodes) for node in range(nodes)]
+    assert shares == [select_shard(listed, node, nodes) for node in range(nodes)]
 
 
 @pytest.mark.parametrize(

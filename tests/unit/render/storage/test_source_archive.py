@@ -18,7 +18,7 @@ from muster.api.s3_uri import S3Uri
 from muster.render.storage import source_files
 from muster.render.storage.errors import StorageError
 from muster.render.storage.source_archive import SourceArchive, members_of, pack
-from muster.render.storage.source_files import SourceFile, checked, from_texts
+from muster.render.storage.source_files import SourceFile, check_files, from_texts
 from muster.storage import source_folder
 from muster.storage.source_folder import read_archive, write_files
 
@@ -103,7 +103,7 @@ def test_its_place_tells_its_content() -> None:
 )
 def test_files_that_would_land_elsewhere_are_refused(files: dict[str, str], says: str) -> None:
     with pytest.raises(StorageError) as caught:
-        checked(from_texts(files), "spec.source.git")
+        check_files(from_texts(files), "spec.source.git")
     assert says in caught.value.message
     assert caught.value.message.startswith("spec.source.git can't be used: ")
     assert caught.value.reason == "SourceRefused"
@@ -112,7 +112,7 @@ def test_files_that_would_land_elsewhere_are_refused(files: dict[str, str], says
 def test_code_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_files, "MAX_BYTES", 10)
     with pytest.raises(StorageError, match=r"spec\.inputs"):
-        checked(from_texts({"a": "x" * 6, "b": "x" * 6}), "x")
+        check_files(from_texts({"a": "x" * 6, "b": "x" * 6}), "x")
 
 
 def _archive(*members: tarfile.TarInfo) -> io.BytesIO:

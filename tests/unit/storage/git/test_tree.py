@@ -26,7 +26,7 @@ def store(objects: GitObjects, one: ShaFile) -> None:
 
 
 def within_one_another(objects: GitObjects, tree: Tree, folders: int, times: int) -> ObjectID:
-    """The outermost of this many folders, each of which contains the next one this many times."""
+    """Return the outermost of this many folders, each of which contains the next one this many times."""
     store(objects, tree)
     for _ in range(folders):
         outer = Tree()

@@ -1,8 +1,8 @@
 """The entry point that SageMaker's toolkit starts instead of the user's program. It runs that program in a wrapper.
 
 In the source archive its name is `muster_entry.py`, beside the agent (`muster_entry.pyz`) and the name of the user's
-program (`muster_entry.program`). It has to load in any Python: no functions and no annotations. It imports only modules
-that every Python has loaded already, because the user's folder may contain a `json.py`.
+program (`muster_entry.program`). It has to load in any Python, so it has no functions and no annotations. It imports
+only modules that every Python loads at its start, because the user's folder may contain a `json.py`.
 """
 
 import os

@@ -12,8 +12,8 @@ from muster_worker.mpi import world_variables
 
 
 @dataclass(frozen=True)
-class RankPlace:
-    """A rank's place; `world` and `local_world` are the launcher's, or 1."""
+class RankPosition:
+    """A rank's host, rank numbers and world sizes. The sizes are those of the launcher, or 1."""
 
     host: str
     rank: int
@@ -22,25 +22,25 @@ class RankPlace:
     local_world: int
 
 
-def place(environment: Mapping[str, str]) -> RankPlace:
-    """The place from the rank's environment and its host's configuration. Raises `ValueError`."""
+def find_position(environment: Mapping[str, str]) -> RankPosition:
+    """Find the position in the rank's environment and its host's configuration. Raises `ValueError`."""
     config = _resource_config(environment)
     # mpirun sends its own host's SM_* variables to all ranks, so prefer the host's file.
     host = str(config.get("current_host") or environment.get("SM_CURRENT_HOST") or socket.gethostname())
     hosts = config.get("hosts")
-    return of_environment(environment, host, [str(name) for name in hosts] if isinstance(hosts, list) else [host])
+    return read_position(environment, host, [str(name) for name in hosts] if isinstance(hosts, list) else [host])
 
 
-def of_environment(environment: Mapping[str, str], host: str, hosts: Sequence[str]) -> RankPlace:
-    """The place of a process on `host`, one of `hosts`: from torchrun, from MPI, or one process per host. Pure."""
+def read_position(environment: Mapping[str, str], host: str, hosts: Sequence[str]) -> RankPosition:
+    """Read the position of a process on `host`, one of `hosts`. Without torchrun and MPI a host has one rank. Pure."""
     if "RANK" in environment and "LOCAL_RANK" in environment:
         world = int(environment.get("WORLD_SIZE", "1"))
         local_world = int(environment.get("LOCAL_WORLD_SIZE", "1"))
-        return RankPlace(host, int(environment["RANK"]), int(environment["LOCAL_RANK"]), world, local_world)
-    position = world_variables.position(environment, 1, 1)
+        return RankPosition(host, int(environment["RANK"]), int(environment["LOCAL_RANK"]), world, local_world)
+    position = world_variables.find_position(environment, 1, 1)
     if position is not None:
-        return RankPlace(host, position.rank, position.local_rank, position.size, position.local_size)
-    return RankPlace(host, hosts.index(host) if host in hosts else 0, 0, len(hosts), 1)
+        return RankPosition(host, position.rank, position.local_rank, position.size, position.local_size)
+    return RankPosition(host, hosts.index(host) if host in hosts else 0, 0, len(hosts), 1)
 
 
 def _resource_config(environment: Mapping[str, str]) -> Mapping[str, object]:

@@ -12,59 +12,59 @@ from muster_worker.rank_group.tail import Tail
 _CHUNK = 64 * 1024
 
 HOLD_SECONDS = 0.05
-"""How long to hold an incomplete line. Unbuffered Python writes a line in pieces, and mpirun and SageMaker's toolkit
-would print each piece as a line."""
+"""Time to wait for the rest of a line. Unbuffered Python writes a line in pieces, and mpirun and SageMaker's toolkit
+would print each piece as a separate line."""
 
 MAX_WAIT_SECONDS = 5.0
-"""How long one of muster's lines waits for the end of the rank's line: some programs never end it."""
+"""Time that one of muster's lines waits for the end of the rank's line, which some programs never write."""
 
 
 class _Stream:
-    """One of the rank's outputs: the descriptor to read and the one to write."""
+    """One of the rank's outputs, with the descriptor to read from and the descriptor to write to."""
 
     def __init__(self, reader: int, target: int) -> None:
         self.reader = reader
         self.target = target
         self.tail = Tail()
         self.at_line_start = True
-        self.held = b""
-        self.held_since = 0.0
+        self.incomplete_line = b""
+        self.incomplete_since = 0.0
         os.set_blocking(reader, False)
 
     def add(self, data: bytes) -> bytes:
-        """Add data. Returns what to write now: everything up to the last line's end."""
-        if not self.held:
-            self.held_since = time.monotonic()
-        self.held += data
-        cut = max(self.held.rfind(b"\n"), self.held.rfind(b"\r")) + 1
-        if len(self.held) - cut > _CHUNK:
-            cut = len(self.held)
+        """Add data. Returns the complete lines, to write now."""
+        if not self.incomplete_line:
+            self.incomplete_since = time.monotonic()
+        self.incomplete_line += data
+        cut = max(self.incomplete_line.rfind(b"\n"), self.incomplete_line.rfind(b"\r")) + 1
+        if len(self.incomplete_line) - cut > _CHUNK:
+            cut = len(self.incomplete_line)
         if cut:
-            self.held_since = time.monotonic()
-        ready, self.held = self.held[:cut], self.held[cut:]
+            self.incomplete_since = time.monotonic()
+        ready, self.incomplete_line = self.incomplete_line[:cut], self.incomplete_line[cut:]
         return ready
 
-    def take_held(self) -> bytes:
+    def take_incomplete_line(self) -> bytes:
         """Return the incomplete line."""
-        ready, self.held = self.held, b""
+        ready, self.incomplete_line = self.incomplete_line, b""
         return ready
 
 
 class Relay:
-    """Relays the rank's outputs, (descriptor to read, descriptor to write) each; the last one is standard error.
+    """Relays the rank's outputs: pairs of (descriptor to read, descriptor to write). The last output is standard error.
 
-    muster's lines go to the first one's target. Use it from one thread at a time.
+    muster's lines are written to the target of the first output. Use the relay from one thread at a time.
     """
 
     def __init__(self, outputs: Sequence[Tuple[int, int]]) -> None:
         self._streams = [_Stream(reader, target) for reader, target in outputs]
-        self._first = self._streams[0]
+        self._first_stream = self._streams[0]
         self._open: Dict[int, _Stream] = {stream.reader: stream for stream in self._streams}
         self._poll = select.poll()
         for reader in self._open:
             self._poll.register(reader, select.POLLIN)
-        self._waiting: List[str] = []
-        self._waiting_since = 0.0
+        self._queued_lines: List[str] = []
+        self._queued_since = 0.0
 
     @property
     def is_open(self) -> bool:
@@ -77,20 +77,20 @@ class Relay:
         return self._streams[-1].tail.text
 
     def last_lines(self) -> Tuple[str, ...]:
-        """The last lines of standard error, or of standard output without any."""
+        """Return the last lines of standard error, or of standard output if standard error is empty."""
         return self._streams[-1].tail.last_lines() or self._streams[0].tail.last_lines()
 
     def run(self, stop: int, tick: Callable[[], float]) -> None:
-        """Relay until `stop` is readable. Calls `tick` at once and then after the seconds that it returned."""
+        """Relay until `stop` is readable. Calls `tick` at once, and again after the seconds that it returns."""
         self._poll.register(stop, select.POLLIN)
-        due = time.monotonic() + tick()
+        next_tick_at = time.monotonic() + tick()
         while True:
             now = time.monotonic()
-            if now >= due:
-                due = now + tick()
-            ready = self._poll.poll(max(0.0, self._next_time(due) - now) * 1000)
+            if now >= next_tick_at:
+                next_tick_at = now + tick()
+            ready = self._poll.poll(max(0.0, self._next_wake_at(next_tick_at) - now) * 1000)
             self._copy([reader for reader, _ in ready if reader != stop])
-            self._write_held(HOLD_SECONDS)
+            self._write_incomplete_lines(HOLD_SECONDS)
             self._print_if_possible()
             if any(reader == stop for reader, _ in ready):
                 self._poll.unregister(stop)
@@ -104,46 +104,46 @@ class Relay:
             if not ready:
                 break
             self._copy([reader for reader, _ in ready])
-        self._write_held(0.0)
+        self._write_incomplete_lines(0.0)
         self._print_if_possible()
 
     def copy_rest(self) -> None:
         """Relay until all writers have closed the outputs."""
         while self._open:
             self._copy([reader for reader, _ in self._poll.poll()])
-            self._write_held(0.0)
+            self._write_incomplete_lines(0.0)
 
     def print_line(self, line: str) -> None:
         """Print one of muster's lines as soon as the rank's line is complete."""
-        if not self._waiting:
-            self._waiting_since = time.monotonic()
-        self._waiting.append(line)
+        if not self._queued_lines:
+            self._queued_since = time.monotonic()
+        self._queued_lines.append(line)
         self._print_if_possible()
 
     def print_last(self, line: str) -> None:
         """Print one of muster's lines now, after the rank's end."""
-        self._waiting.append(line)
-        self._print_waiting()
+        self._queued_lines.append(line)
+        self._print_queued_lines()
 
     def _print_if_possible(self) -> None:
-        is_overdue = time.monotonic() >= self._waiting_since + MAX_WAIT_SECONDS
-        if self._waiting and (self._first.at_line_start or is_overdue):
-            self._print_waiting()
+        is_overdue = time.monotonic() >= self._queued_since + MAX_WAIT_SECONDS
+        if self._queued_lines and (self._first_stream.at_line_start or is_overdue):
+            self._print_queued_lines()
 
-    def _print_waiting(self) -> None:
+    def _print_queued_lines(self) -> None:
         # Start a new line, so that both lines are readable.
-        start = "" if self._first.at_line_start else "\n"
-        text = start + "".join(f"{line}\n" for line in self._waiting)
-        self._waiting = []
-        if _write(self._first.target, text.encode("ascii", "replace")):
-            self._first.at_line_start = True
+        start = "" if self._first_stream.at_line_start else "\n"
+        text = start + "".join(f"{line}\n" for line in self._queued_lines)
+        self._queued_lines = []
+        if _write(self._first_stream.target, text.encode("ascii", "replace")):
+            self._first_stream.at_line_start = True
 
-    def _next_time(self, due: float) -> float:
-        """When to act next if no output arrives."""
-        times = [stream.held_since + HOLD_SECONDS for stream in self._open.values() if stream.held]
-        if self._waiting:
-            times.append(self._waiting_since + MAX_WAIT_SECONDS)
-        return min([due, *times])
+    def _next_wake_at(self, next_tick_at: float) -> float:
+        """Return the time of the next action if no output arrives."""
+        times = [stream.incomplete_since + HOLD_SECONDS for stream in self._open.values() if stream.incomplete_line]
+        if self._queued_lines:
+            times.append(self._queued_since + MAX_WAIT_SECONDS)
+        return min([next_tick_at, *times])
 
     def _copy(self, readers: Sequence[int]) -> None:
         for reader in readers:
@@ -156,14 +156,14 @@ class Relay:
             if not data or not self._write_stream(stream, stream.add(data)):
                 self._close(stream)
 
-    def _write_held(self, seconds: float) -> None:
+    def _write_incomplete_lines(self, seconds: float) -> None:
         """Write lines that were held for this time."""
         now = time.monotonic()
         for stream in list(self._open.values()):
             if (
-                stream.held
-                and now >= stream.held_since + seconds
-                and not self._write_stream(stream, stream.take_held())
+                stream.incomplete_line
+                and now >= stream.incomplete_since + seconds
+                and not self._write_stream(stream, stream.take_incomplete_line())
             ):
                 self._close(stream)
 
@@ -174,8 +174,8 @@ class Relay:
         return True
 
     def _close(self, stream: _Stream) -> None:
-        # Stop reading if the target is closed: the rank gets SIGPIPE, as it would without the relay.
-        self._write_stream(stream, stream.take_held())
+        # If the target is closed, stop reading: then the rank gets SIGPIPE, as it would without the relay.
+        self._write_stream(stream, stream.take_incomplete_line())
         self._poll.unregister(stream.reader)
         os.close(stream.reader)
         del self._open[stream.reader]
@@ -193,7 +193,7 @@ def _write(target: int, data: bytes) -> bool:
     return True
 
 
-def plain(lines: Sequence[str], limit: int) -> Tuple[str, ...]:
+def make_printable(lines: Sequence[str], limit: int) -> Tuple[str, ...]:
     """Replace control characters and shorten each line to `limit` characters."""
     printable = ("".join(letter if letter.isprintable() else " " for letter in line) for line in lines)
     return tuple(line if len(line) <= limit else line[: limit - 1] + "…" for line in printable)

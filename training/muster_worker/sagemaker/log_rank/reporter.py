@@ -1,4 +1,4 @@
-"""Writes a rank's log lines: at its start, in intervals, and at its end."""
+"""Writes a rank's log lines at its start, at intervals, and at its end."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from muster_worker.contract.log_line import Event, RankLine
 from muster_worker.contract.schema import MAX_LAST_LINES, EndReason
 from muster_worker.rank_group import activity, memory_limit, progress, stack_dump
 from muster_worker.sagemaker.log_rank import output_relay
-from muster_worker.sagemaker.log_rank.host_rank import RankPlace
+from muster_worker.sagemaker.log_rank.host_rank import RankPosition
 
 FIRST_INTERVAL_SECONDS = 5.0
 """Time until the first progress line. The interval then doubles up to its maximum."""
 
 STALL_SECONDS = 30.0
-"""Time without a step after which the reporter takes one stack dump, until the next step."""
+"""Time without a step after which the reporter takes a stack dump. It takes another one only after a further step."""
 
 CAPTURE_SECONDS = 0.3
 """Time limit for a stack dump, which delays the rank's output."""
@@ -28,16 +28,16 @@ CAPTURE_SECONDS = 0.3
 class LogReporter:
     """Prints the lines of one rank through `relay`.
 
-    `progress_file` is the rank's, if it has one; `began` is the start of its process `pid` in Unix seconds.
+    `progress_file` is the rank's, if it has one; `started_at` is the start of its process `pid` in Unix seconds.
     """
 
     def __init__(
         self,
         relay: output_relay.Relay,
-        place: RankPlace,
+        position: RankPosition,
         progress_file: Optional[str],
         pid: int,
-        began: float,
+        started_at: float,
         *,
         stall_seconds: float = STALL_SECONDS,
     ) -> None:
@@ -45,15 +45,22 @@ class LogReporter:
         self._progress_file = progress_file
         self._stall_seconds = stall_seconds
         self._line = RankLine(
-            Event.STARTED, place.host, place.rank, place.local_rank, place.world, at=began, started_at=began, pid=pid
+            Event.STARTED,
+            position.host,
+            position.rank,
+            position.local_rank,
+            position.world,
+            at=started_at,
+            started_at=started_at,
+            pid=pid,
         )
         self._is_started_printed = False
         self._interval = FIRST_INTERVAL_SECONDS
-        self._max_interval = log_line.interval_seconds(place.world)
+        self._max_interval = log_line.interval_seconds(position.world)
         # Spread the lines of a host's ranks over time.
-        self._offset = FIRST_INTERVAL_SECONDS * place.local_rank / max(1, place.local_world)
-        self._kills = memory_limit.reader()
-        self._killed = self._kills() or 0
+        self._offset = FIRST_INTERVAL_SECONDS * position.local_rank / max(1, position.local_world)
+        self._read_oom_count = memory_limit.find_counter()
+        self._oom_count = self._read_oom_count() or 0
 
     def tick(self) -> float:
         """Print a line. Returns the seconds until the next one."""
@@ -61,7 +68,7 @@ class LogReporter:
             self._is_started_printed = True
             self._relay.print_line(log_line.write(self._line))
             return self._interval + self._offset
-        self._killed = self._kills() or 0
+        self._oom_count = self._read_oom_count() or 0
         self._line = self._with_activity(replace(self._with_progress(), event=Event.PROGRESS))
         self._relay.print_line(log_line.write(self._line))
         self._interval = min(self._max_interval, 2 * self._interval)
@@ -71,22 +78,22 @@ class LogReporter:
         """Print how the rank ended: its wait status, the time in Unix seconds, and its maximum memory."""
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         code = None if number is not None else os.WEXITSTATUS(status)
-        failed = code != 0
+        has_failed = code != 0
         line = replace(
             self._with_progress(), event=Event.ENDED, ended_at=ended_at, exit_code=code, signal=number, pid=None
         )
-        if failed:
-            lines = output_relay.plain(self._relay.last_lines()[-MAX_LAST_LINES:], log_line.MAX_LINE_CHARS)
+        if has_failed:
+            lines = output_relay.make_printable(self._relay.last_lines()[-MAX_LAST_LINES:], log_line.MAX_LINE_CHARS)
             current = activity.describe_error_text(self._relay.error_text)
             line = replace(line, last_lines=lines, activity=current or line.activity)
         if number is not None:
             line = replace(line, rss_bytes=peak_bytes)
-        if number == signal.SIGKILL and (self._kills() or 0) > self._killed:
+        if number == signal.SIGKILL and (self._read_oom_count() or 0) > self._oom_count:
             line = replace(line, reason=EndReason.OOM_KILLED)
         self._relay.print_last(log_line.write(line))
 
     def _with_progress(self) -> RankLine:
-        """The line with the current progress and the script's metrics."""
+        """Return the line with the current progress and the script's metrics."""
         now = time.time()
         if self._progress_file is None:
             return replace(self._line, at=now)
@@ -98,16 +105,16 @@ class LogReporter:
             at=now,
             step=current.step,
             stepped_at=None if stepped_at is None else round(now - max(0.0, time.monotonic() - stepped_at), 3),
-            no_step_reason=progress.no_step_reason(current, _command_line(self._line.pid)),
+            no_step_reason=progress.find_no_step_reason(current, _command_line(self._line.pid)),
             activity=None if has_stepped else self._line.activity,
             metrics=dict(current.metrics),
         )
 
     def _with_activity(self, line: RankLine) -> RankLine:
-        stalled = line.stepped_at is not None and line.at - line.stepped_at >= self._stall_seconds
-        if not stalled or line.activity is not None or self._progress_file is None:
+        is_stalled = line.stepped_at is not None and line.at - line.stepped_at >= self._stall_seconds
+        if not is_stalled or line.activity is not None or self._progress_file is None:
             return line
-        dump = stack_dump.capture({line.rank: self._progress_file}, CAPTURE_SECONDS).get(line.rank)
+        dump = stack_dump.capture_stack_dumps({line.rank: self._progress_file}, CAPTURE_SECONDS).get(line.rank)
         return replace(line, activity=None if dump is None else activity.describe_dump(dump))
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 _PYTHON = ".py"
 
 
-def restore(environment: Mapping[str, str], entry: str, program: str) -> Dict[str, str]:
+def restore_program(environment: Mapping[str, str], entry: str, program: str) -> Dict[str, str]:
     """`environment` with `program` instead of `entry`.
 
     Names and formats are those of sagemaker-training 5.1.4, `environment.py` (`to_env_vars`, `_parse_module_name`). The

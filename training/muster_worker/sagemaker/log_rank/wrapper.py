@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from muster_worker.sagemaker.log_rank.reporter import LogReporter
 
 DRAIN_SECONDS = 0.2
-"""Time to read the last output after the rank's end. Leftover processes may write even longer."""
+"""Time limit for reading the last output after the rank's end. Its child processes may write for longer."""
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
@@ -33,27 +33,27 @@ def main(arguments: Sequence[str]) -> NoReturn:
     signal_mask = child.block_signals()
     child.die_with_parent()
     environment = child.read_environment()
-    began = time.time()
-    folder = _folder()
-    pipes = _pipes()
+    started_at = time.time()
+    folder = _create_folder()
+    pipes = _open_pipes()
     try:
-        started = child.start(command, _environment_with_hook(environment, folder), _writers(pipes), signal_mask)
-    except child.CommandRefused as refusal:
-        sys.stderr.write(f"muster: {refusal}\n")
+        process = child.start(command, _environment_with_hook(environment, folder), _write_ends(pipes), signal_mask)
+    except child.CommandRefused as error:
+        sys.stderr.write(f"muster: {error}\n")
         sys.stderr.flush()
-        _remove(folder)
-        os._exit(refusal.exit_code)
+        _remove_folder(folder)
+        os._exit(error.exit_code)
     for _, writer, _ in pipes:
         os.close(writer)
-    # The command has started: the slow imports delay it no more.
-    watch = _watch(environment, pipes, folder, started.pid, began)
-    status = started.wait()
-    watch.end(status, started.peak_bytes)
-    _remove(folder)
+    # The command has started, so slow imports no longer delay it.
+    relay_thread = _start_relay(environment, pipes, folder, process.pid, started_at)
+    status = process.wait()
+    relay_thread.end(status, process.peak_bytes)
+    _remove_folder(folder)
     child.exit_like(status)
 
 
-class _Watch:
+class _RelayThread:
     """The thread that relays output while the main thread waits for the command."""
 
     def __init__(self, relay: Relay, log_reporter: Optional[LogReporter]) -> None:
@@ -61,65 +61,74 @@ class _Watch:
 
         self._relay = relay
         self._log_reporter = log_reporter
-        self._stopped, self._stop = os.pipe()
+        self._stop_reader, self._stop_writer = os.pipe()
         self._thread: Thread = Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def end(self, status: int, peak_bytes: int) -> None:
         """Print the rest of the output and how the command ended."""
         ended_at = time.time()
-        os.write(self._stop, b".")
+        os.write(self._stop_writer, b".")
         self._thread.join()
         self._relay.drain(DRAIN_SECONDS)
         if self._log_reporter is not None:
             self._log_reporter.end(status, ended_at, peak_bytes)
-        # Keep relaying for leftover processes: SIGPIPE would kill them after closing their output.
+        # Child processes of the rank may still write: SIGPIPE would kill them without the relay.
         if self._relay.is_open and os.fork() == 0:
             self._relay.copy_rest()
             os._exit(0)
 
     def _run(self) -> None:
         log_reporter = self._log_reporter
-        self._relay.run(self._stopped, lambda: 3600.0 if log_reporter is None else log_reporter.tick())
+        self._relay.run(self._stop_reader, lambda: 3600.0 if log_reporter is None else log_reporter.tick())
 
 
-def _watch(
-    environment: Mapping[str, str], pipes: Sequence[Tuple[int, int, int]], folder: Optional[str], pid: int, began: float
-) -> _Watch:
+def _start_relay(
+    environment: Mapping[str, str],
+    pipes: Sequence[Tuple[int, int, int]],
+    folder: Optional[str],
+    pid: int,
+    started_at: float,
+) -> _RelayThread:
     from muster_worker.sagemaker.log_rank import host_rank, output_relay, reporter
 
     relay = output_relay.Relay([(reader, target) for reader, _, target in pipes])
     log_reporter = None
     try:
-        place = host_rank.place(environment)
-        log_reporter = reporter.LogReporter(relay, place, _progress(folder) if folder else None, pid, began)
+        position = host_rank.find_position(environment)
+        log_reporter = reporter.LogReporter(
+            relay, position, _progress_path(folder) if folder else None, pid, started_at
+        )
     except ValueError as error:
         sys.stderr.write(f"muster: this process' rank is unknown, so the log has no reports of it: {error!r}\n")
-    return _Watch(relay, log_reporter)
+    return _RelayThread(relay, log_reporter)
 
 
-def _pipes() -> List[Tuple[int, int, int]]:
-    """(read end, write end, target) of each output. Outputs with the same target share a pipe, to keep their order."""
+def _open_pipes() -> List[Tuple[int, int, int]]:
+    """Open a pipe for each output. Returns (read end, write end, target) of each.
+
+    Outputs with the same target share a pipe, so that their lines keep their order.
+    """
     targets = [1] if os.path.sameopenfile(1, 2) else [1, 2]
     return [(*os.pipe(), target) for target in targets]
 
 
-def _writers(pipes: Sequence[Tuple[int, int, int]]) -> Tuple[int, int]:
+def _write_ends(pipes: Sequence[Tuple[int, int, int]]) -> Tuple[int, int]:
     return pipes[0][1], pipes[-1][1]
 
 
 def _environment_with_hook(environment: Mapping[str, str], folder: Optional[str]) -> Mapping[str, str]:
     archive = os.path.abspath(sys.argv[0])
-    value = _restore_program(environment, archive)
+    restored = _restore_program(environment, archive)
     if folder is None:
-        return value
-    hooked = hook_environment.with_hook(value, archive, hook_environment.SCOPE_RANK)
-    hooked[hook_environment.PROGRESS] = _progress(folder)
-    return hooked
+        return restored
+    hooked_environment = hook_environment.with_hook(restored, archive, hook_environment.SCOPE_RANK)
+    hooked_environment[hook_environment.PROGRESS] = _progress_path(folder)
+    return hooked_environment
 
 
 def _restore_program(environment: Mapping[str, str], archive: str) -> Mapping[str, str]:
-    """The environment with the user's program, whose name is in a file beside the archive."""
+    """Return the environment with the user's program, whose name is in a file beside the archive."""
     entry = os.path.splitext(archive)[0]
     try:
         with open(f"{entry}.program", encoding="utf-8") as file:
@@ -127,27 +136,27 @@ def _restore_program(environment: Mapping[str, str], archive: str) -> Mapping[st
     except OSError:
         return environment
     suffix = ".py" if program.endswith(".py") else ".sh"
-    return user_program.restore(environment, os.path.basename(entry) + suffix, program)
+    return user_program.restore_program(environment, os.path.basename(entry) + suffix, program)
 
 
-def _folder() -> Optional[str]:
+def _create_folder() -> Optional[str]:
     """Create a folder for the rank's progress file; None if that is impossible."""
     for base in (os.environ.get("TMPDIR"), "/tmp", "/dev/shm"):  # noqa: S108 - mkdir makes it private or fails
         folder = os.path.join(base or "/var/tmp", f"muster-rank-{os.getpid()}-{time.time_ns()}")  # noqa: S108
         try:
             os.mkdir(folder, 0o700)
-            progress_file.create(_progress(folder))
+            progress_file.create(_progress_path(folder))
         except OSError:
             continue
         return folder
     return None
 
 
-def _progress(folder: str) -> str:
+def _progress_path(folder: str) -> str:
     return os.path.join(folder, "progress")
 
 
-def _remove(folder: Optional[str]) -> None:
+def _remove_folder(folder: Optional[str]) -> None:
     try:
         for name in os.listdir(folder) if folder else ():
             os.unlink(os.path.join(folder or "", name))

@@ -24,27 +24,28 @@ FIELDS = {
 
 
 def distributions(spec: Spec) -> Iterator[tuple[SageMaker, Distribution]]:
-    """Yield the block and its distribution if the job has both."""
+    """Yield the job's `sagemaker` block and its distribution if both are set."""
     block = spec.sagemaker
     if block is not None and block.distribution is not None:
         yield block, block.distribution
 
 
 def strategy_names(distribution: Distribution) -> list[str]:
-    """Return the names of the strategies that are set, enabled or not."""
+    """Return the names of the strategies that are set, including disabled ones."""
     return [name for name, field in FIELDS.items() if getattr(distribution, field) is not None]
 
 
 def is_enabled(distribution: Distribution, strategy: str) -> bool:
     """Whether the strategy is set and enabled."""
-    switch = getattr(distribution, FIELDS[strategy])
-    return switch is not None and bool(switch.enabled)
+    options = getattr(distribution, FIELDS[strategy])
+    return options is not None and bool(options.enabled)
 
 
 def effective_strategies(estimator: str, configured: AbstractSet[str], enabled: AbstractSet[str]) -> AbstractSet[str]:
-    """Return the strategies in `configured` that the SDK's estimator passes to the toolkit. `enabled` is a subset.
+    """Return the strategies in `configured` that the SDK's estimator passes to the toolkit.
 
-    The SDK silently ignores the others (pytorch/, tensorflow/ and huggingface/estimator.py, hyperparameters).
+    `enabled` is a subset of `configured`. The SDK silently ignores the other strategies (hyperparameters() in
+    pytorch/, tensorflow/ and huggingface/estimator.py).
     """
     if estimator == "TensorFlow":
         return configured - {"torchDistributed", "pytorchDdp"}

@@ -1,6 +1,6 @@
 """The framework versions and instances that the SageMaker SDK supports for each distribution.
 
-Source: sagemaker 2.257.7, fw_utils.py; a test compares the lists with it.
+The lists are from sagemaker 2.257.7, fw_utils.py, and a test compares them with it. Each constant names its source.
 """
 
 import re
@@ -17,40 +17,40 @@ DATA_PARALLEL_VERSIONS: dict[str, tuple[str, ...]] = {
         "2.2.0",
     ),
 }
-"""SM_DATAPARALLEL_SUPPORTED_FRAMEWORK_VERSIONS."""
+"""Source: SM_DATAPARALLEL_SUPPORTED_FRAMEWORK_VERSIONS."""
 
 TORCH_DISTRIBUTED_ON_GPU = (
     *("1.13.1", "2.0.0", "2.0.1", "2.1.0", "2.1.2", "2.2.0", "2.3.0", "2.3.1", "2.4.1", "2.5.1", "2.6.0", "2.7.1"),
     "2.8.0",
 )
-"""TORCH_DISTRIBUTED_GPU_SUPPORTED_FRAMEWORK_VERSIONS."""
+"""Source: TORCH_DISTRIBUTED_GPU_SUPPORTED_FRAMEWORK_VERSIONS."""
 
 TORCH_DISTRIBUTED_ON_TRAINIUM = ("1.11", "1.11.0", "1.12", "1.12.0", "1.12.1", "1.13.1", "2.0.0")
-"""TRAINIUM_SUPPORTED_TORCH_DISTRIBUTED_FRAMEWORK_VERSIONS."""
+"""Source: TRAINIUM_SUPPORTED_TORCH_DISTRIBUTED_FRAMEWORK_VERSIONS."""
 
 FIRST_MIRRORED_TENSORFLOW = (2, 9)
-"""estimator.py, _validate_mwms_config."""
+"""Source: estimator.py, _validate_mwms_config."""
 
 LAST_TENSORFLOW_WITHOUT_SCRIPTS = (1, 10, 0)
-"""tensorflow/estimator.py, _HIGHEST_LEGACY_MODE_ONLY_VERSION."""
+"""Source: tensorflow/estimator.py, _HIGHEST_LEGACY_MODE_ONLY_VERSION."""
 
 IMAGE_WITHOUT_PARALLEL_LIBRARIES = "2.0.1-gpu-py310-cu121"
-"""An image without SageMaker's parallel libraries: Framework.UNSUPPORTED_DLC_IMAGE_FOR_SM_PARALLELISM."""
+"""Source: Framework.UNSUPPORTED_DLC_IMAGE_FOR_SM_PARALLELISM."""
 
 P5 = "p5.48xlarge"
-"""Instances on which smdistributed works with torchDistributed alone: estimator.py, _distribution_configuration."""
+"""On this type smdistributed works only with torchDistributed. Source: estimator.py, _distribution_configuration."""
 
 REGIONS_WITHOUT_DEBUGGER = (
     *("us-iso-east-1", "us-isob-east-1", "ap-southeast-3", "ap-southeast-4", "eu-south-2", "me-central-1"),
     *("ap-south-2", "eu-central-2", "us-gov-east-1"),
 )
-"""Regions without SageMaker Debugger and its profiler: DEBUGGER_UNSUPPORTED_REGIONS, PROFILER_UNSUPPORTED_REGIONS."""
+"""Regions without Debugger and profiler. Source: DEBUGGER_UNSUPPORTED_REGIONS, PROFILER_UNSUPPORTED_REGIONS."""
 
 
 def debugger_conflict(
     estimator: str, *, has_parameter_server: bool, has_checkpoint_path: bool
 ) -> Literal["parameterServer", "checkpointPath"] | None:
-    """Return the field that SageMaker Debugger does not support (estimators' _validate_and_set_debugger_configs)."""
+    """Return the field that SageMaker Debugger does not support (see _validate_and_set_debugger_configs)."""
     if estimator == "TensorFlow" and has_parameter_server:
         return "parameterServer"
     return "checkpointPath" if estimator in ("PyTorch", "TensorFlow") and has_checkpoint_path else None
@@ -60,21 +60,21 @@ _FAMILY = re.compile(r"ml[._]([a-z\d-]+)\.?\w*")
 
 
 def has_gpus(instance_type: str) -> bool:
-    """Whether the SDK treats the instance type as one with GPUs: _is_gpu_instance."""
+    """Whether the SDK assumes that the instance type has GPUs (_is_gpu_instance)."""
     return instance_family(instance_type)[:1] in ("p", "g")
 
 
 def is_trainium(instance_type: str) -> bool:
-    """Whether the instance type has Trainium chips: _is_trainium_instance."""
+    """Whether the instance type has Trainium chips (_is_trainium_instance)."""
     return instance_family(instance_type).startswith("trn")
 
 
 def parse_version(version: str) -> tuple[int, ...]:
-    """A version as a comparable tuple: (2, 0, 1)."""
+    """Return a version as a comparable tuple: (2, 0, 1)."""
     return tuple(int(part) for part in version.split("."))
 
 
 def instance_family(instance_type: str) -> str:
-    """The family of an instance type, such as p4d for ml.p4d.24xlarge; "" if it is not a SageMaker type."""
+    """Return the family of an instance type: p4d for ml.p4d.24xlarge, "" for other text."""
     match = _FAMILY.fullmatch(instance_type)
     return "" if match is None else match.group(1)

@@ -14,50 +14,50 @@ _SOURCES = ("hostPath", "persistentVolumeClaim", "nfs", "configMap", "secret")
 
 
 def _check_channel_variables(spec: Spec) -> Iterator[Violation]:
-    visited: dict[str, str] = {}
+    channel_by_variable: dict[str, str] = {}
     for index, channel in enumerate(spec.inputs):
         variable = "SM_CHANNEL_" + re.sub(r"[.-]", "_", channel.name).upper()
-        first_name = visited.setdefault(variable, channel.name)
+        first_name = channel_by_variable.setdefault(variable, channel.name)
         if first_name != channel.name:
             yield Violation(("inputs", index, "name"), f"{variable} for {channel.name} and {first_name}")
 
 
 def _check_metric_regexes(spec: Spec) -> Iterator[Violation]:
     for index, metric in enumerate(spec.metrics):
-        objection = regexes.find_regex_problem(metric.regex)
-        if objection is not None:
-            yield Violation(("metrics", index, "regex"), f"{quote(metric.regex)}, and {objection}")
+        problem = regexes.find_regex_problem(metric.regex)
+        if problem is not None:
+            yield Violation(("metrics", index, "regex"), f"{quote(metric.regex)}, and {problem}")
 
 
 def _volumes(spec: Spec) -> Iterator[tuple[FieldPath, Volume]]:
     for index, channel in enumerate(spec.inputs):
         if channel.volume is not None:
             yield ("inputs", index, "volume"), channel.volume
-    yield from _written_volumes(spec)
+    yield from _writable_volumes(spec)
 
 
-def _written_volumes(spec: Spec) -> Iterator[tuple[FieldPath, Volume]]:
+def _writable_volumes(spec: Spec) -> Iterator[tuple[FieldPath, Volume]]:
     if spec.checkpoint is not None and spec.checkpoint.volume is not None:
         yield ("checkpoint", "volume"), spec.checkpoint.volume
     if spec.output is not None and spec.output.volume is not None:
         yield ("output", "volume"), spec.output.volume
 
 
-def _sources(volume: Volume) -> list[str]:
+def _volume_sources(volume: Volume) -> list[str]:
     value = (volume.host_path, volume.persistent_volume_claim, volume.nfs, volume.config_map, volume.secret)
     return [name for name, source in zip(_SOURCES, value, strict=True) if source is not None]
 
 
 def _check_one_source(spec: Spec) -> Iterator[Violation]:
     for path, volume in _volumes(spec):
-        sources = _sources(volume)
+        sources = _volume_sources(volume)
         if len(sources) != 1:
             yield Violation(path, " and ".join(sources) or "none of them")
 
 
 def _check_read_only_sources(spec: Spec) -> Iterator[Violation]:
-    for path, volume in _written_volumes(spec):
-        for source in _sources(volume):
+    for path, volume in _writable_volumes(spec):
+        for source in _volume_sources(volume):
             if source in ("configMap", "secret"):
                 yield Violation((*path, source), "one")
 
@@ -65,19 +65,19 @@ def _check_read_only_sources(spec: Spec) -> Iterator[Violation]:
 def _check_volume_paths(spec: Spec) -> Iterator[Violation]:
     for path, volume in _volumes(spec):
         for source, folder in (("hostPath", volume.host_path), ("nfs", volume.nfs)):
-            if folder is not None and not _is_plain_absolute(folder.path):
+            if folder is not None and not _is_absolute(folder.path):
                 yield Violation((*path, source, "path"), quote(folder.path))
 
 
-def _places(channel: Input) -> list[str]:
+def _data_sources(channel: Input) -> list[str]:
     file_system = channel.sagemaker.file_system if channel.sagemaker is not None else None
     value = {"volume": channel.volume, "s3": channel.s3, "sagemaker.fileSystem": file_system}
     return [name for name, source in value.items() if source is not None]
 
 
-def _check_one_place(spec: Spec) -> Iterator[Violation]:
+def _check_one_data_source(spec: Spec) -> Iterator[Violation]:
     for index, channel in enumerate(spec.inputs):
-        sources = _places(channel)
+        sources = _data_sources(channel)
         if len(sources) != 1:
             yield Violation(("inputs", index), " and ".join(sources) or "none of them")
 
@@ -106,18 +106,18 @@ def _check_s3_uris(spec: Spec) -> Iterator[Violation]:
             yield Violation(path, quote(uri))
 
 
-def _is_plain_absolute(path: str) -> bool:
+def _is_absolute(path: str) -> bool:
     return path.startswith("/") and ".." not in path.split("/") and "\0" not in path
 
 
 _ABSOLUTE_CEL = r"self.startsWith('/') && !self.matches('(^|/)[.][.](/|$)')"
-_WRITTEN = ("spec.checkpoint.volume", "spec.output.volume")
-_ALL = ("spec.inputs[].volume", *_WRITTEN)
+_WRITABLE_PATHS = ("spec.checkpoint.volume", "spec.output.volume")
+_VOLUME_PATHS = ("spec.inputs[].volume", *_WRITABLE_PATHS)
 
 DATA_RULES = (
     Rule(
         schema_paths=("spec.inputs",),
-        why="Both folders would share one variable, and a rank would read the wrong data.",
+        why="Two channels would share one variable, and ranks would read the wrong data.",
         message="channels that differ only in case or in . _ - share one SM_CHANNEL_ variable; rename one",
         find_violations=_check_channel_variables,
         cel="self.all(a, self.exists_one(b, b.name.replace('-', '_').replace('.', '_').upperAscii()"
@@ -125,7 +125,7 @@ DATA_RULES = (
     ),
     Rule(
         schema_paths=("spec.metrics[].regex",),
-        why="muster matches it against every line that the ranks write.",
+        why="muster matches the expression against every line that the ranks write.",
         message="a regular expression of Python's re with a group around the number",
         find_violations=_check_metric_regexes,
     ),
@@ -133,7 +133,7 @@ DATA_RULES = (
         schema_paths=("spec.inputs[]",),
         why="With two places it would be unclear which one applies.",
         message="exactly one of volume, s3 and sagemaker.fileSystem must be set",
-        find_violations=_check_one_place,
+        find_violations=_check_one_data_source,
         cel="[has(self.volume), has(self.s3), has(self.sagemaker) && has(self.sagemaker.fileSystem)]"
         ".exists_one(chosen, chosen)",
     ),
@@ -146,34 +146,37 @@ DATA_RULES = (
     ),
     Rule(
         schema_paths=("spec.checkpoint",),
-        why="Two places would hold different checkpoints, and a restart has to resume from one.",
+        why="The volume and S3 would hold different checkpoints, and a restart has to resume from one of them.",
         message="at most one of volume and s3 may be set",
         find_violations=_check_one_checkpoint,
         cel="!has(self.volume) || !has(self.s3)",
     ),
     Rule(
         schema_paths=("spec.inputs[].s3.uri", "spec.checkpoint.s3", "spec.output.s3"),
-        why="Several programs read it, and all of them must derive the same bucket and key.",
+        why="Several programs read the URI, and all of them must derive the same bucket and key.",
         message=s3_uri.MESSAGE,
         find_violations=_check_s3_uris,
         cel=s3_uri.CEL,
     ),
     Rule(
-        schema_paths=_ALL,
+        schema_paths=_VOLUME_PATHS,
         why="A channel without data is an empty folder, and scripts would read it as an empty data set.",
         message=f"exactly one of {', '.join(_SOURCES)} must be set, for example hostPath: {{path: /data}}",
         find_violations=_check_one_source,
         cel=f"[{', '.join(f'has(self.{name})' for name in _SOURCES)}].exists_one(chosen, chosen)",
     ),
     Rule(
-        schema_paths=_WRITTEN,
-        why="Kubernetes mounts them read-only: the first checkpoint would fail, hours into the job.",
+        schema_paths=_WRITABLE_PATHS,
+        why="Kubernetes mounts ConfigMaps and Secrets read-only, so the first checkpoint would fail, hours into the "
+        "job.",
         message="a configMap or secret can't be written to; name a hostPath, persistentVolumeClaim or nfs",
         find_violations=_check_read_only_sources,
         cel="!has(self.configMap) && !has(self.secret)",
     ),
     Rule(
-        schema_paths=tuple(f"{place}.{path}" for place in _ALL for path in ("hostPath.path", "nfs.path")),
+        schema_paths=tuple(
+            f"{volume_path}.{path}" for volume_path in _VOLUME_PATHS for path in ("hostPath.path", "nfs.path")
+        ),
         why="A relative path would depend on where muster was started, and .. leads out of the intended folder.",
         message="the path must begin with / and must not contain ..; write it in full",
         find_violations=_check_volume_paths,

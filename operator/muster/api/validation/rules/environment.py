@@ -37,7 +37,7 @@ def _check_two_values(spec: Spec) -> Iterator[Violation]:
 def _check_references(spec: Spec) -> Iterator[Violation]:
     for index, variable in enumerate(spec.env):
         if variable.value_from is not None and not _is_reference(variable):
-            # The API server keeps no order of fields: sort them, so that a resource and a file get the same message.
+            # The API server does not keep the order of fields. Sort them, so that resources and files get one message.
             value = ", ".join(quote(key) for key in sorted(variable.value_from))
             yield Violation(("env", index, "valueFrom"), value or "none of them")
 
@@ -54,28 +54,30 @@ def _check_hyperparameter_names(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_quantities(spec: Spec) -> Iterator[Violation]:
-    for field, amounts in (("limits", spec.resources.limits), ("requests", spec.resources.requests)):
-        for name, amount in amounts.items():
-            if not _is_quantity(amount):
-                yield Violation(("resources", field, name), quote(amount) if isinstance(amount, str) else str(amount))
+    for field, quantities in (("limits", spec.resources.limits), ("requests", spec.resources.requests)):
+        for name, quantity in quantities.items():
+            if not _is_quantity(quantity):
+                yield Violation(
+                    ("resources", field, name), quote(quantity) if isinstance(quantity, str) else str(quantity)
+                )
 
 
-def _is_quantity(amount: JSON) -> bool:
-    if isinstance(amount, str):
-        return _QUANTITY.fullmatch(amount) is not None
-    return isinstance(amount, int | float) and amount >= 0
+def _is_quantity(quantity: JSON) -> bool:
+    if isinstance(quantity, str):
+        return _QUANTITY.fullmatch(quantity) is not None
+    return isinstance(quantity, int | float) and quantity >= 0
 
 
 ENVIRONMENT_RULES = (
     Rule(
         schema_paths=("spec",),
-        why="The system ends a string at it, so the rest would be lost.",
+        why="The system ends a string at a null character, so the rest of the string would be lost.",
         message="the null character can't be part of a program's arguments or environment; remove it",
         find_violations=_check_null_characters,
     ),
     Rule(
         schema_paths=("spec.env[].name",),
-        why="Ranks with a world size or rendezvous other than their peers' wait forever.",
+        why="Ranks whose world size or rendezvous differs from their peers' wait forever.",
         message="muster sets this variable itself; choose another name",
         find_violations=_check_reserved_variables,
         cel=f"!(self in [{', '.join(repr(name) for name in RENDEZVOUS_VARIABLES)}])"
@@ -83,7 +85,7 @@ ENVIRONMENT_RULES = (
     ),
     Rule(
         schema_paths=("spec.env[]",),
-        why="One of the two would be ignored.",
+        why="muster would ignore one of the two values.",
         message="a variable has value or valueFrom, not both; remove one",
         find_violations=_check_two_values,
         cel="!has(self.valueFrom) || self.value == ''",
@@ -96,7 +98,7 @@ ENVIRONMENT_RULES = (
     ),
     Rule(
         schema_paths=("spec.hyperparameters",),
-        why="They become --name value; another name would change the meaning of the options around it.",
+        why="muster appends hyperparameters as --name value, and other names would change neighbouring arguments.",
         message="a name has 1 to 256 characters, none of them a space or =, and doesn't begin with a dash",
         find_violations=_check_hyperparameter_names,
     ),

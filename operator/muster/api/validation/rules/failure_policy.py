@@ -7,25 +7,25 @@ from muster.api.spec.failure_policy import DEFAULT_DISRUPTIONS, MAX_HISTORY
 from muster.api.spec.job import Spec
 from muster.api.validation.rule import Rule, Violation
 
-_PLACE = "spec.failurePolicy"
+_PATH = "spec.failurePolicy"
 
 
-def _without_agents(spec: Spec) -> Iterator[Violation]:
+def _check_agent_fields(spec: Spec) -> Iterator[Violation]:
     policy = spec.failure_policy
     if policy is None or spec.traits.has_collector:
         return
-    used = {
+    fields = {
         "windowSeconds": policy.window_seconds is not None,
         "maxDisruptions": policy.max_disruptions != DEFAULT_DISRUPTIONS,
         "restartScope": policy.restart_scope != "InPlace",
         "rules": policy.rules != (),
     }
-    for name, is_used in used.items():
-        if is_used:
+    for name, is_set in fields.items():
+        if is_set:
             yield Violation(("failurePolicy", name), f"failurePolicy.{name} with backend {spec.backend}")
 
 
-def _beyond_history(spec: Spec) -> Iterator[Violation]:
+def _check_window_limit(spec: Spec) -> Iterator[Violation]:
     policy = spec.failure_policy
     if policy is None or policy.window_seconds is None:
         return
@@ -34,13 +34,13 @@ def _beyond_history(spec: Spec) -> Iterator[Violation]:
         yield Violation(("failurePolicy", "maxRestarts"), f"{total} together with maxDisruptions, and windowSeconds")
 
 
-def _without_property(spec: Spec) -> Iterator[Violation]:
+def _check_empty_rules(spec: Spec) -> Iterator[Violation]:
     for index, rule in enumerate(() if spec.failure_policy is None else spec.failure_policy.rules):
         if not any((rule.exit_codes, rule.signals, rule.reasons, rule.ranks, rule.nodes)):
             yield Violation(("failurePolicy", "rules", index), "a rule without a property of a failure")
 
 
-_USED = (
+_UNSET_CEL = (
     "!has(self.failurePolicy.windowSeconds)",
     f"self.failurePolicy.maxDisruptions == {DEFAULT_DISRUPTIONS}",
     "self.failurePolicy.restartScope == 'InPlace'",
@@ -50,30 +50,30 @@ _USED = (
 FAILURE_POLICY_RULES = (
     Rule(
         schema_paths=("spec",),
-        why="The user would expect what never happens.",
+        why="muster would ignore these fields.",
         message="failurePolicy.windowSeconds, maxDisruptions, restartScope and rules work only with backend: "
         f"{' or '.join(backends_with_agents())} so far; remove them",
-        find_violations=_without_agents,
+        find_violations=_check_agent_fields,
         cel=" || ".join(
             (
                 "!has(self.failurePolicy)",
                 *(f"self.backend == '{name}'" for name in backends_with_agents()),
-                f"({' && '.join(_USED)})",
+                f"({' && '.join(_UNSET_CEL)})",
             )
         ),
     ),
     Rule(
-        schema_paths=(_PLACE,),
-        why="The status lists so many failures, and older ones cannot be dated.",
+        schema_paths=(_PATH,),
+        why="The status has the times of only so many failures.",
         message=f"with windowSeconds, maxRestarts and maxDisruptions together are at most {MAX_HISTORY}",
-        find_violations=_beyond_history,
+        find_violations=_check_window_limit,
         cel=f"!has(self.windowSeconds) || self.maxRestarts + self.maxDisruptions <= {MAX_HISTORY}",
     ),
     Rule(
-        schema_paths=(f"{_PLACE}.rules[]",),
-        why="It would match every failure, and the rules after it none.",
+        schema_paths=(f"{_PATH}.rules[]",),
+        why="An empty rule would match every failure, and the rules after it would never apply.",
         message="a rule names at least one of exitCodes, signals, reasons, ranks and nodes",
-        find_violations=_without_property,
+        find_violations=_check_empty_rules,
         cel=" || ".join(
             f"(has(self.{name}) && size(self.{name}) > 0)"
             for name in ("exitCodes", "signals", "reasons", "ranks", "nodes")

@@ -6,14 +6,14 @@ import re
 AUTO = "Auto"
 
 NAME = r"[A-Za-z][A-Za-z0-9_.@-]{0,14}"
-"""An interface's name, at most 15 characters on Linux. A leading digit usually means a truncated address."""
+"""An interface's name, which has at most 15 characters on Linux. A leading digit is usually part of an address."""
 
 NAMES = rf"^\^?{NAME}\*?(,{NAME}\*?)*$"
 """Names and prefixes (eth0,eth*) or, after one ^, excluded prefixes (^docker,lo), as in NCCL_SOCKET_IFNAME."""
 
 
 def find_interface_problem(text: str) -> str | None:
-    """Return why the text is invalid; None if it is valid.
+    """Return the reason why the text is invalid; None if it is valid.
 
     Valid are Auto, a list of names or prefixes, a list of exclusions, and an address range.
     """

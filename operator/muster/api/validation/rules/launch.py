@@ -30,13 +30,13 @@ _TORCHRUN_OPTIONS = (
     "help",  # it would exit with 0 and start no rank
     "print-completion",
 )
-"""torchrun's options that muster sets, without leading dashes; torchrun accepts _ for -."""
+"""The torchrun options that muster sets, without leading dashes. torchrun accepts _ instead of -."""
 
 _LAUNCHER_COMMANDS = ("torchrun", "accelerate", "deepspeed")
-"""Commands that start the ranks of their node; `contract.Mpi` lists those that start the ranks of all nodes."""
+"""Commands that start the ranks of one node; `contract.Mpi` lists the commands that start the ranks of all nodes."""
 
 _LAUNCHER_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
-"""The same launchers as modules: python -m torch.distributed.run."""
+"""The same launchers as Python modules, for `python -m`."""
 
 
 def _is_torchrun_option(argument: str) -> bool:
@@ -46,14 +46,14 @@ def _is_torchrun_option(argument: str) -> bool:
     if not argument.startswith("--"):
         return False
     name = argument[2:].partition("=")[0].replace("_", "-")
-    # argparse accepts every unambiguous prefix of an option
+    # argparse accepts every unambiguous prefix of an option.
     return any(option.startswith(name) for option in _TORCHRUN_OPTIONS)
 
 
 def _check_launchers(spec: Spec) -> Iterator[Violation]:
-    chosen = spec.launcher.fields_set()
-    if len(chosen) != 1:
-        yield Violation(("launcher",), " and ".join(chosen) or "none of them")
+    launcher_names = spec.launcher.fields_set()
+    if len(launcher_names) != 1:
+        yield Violation(("launcher",), " and ".join(launcher_names) or "none of them")
 
 
 def _check_torchrun_options(spec: Spec) -> Iterator[Violation]:
@@ -63,7 +63,7 @@ def _check_torchrun_options(spec: Spec) -> Iterator[Violation]:
             yield Violation(("launcher", "torchrun", "args", index), quote(argument))
 
 
-def _check_torchrun_words(spec: Spec) -> Iterator[Violation]:
+def _check_torchrun_arguments(spec: Spec) -> Iterator[Violation]:
     args = spec.launcher.torchrun.args if spec.launcher.torchrun is not None else ()
     for index, argument in enumerate(args):
         follows_option = index > 0 and args[index - 1].startswith("-") and "=" not in args[index - 1]
@@ -77,7 +77,7 @@ def _check_empty_command(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_unsplit_command(spec: Spec) -> Iterator[Violation]:
-    # a program may be in a folder whose name contains a space
+    # A space is allowed in the folder of a program.
     if re.match(rf"([^\s/]+|\S*/({MPIRUN_PATTERN}))\s+\S", spec.command[0]):
         yield Violation(("command", 0), quote(spec.command[0]))
 
@@ -93,7 +93,7 @@ def _check_launcher_in_launcher(spec: Spec) -> Iterator[Violation]:
 
 
 def _find_module(command: Sequence[str]) -> int | None:
-    """Return the index of the module that a Python command line runs; None without -m."""
+    """Return the index of the module that `python -m` runs; None for other commands."""
     if not re.fullmatch(r"python[0-9.]*", posixpath.basename(command[0])):
         return None
     index = 1
@@ -105,8 +105,8 @@ def _find_module(command: Sequence[str]) -> int | None:
 
 
 def _check_mpirun_in_launcher(spec: Spec) -> Iterator[Violation]:
-    takes_it = any(launcher.accepts_mpirun for launcher in spec.launcher.fields_set().values())
-    if not takes_it and is_mpirun(spec.command[0]):
+    accepts_mpirun = any(launcher.accepts_mpirun for launcher in spec.launcher.fields_set().values())
+    if not accepts_mpirun and is_mpirun(spec.command[0]):
         yield Violation(("command", 0), quote(spec.command[0]))
 
 
@@ -116,9 +116,9 @@ def _check_image(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_interface(spec: Spec) -> Iterator[Violation]:
-    objection = interfaces.find_interface_problem(spec.network.interface)
-    if objection is not None:
-        yield Violation(("network", "interface"), f"{quote(spec.network.interface)}: {objection}")
+    problem = interfaces.find_interface_problem(spec.network.interface)
+    if problem is not None:
+        yield Violation(("network", "interface"), f"{quote(spec.network.interface)}: {problem}")
 
 
 def _check_world(spec: Spec) -> Iterator[Violation]:
@@ -137,8 +137,8 @@ def _has_any(names: Iterable[str]) -> str:
     return " || ".join(f"has(self.launcher.{name})" for name in names)
 
 
-_STARTS_RANKS = _has_any(name for name, kind in _LAUNCHERS.items() if kind.command_starts_ranks)
-_TAKES_MPIRUN = _has_any(name for name, kind in _LAUNCHERS.items() if kind.accepts_mpirun)
+_STARTS_RANKS_CEL = _has_any(name for name, kind in _LAUNCHERS.items() if kind.command_starts_ranks)
+_ACCEPTS_MPIRUN_CEL = _has_any(name for name, kind in _LAUNCHERS.items() if kind.accepts_mpirun)
 
 LAUNCH_RULES = (
     Rule(
@@ -157,9 +157,9 @@ LAUNCH_RULES = (
     ),
     Rule(
         schema_paths=("spec.launcher.torchrun.args",),
-        why="torchrun takes the first argument that belongs to no option for the script.",
+        why="torchrun runs the first argument that is no option as the script.",
         message="torchrun's options begin with a dash; the script and its arguments belong in spec.command",
-        find_violations=_check_torchrun_words,
+        find_violations=_check_torchrun_arguments,
         cel="self.size() == 0 || self[0].startsWith('-')",
     ),
     Rule(
@@ -171,24 +171,25 @@ LAUNCH_RULES = (
     ),
     Rule(
         schema_paths=("spec.command",),
-        why="The system would look for a program with spaces in its name.",
+        why="The system would search for a program with spaces in its name.",
         message="write each word as a separate entry: [python, train.py]; a whole line needs a shell: [sh, -c, ...]",
         find_violations=_check_unsplit_command,
     ),
     Rule(
         schema_paths=("spec",),
-        why="Each rank would launch that many ranks again.",
+        why="Each rank would start the same number of ranks again.",
         message="this command starts ranks itself: name the script (python, train.py), or use launcher: {perNode: {}}",
         find_violations=_check_launcher_in_launcher,
-        cel=f"{_STARTS_RANKS} || self.command.size() == 0"
+        cel=f"{_STARTS_RANKS_CEL} || self.command.size() == 0"
         f" || !self.command[0].matches('(^|/)({'|'.join(_LAUNCHER_COMMANDS)})$')",
     ),
     Rule(
         schema_paths=("spec",),
-        why="Each rank would start that many ranks again through mpirun.",
+        why="Each rank would start the same number of ranks again through mpirun.",
         message="mpirun starts ranks itself: use launcher: {mpi: {}}, with it or with the program alone",
         find_violations=_check_mpirun_in_launcher,
-        cel=f"{_TAKES_MPIRUN} || self.command.size() == 0 || !self.command[0].matches('(^|/)({MPIRUN_PATTERN})$')",
+        cel=f"{_ACCEPTS_MPIRUN_CEL} || self.command.size() == 0 || "
+        f"!self.command[0].matches('(^|/)({MPIRUN_PATTERN})$')",
     ),
     Rule(
         schema_paths=("spec.image",),

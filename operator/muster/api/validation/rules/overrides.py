@@ -10,25 +10,25 @@ from muster.api.validation.rule import Rule, Violation
 
 def _check_override_nodes(spec: Spec) -> Iterator[Violation]:
     for index, override in enumerate(spec.node_overrides):
-        if any(not part or part.stop > spec.nodes for part in override.ranges.intervals):
+        if any(not interval or interval.stop > spec.nodes for interval in override.ranges.intervals):
             yield Violation(("nodeOverrides", index, "nodes"), f"{quote(override.nodes)} with {spec.nodes} nodes")
 
 
 MAX_POD_VARIANTS = 128
-"""Maximum number of different pods of a job: the operator validates one of each with a dry run."""
+"""Maximum number of different pods of a job. The operator validates one pod of each variant with a dry run."""
 
-MAX_LAYERS = 256
-"""Maximum number of overrides in all different pods together: rendering a pod merges its overrides one by one."""
+MAX_MERGES = 256
+"""Maximum number of overrides that the operator merges to render one pod of each variant."""
 
 
 def _check_pod_variants(spec: Spec) -> Iterator[Violation]:
-    kinds = group_nodes(spec.nodes, [override.ranges for override in spec.node_overrides])
-    if len(kinds) > MAX_POD_VARIANTS:
-        yield Violation(("nodeOverrides",), f"{len(kinds)} combinations")
+    variants = group_nodes(spec.nodes, [override.ranges for override in spec.node_overrides])
+    if len(variants) > MAX_POD_VARIANTS:
+        yield Violation(("nodeOverrides",), f"{len(variants)} combinations")
         return
-    layers = sum(kind[0] in override.ranges for kind in kinds for override in spec.node_overrides)
-    if layers > MAX_LAYERS:
-        yield Violation(("nodeOverrides",), f"{len(kinds)} combinations of {layers} overrides together")
+    merge_count = sum(variant[0] in override.ranges for variant in variants for override in spec.node_overrides)
+    if merge_count > MAX_MERGES:
+        yield Violation(("nodeOverrides",), f"{len(variants)} combinations of {merge_count} overrides in total")
 
 
 _FIRST = "int(part.split('-')[0])"
@@ -46,8 +46,8 @@ OVERRIDE_RULES = (
     Rule(
         schema_paths=("spec.nodeOverrides",),
         why="muster renders a pod for each combination and validates it with a dry run before the job starts.",
-        message=f"nodes may differ by at most {MAX_POD_VARIANTS} combinations of overrides, of {MAX_LAYERS} together;"
-        " merge some, or let fewer overlap",
+        message=f"at most {MAX_POD_VARIANTS} combinations of overrides are allowed, with {MAX_MERGES} overrides in "
+        "total; merge overrides, or let fewer of them overlap",
         find_violations=_check_pod_variants,
     ),
 )

@@ -14,57 +14,59 @@ _AWS_INSTANCE_TYPE = re.compile(r"[a-z][a-z0-9-]*[.](nano|micro|small|medium|lar
 _POOL_FIELDS = tuple(PoolFields.model_fields)
 
 
-def _check_named_and_described(spec: Spec) -> Iterator[Violation]:
+def _check_name_with_fields(spec: Spec) -> Iterator[Violation]:
     pool = spec.node_pool
     if pool is None or pool.name is None:
         return
-    described = [NodePool.model_fields[field].alias or field for field in _POOL_FIELDS if getattr(pool, field)]
-    if described:
-        yield Violation(("nodePool",), f"name {quote(pool.name)} beside {', '.join(described)}")
+    field_names = [NodePool.model_fields[field].alias or field for field in _POOL_FIELDS if getattr(pool, field)]
+    if field_names:
+        yield Violation(("nodePool",), f"name {quote(pool.name)} together with {', '.join(field_names)}")
 
 
 def _check_type_conflict(spec: Spec) -> Iterator[Violation]:
-    result = None if spec.node_pool is None else find_type_conflict(spec.node_pool)
-    if result is not None:
-        yield Violation(("nodePool",), result)
+    type_conflict = None if spec.node_pool is None else find_type_conflict(spec.node_pool)
+    if type_conflict is not None:
+        yield Violation(("nodePool",), type_conflict)
 
 
 def _check_instance_type_case(spec: Spec) -> Iterator[Violation]:
     name = None if spec.node_pool is None else spec.node_pool.instance_type
-    # only AWS types: those of other clouds have capitals
+    # Check only AWS types, because types of other clouds contain capitals.
     if name is not None and name != name.lower() and _AWS_INSTANCE_TYPE.fullmatch(name.lower()):
-        yield Violation(("nodePool", "instanceType"), f"{quote(name)} where {name.lower()} seems to be meant")
+        yield Violation(("nodePool", "instanceType"), f"{quote(name)} where {name.lower()} is probably meant")
 
 
 def _check_queues(spec: Spec) -> Iterator[Violation]:
     if spec.queue is None:
         return
-    chosen = [name for name in ("kueue", "volcano", "coscheduling") if getattr(spec.queue, name) is not None]
-    if len(chosen) != 1:
-        yield Violation(("queue",), " and ".join(chosen) or "none of them")
+    queues = [name for name in ("kueue", "volcano", "coscheduling") if getattr(spec.queue, name) is not None]
+    if len(queues) != 1:
+        yield Violation(("queue",), " and ".join(queues) or "none of them")
 
 
 def _has(name: str) -> str:
     return f"has(self.{name})"
 
 
-_SINGLE = ("instanceType", "zone", "machine")
-_MANY = ("nodeSelector", "tolerations", "sameLabels")
+_SCALAR_FIELDS = ("instanceType", "zone", "machine")
+_LIST_FIELDS = ("nodeSelector", "tolerations", "sameLabels")
 
 PLACEMENT_RULES = (
     Rule(
         schema_paths=("spec.nodePool",),
-        why="For each field, users would have to remember whether the pool's value or the job's applies.",
-        message="a pool is named, or described by the other fields; write what differs from a named pool into"
+        why="It would be unclear whether the pool's value or the job's value of a field applies.",
+        message="set either the name of a pool or the other fields; to change fields of a named pool, use"
         " spec.template",
-        find_violations=_check_named_and_described,
+        find_violations=_check_name_with_fields,
         cel="!has(self.name) || !("
-        + " || ".join([*map(_has, _SINGLE), *(f"{_has(name)} && self.{name}.size() > 0" for name in _MANY)])
+        + " || ".join(
+            [*map(_has, _SCALAR_FIELDS), *(f"{_has(name)} && self.{name}.size() > 0" for name in _LIST_FIELDS)]
+        )
         + ")",
     ),
     Rule(
         schema_paths=("spec.nodePool",),
-        why="The pod would request the devices of one type and be scheduled on nodes of the other.",
+        why="The pod would request devices of one instance type on nodes of the other.",
         message=ONE_TYPE_MESSAGE,
         find_violations=_check_type_conflict,
         cel=f"!has(self.instanceType) || !has(self.nodeSelector) || !('{TYPE_LABEL}' in self.nodeSelector)"
@@ -72,7 +74,7 @@ PLACEMENT_RULES = (
     ),
     Rule(
         schema_paths=("spec.nodePool.instanceType",),
-        why="No Kubernetes node has such a label, and the pod would stay pending.",
+        why="No Kubernetes node has such a label, so the pod would stay pending.",
         message="AWS instance types are lower case, and labels are case-sensitive; write it in lower case",
         find_violations=_check_instance_type_case,
     ),

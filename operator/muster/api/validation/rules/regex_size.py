@@ -1,20 +1,20 @@
 """Limit the size of a metric's regular expression before Python compiles it, in one pass over its text.
 
-The time for compiling depends on the content, not on the length: for a range in a class under (?i), Python visits each
-character, up to 65,536 of them, and it parses nested groups recursively.
+The time for compiling depends on the content more than on the length: under (?i), Python visits each character of a
+range in a class, up to 65,536 of them, and it parses nested groups recursively.
 """
 
 import re
 from dataclasses import dataclass
 
 MAX_DEPTH = 16
-"""Maximum depth of nested groups: about a hundred can overflow the compiler's stack."""
+"""Maximum depth of nested groups. About a hundred can overflow the compiler's stack."""
 
 MAX_RANGES = 24
-"""Maximum number of ranges in all classes together: [0-9a-zA-Z] has three. Each takes 20 µs under (?i)."""
+"""Maximum number of ranges in all classes; [0-9a-zA-Z] has three. Each range takes 20 µs under (?i)."""
 
 MAX_WIDE_CLASSES = 4
-"""Maximum number of classes with a non-ASCII character: Python builds a map of 65,536 entries for each."""
+"""Maximum number of classes with a non-ASCII character. For each, Python builds a map of 65,536 entries."""
 
 _ASCII_CHARACTERS = 128
 _ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]*\}|[0-7]{1,3}|.)", re.DOTALL)
@@ -29,36 +29,39 @@ class _Size:
 
 
 def find_size_problem(pattern: str) -> str | None:
-    """Return why the expression is too large to compile, else None, even if it is invalid."""
+    """Return why the expression is too large to compile, or None. The expression may be invalid."""
     size, position = _Size(), 0
     while position < len(pattern):
-        # this function can't parse comments, so it rejects them
+        # This function can't parse comments, so it rejects them.
         if _COMMENT.match(pattern, position):
             return "comments and verbose mode are not allowed"
         char = pattern[position]
         if char == "[":
-            position, objection = _read_class(pattern, position, size)
-            if objection is not None:
-                return objection
+            position, problem = _read_class(pattern, position, size)
+            if problem is not None:
+                return problem
             continue
         size.depth += {"(": 1, ")": -1}.get(char, 0)
         if size.depth > MAX_DEPTH:
-            return f"its groups are nested more than {MAX_DEPTH} deep; leave out what is around the number"
+            return (
+                f"its groups are nested more than {MAX_DEPTH} deep; remove parts of the expression that do not match "
+                "the number"
+            )
         position += 2 if char == "\\" else 1
     return None
 
 
 def _read_class(pattern: str, start: int, size: _Size) -> tuple[int, str | None]:
-    """Return the position after the class that begins at `start`, and the problem with it."""
+    """Return the position after the class that begins at `start`, and a problem with the class or None."""
     position = start + 1
     position += pattern.startswith("^", position)
-    first, is_wide, ranges = position, False, 0
-    while position < len(pattern) and (pattern[position] != "]" or position == first):
-        position, wide = _read_class_member(pattern, position)
-        is_wide |= wide
+    first_member, is_wide, ranges = position, False, 0
+    while position < len(pattern) and (pattern[position] != "]" or position == first_member):
+        position, member_is_wide = _read_class_member(pattern, position)
+        is_wide |= member_is_wide
         if pattern.startswith("-", position) and not pattern.startswith("-]", position):
-            position, wide = _read_class_member(pattern, position + 1)
-            is_wide |= wide
+            position, member_is_wide = _read_class_member(pattern, position + 1)
+            is_wide |= member_is_wide
             ranges += 1
     if is_wide and ranges:
         return position, "a class with a range contains a non-ASCII character; write the class without it"
@@ -79,11 +82,11 @@ def _read_class_member(pattern: str, position: int) -> tuple[int, bool]:
     escape = _ESCAPE.match(pattern, position)
     if escape is None:
         return position + 1, ord(pattern[position : position + 1] or " ") >= _ASCII_CHARACTERS
-    kind, digits = escape.group()[1], escape.group()[2:]
-    if kind == "N":
+    letter, digits = escape.group()[1], escape.group()[2:]
+    if letter == "N":
         return escape.end(), True
-    if kind in "01234567":
+    if letter in "01234567":
         return escape.end(), int(escape.group()[1:], 8) >= _ASCII_CHARACTERS
-    if kind in "xuU" and digits:
+    if letter in "xuU" and digits:
         return escape.end(), int(digits, 16) >= _ASCII_CHARACTERS
-    return escape.end(), ord(kind) >= _ASCII_CHARACTERS
+    return escape.end(), ord(letter) >= _ASCII_CHARACTERS

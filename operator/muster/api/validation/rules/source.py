@@ -1,4 +1,4 @@
-"""Rules about `spec.source`: code that isn't in the image."""
+"""Rules about `spec.source`."""
 
 import re
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ from muster.api.spec.job import Spec
 from muster.api.spec.source import GitSource
 from muster.api.validation.rule import Rule, Violation
 
-_KINDS = ("inline", "configMap", "git", "s3")
+_SOURCE_FIELDS = ("inline", "configMap", "git", "s3")
 
 _HOST = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
 _URL = rf"https://{_HOST}(:[0-9]{{1,5}})?(/[A-Za-z0-9_~+-][A-Za-z0-9._~+-]*)+/?"
-"""Without user, query, escapes and non-ASCII letters, every parser reads the same host from the URL."""
+"""Excludes users, queries, escapes and non-ASCII letters, so that every parser reads the same host from a URL."""
 
 _COMMIT = "[0-9a-f]{40}"
 _FOLDER = "[A-Za-z0-9_+-][A-Za-z0-9._ +-]*(/[A-Za-z0-9_+-][A-Za-z0-9._ +-]*)*"
@@ -22,14 +22,14 @@ _USERNAME = "[A-Za-z0-9._@+-]+"
 _NAME = "[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
 
 
-def _check_one_kind(spec: Spec) -> Iterator[Violation]:
+def _check_one_source(spec: Spec) -> Iterator[Violation]:
     if spec.source is None:
         return
     source = spec.source
     value = (source.inline, source.config_map, source.git, source.s3)
-    kinds = [name for name, kind in zip(_KINDS, value, strict=True) if kind is not None]
-    if len(kinds) != 1:
-        yield Violation(("source",), " and ".join(kinds) or "none of them")
+    field_names = [name for name, source_type in zip(_SOURCE_FIELDS, value, strict=True) if source_type is not None]
+    if len(field_names) != 1:
+        yield Violation(("source",), " and ".join(field_names) or "none of them")
 
 
 def _check_inline_paths(spec: Spec) -> Iterator[Violation]:
@@ -37,15 +37,15 @@ def _check_inline_paths(spec: Spec) -> Iterator[Violation]:
         return
     files = spec.source.inline.files
     for path in files:
-        objection = file_paths.find_path_problem(path)
-        if objection is not None:
-            yield Violation(("source", "inline", "files", path), f"{quote(path)}, and {objection}")
+        problem = file_paths.find_path_problem(path)
+        if problem is not None:
+            yield Violation(("source", "inline", "files", path), f"{quote(path)}, and {problem}")
     conflict = file_paths.find_file_and_folder(files)
     if conflict is not None:
         yield Violation(("source", "inline", "files", conflict), f"{quote(conflict)}, and other files lie below it")
 
 
-def _git(spec: Spec) -> GitSource | None:
+def _get_git_source(spec: Spec) -> GitSource | None:
     return None if spec.source is None else spec.source.git
 
 
@@ -55,7 +55,7 @@ def _config_map_name(spec: Spec) -> str | None:
 
 
 def _secret_name(spec: Spec) -> str | None:
-    git = _git(spec)
+    git = _get_git_source(spec)
     return None if git is None or git.secret_key_ref is None else git.secret_key_ref.name
 
 
@@ -67,39 +67,39 @@ def _check_object_names(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_git_url(spec: Spec) -> Iterator[Violation]:
-    git = _git(spec)
+    git = _get_git_source(spec)
     if git is not None and re.fullmatch(_URL, git.url) is None:
-        # The URL may contain a password: do not repeat it.
-        yield Violation(("source", "git", "url"), "another form of URL")
+        # Do not repeat the URL, which may contain a password.
+        yield Violation(("source", "git", "url"), "a URL in a form that is not allowed")
 
 
 def _check_git_commit(spec: Spec) -> Iterator[Violation]:
-    git = _git(spec)
+    git = _get_git_source(spec)
     if git is not None and re.fullmatch(_COMMIT, git.commit) is None:
         yield Violation(("source", "git", "commit"), quote(git.commit))
 
 
 def _check_git_path(spec: Spec) -> Iterator[Violation]:
-    git = _git(spec)
+    git = _get_git_source(spec)
     if git is not None and git.path and re.fullmatch(_FOLDER, git.path) is None:
         yield Violation(("source", "git", "path"), quote(git.path))
 
 
 def _check_git_secret_key(spec: Spec) -> Iterator[Violation]:
-    git = _git(spec)
+    git = _get_git_source(spec)
     if git is not None and git.secret_key_ref is not None and re.fullmatch(_KEY, git.secret_key_ref.key) is None:
         yield Violation(("source", "git", "secretKeyRef", "key"), quote(git.secret_key_ref.key))
 
 
 def _check_git_username(spec: Spec) -> Iterator[Violation]:
-    git = _git(spec)
+    git = _get_git_source(spec)
     if git is not None and git.username is not None and re.fullmatch(_USERNAME, git.username) is None:
-        # The user may have put a token there: do not repeat it.
-        yield Violation(("source", "git", "username"), "another form of name")
+        # Do not repeat the name, which may be a token.
+        yield Violation(("source", "git", "username"), "a name in a form that is not allowed")
 
 
-def _check_username_alone(spec: Spec) -> Iterator[Violation]:
-    git = _git(spec)
+def _check_username_without_token(spec: Spec) -> Iterator[Violation]:
+    git = _get_git_source(spec)
     if git is not None and git.username is not None and git.secret_key_ref is None:
         yield Violation(("source", "git"), "username without secretKeyRef")
 
@@ -115,26 +115,27 @@ SOURCE_RULES = (
     Rule(
         schema_paths=("spec.source",),
         why="Two sources would overwrite each other's files.",
-        message=f"exactly one of {', '.join(_KINDS)} must be set, for example inline: {{files: {{train.py: ...}}}}",
-        find_violations=_check_one_kind,
-        cel=f"[{', '.join(f'has(self.{name})' for name in _KINDS)}].exists_one(chosen, chosen)",
+        message=f"exactly one of {', '.join(_SOURCE_FIELDS)} must be set, for example inline: {{files: {{train.py: "
+        "...}}",
+        find_violations=_check_one_source,
+        cel=f"[{', '.join(f'has(self.{name})' for name in _SOURCE_FIELDS)}].exists_one(chosen, chosen)",
     ),
     Rule(
         schema_paths=("spec.source.inline.files",),
-        why="A file must not land outside the folder for the code.",
+        why="A file must not be outside the folder for the code.",
         message="write relative paths of files, such as train.py and lib/data.py, without . or .. as a part",
         find_violations=_check_inline_paths,
     ),
     Rule(
         schema_paths=("spec.source.configMap.name", "spec.source.git.secretKeyRef.name"),
-        why="ConfigMaps and Secrets have no other names, and the name becomes part of a request.",
+        why="Kubernetes allows no other names, and the name becomes part of a request.",
         message="small letters, digits, dashes and dots are expected",
         find_violations=_check_object_names,
         cel=f"self.matches('^({_NAME})$')",
     ),
     Rule(
         schema_paths=("spec.source.git.url",),
-        why="If two parsers read a URL differently, a job can reach a host that is not allowed.",
+        why="If two parsers read a URL differently, a job could reach a host that is not allowed.",
         message="https://host/owner/name.git is expected: https, a host of small letters, no user, password, query or"
         " escapes; a repository that needs a token names its Secret in secretKeyRef",
         find_violations=_check_git_url,
@@ -142,42 +143,42 @@ SOURCE_RULES = (
     ),
     Rule(
         schema_paths=("spec.source.git.commit",),
-        why="A branch moves: nodes that start at different times would run different code.",
-        message="a commit's whole hash is expected, 40 of 0-9 and a-f: git rev-parse HEAD prints it",
+        why="A branch can change, and nodes that start at different times would run different code.",
+        message="a commit's full hash is expected, 40 of 0-9 and a-f: git rev-parse HEAD prints it",
         find_violations=_check_git_commit,
         cel=f"self.matches('^({_COMMIT})$')",
     ),
     Rule(
         schema_paths=("spec.source.git.path",),
-        why="A job may not read folders outside the repository.",
+        why="A job must not read folders outside the repository.",
         message="a folder of the repository is expected, such as training/vision, without . or .. as a part",
         find_violations=_check_git_path,
         cel=f"self == '' || self.matches('^{_FOLDER}$')",
     ),
     Rule(
         schema_paths=("spec.source.git.secretKeyRef.key",),
-        why="No Secret can have another key.",
+        why="Kubernetes allows no other keys in a Secret.",
         message="letters, digits, dots, dashes and underscores are expected",
         find_violations=_check_git_secret_key,
         cel=f"self.matches('^{_KEY}$')",
     ),
     Rule(
         schema_paths=("spec.source.git.username",),
-        why="It becomes part of an HTTP header, in which a colon ends it.",
-        message="letters, digits and . _ @ + - are expected; a token belongs into a Secret",
+        why="The user name becomes part of an HTTP header, in which a colon ends it.",
+        message="letters, digits and . _ @ + - are expected; a token belongs in a Secret",
         find_violations=_check_git_username,
         cel=f"self.matches('^{_USERNAME}$')",
     ),
     Rule(
         schema_paths=("spec.source.git",),
         why="A user name without a token has no effect.",
-        message="name the Secret with the token in secretKeyRef: {name: ..., key: ...}, or leave out username",
-        find_violations=_check_username_alone,
+        message="set secretKeyRef to the Secret with the token, {name: ..., key: ...}, or remove username",
+        find_violations=_check_username_without_token,
         cel="!has(self.username) || has(self.secretKeyRef)",
     ),
     Rule(
         schema_paths=("spec.source.s3.uri",),
-        why="SageMaker's containers get the archive unchanged, and they read .tar.gz.",
+        why="SageMaker's containers get the archive unchanged, and can read only .tar.gz.",
         message=f"an archive that ends in .tar.gz is expected; {s3_uri.MESSAGE}",
         find_violations=_check_archive,
         cel=f"{s3_uri.CEL} && self.endsWith('.tar.gz')",

@@ -1,7 +1,7 @@
 """Run a training job's hosts as local processes: observe them, and execute the plan's actions.
 
-SageMaker starts all containers at once and observes only whether they run. So a host has started when its process has,
-and commands become signals.
+SageMaker starts all containers at once and observes only whether they run. So a host counts as started when its process
+runs, and a command is sent as a signal.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from muster_worker.contract.schema import (
 from muster_worker.sagemaker.container import MAX_FAILURE_CHARS
 
 HEARTBEAT_SECONDS = 60.0
-"""Ranks write a line every 30 s. The first one comes after the toolkit has loaded the framework."""
+"""Ranks write a line every 30 s. The toolkit loads the framework before the first line."""
 
 PEER_FAILURE_SECONDS = 10.0
-"""After a rank failed, its peers get this long to fail and print their own errors, as on SageMaker."""
+"""The time that the other ranks have to fail and print their own errors after a failure, as on SageMaker."""
 
 _ATTEMPT = 1
 
@@ -53,8 +53,8 @@ _ATTEMPT = 1
 class ToolkitBackend:
     """The hosts of one job. `agents` returns their ranks' reports, by node; `clock` returns Unix seconds.
 
-    `has_reports`: the ranks can report by log lines. `read_metrics` returns what SageMaker's MetricDefinitions match in
-    a node's output.
+    `has_reports`: the ranks can report by log lines. `read_metrics` returns a node's metrics, which SageMaker's
+    MetricDefinitions find in its output.
     """
 
     job: Job
@@ -75,7 +75,7 @@ class ToolkitBackend:
         self._created_at = self.clock()
 
     def request_stop(self, by: str, grace_seconds: float) -> None:
-        """Request the end of the job, or an earlier end."""
+        """Stop the job; a repeated request can only shorten the grace period."""
         self._stop = merge_stop_request(self._stop, self.clock(), by, grace_seconds)
 
     async def observe(self, job: Job) -> JobFacts:
@@ -106,18 +106,18 @@ class ToolkitBackend:
             return NodeFacts(node, self.hosts[node], process)
         if process.state is ProcessState.EXITED:
             process = replace(process, problem=self._problem(process))
-        current = agent or self._without_reports(job, process, node)
+        current = agent or self._derive_agent_facts(job, process, node)
         current = replace(current, metrics=(*current.metrics, *self.read_metrics(node)))
         return NodeFacts(node, self.hosts[node], process, current, command, at)
 
-    def _without_reports(self, job: Job, process: ProcessFacts, node: int) -> AgentFacts:
+    def _derive_agent_facts(self, job: Job, process: ProcessFacts, node: int) -> AgentFacts:
         """Derive the facts of a host whose ranks have not reported."""
-        # If some ranks reported, all must: a rank without a report may never have run.
-        is_good = process.exit_code == 0 and not self.agents()
-        # Without reports, a rank has the state of its host's process.
-        ranks = _ranks_from_host(job, process, node) if is_good or not self.has_reports else ()
+        # Once one rank has reported, all must: a rank without a report may never have run.
+        succeeded = process.exit_code == 0 and not self.agents()
+        # A rank without reports has the state of its host's process.
+        ranks = _ranks_from_host(job, process, node) if succeeded or not self.has_reports else ()
         reported_at = process.started_at if self.has_reports else self.clock()
-        phase = AgentPhase.ENDED if is_good else AgentPhase.RUNNING
+        phase = AgentPhase.ENDED if succeeded else AgentPhase.RUNNING
         reports = tuple(facts.report for facts in ranks)
         report = Report(job.metadata.uid, node, process.replacement, _ATTEMPT, 0, phase, ranks=reports)
         return AgentFacts(report, reported_at or 0.0, ranks)
@@ -126,11 +126,11 @@ class ToolkitBackend:
         if process.exit_code == 0:
             return None
         result = f"exit code {process.exit_code}" if process.signal is None else f"signal {process.signal}"
-        why = rank_output.clean(self._failure(), limit=MAX_FAILURE_CHARS)
-        return Problem("LauncherFailed", f"SageMaker's toolkit ended with {result}{f': {why}' if why else ''}")
+        failure = rank_output.clean(self._failure_file(), limit=MAX_FAILURE_CHARS)
+        return Problem("LauncherFailed", f"SageMaker's toolkit ended with {result}{f': {failure}' if failure else ''}")
 
-    def _failure(self) -> str:
-        """Return the start of the training job's FailureReason: the failure file of the first host that failed."""
+    def _failure_file(self) -> str:
+        """Return the start of the failure file, which the first failed host writes: SageMaker's FailureReason."""
         try:
             with (self.layout.output / "failure").open(encoding="utf-8", errors="replace") as file:
                 return file.read(MAX_FAILURE_CHARS)
@@ -159,9 +159,9 @@ class ToolkitBackend:
 
 
 def _ranks_from_host(job: Job, process: ProcessFacts, node: int) -> tuple[RankFacts, ...]:
-    """Derive ranks' states from their host: they run and succeed together, as in SageMaker's view."""
+    """Derive the ranks' states from their host's process: like SageMaker, assume that they run and succeed together."""
     procs = procs_per_node(job)
-    is_good = process.exit_code == 0
-    state, code, ended_at = (RankState.EXITED, 0, process.ended_at) if is_good else (RankState.RUNNING, None, None)
+    succeeded = process.exit_code == 0
+    state, code, ended_at = (RankState.EXITED, 0, process.ended_at) if succeeded else (RankState.RUNNING, None, None)
     reports = (RankReport(node * procs + local, local, state, exit_code=code) for local in range(procs))
     return tuple(RankFacts(report, process.started_at, ended_at) for report in reports)

@@ -1,4 +1,4 @@
-"""A training job's host on this machine: its /opt/ml, and the command that starts its toolkit."""
+"""Create the files of a training job's hosts on this machine, and the command that starts a host's toolkit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CodeFile:
 class Training:
     """The inputs of a training job's containers, from its request.
 
-    `channels` are the entries of inputdataconfig.json; `module` is the framework's part of the toolkit, "" for none.
+    `channels` are the entries of inputdataconfig.json; `module` is the framework's module of the toolkit, "" for none.
     All hosts belong to one instance group.
     """
 
@@ -54,7 +54,7 @@ class TrainingPlaces:
 
     @property
     def base(self) -> Path:
-        """The path that every host mounts its own /opt/ml at."""
+        """The mount point of each host's own /opt/ml."""
         return self.private / "ml"
 
     @property
@@ -85,7 +85,7 @@ def make_hosts(training: Training, layout: RunLayout, hosts_file: str, python: s
     layout.hosts.write_text(hosts_file, encoding="utf-8", errors="surrogateescape")
     paths.toolkit.write_bytes(files("muster.backends.local.toolkit").joinpath("main.py").read_bytes())
     command = (python, "-I", "-S", str(paths.toolkit), SSH, str(paths.sockets))
-    _executable(paths.programs / "ssh", f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+    _write_executable(paths.programs / "ssh", f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
     for node, name in enumerate(training.hosts):
         root = layout.node(node).root
         _write_config(training, name, root / "input" / "config")
@@ -109,7 +109,7 @@ def host_command(paths: TrainingPlaces, python: str, node: int) -> tuple[str, ..
 
 
 def host_environment(training: Training, paths: TrainingPlaces, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return a host's environment: the user's, overridden by the job's, with the `ssh` stand-in first on PATH."""
+    """Return a host's environment: the user's, overridden by the job's, with muster's `ssh` first on PATH."""
     environment = {**inherited, **training.environment}
     path = environment.get("PATH", os.defpath)
     return {**environment, "PATH": f"{paths.programs}:{path}", "MUSTER_RUN_DIR": f"{paths.private}/"}
@@ -140,12 +140,12 @@ def _write_config(training: Training, name: str, folder: Path) -> None:
 
 def _write_code(code: Mapping[str, CodeFile], folder: Path) -> None:
     for path, file in code.items():
-        place = folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(file.content)
-        place.chmod(0o755 if file.executable else 0o644)
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(file.content)
+        target.chmod(0o755 if file.executable else 0o644)
 
 
-def _executable(path: Path, text: str) -> None:
+def _write_executable(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
     path.chmod(0o755)

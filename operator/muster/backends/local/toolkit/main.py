@@ -1,9 +1,9 @@
 """Run one host of a training job on this machine with SageMaker's own container toolkit, as in the training image.
 
-This program runs in the user's Python, with the toolkit and the training's packages; of muster it has only the agent's
-archive. It replaces two features of SageMaker's hosts: names, by an own /etc/hosts, and ssh, with which mpirun reaches
-other hosts, by a Unix socket for each host and a program called `ssh`. The patched functions are those of
-sagemaker-training 5.1.4, `mpi.py`.
+This program runs in the user's Python, which has the toolkit and the packages of the training script, but not muster.
+It uses only the agent's archive. Two features of SageMaker's hosts are missing here. Host names: each host mounts its
+own /etc/hosts. ssh, with which mpirun reaches other hosts: each host has a Unix socket, to which a program called
+`ssh` connects. The patched functions are in `mpi.py` of sagemaker-training 5.1.4.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ SSH = "ssh"  # the first argument of the program called `ssh`
 _DESCRIPTORS = 3
 _MAX_COMMAND_BYTES = 1024 * 1024
 _POLL_SECONDS = 0.2
-"""The toolkit sleeps up to 30 s for events that are immediate on one machine."""
+"""Limit the toolkit's sleeps of up to 30 s: on one machine, the other hosts are ready at once."""
 
 
 @dataclass(frozen=True)
 class Host:
     """`tree` is the host's own /opt/ml, which it mounts at `base`; `sockets` is the shared folder of sockets.
 
-    `parent` is the process that started the host; the host ends with it.
+    `parent` is the process that started the host; the host ends when `parent` ends.
     """
 
     name: str
@@ -46,19 +46,18 @@ class Host:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the host that the file in the first argument describes; or act as `ssh` to another host."""
+    """Run the host that the file in the first argument describes, or run a command on another host, like `ssh`."""
     if arguments[0] == SSH:
         return run_remotely(Path(arguments[1]), arguments[2:])
     host = Host(**json.loads(Path(arguments[0]).read_text(encoding="utf-8")))
-    # the toolkit passes its sys.path to the ranks, which must not find muster's modules; with PYTHONSAFEPATH this
-    # folder isn't on it
-    users = [place for place in sys.path if place != str(Path(__file__).parent)]
-    sys.path[:] = [host.archive, *users]
+    # the toolkit passes sys.path to the ranks, which must not find muster's modules; PYTHONSAFEPATH removes this folder
+    user_paths = [path for path in sys.path if path != str(Path(__file__).parent)]
+    sys.path[:] = [host.archive, *user_paths]
     from muster_worker.agent import guardian  # noqa: PLC0415 - from the archive
     from muster_worker.machine import processes  # noqa: PLC0415 - from the archive
     from muster_worker.network import hosts  # noqa: PLC0415 - from the archive
 
-    sys.path[:] = users
+    sys.path[:] = user_paths
     processes.end_with_parent(host.parent)
     error = hosts.mount_hosts(host.hosts_file, host.name)
     if error is not None:
@@ -72,7 +71,7 @@ def main(arguments: list[str]) -> int:
 
 
 def train(host: Host) -> int:
-    """Do what `train`, the command of SageMaker's images, does."""
+    """Train like the command `train` of SageMaker's images; return the exit code."""
     from sagemaker_training import mpi, trainer  # noqa: PLC0415 - in the user's Python
 
     for name, patch in make_patches(Path(host.sockets), host.name).items():
@@ -92,7 +91,7 @@ def make_patches(sockets: Path, name: str) -> dict[str, object]:
         # commands inherit this process' environment
         "_write_env_vars_to_file": lambda: None,
         "_orted_process": wait_for_daemons,
-        # it would fetch a library that sets the host's name, which is already set
+        # the toolkit would download a library that sets the host name, which is already set
         "getfile": lambda _: "",
         "MPI_FINISHED_STATUS_FILE": str(sockets / "done"),
         "time": types.SimpleNamespace(time=time.time, sleep=lambda seconds: time.sleep(min(seconds, _POLL_SECONDS))),
@@ -116,9 +115,9 @@ def wait_for_daemons() -> list[object]:
     import psutil  # noqa: PLC0415 - the toolkit depends on it
 
     while True:
-        # they are re-parented to the guardian
-        below = psutil.Process(os.getppid()).children(recursive=True)
-        result = [process for process in below if process.name() in {"orted", "prted"}]
+        # these processes are re-parented to the guardian
+        descendants = psutil.Process(os.getppid()).children(recursive=True)
+        result = [process for process in descendants if process.name() in {"orted", "prted"}]
         if result:
             return result
         time.sleep(_POLL_SECONDS)
@@ -150,15 +149,15 @@ def _execute(connection: socket.socket) -> NoReturn:
 
 def _receive(connection: socket.socket) -> tuple[str, list[int]]:
     descriptors = array.array("i")
-    room = socket.CMSG_SPACE(_DESCRIPTORS * descriptors.itemsize)
-    data, ancillary, _, _ = connection.recvmsg(_MAX_COMMAND_BYTES, room)
+    ancillary_bytes = socket.CMSG_SPACE(_DESCRIPTORS * descriptors.itemsize)
+    data, ancillary, _, _ = connection.recvmsg(_MAX_COMMAND_BYTES, ancillary_bytes)
     for _, _, content in ancillary:
         descriptors.frombytes(content)
     while not data.endswith(b"\0"):
-        more = connection.recv(_MAX_COMMAND_BYTES)
-        if not more:
+        chunk = connection.recv(_MAX_COMMAND_BYTES)
+        if not chunk:
             os._exit(1)
-        data += more
+        data += chunk
     return os.fsdecode(data[:-1]), list(descriptors)
 
 

@@ -1,4 +1,4 @@
-"""Read metrics from a training job's output by its MetricDefinitions, like SageMaker: each metric's last value."""
+"""Read each metric's last value from a training job's output, by its MetricDefinitions, like SageMaker."""
 
 from muster.api.spec.job import Job
 from muster.core.facts import MetricFacts
@@ -8,7 +8,7 @@ from muster_worker.rank_group.metrics import MetricReader
 
 
 class OutputMetrics:
-    """Reads the lines of a job's hosts. It assigns a host's values to its first rank: lines don't name their rank."""
+    """The metrics of a job. A host's values count as its first rank's, because lines don't name their rank."""
 
     def __init__(self, job: Job) -> None:
         self._reader = MetricReader([Metric(metric.name, metric.regex) for metric in job.spec.metrics])
@@ -16,7 +16,7 @@ class OutputMetrics:
         self._by_node: dict[int, dict[str, MetricFacts]] = {}
 
     def feed(self, node: int, at: float, line: str) -> bool:
-        """Read a line from `at` (Unix seconds); return whether it contains a value."""
+        """Read a line that was written `at` (Unix seconds); return whether it contains a value."""
         values = self._reader.read(line.encode())
         rank = node * self._procs
         entry = self._by_node.setdefault(node, {})

@@ -11,7 +11,7 @@ from muster.api.status.sagemaker import (
 )
 from muster.api.timestamps import format_seconds
 from muster.core.failure.rank_output import clean
-from muster.core.status.fit import fit
+from muster.core.status.truncate import truncate_message
 from muster.core.status.views import StatusInput
 from muster.core.training_job.attempt_state import Waiting, sagemaker_status_of
 from muster.core.training_job.ends import bad_end
@@ -53,7 +53,7 @@ def training_record(status_input: StatusInput, state: TrainingState, tried_at: f
     if record is None:
         record = _new_record(status_input, state, state.observed.training.created_at)
     # Prefer the region and role of the observation to those in the status.
-    location = state.observed.seen_at or Location(record.region, record.assume_role_arn)
+    location = state.observed.observed_location or Location(record.region, record.assume_role_arn)
     current_fields = {
         "region": location.region,
         "assume_role_arn": location.assume_role_arn,
@@ -92,7 +92,7 @@ def _earlier(record: SageMakerStatus, training: TrainingJob | None) -> EarlierTr
         reason, message = "Suspended", ""
     else:
         end = bad_end(training)
-        reason, message = end.reason, fit(end.message)
+        reason, message = end.reason, truncate_message(end.message)
     return EarlierTrainingJob(
         attempt=record.attempt,
         training_job_name=record.training_job_name,
@@ -109,7 +109,7 @@ def _retry(waiting: Waiting | None) -> Retry | None:
     return Retry(
         attempt=waiting.attempt,
         reason=waiting.reason,
-        message=fit(waiting.message),
+        message=truncate_message(waiting.message),
         tries=waiting.tries,
         until=format_seconds(waiting.until),
     )
@@ -122,7 +122,7 @@ def _describe(training: TrainingJob, region: str) -> dict[str, object]:
         "status": training.status,
         "secondary_status": training.secondary_status,
         "status_message": clean(spans[-1].message, limit=MAX_MESSAGE_CHARS) or None if spans else None,
-        "failure_reason": fit(training.failure_reason) if training.failure_reason else None,
+        "failure_reason": truncate_message(training.failure_reason) if training.failure_reason else None,
         "history": tuple(
             SecondaryStatus(
                 status=span.status,

@@ -2,9 +2,9 @@
 
 from muster.api.status.status import Progress
 from muster.core.failure.rank_output import clean
-from muster.core.judge import DEADLINE_EXCEEDED, Verdict
-from muster.core.status.fit import fit
-from muster.core.status.sentences import ended, running
+from muster.core.outcome import DEADLINE_EXCEEDED, Verdict
+from muster.core.status.sentences import describe_end, describe_running
+from muster.core.status.truncate import truncate_message
 from muster.core.status.views import NOT_REPORTED, PENDING, STARTING, StatusInput
 from muster.core.training_job.ends import TRAINING_JOB_GONE, Sequel, bad_end
 from muster.core.training_job.facts import FAILED, TrainingFacts, TrainingJob
@@ -18,54 +18,54 @@ MAX_CHARS = 600
 def training_sentence(status_input: StatusInput, progress: Progress | None, state: TrainingState) -> str:
     """Describe the current state, or how the job ended, in one line that is short enough for the status."""
     if status_input.outcome.verdict is Verdict.SUSPENDED:
-        return fit(_suspended(status_input, state.observed))
+        return truncate_message(_describe_suspension(status_input, state.observed))
     if status_input.outcome.is_decided:
-        return fit(_ended(status_input, progress, state.observed))
-    return fit(_problem(state) or _describe_progress(status_input, progress, state))
+        return truncate_message(_describe_training_end(status_input, progress, state.observed))
+    return truncate_message(_describe_problem(state) or _describe_progress(status_input, progress, state))
 
 
-def _problem(state: TrainingState) -> str | None:
+def _describe_problem(state: TrainingState) -> str | None:
     if state.nodes.refusal is not None:
         return state.nodes.refusal.message
-    return None if state.nodes.problem is None else _after_end(state, state.nodes.problem.message)
+    return None if state.nodes.problem is None else _prepend_restart_reason(state, state.nodes.problem.message)
 
 
 def _describe_progress(status_input: StatusInput, progress: Progress | None, state: TrainingState) -> str:
     if state.attempt_state.is_next and state.attempt_state.ended is not None:
-        return _after_end(state, "another training job follows")
+        return _prepend_restart_reason(state, "another training job follows")
     if state.observed.training is None or state.attempt_state.is_next:
-        return f"Training job {_name(status_input)} is about to be created"
+        return f"Training job {_training_job_name(status_input)} is about to be created"
     if any(view.state not in (PENDING, STARTING) and view.reason != NOT_REPORTED for view in status_input.views):
-        return running(status_input, progress)
+        return describe_running(status_input, progress)
     return _describe_secondary_status(state.observed.training)
 
 
-def _suspended(status_input: StatusInput, facts: TrainingFacts) -> str:
-    if status_input.outcome.settled:
+def _describe_suspension(status_input: StatusInput, facts: TrainingFacts) -> str:
+    if status_input.outcome.is_idle:
         return "Suspended: set spec.suspend to false to start the job again"
     if facts.training is None:
         return "Being suspended; muster may still be creating a training job"
     return f"Being suspended; muster is stopping training job {facts.training.name}"
 
 
-def _ended(status_input: StatusInput, progress: Progress | None, facts: TrainingFacts) -> str:
+def _describe_training_end(status_input: StatusInput, progress: Progress | None, facts: TrainingFacts) -> str:
     outcome = status_input.outcome
     has_own_sentence = (
         outcome.failure is not None or outcome.verdict is Verdict.SUCCEEDED or outcome.reason == DEADLINE_EXCEEDED
     )
     if has_own_sentence:
-        return ended(status_input, progress)
+        return describe_end(status_input, progress)
     if outcome.reason == TRAINING_JOB_GONE or facts.training is None:
-        return f"Training job {_name(status_input)} was deleted, but not by muster"
-    return _end(facts.training)
+        return f"Training job {_training_job_name(status_input)} was deleted, but not by muster"
+    return _describe_training_job_end(facts.training)
 
 
-def _end(training: TrainingJob) -> str:
+def _describe_training_job_end(training: TrainingJob) -> str:
     sentence = clean(bad_end(training).message, limit=MAX_CHARS)
     return f"Training job {training.name} {'failed' if training.status == FAILED else 'was stopped'}: {sentence}"
 
 
-def _after_end(state: TrainingState, then: str) -> str:
+def _prepend_restart_reason(state: TrainingState, then: str) -> str:
     """Put the reason for another training job before `then`."""
     before = state.attempt_state.ended
     if before is None or before.sequel is not Sequel.RESTART:
@@ -79,5 +79,5 @@ def _describe_secondary_status(training: TrainingJob) -> str:
     return f"{training.secondary_status}: {message}" if message else f"SageMaker says {training.secondary_status}"
 
 
-def _name(status_input: StatusInput) -> str:
+def _training_job_name(status_input: StatusInput) -> str:
     return training_job_name(status_input.job.metadata, status_input.outcome.attempt)

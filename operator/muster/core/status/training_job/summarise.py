@@ -6,7 +6,7 @@ from muster.api.spec.job import Job
 from muster.api.status.status import REFUSED, NodeCounts, Progress, Status
 from muster.api.timestamps import format_seconds
 from muster.core.facts import ProcessState
-from muster.core.judge import Outcome, Verdict
+from muster.core.outcome import Outcome, Verdict
 from muster.core.status.conditions import conditions, refusal_before_start
 from muster.core.status.ended_status import ended_status
 from muster.core.status.progress import MAX_METRICS, job_progress
@@ -73,7 +73,7 @@ def _has_started(previous: Status, state: TrainingState) -> bool:
 
 def _phase(status_input: StatusInput, state: TrainingState) -> str:
     outcome, training = status_input.outcome, state.observed.training
-    if outcome.is_decided and not outcome.settled:
+    if outcome.is_decided and not outcome.is_idle:
         return "Stopping"
     if outcome.is_decided:
         return _FINAL_PHASES[outcome.verdict]
@@ -139,7 +139,7 @@ def _start_time(status_input: StatusInput, facts: TrainingFacts, *, creates: boo
     It is written before the request, so that no job starts twice.
     """
     outcome = status_input.outcome
-    if outcome.verdict is Verdict.SUSPENDED and outcome.settled:
+    if outcome.verdict is Verdict.SUSPENDED and outcome.is_idle:
         return None
     if status_input.previous.start_time is not None:
         return status_input.previous.start_time

@@ -1,4 +1,4 @@
-"""Render the image and its command. Pure."""
+"""Render the request's image and its command. Pure."""
 
 from muster.api.spec.job import Job, Spec
 from muster.api.spec.sagemaker.block import block_of
@@ -7,29 +7,30 @@ from muster.api.spec.sagemaker.launch import SERVICE_COMMAND, Launch
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.api.spec.sagemaker.support import parse_version
 from muster.render.sagemaker.image_catalogue import ImageFacts
-from muster.render.sagemaker.request.code import Code, bootstrap, script_command
+from muster.render.sagemaker.request.code import Code, script_command, unpack_before
 from muster.render.sagemaker.request.drivers import START_PROGRAM
-from muster.render.sagemaker.request.image import image
+from muster.render.sagemaker.request.image import choose_image
 from muster.render.sagemaker.request.setting import Setting
 from muster.render.sagemaker.request.training_request import Fields
 from muster_worker.sagemaker.arguments import to_arguments
 
 _FIRST_WITH_TIME_SERIES = {"PyTorch": (1, 3), "TensorFlow": (1, 15)}
-"""From enable_sagemaker_metrics in pytorch/estimator.py and tensorflow/estimator.py; HuggingFace always has them."""
+"""The first versions with metrics time series (enable_sagemaker_metrics in pytorch/estimator.py and
+tensorflow/estimator.py). Hugging Face always has them."""
 
 
-def algorithm(job: Job, how: Launch, source: Code, setting: Setting, facts: ImageFacts) -> Fields:
-    """AlgorithmSpecification. Raises `InvalidResource` if AWS has no such image."""
+def render_algorithm(job: Job, launch: Launch, source: Code, setting: Setting, facts: ImageFacts) -> Fields:
+    """Return the AlgorithmSpecification. Raises `InvalidResource` if AWS has no such image."""
     spec, block = job.spec, block_of(job.spec)
-    fields: Fields = {"TrainingImage": image(spec, setting.region, facts), "TrainingInputMode": block.input_mode}
-    entrypoint, arguments = container_command(spec, how, source)
+    fields: Fields = {"TrainingImage": choose_image(spec, setting.region, facts), "TrainingInputMode": block.input_mode}
+    entrypoint, arguments = container_command(spec, launch, source)
     if entrypoint:
         fields["ContainerEntrypoint"] = list(entrypoint)
     if arguments:
         fields["ContainerArguments"] = list(arguments)
     if spec.metrics:
         fields["MetricDefinitions"] = [{"Name": metric.name, "Regex": metric.regex} for metric in spec.metrics]
-    series = _time_series(block, how)
+    series = _time_series(block, launch)
     if series is not None:
         fields["EnableSageMakerMetricsTimeSeries"] = series
     if block.image_repository is not None:
@@ -37,25 +38,25 @@ def algorithm(job: Job, how: Launch, source: Code, setting: Setting, facts: Imag
     return fields
 
 
-def container_command(spec: Spec, how: Launch, source: Code) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The container's entry point and arguments; empty for the image's own."""
+def container_command(spec: Spec, launch: Launch, source: Code) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the container's entry point and arguments. Empty means the image's own."""
     block = block_of(spec)
     if block.container_entrypoint or block.container_arguments:
         return block.container_entrypoint, block.container_arguments
-    if how.start == "Channels":
+    if launch.start == "Channels":
         return ("/bin/bash",), ("-c", f"chmod +x {START_PROGRAM} && {START_PROGRAM}")
-    if how.start == "Toolkit" or (spec.command == SERVICE_COMMAND and not source.channel):
+    if launch.start == "Toolkit" or (spec.command == SERVICE_COMMAND and not source.channel):
         return (), ()
-    own = script_command() if how.uses_start_script else spec.command
-    words = (*own, *to_arguments(spec.hyperparameters))
-    words = bootstrap(words) if source.channel else words
+    command = script_command() if launch.uses_start_script else spec.command
+    words = (*command, *to_arguments(spec.hyperparameters))
+    words = unpack_before(words) if source.channel else words
     return words[:1], words[1:]
 
 
-def _time_series(block: SageMaker, how: Launch) -> bool | None:
+def _time_series(block: SageMaker, launch: Launch) -> bool | None:
     if block.metrics_time_series is not None:
         return block.metrics_time_series == "Enabled"
-    if block.framework is None or how.start != "Toolkit":
+    if block.framework is None or launch.start != "Toolkit":
         return None
     return True if _has_time_series(block.framework) else None
 

@@ -1,4 +1,4 @@
-"""Render the job's channels, including one for its code if needed. Pure."""
+"""Render the job's channels, and a channel for its code if necessary. Pure."""
 
 from muster.api.document import JSON
 from muster.api.spec.data import Input
@@ -13,8 +13,8 @@ from muster.render.sagemaker.request.training_request import Fields
 _ACCESS = {"ReadOnly": "ro", "ReadWrite": "rw"}
 
 
-def channels(spec: Spec, source: Code) -> list[JSON]:
-    """InputDataConfig."""
+def render_channels(spec: Spec, source: Code) -> list[JSON]:
+    """Return the InputDataConfig."""
     result: list[JSON] = [_channel(channel) for channel in spec.inputs]
     if source.drivers:
         return [*result, *_own_channels(spec, source)]
@@ -28,23 +28,26 @@ def _code_channel(spec: Spec, source: Code) -> Fields:
     fields: Fields = {"ChannelName": CODE_CHANNEL, "DataSource": _s3(source.channel, "FullyReplicated")}
     if block.input_mode == "File" or uses_toolkit(block):
         return fields
-    # Containers without a toolkit unpack the code from a file.
+    # Without a toolkit, a container unpacks the code from a file.
     return {**fields, "InputMode": "File"}
 
 
 def _own_channels(spec: Spec, source: Code) -> list[JSON]:
-    """The channels for code and start script. SageMaker requires instance groups for all channels or for none."""
+    """Return the channels for the code and the start script.
+
+    SageMaker requires instance groups for all channels or for none.
+    """
     block = block_of(spec)
-    named = any(channel.sagemaker is not None and channel.sagemaker.instance_groups for channel in spec.inputs)
-    groups = tuple(group.name for group in block.instance_groups) if named else ()
-    places = {CODE_CHANNEL: source.channel, DRIVERS_CHANNEL: source.drivers}
+    has_groups = any(channel.sagemaker is not None and channel.sagemaker.instance_groups for channel in spec.inputs)
+    groups = tuple(group.name for group in block.instance_groups) if has_groups else ()
+    uris = {CODE_CHANNEL: source.channel, DRIVERS_CHANNEL: source.drivers}
     return [
         {
             "ChannelName": name,
             "DataSource": _s3(uri, "FullyReplicated", ChannelOptions(instance_groups=groups)),
             "InputMode": "File",
         }
-        for name, uri in places.items()
+        for name, uri in uris.items()
         if uri
     ]
 
@@ -80,10 +83,10 @@ def _s3(uri: str, distribution: str, options: ChannelOptions | None = None) -> F
     return {"S3DataSource": fields}
 
 
-def _file_system(place: FileSystem) -> Fields:
+def _file_system(file_system: FileSystem) -> Fields:
     return {
-        "FileSystemId": place.id,
-        "FileSystemType": place.type,
-        "DirectoryPath": place.path,
-        "FileSystemAccessMode": _ACCESS[place.access],
+        "FileSystemId": file_system.id,
+        "FileSystemType": file_system.type,
+        "DirectoryPath": file_system.path,
+        "FileSystemAccessMode": _ACCESS[file_system.access],
     }

@@ -1,7 +1,7 @@
-"""SageMaker Debugger, its profiler and TensorBoard, with the SageMaker SDK's defaults. Pure.
+"""Render the request's fields for SageMaker Debugger, its profiler and TensorBoard. Pure.
 
-Source of the defaults: sagemaker 2.257.7, estimator.py, `_prepare_debugger_for_training`,
-`_validate_and_set_debugger_configs` and `_prepare_profiler_for_training`.
+The defaults are those of the SageMaker SDK (sagemaker 2.257.7, estimator.py: `_prepare_debugger_for_training`,
+`_validate_and_set_debugger_configs` and `_prepare_profiler_for_training`).
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ from muster.render.sagemaker.request.setting import Setting
 from muster.render.sagemaker.request.training_request import Fields
 
 
-def debugging(spec: Spec, setting: Setting, facts: ImageFacts) -> Fields:
-    """The request's fields for debugging. Raises `InvalidResource` if the region doesn't support them."""
+def render_debugging(spec: Spec, setting: Setting, facts: ImageFacts) -> Fields:
+    """Return the request's fields for debugging. Raises `InvalidResource` if the region doesn't support them."""
     block = block_of(spec)
     location = output_uri(spec, setting)
     fields: Fields = {**_hook(spec, block, setting.region, location), **_profiler(block, setting.region, location)}
@@ -41,7 +41,7 @@ def _hook(spec: Spec, block: SageMaker, region: str, location: str) -> Fields:
     if debugger.hook == "Disabled":
         return {}
     if region in REGIONS_WITHOUT_DEBUGGER:
-        _refuse_region("spec.sagemaker.debugger", region, asked=debugger != Debugger())
+        _check_region("spec.sagemaker.debugger", region, is_configured=debugger != Debugger())
         return {}
     if debugger.hook == "Auto" and find_debugger_conflict(spec) is not None:
         return {}
@@ -62,9 +62,9 @@ def _profiler(block: SageMaker, region: str, location: str) -> Fields:
         return {}
     is_unsupported = region in REGIONS_WITHOUT_DEBUGGER or is_trainium(block.instance_type or "")
     if profiler.mode == "Disabled" or is_unsupported:
-        asked = profiler.mode == "Enabled" or profiler != Profiler(mode=profiler.mode)
-        if is_unsupported and asked:
-            _refuse_profiler(block, region)
+        is_configured = profiler.mode == "Enabled" or profiler != Profiler(mode=profiler.mode)
+        if is_unsupported and is_configured:
+            _raise_unsupported_profiler(block, region)
         return {"ProfilerConfig": {"DisableProfiler": True}}
     fields: Fields = {"DisableProfiler": False, "S3OutputPath": profiler.s3 or location}
     if profiler.interval_milliseconds is not None:
@@ -74,17 +74,17 @@ def _profiler(block: SageMaker, region: str, location: str) -> Fields:
     return {"ProfilerConfig": fields}
 
 
-def _refuse_profiler(block: SageMaker, region: str) -> None:
+def _raise_unsupported_profiler(block: SageMaker, region: str) -> None:
     path = "spec.sagemaker.profiler"
-    _refuse_region(path, region, asked=region in REGIONS_WITHOUT_DEBUGGER)
+    _check_region(path, region, is_configured=region in REGIONS_WITHOUT_DEBUGGER)
     message = (
         f"found settings for {block.instance_type}, which SageMaker can't profile; remove them, or set mode: Disabled"
     )
     raise InvalidResource((FieldProblem(path, message),))
 
 
-def _refuse_region(path: str, region: str, *, asked: bool) -> None:
-    if asked:
+def _check_region(path: str, region: str, *, is_configured: bool) -> None:
+    if is_configured:
         raise InvalidResource((FieldProblem(path, f"found settings for {region}, which has no Debugger; remove them"),))
 
 
@@ -99,8 +99,8 @@ def _rules(field: str, rules: Sequence[DebugRule], region: str, facts: ImageFact
         try:
             result.append(_rule(rule, rule.image or rule_image(rule.name, region, facts)))
         except NoSuchImage as problem:
-            words = f"not set, and SageMaker has none for {rule.name} in {region}: found {problem}"
-            raise InvalidResource((FieldProblem(f"spec.sagemaker.{field}.rules[{index}].image", words),)) from None
+            message = f"not set, and SageMaker has none for {rule.name} in {region}: found {problem}"
+            raise InvalidResource((FieldProblem(f"spec.sagemaker.{field}.rules[{index}].image", message),)) from None
     return result
 
 

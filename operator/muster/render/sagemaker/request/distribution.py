@@ -19,7 +19,7 @@ from muster.api.spec.sagemaker.launch import (
 from muster.api.spec.sagemaker.spec import SageMaker
 
 PROCESSES = "sagemaker_mpi_num_of_processes_per_host"
-"""The number of ranks on each instance, for all launchers: sagemaker-training 5.1.4, runner.py."""
+"""The number of ranks on each instance, for all launchers (sagemaker-training 5.1.4, runner.py)."""
 
 MPI_ENABLED = "sagemaker_mpi_enabled"
 _MPI_OPTIONS = "sagemaker_mpi_custom_mpi_options"
@@ -37,7 +37,7 @@ _GROUPS = "sagemaker_distribution_instance_groups"
 def distribution_parameters(
     spec: Spec, block: SageMaker, framework: Framework, distribution: Distribution
 ) -> dict[str, JSON]:
-    """The toolkit's hyperparameters by name, before encoding."""
+    """Return the toolkit's hyperparameters by name, before encoding."""
     if framework.name == "TensorFlow":
         value = _general(block, distribution)
     elif framework.name == "PyTorch":
@@ -47,12 +47,11 @@ def distribution_parameters(
     return {**value, **_processes(spec, distribution)}
 
 
-def groups_are_apart(spec: Spec) -> bool:
-    """Whether each of several instance groups starts ranks in a world of its own.
+def has_separate_worlds(spec: Spec) -> bool:
+    """Whether each instance group starts ranks in a world of its own.
 
-    With torchDistributed, and for HuggingFace with pytorchDdp, the SDK doesn't pass on the selected group, and the
-    toolkit
-    then uses each host's own: sagemaker-training 5.1.4, environment.py, get_distribution_instance_groups.
+    With torchDistributed, and for HuggingFace with pytorchDdp, the SDK doesn't send the selected group. Then the
+    toolkit uses each host's own group (sagemaker-training 5.1.4, environment.py, get_distribution_instance_groups).
     """
     block = block_of(spec)
     distribution, framework = distribution_of(spec), block.framework
@@ -62,7 +61,7 @@ def groups_are_apart(spec: Spec) -> bool:
 
 
 def _rewrite_ddp(distribution: Distribution) -> Distribution:
-    # Since 2.221, the SDK's PyTorch estimator replaces pytorchddp by smdistributed; Hugging Face's does not.
+    # Since 2.221, the SDK's PyTorch estimator replaces pytorchddp by smdistributed. Hugging Face's estimator doesn't.
     ddp = distribution.pytorch_ddp
     if ddp is None:
         return distribution
@@ -104,7 +103,7 @@ def _general(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
 
 
 def _parallel(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
-    """The SDK's hyperparameters for smdistributed."""
+    """Return the SDK's hyperparameters for smdistributed."""
     model, data = distribution.model_parallel, distribution.data_parallel
     # For several instance groups, the SDK sets the type to null.
     fields: dict[str, JSON] = {_DATA_PARALLEL: data is not None and data.enabled, _INSTANCE_TYPE: block.instance_type}
@@ -116,14 +115,15 @@ def _parallel(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
 
 
 def _processes(spec: Spec, distribution: Distribution) -> dict[str, JSON]:
-    """The ranks on each instance, if the job sets them and the toolkit starts them; else the toolkit counts."""
+    """Return the number of ranks on each instance, if the job sets it and the toolkit starts the ranks."""
     mpi, data, ddp = distribution.mpi, distribution.data_parallel, distribution.pytorch_ddp
     mpi_procs = mpi.processes_per_host if mpi is not None else None
     if mpi_procs is not None:
         return {PROCESSES: mpi_procs}
-    starts = any(switch is not None and switch.enabled for switch in (mpi, data, ddp, distribution.torch_distributed))
+    options = (mpi, data, ddp, distribution.torch_distributed)
+    starts_ranks = any(option is not None and option.enabled for option in options)
     procs = explicit_procs_per_node(spec)
-    return {PROCESSES: procs} if starts and procs is not None else {}
+    return {PROCESSES: procs} if starts_ranks and procs is not None else {}
 
 
 def _torch(distribution: Distribution) -> bool:

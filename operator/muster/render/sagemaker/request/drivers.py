@@ -14,9 +14,9 @@ _PROGRAM = "sm_train.sh"
 _FOLDER = f"/opt/ml/input/data/{DRIVERS_CHANNEL}"
 
 START_PROGRAM = f"{_FOLDER}/{_PROGRAM}"
-"""The container's command, as in SDK 3."""
+"""The path of the container's command, as in SDK 3."""
 
-_STEPS = """\
+_SCRIPT = """\
 #!/bin/bash
 set -e
 mkdir -p /opt/ml/code
@@ -27,11 +27,11 @@ done
 if [ -f requirements.txt ]; then python3 -m pip install -r requirements.txt; fi
 exec python3 {script} {arguments}
 """
-"""Installs requirements.txt like SageMaker's toolkit does."""
+"""The script of the command. It installs requirements.txt like SageMaker's toolkit."""
 
 
-def driver_files(job: Job, how: Launch) -> dict[str, bytes]:
-    """The channel's files by name."""
+def driver_files(job: Job, launch: Launch) -> dict[str, bytes]:
+    """Return the channel's files by name."""
     arguments = shlex.join(to_arguments(job.spec.hyperparameters))
-    program = _STEPS.format(script=f"{_FOLDER}/{START_SCRIPT}", arguments=arguments)
-    return {_PROGRAM: program.encode(), **start_files(job, how)}
+    program = _SCRIPT.format(script=f"{_FOLDER}/{START_SCRIPT}", arguments=arguments)
+    return {_PROGRAM: program.encode(), **start_files(job, launch)}

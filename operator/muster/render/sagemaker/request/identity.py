@@ -10,8 +10,8 @@ NAME_TAG = "muster.dev/name"
 ATTEMPT_TAG = "muster.dev/attempt"
 
 
-def own_tags(job: Job, attempt: int) -> tuple[tuple[str, str], ...]:
-    """The tags of the job's training job with number `attempt`."""
+def job_tags(job: Job, attempt: int) -> tuple[tuple[str, str], ...]:
+    """Return the tags of the training job of this attempt."""
     return (
         (UID_TAG, job.metadata.uid),
         (NAMESPACE_TAG, job.metadata.namespace),
@@ -20,6 +20,6 @@ def own_tags(job: Job, attempt: int) -> tuple[tuple[str, str], ...]:
     )
 
 
-def is_of(tags: Mapping[str, str], job_uid: str, attempt: int) -> bool:
-    """Whether the tags are those of this job's attempt: another user may create a training job with its name."""
+def has_job_tags(tags: Mapping[str, str], job_uid: str, attempt: int) -> bool:
+    """Whether the tags belong to this attempt of the job. Another user's training job may have the same name."""
     return (tags.get(UID_TAG), tags.get(ATTEMPT_TAG)) == (job_uid, str(attempt))

@@ -1,4 +1,4 @@
-"""Determine the job's image: its own, or its framework's. Pure."""
+"""Choose the job's image: its own image, or the image of its framework. Pure."""
 
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Spec
@@ -8,11 +8,11 @@ from muster.api.spec.sagemaker.framework import Framework
 from muster.api.spec.sagemaker.launch import distribution_of
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.render.sagemaker.image_catalogue import ImageFacts
-from muster.render.sagemaker.images import Library, NoSuchImage, Wanted, deciding_type, training_image
+from muster.render.sagemaker.images import ImageRequest, Library, NoSuchImage, image_instance_type, training_image
 
 
-def image(spec: Spec, region: str, facts: ImageFacts) -> str:
-    """The image's URI. Raises `InvalidResource` if AWS has no such image."""
+def choose_image(spec: Spec, region: str, facts: ImageFacts) -> str:
+    """Return the image's URI. Raises `InvalidResource` if AWS has no such image."""
     block = block_of(spec)
     if spec.image is not None or block.framework is None:
         return spec.image or ""
@@ -23,13 +23,13 @@ def image(spec: Spec, region: str, facts: ImageFacts) -> str:
         raise InvalidResource((FieldProblem(path, f"found {problem}"),)) from None
 
 
-def _wanted(spec: Spec, block: SageMaker, framework: Framework, region: str) -> Wanted:
+def _wanted(spec: Spec, block: SageMaker, framework: Framework, region: str) -> ImageRequest:
     types = [group.instance_type for group in block.instance_groups]
-    return Wanted(
+    return ImageRequest(
         framework=framework.name,
         version=framework.version or "",
         region=region,
-        instance_type=block.instance_type or deciding_type(types),
+        instance_type=block.instance_type or image_instance_type(types),
         python=framework.python_version or "",
         library=_library(framework, distribution_of(spec)),
         pytorch=framework.pytorch_version or "",
@@ -38,14 +38,14 @@ def _wanted(spec: Spec, block: SageMaker, framework: Framework, region: str) -> 
 
 
 def _library(framework: Framework, distribution: Distribution | None) -> Library:
-    """The library of SageMaker that determines the image (image_uris.py, get_training_image_uri)."""
+    """Return the SageMaker library that the image must contain (image_uris.py, get_training_image_uri)."""
     if distribution is None:
         return "None"
     parallel = distribution.model_parallel
     if parallel is not None and parallel.enabled and distribution.torch_distributed is not None:
         return "ModelParallelV2"
-    by_ddp = distribution.pytorch_ddp is not None and framework.name == "PyTorch"
-    return "SMDistributed" if parallel is not None or distribution.data_parallel is not None or by_ddp else "None"
+    uses_ddp = distribution.pytorch_ddp is not None and framework.name == "PyTorch"
+    return "SMDistributed" if parallel is not None or distribution.data_parallel is not None or uses_ddp else "None"
 
 
 def _path(problem: NoSuchImage, block: SageMaker) -> str:

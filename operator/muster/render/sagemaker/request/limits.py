@@ -1,6 +1,6 @@
-"""Check SageMaker's limits that apply to the rendered request. Pure.
+"""Check the rendered request against SageMaker's limits. Pure.
 
-Source: botocore's service model of 2017-07-24, CreateTrainingJob.
+The limits are those of CreateTrainingJob in botocore's service model of 2017-07-24.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ MAX_WORD = 256
 MAX_IMAGE = 255
 
 
-def refuse_what_is_too_much(body: Fields) -> None:
+def check_limits(body: Fields) -> None:
     """Raise `InvalidResource` with every field that exceeds a limit of SageMaker."""
     problems = (*_hyperparameters(body), *_channels(body), *_tags(body), *_container(body))
     if problems:
@@ -30,22 +30,22 @@ def _hyperparameters(body: Fields) -> Iterator[FieldProblem]:
     result = body.get("HyperParameters")
     values = result if isinstance(result, dict) else {}
     if len(values) > MAX_HYPERPARAMETERS:
-        own = sum(name.startswith("sagemaker_") for name in values)
+        toolkit = sum(name.startswith("sagemaker_") for name in values)
         yield FieldProblem(
             "spec.hyperparameters",
-            f"found {len(values)}, {own} of them for SageMaker's toolkit; SageMaker takes {MAX_HYPERPARAMETERS}",
+            f"found {len(values)}, {toolkit} of them for SageMaker's toolkit; SageMaker allows {MAX_HYPERPARAMETERS}",
         )
     for name, value in values.items():
         chars = len(str(value))
         if chars > MAX_HYPERPARAMETER_VALUE:
             yield FieldProblem(
                 f"spec.hyperparameters[{quote(name)}]",
-                f"found {chars} characters as SageMaker gets it; it takes {MAX_HYPERPARAMETER_VALUE}: put it in a file",
+                f"found {chars} encoded characters; SageMaker allows {MAX_HYPERPARAMETER_VALUE}: put it in a file",
             )
         if len(name) > MAX_HYPERPARAMETER_NAME:
             yield FieldProblem(
                 f"spec.hyperparameters[{quote(name)}]",
-                f"found a name of {len(name)} characters; SageMaker takes {MAX_HYPERPARAMETER_NAME}",
+                f"found a name of {len(name)} characters; SageMaker allows {MAX_HYPERPARAMETER_NAME}",
             )
 
 
@@ -57,7 +57,7 @@ def _channels(body: Fields) -> Iterator[FieldProblem]:
         else []
     )
     if len(names) > MAX_CHANNELS:
-        yield FieldProblem("spec.inputs", f"found {len(names)} with the code's own; SageMaker takes {MAX_CHANNELS}")
+        yield FieldProblem("spec.inputs", f"found {len(names)} with the code's own; SageMaker allows {MAX_CHANNELS}")
     for index, name in enumerate(names):
         if name in names[:index]:
             yield FieldProblem("spec.inputs", f"found {quote(name)}, which the job's code needs; give it another name")
@@ -68,7 +68,7 @@ def _tags(body: Fields) -> Iterator[FieldProblem]:
     tags = [tag for tag in result if isinstance(tag, dict)] if isinstance(result, list) else []
     names = [str(tag["Key"]) for tag in tags]
     if len(names) > MAX_TAGS:
-        yield FieldProblem("spec.sagemaker.tags", f"found {len(names)} with muster's own; SageMaker takes {MAX_TAGS}")
+        yield FieldProblem("spec.sagemaker.tags", f"found {len(names)} with muster's own; SageMaker allows {MAX_TAGS}")
 
 
 def _container(body: Fields) -> Iterator[FieldProblem]:
@@ -78,13 +78,13 @@ def _container(body: Fields) -> Iterator[FieldProblem]:
         result = fields.get(field)
         words = [str(word) for word in result] if isinstance(result, list) else []
         if len(words) > MAX_WORDS:
-            yield FieldProblem(path, f"found {len(words)} words with the hyperparameters; SageMaker takes {MAX_WORDS}")
+            yield FieldProblem(path, f"found {len(words)} words with the hyperparameters; SageMaker allows {MAX_WORDS}")
         for word in words:
             if len(word) > MAX_WORD:
                 yield FieldProblem(
                     path,
-                    f"found {quote(word)} of {len(word)} characters; SageMaker takes {MAX_WORD}: put it in a file",
+                    f"found {quote(word)} of {len(word)} characters; SageMaker allows {MAX_WORD}: put it in a file",
                 )
     image = str(fields.get("TrainingImage"))
     if len(image) > MAX_IMAGE:
-        yield FieldProblem("spec.image", f"found {len(image)} characters; SageMaker takes {MAX_IMAGE}")
+        yield FieldProblem("spec.image", f"found {len(image)} characters; SageMaker allows {MAX_IMAGE}")

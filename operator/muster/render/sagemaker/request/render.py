@@ -8,53 +8,53 @@ from muster.api.spec.sagemaker.resources import Experiment
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.render.sagemaker.image_catalogue import ImageFacts
 from muster.render.sagemaker.rank_reports import with_agent, with_rank_reports
-from muster.render.sagemaker.request.algorithm import algorithm
-from muster.render.sagemaker.request.channels import channels
-from muster.render.sagemaker.request.code import code
-from muster.render.sagemaker.request.debugging import debugging
-from muster.render.sagemaker.request.hyperparameters import hyperparameters
-from muster.render.sagemaker.request.limits import refuse_what_is_too_much
-from muster.render.sagemaker.request.places import checkpoint, output
-from muster.render.sagemaker.request.resources import networking, resources, stopping
+from muster.render.sagemaker.request.algorithm import render_algorithm
+from muster.render.sagemaker.request.channels import render_channels
+from muster.render.sagemaker.request.code import choose_code
+from muster.render.sagemaker.request.debugging import render_debugging
+from muster.render.sagemaker.request.hyperparameters import render_hyperparameters
+from muster.render.sagemaker.request.limits import check_limits
+from muster.render.sagemaker.request.places import render_checkpoint, render_output
+from muster.render.sagemaker.request.resources import render_networking, render_resources, render_stopping_condition
 from muster.render.sagemaker.request.setting import Setting
 from muster.render.sagemaker.request.start_script import starts_ranks
 from muster.render.sagemaker.request.training_request import Fields, TrainingRequest
 
 
-def request(job: Job, setting: Setting, facts: ImageFacts) -> TrainingRequest:
+def render_request(job: Job, setting: Setting, facts: ImageFacts) -> TrainingRequest:
     """Return the request for a valid job of backend SageMaker.
 
-    Raises `InvalidResource` for problems that only the rendered request shows: an unknown image, or an exceeded limit.
+    Raises `InvalidResource` for an unknown image or an exceeded limit.
     """
     spec, block = job.spec, block_of(job.spec)
-    how = decide_launch(spec)
-    source = code(job, how, setting)
+    launch = decide_launch(spec)
+    source = choose_code(job, launch, setting)
     body: Fields = {
         "TrainingJobName": setting.training_job,
         "RoleArn": block.role,
-        "AlgorithmSpecification": algorithm(job, how, source, setting, facts),
-        **_hyperparameters(hyperparameters(job, how, source, setting), how),
+        "AlgorithmSpecification": render_algorithm(job, launch, source, setting, facts),
+        **_hyperparameters(render_hyperparameters(job, launch, source, setting), launch),
         **_unless_empty("Environment", _environment(spec)),
-        **_unless_empty("InputDataConfig", channels(spec, source)),
-        "OutputDataConfig": output(spec, setting),
-        **_unless_empty("CheckpointConfig", checkpoint(spec)),
-        "ResourceConfig": resources(spec, block),
-        "StoppingCondition": stopping(block),
-        **networking(block),
-        **debugging(spec, setting, facts),
+        **_unless_empty("InputDataConfig", render_channels(spec, source)),
+        "OutputDataConfig": render_output(spec, setting),
+        **_unless_empty("CheckpointConfig", render_checkpoint(spec)),
+        "ResourceConfig": render_resources(spec, block),
+        "StoppingCondition": render_stopping_condition(block),
+        **render_networking(block),
+        **render_debugging(spec, setting, facts),
         **_options(block),
         **_unless_empty("Tags", _tags(block, setting)),
     }
-    refuse_what_is_too_much(body)
+    check_limits(body)
     request_without_reports = TrainingRequest(body, source.archive)
-    # Programs on other instance groups would report, too, and their reports can't be told from the ranks'.
-    wanted = "Off" if uses_some_instance_groups(block) else block.rank_reports
-    return (with_agent if starts_ranks(spec, how) else with_rank_reports)(request_without_reports, wanted)
+    # Programs on other instance groups would report as well, and look like ranks.
+    report_mode = "Off" if uses_some_instance_groups(block) else block.rank_reports
+    return (with_agent if starts_ranks(spec, launch) else with_rank_reports)(request_without_reports, report_mode)
 
 
-def _hyperparameters(result: Fields, how: Launch) -> Fields:
-    # SDK 3 also sends an empty map.
-    return {"HyperParameters": result} if result or how.start == "Channels" else {}
+def _hyperparameters(result: Fields, launch: Launch) -> Fields:
+    # SDK 3 sends an empty map, too.
+    return {"HyperParameters": result} if result or launch.start == "Channels" else {}
 
 
 def _unless_empty(name: str, value: Fields | list[JSON]) -> Fields:
@@ -66,12 +66,12 @@ def _tags(block: SageMaker, setting: Setting) -> list[JSON]:
 
 
 def _environment(spec: Spec) -> Fields:
-    """Environment: the job's variables, all with literal values because validation requires it."""
+    """Return the Environment: the job's variables. Validation ensures that all have literal values."""
     return {variable.name: variable.value for variable in spec.env}
 
 
 def _options(block: SageMaker) -> Fields:
-    """Spot instances, retries, checks, connections and the experiment, if the job sets them."""
+    """Return the fields for spot instances, retries, checks, connections and the experiment."""
     fields: Fields = {}
     if block.spot is not None:
         fields["EnableManagedSpotTraining"] = True

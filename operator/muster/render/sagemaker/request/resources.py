@@ -1,4 +1,4 @@
-"""Render instances, time limits and network. Pure."""
+"""Render the request's instances, time limits and network. Pure."""
 
 from muster.api.document import JSON
 from muster.api.spec.job import Spec
@@ -7,8 +7,8 @@ from muster.api.spec.sagemaker.spec import SageMaker
 from muster.render.sagemaker.request.training_request import Fields
 
 
-def resources(spec: Spec, block: SageMaker) -> Fields:
-    """ResourceConfig."""
+def render_resources(spec: Spec, block: SageMaker) -> Fields:
+    """Return the ResourceConfig."""
     optional: dict[str, JSON] = {
         "VolumeKmsKeyId": block.volume_kms_key,
         "KeepAlivePeriodInSeconds": block.keep_alive_seconds,
@@ -22,8 +22,8 @@ def resources(spec: Spec, block: SageMaker) -> Fields:
     }
 
 
-def stopping(block: SageMaker) -> Fields:
-    """StoppingCondition."""
+def render_stopping_condition(block: SageMaker) -> Fields:
+    """Return the StoppingCondition."""
     fields: Fields = {"MaxRuntimeInSeconds": block.max_run_seconds}
     if block.spot is not None and block.spot.max_wait_seconds is not None:
         fields["MaxWaitTimeInSeconds"] = block.spot.max_wait_seconds
@@ -32,8 +32,8 @@ def stopping(block: SageMaker) -> Fields:
     return fields
 
 
-def networking(block: SageMaker) -> Fields:
-    """VpcConfig and the traffic options."""
+def render_networking(block: SageMaker) -> Fields:
+    """Return the VpcConfig and the network options."""
     fields: Fields = {}
     if block.vpc is not None:
         fields["VpcConfig"] = {

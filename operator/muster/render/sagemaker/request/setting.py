@@ -1,4 +1,4 @@
-"""The context of a request besides the job: account, region and training job."""
+"""The settings for a request that are not in the job: account, region and training job."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from muster.api.config.default_bucket import default_bucket
 class Setting:
     """The operator's settings for a request.
 
-    `account` has 12 digits. `bucket` is for code and output without a location in the job, "" for SageMaker's default.
+    `account` has 12 digits. `bucket` is for code and output if the job has no location; "": SageMaker's default.
     `training_job` is the training job's name, `tags` are muster's own.
     """
 
@@ -21,5 +21,5 @@ class Setting:
 
     @property
     def default_bucket(self) -> str:
-        """The bucket for jobs without their own."""
+        """The bucket for code and output if the job has no location."""
         return self.bucket or default_bucket(self.region, self.account)

@@ -1,4 +1,4 @@
-"""Store the job's code under its hash instead of the training job's name, so that it is uploaded once. Pure."""
+"""Store the job's code by its hash instead of the training job's name, so that it is uploaded once. Pure."""
 
 from muster.api.document import JSON
 from muster.api.s3_uri import parse
@@ -7,17 +7,17 @@ from muster.render.storage.source_archive import NAME, SourceArchive
 
 
 def shared_uri(uri: str, training_job: str, packed: SourceArchive) -> str:
-    """The location that training jobs with the same code share; `uri` itself if it is not in the default location."""
+    """Return the URI that training jobs with the same code share; `uri` unless it is the default location."""
     default_path = f"{training_job}/source/{NAME}"
     return str(packed.place(parse(uri.removesuffix(default_path)))) if uri.endswith(f"/{default_path}") else uri
 
 
 def with_uri(body: Fields, old: str, new: str) -> Fields:
-    """The request with another URI for its code."""
+    """Return the request with another URI for its code."""
     return {name: _replace(value, old, new) for name, value in body.items()}
 
 
-def names(body: JSON, uri: str) -> bool:
+def contains_uri(body: JSON, uri: str) -> bool:
     """Whether the request contains the URI."""
     return _replace(body, uri, "") != body
 

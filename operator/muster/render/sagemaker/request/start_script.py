@@ -1,4 +1,4 @@
-"""muster's start script, which runs a job's command if SageMaker's toolkit can't. Pure."""
+"""Provide muster's start script, which runs a job's command if SageMaker's toolkit can't. Pure."""
 
 import json
 from importlib.resources import files
@@ -11,8 +11,8 @@ from muster.api.spec.sagemaker.launch import START_SCRIPT, Launch, explicit_proc
 _SETTINGS = "muster_start.json"
 
 
-def start_files(job: Job, how: Launch) -> dict[str, bytes]:
-    """The script and its settings by name. Raises `InvalidResource` for an unsupported launcher."""
+def start_files(job: Job, launch: Launch) -> dict[str, bytes]:
+    """Return the script and its settings by file name. Raises `InvalidResource` for an unsupported launcher."""
     spec = job.spec
     if not spec.launcher.chosen.supports_sagemaker:
         supported = [name for name, kind in launchers().items() if kind.supports_sagemaker]
@@ -21,7 +21,7 @@ def start_files(job: Job, how: Launch) -> dict[str, bytes]:
         )
         raise InvalidResource((FieldProblem("spec.launcher", message),))
     settings = {
-        "launcher": _launcher(spec, how),
+        "launcher": _launcher(spec, launch),
         "args": list(spec.launcher.chosen.arguments()),
         "procs": explicit_procs_per_node(spec) or "Auto",
         "command": list(spec.command),
@@ -30,15 +30,15 @@ def start_files(job: Job, how: Launch) -> dict[str, bytes]:
     return {START_SCRIPT: script, _SETTINGS: (json.dumps(settings, sort_keys=True) + "\n").encode()}
 
 
-def starts_ranks(spec: Spec, how: Launch) -> bool:
-    """Whether the script starts the ranks itself, rather than the command or the toolkit."""
+def starts_ranks(spec: Spec, launch: Launch) -> bool:
+    """Whether the script starts the ranks, instead of the command or the toolkit."""
     launcher = spec.launcher.chosen
     is_started_here = not launcher.command_starts_ranks and not launcher.runs_on_first_node
-    return how.uses_start_script and how.distribution is None and is_started_here
+    return launch.uses_start_script and launch.distribution is None and is_started_here
 
 
-def _launcher(spec: Spec, how: Launch) -> str:
-    if how.distribution is not None:
+def _launcher(spec: Spec, launch: Launch) -> str:
+    if launch.distribution is not None:
         # The toolkit starts the script once per rank, and the script only runs the command.
         return "toolkit"
     return spec.launcher.name

@@ -1,4 +1,4 @@
-"""A CreateTrainingJob request, and the code to upload to Amazon S3 first."""
+"""A CreateTrainingJob request, and the code that must be uploaded to Amazon S3 first."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from muster.api.document import JSON
 
 Fields = dict[str, JSON]
-"""A part of the request in botocore's form."""
+"""A part of the request, in botocore's format."""
 
 
 @dataclass(frozen=True)
 class Archive:
-    """The URI for the job's code as sourcedir.tar.gz; `kms_key` is "" without a key.
+    """The archive sourcedir.tar.gz with the job's code, which is uploaded to `uri`; `kms_key` is "" without a key.
 
-    `files` are added to the job's code in its root. `objects` are further objects to upload, by URI.
+    `files` are added to the root of the job's code. `objects` are further objects to upload, by URI.
     """
 
     uri: str
@@ -24,7 +24,7 @@ class Archive:
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """`body` has the arguments of CreateTrainingJob. `archive` is None without code, or if it is already in S3."""
+    """The request. `body` has CreateTrainingJob's arguments. `archive` is None if there is no code to upload."""
 
     body: Fields
     archive: Archive | None = None

@@ -1,7 +1,7 @@
 """Parse an mpirun's command line into options and their values. Pure.
 
-Sources for the number of values: mpirun(1) of Open MPI 4.1, prterun(1) of 5, `mpiexec -help` of MPICH 5. Options whose
-number of values differs between these are missing here.
+The numbers of values are from mpirun(1) of Open MPI 4.1, prterun(1) of 5, and `mpiexec -help` of MPICH 5. Options whose
+number of values differs between implementations are omitted.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,15 +34,15 @@ _VALUES = {
 class Option:
     """An option, without its dashes.
 
-    `index` is its position. `value_index` is the position of its first value, equal to `index` for --name=value.
-    `missing` is the number of values that the command line lacks.
+    `index` is the option's position, `value_index` that of its first value; they are equal for --name=value.
+    `missing_values` is the number of values that the command line lacks.
     """
 
     name: str
     index: int
     value_index: int
     values: tuple[str, ...]
-    missing: int = 0
+    missing_values: int = 0
 
 
 def parse_options(words: Sequence[str]) -> Iterator[Option]:

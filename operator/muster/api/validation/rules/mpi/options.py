@@ -1,7 +1,8 @@
-"""Options of mpirun that a job must not set, by effect, for Open MPI and Hydra.
+"""The options of mpirun that a job must not set, by their effect, for Open MPI and Hydra.
 
-Open MPI: mpirun(1) of 4.1, prterun(1) of 5. Hydra, of MPICH and Intel MPI: `mpiexec -help` of MPICH 5, Intel's
-Developer Reference, "Global Hydra Options". Each option works with one dash and with two.
+The sources for Open MPI are mpirun(1) of 4.1 and prterun(1) of 5. The sources for Hydra (MPICH, Intel MPI) are
+`mpiexec -help` of MPICH 5 and "Global Hydra Options" in Intel's Developer Reference. Each option works with one dash
+and with two.
 """
 
 from muster_worker.contract.schema import Mpi
@@ -29,9 +30,9 @@ PARAMETERS = (
     *("orte_default_hostfile", "prte_default_hostfile", "orte_default_dash_host"),
     *("orte_launch_agent", "prte_launch_agent"),
 )
-"""Open MPI's MCA parameters for hosts and the remote shell, with their old names (ompi_info, synonyms).
+"""Open MPI's MCA parameters for hosts and the remote shell, with their synonyms in ompi_info.
 
-Parameter files (--tune, --am) may contain them; muster's values in the environment take precedence.
+Parameter files (--tune, --am) may contain them, because muster's values in the environment take precedence.
 """
 
 DO_NOT_LAUNCH_SYNONYMS = ("donotlaunch", "orte_do_not_launch")
@@ -44,7 +45,7 @@ VARIABLES = (
     *("HYDRA_LAUNCHER", "HYDRA_LAUNCHER_EXEC", "HYDRA_HOST_FILE"),
     *("I_MPI_HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP_EXEC", "I_MPI_HYDRA_HOST_FILE"),
 )
-"""Variables that the agent overwrites; images for ssh set them."""
+"""Variables that images for ssh may set, and that the agent overwrites."""
 
 TWO_VALUE_OPTIONS = ("mca", "gmca", "prtemca", "pmixmca", "genv", "env")
 """Options with two values."""
@@ -57,7 +58,7 @@ HYDRA_FAMILY = (Mpi.AUTO, Mpi.INTEL_MPI, Mpi.MPICH)
 
 
 def world_options(implementation: str) -> tuple[str, ...]:
-    """Return the options that set the number and the hosts of the ranks."""
+    """Return the options that set the number of ranks and their hosts."""
     return _options_of_family(implementation, _OPEN_MPI_WORLD, _HYDRA_WORLD)
 
 
@@ -67,12 +68,12 @@ def remote_options(implementation: str) -> tuple[str, ...]:
 
 
 def exit_options(implementation: str) -> tuple[str, ...]:
-    """Return the options with which mpirun exits with 0 without starting a rank."""
+    """Return the options with which mpirun exits with code 0 and starts no rank."""
     return _options_of_family(implementation, _OPEN_MPI_EXIT, _HYDRA_EXIT)
 
 
 def is_option(argument: str, names: tuple[str, ...]) -> bool:
-    """Whether the argument is one of these options, with one dash or two, maybe with `=value`."""
+    """Whether the argument is one of these options, with one dash or two, with or without `=value`."""
     name = argument.partition("=")[0]
     return name.startswith("-") and name[1:].removeprefix("-") in names
 

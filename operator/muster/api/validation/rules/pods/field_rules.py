@@ -1,6 +1,6 @@
 """Rules about partial pod templates: the names and types of a pod's fields, and misspelt container names.
 
-They apply only before a job starts: a running job may have been accepted by an older muster.
+They apply only before a job starts, because an older muster may have accepted a running job.
 """
 
 from collections.abc import Iterator
@@ -12,32 +12,32 @@ from muster.api.spec.job import Spec
 from muster.api.validation.rule import Rule, Violation
 from muster.api.validation.rules.pods.fields import WrongField, find_wrong_fields
 from muster.api.validation.rules.pods.schema import pod_schema
-from muster.api.validation.rules.pods.template_shape import NAMED, entries_of, find_misshapen, pods
+from muster.api.validation.rules.pods.template_shape import LISTS_MERGED_BY_NAME, entries_of, find_wrong_types, pods
 
 _MAX_SHOWN_FIELDS = 20
-"""Maximum number of fields in one message: a template may have thousands, and each suggestion takes time."""
+"""Maximum number of fields in one message: each suggestion takes time, and a template may have thousands of fields."""
 
 _MAX_TYPO_DISTANCE = 2
-"""Maximum edit distance at which a name counts as a misspelt `trainer`."""
+"""Maximum edit distance between `trainer` and a name that counts as misspelt."""
 
 
 def _find_wrong_fields(spec: Spec) -> Iterator[WrongField]:
-    """Yield wrong fields of the pods, except those that `TEMPLATE_RULES` report."""
-    misshapen_paths = {path for path, _ in find_misshapen(spec)}
+    """Yield the wrong fields of the pods, except fields that `TEMPLATE_RULES` report."""
+    wrong_type_paths = {path for path, _ in find_wrong_types(spec)}
     result = (field for path, pod in pods(spec) for field in find_wrong_fields(pod, path))
-    return (field for field in result if field.path not in misshapen_paths and not _is_name(field.path))
+    return (field for field in result if field.path not in wrong_type_paths and not _is_name(field.path))
 
 
 def _is_name(path: FieldPath) -> bool:
-    return path[-1] in ("name", "mountPath") and isinstance(path[-2], int) and path[-3] in NAMED
+    return path[-1] in ("name", "mountPath") and isinstance(path[-2], int) and path[-3] in LISTS_MERGED_BY_NAME
 
 
 def _check_pod_fields(spec: Spec) -> Iterator[Violation]:
     for field in islice(_find_wrong_fields(spec), _MAX_SHOWN_FIELDS):
-        yield Violation(field.path, _describe_wrong(field))
+        yield Violation(field.path, _describe_wrong_field(field))
 
 
-def _describe_wrong(field: WrongField) -> str:
+def _describe_wrong_field(field: WrongField) -> str:
     if field.expected is not None:
         return f"{_describe(field.value)} where {field.expected} expected"
     nearest = field.nearest
@@ -70,31 +70,30 @@ def _edit_distance(first: str, second: str, limit: int) -> int:
     """Return the Levenshtein distance of two words, at most `limit` + 1."""
     if abs(len(first) - len(second)) > limit:
         return limit + 1
-    before = list(range(len(second) + 1))
+    previous_row = list(range(len(second) + 1))
     for row, letter in enumerate(first, 1):
-        current = [row]
-        for column, wanted in enumerate(second, 1):
-            replaced = before[column - 1] + (letter != wanted)
-            current.append(min(before[column] + 1, current[-1] + 1, replaced))
-        before = current
-    return min(before[-1], limit + 1)
+        current_row = [row]
+        for column, other_letter in enumerate(second, 1):
+            replacement_cost = previous_row[column - 1] + (letter != other_letter)
+            current_row.append(min(previous_row[column] + 1, current_row[-1] + 1, replacement_cost))
+        previous_row = current_row
+    return min(previous_row[-1], limit + 1)
 
 
-_PLACES = ("spec.template", "spec.nodeOverrides[].template")
+_TEMPLATE_PATHS = ("spec.template", "spec.nodeOverrides[].template")
 
 POD_FIELD_RULES = (
     Rule(
-        schema_paths=_PLACES,
+        schema_paths=_TEMPLATE_PATHS,
         why="The API server would reject every pod.",
         message="fields of a template have the names and types of a pod's fields in Kubernetes"
         f" {pod_schema().kubernetes}, the newest version that this muster supports; correct it",
         find_violations=_check_pod_fields,
     ),
     Rule(
-        schema_paths=_PLACES,
-        why="A container of another name is a sidecar, and the ranks would run without its settings.",
-        message=f"the container of the ranks is {TRAINER}; write that, or give a sidecar a name that can't be mistaken"
-        " for it",
+        schema_paths=_TEMPLATE_PATHS,
+        why="A container with another name is a sidecar, so the ranks would run without its settings.",
+        message=f"the ranks' container is called {TRAINER}; correct the name, or give a sidecar a less similar name",
         find_violations=_check_misspelt_trainer,
     ),
 )

@@ -8,15 +8,15 @@ from types import MappingProxyType
 from muster.api.document import JSON, FieldPath
 from muster.api.validation.rules.pods.schema import POD_SPEC, pod_schema
 
-_LONGEST_NAME = 40
-"""Maximum length of a misspelt field, in characters: comparing longer names takes time."""
+_MAX_NAME_CHARS = 40
+"""Maximum length of a name for which muster suggests a field, because comparing long names takes time."""
 
 _SIMILARITY = 0.6
 
 
 @dataclass(frozen=True)
 class WrongField:
-    """`expected` is the expected type; None for an unknown field, whose allowed names are `allowed`."""
+    """A wrong field. `expected` is the expected type, or None for an unknown field, with the names in `allowed`."""
 
     path: FieldPath
     value: JSON
@@ -25,33 +25,35 @@ class WrongField:
 
     @property
     def nearest(self) -> str | None:
-        """The field that the user probably meant."""
+        """The name of the field that the user probably meant; None if no name is similar."""
         name = str(self.path[-1])
-        if len(name) > _LONGEST_NAME:
+        if len(name) > _MAX_NAME_CHARS:
             return None
-        folded = {field.lower(): field for field in self.allowed}
-        close = difflib.get_close_matches(name.lower().replace("_", ""), folded, n=1, cutoff=_SIMILARITY)
-        return folded[close[0]] if close else None
+        field_by_lower_name = {field.lower(): field for field in self.allowed}
+        close_matches = difflib.get_close_matches(
+            name.lower().replace("_", ""), field_by_lower_name, n=1, cutoff=_SIMILARITY
+        )
+        return field_by_lower_name[close_matches[0]] if close_matches else None
 
 
 def find_wrong_fields(pod: Mapping[str, JSON], path: FieldPath) -> Iterator[WrongField]:
-    """Yield the wrong fields of the pod at `path`; null counts as missing."""
+    """Yield the wrong fields of the pod at `path`. A field that is null counts as missing."""
     return _check_type(POD_SPEC, dict(pod), path)
 
 
-def _check_type(kind: str, value: JSON, path: FieldPath) -> Iterator[WrongField]:
+def _check_type(type_name: str, value: JSON, path: FieldPath) -> Iterator[WrongField]:
     if value is None:
         return
-    is_scalar = _SCALARS.get(kind)
+    is_scalar = _SCALARS.get(type_name)
     if is_scalar is not None:
         if not is_scalar(value):
-            yield WrongField(path, value, _EXPECTATIONS[kind])
-    elif kind[0] == "[":
-        yield from _check_list(kind[1:-1], value, path)
-    elif kind[0] == "{":
-        yield from _check_map(kind[1:-1], value, path)
+            yield WrongField(path, value, _EXPECTED_TYPES[type_name])
+    elif type_name[0] == "[":
+        yield from _check_list(type_name[1:-1], value, path)
+    elif type_name[0] == "{":
+        yield from _check_map(type_name[1:-1], value, path)
     else:
-        yield from _check_fields(pod_schema().types[kind], value, path)
+        yield from _check_fields(pod_schema().types[type_name], value, path)
 
 
 def _check_fields(types: Mapping[str, str], value: JSON, path: FieldPath) -> Iterator[WrongField]:
@@ -59,30 +61,30 @@ def _check_fields(types: Mapping[str, str], value: JSON, path: FieldPath) -> Ite
         yield WrongField(path, value, "fields are")
         return
     for name, item in value.items():
-        kind = types.get(name)
-        if kind is None:
+        type_name = types.get(name)
+        if type_name is None:
             yield WrongField((*path, name), item, None, tuple(types))
         else:
-            yield from _check_type(kind, item, (*path, name))
+            yield from _check_type(type_name, item, (*path, name))
 
 
-def _check_list(kind: str, value: JSON, path: FieldPath) -> Iterator[WrongField]:
+def _check_list(type_name: str, value: JSON, path: FieldPath) -> Iterator[WrongField]:
     if not isinstance(value, list):
         yield WrongField(path, value, "a list is")
         return
-    is_scalar = _SCALARS.get(kind)
-    # check scalars without a function call for each: a list may have a hundred thousand
+    is_scalar = _SCALARS.get(type_name)
+    # Check scalars without a function call for each, because a list may have 100,000 of them.
     for index, item in enumerate(value):
         if is_scalar is None or not is_scalar(item):
-            yield from _check_type(kind, item, (*path, index))
+            yield from _check_type(type_name, item, (*path, index))
 
 
-def _check_map(kind: str, value: JSON, path: FieldPath) -> Iterator[WrongField]:
+def _check_map(type_name: str, value: JSON, path: FieldPath) -> Iterator[WrongField]:
     if not isinstance(value, dict):
         yield WrongField(path, value, "fields are")
         return
     for name, item in value.items():
-        yield from _check_type(kind, item, (*path, name))
+        yield from _check_type(type_name, item, (*path, name))
 
 
 def _is_integer(value: JSON) -> bool:
@@ -104,7 +106,7 @@ _SCALARS: Mapping[str, Callable[[JSON], bool]] = MappingProxyType(
     }
 )
 
-_EXPECTATIONS = MappingProxyType(
+_EXPECTED_TYPES = MappingProxyType(
     {
         "text": "text is",
         "integer": "a whole number is",

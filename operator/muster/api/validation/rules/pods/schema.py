@@ -1,6 +1,6 @@
-"""The fields of a pod's spec and their types, from the newest Kubernetes version that muster supports.
+"""The fields of a pod's spec and their types, for the newest Kubernetes version that muster supports.
 
-`make generate` writes the file from the official client: validating a template needs no cluster and no client.
+`make generate` writes pod_fields.json from the official client, so validation needs neither a cluster nor the client.
 """
 
 import json
@@ -14,10 +14,10 @@ POD_SPEC = "PodSpec"
 
 @dataclass(frozen=True)
 class PodSchema:
-    """`kubernetes` is the version, `types` the fields of each type.
+    """`kubernetes` is the version. `types` has the fields of each type, and the type of each field.
 
-    The type of a field is the name of another type; text, integer, boolean, quantity, port or anything; a list of them,
-    [item]; or a map of them, {value}.
+    A field's type is the name of a type in `types`, or text, integer, boolean, quantity, port or anything. [item] is a
+    list of the type `item`, and {value} is a map of the type `value`.
     """
 
     kubernetes: str
@@ -26,6 +26,8 @@ class PodSchema:
 
 @lru_cache(maxsize=1)
 def pod_schema() -> PodSchema:
-    """Return the schema, which is read once."""
-    read = json.loads(files("muster.api.validation.rules.pods").joinpath("pod_fields.json").read_text(encoding="utf-8"))
-    return PodSchema(read["kubernetes"], read["types"])
+    """Return the schema, which the process reads once."""
+    document = json.loads(
+        files("muster.api.validation.rules.pods").joinpath("pod_fields.json").read_text(encoding="utf-8")
+    )
+    return PodSchema(document["kubernetes"], document["types"])

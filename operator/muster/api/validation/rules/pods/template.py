@@ -1,6 +1,6 @@
-"""Rules about partial pod templates: they must not set the fields that muster sets.
+"""Rules about partial pod templates, which must not set the fields that muster sets.
 
-Templates have no schema, so CEL can't validate them: the operator rejects an invalid one with Accepted=False.
+Templates have no schema in the CRD, so CEL can't validate them. The operator sets Accepted=False instead.
 """
 
 import posixpath
@@ -15,31 +15,31 @@ from muster.api.validation.rules.pods.template_shape import (
     CONTAINERS,
     containers,
     entries_of,
-    find_misshapen,
+    find_wrong_types,
     pods,
     templates,
 )
 from muster_worker.contract.rendezvous import is_rendezvous_variable
 
-_OWN_DOMAIN = "muster.dev/"
-_OWN_VOLUMES = "muster"
-_OWN_FOLDERS = ("/muster", "/muster-run", "/muster-python", "/muster-sync")
-_WHOLE_FOLDERS = ("/", "/opt/ml")
-"""Folders at which a mount would hide muster's mounts below them."""
+_RESERVED_PREFIX = "muster.dev/"
+_RESERVED_VOLUME_PREFIX = "muster"
+_RESERVED_FOLDERS = ("/muster", "/muster-run", "/muster-python", "/muster-sync")
+_PARENT_FOLDERS = ("/", "/opt/ml")
+"""Folders that contain muster's mounts, which a mount at the folder would hide."""
 
 
-def _check_shapes(spec: Spec) -> Iterator[Violation]:
-    for path, value in find_misshapen(spec):
-        yield Violation(path, _describe_kind(value))
+def _check_types(spec: Spec) -> Iterator[Violation]:
+    for path, value in find_wrong_types(spec):
+        yield Violation(path, _describe_value(value))
 
 
-def _describe_kind(value: JSON) -> str:
+def _describe_value(value: JSON) -> str:
     if isinstance(value, dict | list):
         return "fields" if isinstance(value, dict) else "a list"
     return "null" if value is None else quote(str(value))
 
 
-def _check_other_parts(spec: Spec) -> Iterator[Violation]:
+def _check_unused_fields(spec: Spec) -> Iterator[Violation]:
     for path, template in templates(spec):
         metadata = mapping(template.get("metadata"))
         yield from (Violation((*path, name), quote(name)) for name in template if name not in ("metadata", "spec"))
@@ -59,13 +59,15 @@ def _find_metadata_entries(spec: Spec) -> Iterator[tuple[FieldPath, str, JSON]]:
 
 def _check_reserved_prefix(spec: Spec) -> Iterator[Violation]:
     return (
-        Violation(path, quote(name)) for path, name, _ in _find_metadata_entries(spec) if name.startswith(_OWN_DOMAIN)
+        Violation(path, quote(name))
+        for path, name, _ in _find_metadata_entries(spec)
+        if name.startswith(_RESERVED_PREFIX)
     )
 
 
 def _check_metadata_values(spec: Spec) -> Iterator[Violation]:
     return (
-        Violation(path, _describe_kind(value))
+        Violation(path, _describe_value(value))
         for path, _, value in _find_metadata_entries(spec)
         if not isinstance(value, str | None)
     )
@@ -85,32 +87,32 @@ def _find_unnamed(names: tuple[str, ...], path: FieldPath, entries: JSON) -> Ite
         for name in names:
             if not isinstance(entry.get(name), str):
                 yield Violation(
-                    (*path, index), f"no {name}" if entry.get(name) is None else _describe_kind(entry[name])
+                    (*path, index), f"no {name}" if entry.get(name) is None else _describe_value(entry[name])
                 )
 
 
 def _check_restart_policy(spec: Spec) -> Iterator[Violation]:
     for path, pod in pods(spec):
         if pod.get("restartPolicy") not in (None, "Never"):
-            yield Violation((*path, "restartPolicy"), _describe_kind(pod["restartPolicy"]))
+            yield Violation((*path, "restartPolicy"), _describe_value(pod["restartPolicy"]))
 
 
 def _check_host_names(spec: Spec) -> Iterator[Violation]:
     for path, pod in pods(spec):
         for field in ("hostname", "subdomain"):
             if pod.get(field) is not None:
-                yield Violation((*path, field), _describe_kind(pod[field]))
+                yield Violation((*path, field), _describe_value(pod[field]))
 
 
 def _find_trainers(spec: Spec) -> Iterator[tuple[FieldPath, dict[str, JSON]]]:
     return (entry for entry in containers(spec) if entry[1].get("name") == TRAINER)
 
 
-def _check_second_command(spec: Spec) -> Iterator[Violation]:
+def _check_trainer_command(spec: Spec) -> Iterator[Violation]:
     for path, trainer in _find_trainers(spec):
         for field in ("command", "args"):
             if trainer.get(field) is not None:
-                yield Violation((*path, field), _describe_kind(trainer[field]))
+                yield Violation((*path, field), _describe_value(trainer[field]))
 
 
 def _check_trainer_variables(spec: Spec) -> Iterator[Violation]:
@@ -121,7 +123,7 @@ def _check_trainer_variables(spec: Spec) -> Iterator[Violation]:
                 yield Violation((*path, "env", index, "name"), name)
 
 
-def _check_own_volumes(spec: Spec) -> Iterator[Violation]:
+def _check_reserved_volumes(spec: Spec) -> Iterator[Violation]:
     for path, pod in pods(spec):
         yield from _check_volume_names((*path, "volumes"), pod.get("volumes"))
     for path, container in containers(spec):
@@ -131,11 +133,11 @@ def _check_own_volumes(spec: Spec) -> Iterator[Violation]:
 def _check_volume_names(path: FieldPath, entries: JSON) -> Iterator[Violation]:
     for index, entry in entries_of(entries):
         name = entry.get("name")
-        if isinstance(name, str) and name.startswith(_OWN_VOLUMES):
+        if isinstance(name, str) and name.startswith(_RESERVED_VOLUME_PREFIX):
             yield Violation((*path, index, "name"), quote(name))
 
 
-def _check_own_folders(spec: Spec) -> Iterator[Violation]:
+def _check_reserved_folders(spec: Spec) -> Iterator[Violation]:
     for path, trainer in _find_trainers(spec):
         for index, mount in entries_of(trainer.get("volumeMounts")):
             folder = mount.get("mountPath")
@@ -144,78 +146,78 @@ def _check_own_folders(spec: Spec) -> Iterator[Violation]:
 
 
 def _is_reserved_folder(folder: str) -> bool:
-    return folder in _WHOLE_FOLDERS or any(f"{folder}/".startswith(f"{reserved}/") for reserved in _OWN_FOLDERS)
+    return folder in _PARENT_FOLDERS or any(f"{folder}/".startswith(f"{reserved}/") for reserved in _RESERVED_FOLDERS)
 
 
-_PLACES = ("spec.template", "spec.nodeOverrides[].template")
+_TEMPLATE_PATHS = ("spec.template", "spec.nodeOverrides[].template")
 
 TEMPLATE_RULES = (
     Rule(
-        schema_paths=_PLACES,
-        why="muster merges several templates field by field.",
+        schema_paths=_TEMPLATE_PATHS,
+        why="muster merges templates field by field.",
         message="write containers, volumes, env and other lists of a template as lists of fields, and metadata, spec,"
         " labels and securityContext as fields, as in a pod",
-        find_violations=_check_shapes,
+        find_violations=_check_types,
     ),
     Rule(
-        schema_paths=_PLACES,
-        why="muster sets the pod's name and owner; other fields would be lost.",
+        schema_paths=_TEMPLATE_PATHS,
+        why="muster sets the pod's name and owner and ignores other fields.",
         message="a template may have metadata, with labels and annotations, and spec, as in a Deployment; remove it",
-        find_violations=_check_other_parts,
+        find_violations=_check_unused_fields,
     ),
     Rule(
-        schema_paths=_PLACES,
-        why="muster selects its pods by them.",
-        message=f"the prefix {_OWN_DOMAIN} is reserved for muster; choose another prefix",
+        schema_paths=_TEMPLATE_PATHS,
+        why="muster selects its pods by labels with this prefix.",
+        message=f"the prefix {_RESERVED_PREFIX} is reserved for muster; choose another prefix",
         find_violations=_check_reserved_prefix,
     ),
     Rule(
-        schema_paths=_PLACES,
+        schema_paths=_TEMPLATE_PATHS,
         why="The API server would reject every pod.",
         message="labels and annotations are text; quote it",
         find_violations=_check_metadata_values,
     ),
     Rule(
-        schema_paths=_PLACES,
+        schema_paths=_TEMPLATE_PATHS,
         why="muster merges entries of several templates by name.",
         message="each container, volume and variable needs a name, and each mount a name and a mountPath, as text",
         find_violations=_check_names,
     ),
     Rule(
-        schema_paths=_PLACES,
-        why="A rank that restarts alone would wait for peers that have continued.",
-        message="the kubelet must not restart containers of a job; remove it, or write Never",
+        schema_paths=_TEMPLATE_PATHS,
+        why="A rank that restarts alone would wait forever for the other ranks.",
+        message="the kubelet must not restart containers of a job; remove the field, or write Never",
         find_violations=_check_restart_policy,
     ),
     Rule(
-        schema_paths=_PLACES,
+        schema_paths=_TEMPLATE_PATHS,
         why="The ranks find each other by these names.",
         message="muster names the pods algo-1, algo-2, ... below the job's Service; remove it",
         find_violations=_check_host_names,
     ),
     Rule(
-        schema_paths=_PLACES,
+        schema_paths=_TEMPLATE_PATHS,
         why="The container runs muster's agent, which runs spec.command.",
         message=f"the command of container {TRAINER} is spec.command, with spec.hyperparameters after it; remove it",
-        find_violations=_check_second_command,
+        find_violations=_check_trainer_command,
     ),
     Rule(
-        schema_paths=_PLACES,
-        why="Ranks with a world size or rendezvous other than their peers' wait forever.",
+        schema_paths=_TEMPLATE_PATHS,
+        why="Ranks whose world size or rendezvous differs from their peers' wait forever.",
         message=f"muster sets this variable of container {TRAINER} itself; choose another name",
         find_violations=_check_trainer_variables,
     ),
     Rule(
-        schema_paths=_PLACES,
-        why="Two volumes with one name would become one.",
-        message=f"names of volumes that begin with {_OWN_VOLUMES} are reserved; choose another name",
-        find_violations=_check_own_volumes,
+        schema_paths=_TEMPLATE_PATHS,
+        why="muster merges volumes by name, so two volumes with the same name would become one.",
+        message=f"names of volumes that begin with {_RESERVED_VOLUME_PREFIX} are reserved; choose another name",
+        find_violations=_check_reserved_volumes,
     ),
     Rule(
-        schema_paths=_PLACES,
-        why="It would hide the agent, or other mounts of muster.",
+        schema_paths=_TEMPLATE_PATHS,
+        why="The mount would hide the agent or other mounts of muster.",
         message="muster mounts its agent at /muster, /muster-run, /muster-python and /muster-sync, and folders below"
-        " /opt/ml; choose another place",
-        find_violations=_check_own_folders,
+        " /opt/ml; choose another path",
+        find_violations=_check_reserved_folders,
     ),
 )

@@ -8,7 +8,7 @@ from muster.api.spec.job import Spec
 
 CONTAINERS = ("containers", "initContainers")
 
-NAMED = (*CONTAINERS, "volumes", "env", "volumeMounts")
+LISTS_MERGED_BY_NAME = (*CONTAINERS, "volumes", "env", "volumeMounts")
 """Lists whose entries muster merges by name."""
 
 _POD_LISTS = (*CONTAINERS, "ephemeralContainers", "volumes", "tolerations", "imagePullSecrets", "hostAliases",
@@ -32,7 +32,7 @@ def pods(spec: Spec) -> Iterator[tuple[FieldPath, dict[str, JSON]]]:
 
 
 def containers(spec: Spec) -> Iterator[tuple[FieldPath, dict[str, JSON]]]:
-    """Yield every container of every template, init containers included."""
+    """Yield every container of every template, including init containers."""
     for path, pod in pods(spec):
         for field in CONTAINERS:
             for index, container in entries_of(pod.get(field)):
@@ -40,14 +40,14 @@ def containers(spec: Spec) -> Iterator[tuple[FieldPath, dict[str, JSON]]]:
 
 
 def entries_of(value: JSON) -> list[tuple[int, dict[str, JSON]]]:
-    """Return the list's entries that are maps, with their positions."""
+    """Return the entries of a list that are maps, with their positions."""
     return [
         (index, item) for index, item in enumerate(value if isinstance(value, list) else []) if isinstance(item, dict)
     ]
 
 
-def find_misshapen(spec: Spec) -> Iterator[tuple[FieldPath, JSON]]:
-    """Yield values that should be a list or a map as in a pod, but aren't; null counts as missing."""
+def find_wrong_types(spec: Spec) -> Iterator[tuple[FieldPath, JSON]]:
+    """Yield the values that are neither null nor of the type, list or map, that they have in a pod."""
     for path, template in templates(spec):
         yield from _find_non_fields(path, template, ("metadata", "spec"))
         metadata = mapping(template.get("metadata"))

@@ -11,7 +11,7 @@ from muster.api.spec.sagemaker.debug import Debugger, Profiler
 from muster.api.validation.rule import Rule, Violation
 
 MAX_TAG_CHARS = 128
-"""TagKey in botocore's service model of 2017-07-24."""
+"""The maximum length of TagKey in botocore's service model of 2017-07-24."""
 
 _RESERVED_TAGS = ("aws:", "muster.dev/")
 
@@ -21,11 +21,11 @@ def _check_volumes(spec: Spec) -> Iterator[Violation]:
         return
     for index, channel in enumerate(spec.inputs):
         if channel.volume is not None:
-            yield Violation(("inputs", index, "volume"), "one")
+            yield Violation(("inputs", index, "volume"), "a volume")
     if spec.checkpoint is not None and spec.checkpoint.volume is not None:
-        yield Violation(("checkpoint", "volume"), "one")
+        yield Violation(("checkpoint", "volume"), "a volume")
     if spec.output is not None and spec.output.volume is not None:
-        yield Violation(("output", "volume"), "one")
+        yield Violation(("output", "volume"), "a volume")
 
 
 def _check_file_systems(spec: Spec) -> Iterator[Violation]:
@@ -33,7 +33,7 @@ def _check_file_systems(spec: Spec) -> Iterator[Violation]:
         return
     for index, channel in enumerate(spec.inputs):
         if channel.sagemaker is not None and channel.sagemaker.file_system is not None:
-            yield Violation(("inputs", index, "sagemaker", "fileSystem"), f"one with backend: {spec.backend}")
+            yield Violation(("inputs", index, "sagemaker", "fileSystem"), f"a file system with backend: {spec.backend}")
 
 
 def _check_kubernetes_options(spec: Spec) -> Iterator[Violation]:
@@ -50,20 +50,20 @@ def _check_file_system_options(spec: Spec) -> Iterator[Violation]:
         for index, channel in enumerate(spec.inputs):
             file_system = channel.sagemaker.file_system if channel.sagemaker is not None else None
             if file_system is not None and block.vpc is None:
-                yield Violation(("inputs", index, "sagemaker", "fileSystem"), "one without sagemaker.vpc")
+                yield Violation(("inputs", index, "sagemaker", "fileSystem"), "a file system without sagemaker.vpc")
             if file_system is not None and not file_system.path.startswith("/"):
                 yield Violation(("inputs", index, "sagemaker", "fileSystem", "path"), quote(file_system.path))
 
 
-def _check_lost_options(spec: Spec) -> Iterator[Violation]:
+def _check_unused_options(spec: Spec) -> Iterator[Violation]:
     for index, channel in enumerate(spec.inputs):
         options = channel.sagemaker or ChannelOptions()
         path: FieldPath = ("inputs", index, "sagemaker")
-        plain = ChannelOptions(file_system=options.file_system, input_mode=options.input_mode)
-        if channel.s3 is None and options != plain:
-            yield Violation(path, "options of objects in S3 for other data")
+        allowed_options = ChannelOptions(file_system=options.file_system, input_mode=options.input_mode)
+        if channel.s3 is None and options != allowed_options:
+            yield Violation(path, "options for s3, which is unset")
         if options.attribute_names and options.data_type != "AugmentedManifestFile":
-            yield Violation((*path, "attributeNames"), f"some with dataType: {options.data_type}")
+            yield Violation((*path, "attributeNames"), f"attribute names with dataType: {options.data_type}")
 
 
 def _check_channel_groups(spec: Spec) -> Iterator[Violation]:
@@ -79,7 +79,7 @@ def _check_uris(spec: Spec) -> Iterator[Violation]:
     block = spec.sagemaker
     if block is None:
         return
-    places: list[tuple[FieldPath, str | None]] = [
+    uris: list[tuple[FieldPath, str | None]] = [
         (("codeLocation",), block.code_location),
         (("debugger", "s3"), block.debugger.s3),
         (("profiler", "s3"), block.profiler.s3),
@@ -87,7 +87,7 @@ def _check_uris(spec: Spec) -> Iterator[Violation]:
         *((("debugger", "rules", index, "s3"), rule.s3) for index, rule in enumerate(block.debugger.rules)),
         *((("profiler", "rules", index, "s3"), rule.s3) for index, rule in enumerate(block.profiler.rules)),
     ]
-    for path, uri in places:
+    for path, uri in uris:
         if uri is not None and not s3_uri.is_s3_uri(uri):
             yield Violation(("sagemaker", *path), quote(uri))
 
@@ -109,12 +109,12 @@ def _check_unused_debugging(spec: Spec) -> Iterator[Violation]:
         yield Violation(("sagemaker", "profiler"), f"settings with mode: {profiler.mode}")
 
 
-def _check_lost_debugger(spec: Spec) -> Iterator[Violation]:
+def _check_unsupported_debugger(spec: Spec) -> Iterator[Violation]:
     for block in sagemaker_blocks(spec):
-        obstacle, debugger = find_debugger_conflict(spec), block.debugger
-        if obstacle == "parameterServer" and debugger not in (Debugger(), Debugger(hook="Disabled")):
+        conflict, debugger = find_debugger_conflict(spec), block.debugger
+        if conflict == "parameterServer" and debugger not in (Debugger(), Debugger(hook="Disabled")):
             yield Violation(("sagemaker", "debugger"), "settings with parameterServer")
-        if obstacle == "checkpointPath" and debugger.hook == "Auto" and debugger != Debugger(rules=debugger.rules):
+        if conflict == "checkpointPath" and debugger.hook == "Auto" and debugger != Debugger(rules=debugger.rules):
             yield Violation(("sagemaker", "debugger"), "settings of hook: Auto with checkpointPath")
 
 
@@ -124,7 +124,7 @@ def _check_rule_names(spec: Spec) -> Iterator[Violation]:
         return
     for field, rules in (("debugger", block.debugger.rules), ("profiler", block.profiler.rules)):
         for index, rule in enumerate(rules):
-            if rule.name in [earlier.name for earlier in rules[:index]]:
+            if rule.name in [other_rule.name for other_rule in rules[:index]]:
                 yield Violation(("sagemaker", field, "rules", index, "name"), f"{quote(rule.name)} twice")
 
 
@@ -149,15 +149,15 @@ SAGEMAKER_DATA_RULES = (
     ),
     Rule(
         schema_paths=("spec.inputs[]",),
-        why="SageMaker mounts it through the job's network, by the folder's whole path.",
+        why="SageMaker mounts a file system through the job's VPC, and needs an absolute path.",
         message="sagemaker.vpc is needed, with subnets that reach the file system, and a path that begins with /",
         find_violations=_check_file_system_options,
     ),
     Rule(
         schema_paths=("spec.inputs[].sagemaker",),
         why="The options would have no effect.",
-        message="these options are for s3, attributeNames for dataType: AugmentedManifestFile; remove them",
-        find_violations=_check_lost_options,
+        message="these options need s3, and attributeNames needs dataType: AugmentedManifestFile; remove them",
+        find_violations=_check_unused_options,
     ),
     Rule(
         schema_paths=("spec.inputs[].sagemaker",),
@@ -170,12 +170,12 @@ SAGEMAKER_DATA_RULES = (
             "spec.sagemaker.codeLocation",
             "spec.sagemaker.tensorBoard.s3",
             *(
-                f"spec.sagemaker.{field}.{place}"
+                f"spec.sagemaker.{field}.{field_path}"
                 for field in ("debugger", "profiler")
-                for place in ("s3", "rules[].s3")
+                for field_path in ("s3", "rules[].s3")
             ),
         ),
-        why="Several programs read it, and all of them must derive the same bucket and key.",
+        why="Several programs read the URI, and all of them must derive the same bucket and key.",
         message=f"a folder of Amazon S3: {s3_uri.MESSAGE}",
         find_violations=_check_uris,
         cel=s3_uri.CEL,
@@ -188,8 +188,8 @@ SAGEMAKER_DATA_RULES = (
     ),
     Rule(
         schema_paths=("spec.sagemaker",),
-        why="The settings would have no effect.",
-        message="remove them, or enable it",
+        why="Settings of a disabled debugger or profiler have no effect.",
+        message="the settings would have no effect; remove them, or enable the debugger or profiler",
         find_violations=_check_unused_debugging,
     ),
     Rule(
@@ -197,7 +197,7 @@ SAGEMAKER_DATA_RULES = (
         why="SageMaker Debugger doesn't work with parameter servers, nor with a custom folder for checkpoints, and "
         "the SageMaker SDK drops it silently.",
         message="remove these settings",
-        find_violations=_check_lost_debugger,
+        find_violations=_check_unsupported_debugger,
     ),
     Rule(
         schema_paths=("spec.sagemaker",),

@@ -1,6 +1,6 @@
 """Rules about combinations of distributions, and distributions that the SageMaker SDK ignores.
 
-Source: sagemaker 2.257.7, fw_utils.py (`validate_distribution`, `validate_smdistributed`) and the estimators in
+The source is sagemaker 2.257.7: fw_utils.py (`validate_distribution`, `validate_smdistributed`) and the estimators in
 pytorch/, tensorflow/ and huggingface/.
 """
 
@@ -34,18 +34,18 @@ def _check_empty_distribution(spec: Spec) -> Iterator[Violation]:
 def _check_without_framework(spec: Spec) -> Iterator[Violation]:
     for block, _ in distributions(spec):
         if block.framework is None:
-            yield Violation(DISTRIBUTION, "one without sagemaker.framework")
+            yield Violation(DISTRIBUTION, "a distribution without sagemaker.framework")
 
 
 def _check_ignored(spec: Spec) -> Iterator[Violation]:
     for block, distribution in distributions(spec):
-        estimator, trains, _ = training_framework(block)
-        effective = _effective_strategies(estimator, distribution)
+        estimator, framework, _ = training_framework(block)
+        effective_names = _effective_strategies(estimator, distribution)
         for strategy in strategy_names(distribution):
-            if strategy not in effective:
+            if strategy not in effective_names:
                 yield Violation(
                     (*DISTRIBUTION, strategy),
-                    f"it beside {' and '.join(sorted(effective))}" if effective else f"it with {trains}",
+                    f"{strategy} with {' and '.join(sorted(effective_names)) or framework}",
                 )
 
 
@@ -68,18 +68,19 @@ def _check_two_libraries(spec: Spec) -> Iterator[Violation]:
             yield Violation(DISTRIBUTION, " and ".join(chosen))
 
 
-def _check_lost_settings(spec: Spec) -> Iterator[Violation]:
+def _check_unused_settings(spec: Spec) -> Iterator[Violation]:
     for block, distribution in distributions(spec):
         data, ddp, model = distribution.data_parallel, distribution.pytorch_ddp, distribution.model_parallel
         if data is not None and not data.enabled and data.custom_mpi_options:
-            yield Violation((*DISTRIBUTION, "dataParallel", "customMpiOptions"), "some with enabled: false")
-        never = block.framework is not None and block.framework.name == "HuggingFace"
-        if ddp is not None and ddp.custom_mpi_options and (never or not ddp.enabled):
+            yield Violation((*DISTRIBUTION, "dataParallel", "customMpiOptions"), "options with enabled: false")
+        is_hugging_face = block.framework is not None and block.framework.name == "HuggingFace"
+        if ddp is not None and ddp.custom_mpi_options and (is_hugging_face or not ddp.enabled):
             yield Violation(
-                (*DISTRIBUTION, "pytorchDdp", "customMpiOptions"), "some for HuggingFace" if never else "some when off"
+                (*DISTRIBUTION, "pytorchDdp", "customMpiOptions"),
+                "options for HuggingFace" if is_hugging_face else "options with enabled: false",
             )
         if model is not None and not model.enabled and model.parameters:
-            yield Violation((*DISTRIBUTION, "modelParallel", "parameters"), "some with enabled: false")
+            yield Violation((*DISTRIBUTION, "modelParallel", "parameters"), "parameters with enabled: false")
 
 
 def _check_group(spec: Spec) -> Iterator[Violation]:
@@ -100,11 +101,11 @@ def _check_group_without_ranks(spec: Spec) -> Iterator[Violation]:
         by_mpi = any(is_enabled(distribution, strategy) for strategy in ("mpi", "dataParallel"))
         by_mpi = by_mpi or (estimator == "PyTorch" and is_enabled(distribution, "pytorchDdp"))
         torchrun_only = {"torchDistributed"} if estimator == "PyTorch" else {"torchDistributed", "pytorchDdp"}
-        effective = _effective_strategies(estimator, distribution)
+        effective_names = _effective_strategies(estimator, distribution)
         by_torch = (
-            len(effective) == 1
-            and effective <= torchrun_only
-            and all(is_enabled(distribution, strategy) for strategy in effective)
+            len(effective_names) == 1
+            and effective_names <= torchrun_only
+            and all(is_enabled(distribution, strategy) for strategy in effective_names)
         )
         if rank_instance_groups(block) and not by_mpi and not by_torch:
             yield Violation(
@@ -132,26 +133,26 @@ def _check_launcher_arguments(spec: Spec) -> Iterator[Violation]:
     for _ in distributions(spec):
         for name, launcher in spec.launcher.fields_set().items():
             if launcher.arguments():
-                yield Violation(("launcher", name, "args"), "some beside sagemaker.distribution")
+                yield Violation(("launcher", name, "args"), "arguments together with sagemaker.distribution")
 
 
 DISTRIBUTION_RULES = (
     Rule(
         schema_paths=SCHEMA_PATHS,
-        why="Nothing would be distributed.",
+        why="An empty distribution starts no ranks.",
         message=f"one of {', '.join(FIELDS)} is needed, or no distribution",
         find_violations=_check_empty_distribution,
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
-        why="Only the SDK's estimators of frameworks have distributions, and only their toolkits read them.",
-        message="a framework's toolkit starts the ranks: set sagemaker.framework too, {name: PyTorch} for an image"
-        " of your own that has it",
+        why="Only the toolkits of framework images read a distribution.",
+        message="a framework's toolkit starts the ranks: set sagemaker.framework, for example to {name: PyTorch}, "
+        "also for your own image with the toolkit",
         find_violations=_check_without_framework,
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
-        why="The SageMaker SDK drops it silently.",
+        why="The SageMaker SDK silently ignores this strategy.",
         message="SageMaker's toolkit does not get this option; remove it",
         find_violations=_check_ignored,
     ),
@@ -163,9 +164,9 @@ DISTRIBUTION_RULES = (
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
-        why="The SageMaker SDK drops them silently.",
+        why="The SageMaker SDK silently ignores these settings.",
         message="they would have no effect; remove them",
-        find_violations=_check_lost_settings,
+        find_violations=_check_unused_settings,
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
@@ -175,25 +176,25 @@ DISTRIBUTION_RULES = (
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
-        why="The SDK rejects a group for ranks if no launcher starts them.",
-        message="with instance groups mpi, dataParallel, or torchDistributed alone has to start the ranks",
+        why="The SDK rejects instanceGroup if no launcher starts the ranks.",
+        message="instance groups need mpi, dataParallel, or torchDistributed without other strategies",
         find_violations=_check_group_without_ranks,
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
-        why="The library would fail with it, after the instances have started.",
+        why="The library would reject the value after the instances have started.",
         message="the library does not accept this value",
         find_violations=_check_parameters,
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
-        why="One of the two would be ignored.",
+        why="The toolkit would ignore one of the two numbers.",
         message="use the same number, or set only one of them",
         find_violations=_check_processes,
     ),
     Rule(
         schema_paths=("spec.launcher",),
-        why="distribution replaces launcher, and the launcher's arguments would be ignored.",
+        why="distribution replaces launcher, so the launcher's arguments would have no effect.",
         message="with a distribution they would have no effect: write options for mpirun into its customMpiOptions",
         find_violations=_check_launcher_arguments,
     ),

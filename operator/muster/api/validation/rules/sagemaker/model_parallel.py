@@ -12,37 +12,37 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 }
 _POSITIVE_INTEGERS = ("microbatches", "partitions", "active_microbatches")
 _BOOLEANS = ("auto_partition", "contiguous", "load_partition", "horovod", "ddp", "deterministic_server")
-_NEED_DDP = ("ddp_port", "ddp_dist_backend")
+_DDP_PARAMETERS = ("ddp_port", "ddp_dist_backend")
 
 
-def find_parameter_violations(at: FieldPath, parameters: Mapping[str, JSON]) -> Iterator[Violation]:
-    """Find the parameters that the SageMaker SDK refuses (`validate_mp_config`)."""
+def find_parameter_violations(path: FieldPath, parameters: Mapping[str, JSON]) -> Iterator[Violation]:
+    """Yield the parameters that the SageMaker SDK rejects (`validate_mp_config`)."""
     for name, value in parameters.items():
         allowed = _describe_allowed(name, value, parameters)
         if allowed is not None:
-            yield Violation((*at, name), f"{value!r}; allowed is {allowed}")
+            yield Violation((*path, name), f"{value!r}; allowed is {allowed}")
     if parameters.get("auto_partition") is False and "default_partition" not in parameters:
-        yield Violation((*at, "auto_partition"), "false; allowed is that only with default_partition")
+        yield Violation((*path, "auto_partition"), "false; allowed is false only with default_partition")
     if parameters.get("horovod") and parameters.get("ddp"):
-        yield Violation((*at, "horovod"), "it beside ddp; allowed is one of them")
+        yield Violation((*path, "horovod"), "horovod and ddp; allowed is one of them")
 
 
 def _describe_allowed(name: str, value: JSON, parameters: Mapping[str, JSON]) -> str | None:
-    """Describe what is allowed; None if the value is allowed."""
+    """Return the allowed values; None if `value` is allowed."""
     if name in _CHOICES:
         return None if value in _CHOICES[name] else " or ".join(_CHOICES[name])
     if name in _POSITIVE_INTEGERS:
         return None if isinstance(value, int) and value >= 1 else "a whole number from 1"
     if name in _BOOLEANS:
         return None if value in (True, False) else "true or false"
-    if name in _NEED_DDP and "ddp" not in parameters:
-        return "it only beside ddp"
+    if name in _DDP_PARAMETERS and "ddp" not in parameters:
+        return "this parameter only with ddp"
     return _describe_allowed_number(name, value, parameters)
 
 
 def _describe_allowed_number(name: str, value: JSON, parameters: Mapping[str, JSON]) -> str | None:
     if name == "partition_file":
-        return None if isinstance(value, str) else "a text"
+        return None if isinstance(value, str) else "text"
     if name == "ddp_port":
         return None if isinstance(value, int) and value >= 0 else "a port's number"
     if name == "memory_weight":

@@ -1,4 +1,4 @@
-"""Rules about what a SageMaker job needs: a role, instances, an image."""
+"""Rules about the settings that a SageMaker job requires: a role, instances, an image."""
 
 from collections.abc import Iterator
 
@@ -9,15 +9,15 @@ from muster.api.spec.sagemaker.launch import uses_some_instance_groups
 from muster.api.validation.rule import Rule, Violation
 
 
-def _check_no_block(spec: Spec) -> Iterator[Violation]:
+def _check_missing_block(spec: Spec) -> Iterator[Violation]:
     if spec.backend == "SageMaker" and spec.sagemaker is None:
-        yield Violation(("sagemaker",), "none with backend: SageMaker")
+        yield Violation(("sagemaker",), "no settings with backend: SageMaker")
 
 
 def _check_role(spec: Spec) -> Iterator[Violation]:
     for block in sagemaker_blocks(spec):
         if block.role is None:
-            yield Violation(("sagemaker",), "none")
+            yield Violation(("sagemaker",), "no role")
 
 
 def _check_instances(spec: Spec) -> Iterator[Violation]:
@@ -41,25 +41,25 @@ def _check_group_names(spec: Spec) -> Iterator[Violation]:
                 yield Violation(("sagemaker", "instanceGroups", index, "name"), f"{quote(name)} twice")
 
 
-def _check_ranks_of_unlike_groups(spec: Spec) -> Iterator[Violation]:
+def _check_auto_with_mixed_groups(spec: Spec) -> Iterator[Violation]:
     for block in sagemaker_blocks(spec):
         is_one_rank = spec.launcher.chosen.command_starts_ranks or block.distribution is not None
-        is_unlike = any(
+        has_mixed_types = any(
             group.instance_type != block.instance_groups[0].instance_type for group in block.instance_groups
         )
-        if spec.procs_per_node == "Auto" and not is_one_rank and is_unlike:
+        if spec.procs_per_node == "Auto" and not is_one_rank and has_mixed_types:
             yield Violation(("procsPerNode",), f"Auto with {', '.join(group.name for group in block.instance_groups)}")
 
 
-def _check_mpi_over_groups(spec: Spec) -> Iterator[Violation]:
+def _check_mpi_with_groups(spec: Spec) -> Iterator[Violation]:
     for block in sagemaker_blocks(spec):
         if block.start == "Channels":
-            continue  # a ModelTrainer can create such a job and has no field for the group; a note explains the result
+            continue  # The SDK's ModelTrainer can create such jobs, so muster only warns about them.
         if spec.launcher.mpi is not None and block.distribution is None and len(block.instance_groups) > 1:
-            yield Violation(("launcher", "mpi"), f"it with {', '.join(group.name for group in block.instance_groups)}")
+            yield Violation(("launcher", "mpi"), f"mpi with {', '.join(group.name for group in block.instance_groups)}")
 
 
-def _check_reports_of_some(spec: Spec) -> Iterator[Violation]:
+def _check_reports_with_groups(spec: Spec) -> Iterator[Violation]:
     for block in sagemaker_blocks(spec):
         if block.rank_reports == "On" and uses_some_instance_groups(block):
             yield Violation(("sagemaker", "rankReports"), "On with an instanceGroup that runs the ranks")
@@ -78,42 +78,42 @@ def _check_short_wait(spec: Spec) -> Iterator[Violation]:
         yield Violation(("sagemaker", "spot", "maxWaitSeconds"), f"{wait} with maxRunSeconds: {block.max_run_seconds}")
 
 
-def _check_no_image(spec: Spec) -> Iterator[Violation]:
+def _check_missing_image(spec: Spec) -> Iterator[Violation]:
     for block in sagemaker_blocks(spec):
         if spec.image is None and block.framework is None:
             yield Violation(("sagemaker",), "neither of them")
 
 
-def _check_no_version(spec: Spec) -> Iterator[Violation]:
+def _check_missing_version(spec: Spec) -> Iterator[Violation]:
     for block in sagemaker_blocks(spec):
         if spec.image is None and block.framework is not None and block.framework.version is None:
-            yield Violation(("sagemaker", "framework"), f"{block.framework.name} without")
+            yield Violation(("sagemaker", "framework"), f"{block.framework.name} without version")
 
 
-def _check_versions_beneath(spec: Spec) -> Iterator[Violation]:
+def _check_base_versions(spec: Spec) -> Iterator[Violation]:
     framework = spec.sagemaker.framework if spec.sagemaker is not None else None
     if framework is None:
         return
     base_versions = {"pytorchVersion": framework.pytorch_version, "tensorflowVersion": framework.tensorflow_version}
-    chosen = [name for name, version in base_versions.items() if version is not None]
-    if framework.name != "HuggingFace" and chosen:
-        yield Violation(("sagemaker", "framework"), f"{' and '.join(chosen)} with {framework.name}")
-    elif framework.name == "HuggingFace" and len(chosen) != 1 and (spec.image is None or chosen):
-        yield Violation(("sagemaker", "framework"), " and ".join(chosen) or "neither of them with HuggingFace")
+    version_fields = [name for name, version in base_versions.items() if version is not None]
+    if framework.name != "HuggingFace" and version_fields:
+        yield Violation(("sagemaker", "framework"), f"{' and '.join(version_fields)} with {framework.name}")
+    elif framework.name == "HuggingFace" and len(version_fields) != 1 and (spec.image is None or version_fields):
+        yield Violation(("sagemaker", "framework"), " and ".join(version_fields) or "neither of them with HuggingFace")
 
 
 def _check_model_dir(spec: Spec) -> Iterator[Violation]:
     framework = spec.sagemaker.framework if spec.sagemaker is not None else None
     if framework is not None and framework.name != "TensorFlow" and framework.model_dir != "Auto":
-        yield Violation(("sagemaker", "framework", "modelDir"), f"one with {framework.name}")
+        yield Violation(("sagemaker", "framework", "modelDir"), f"modelDir with {framework.name}")
 
 
 SAGEMAKER_RULES = (
     Rule(
         schema_paths=("spec",),
-        why="SageMaker requires a role and instances, and no other field names them.",
+        why="SageMaker requires a role and instances.",
         message="sagemaker: {role: ..., instanceType: ...} is needed",
-        find_violations=_check_no_block,
+        find_violations=_check_missing_block,
         cel="self.backend != 'SageMaker' || has(self.sagemaker)",
     ),
     Rule(
@@ -125,7 +125,7 @@ SAGEMAKER_RULES = (
     ),
     Rule(
         schema_paths=("spec",),
-        why="SageMaker takes one or the other.",
+        why="SageMaker accepts only one of the two.",
         message="exactly one of instanceType and instanceGroups must be set",
         find_violations=_check_instances,
         cel="self.backend != 'SageMaker' || !has(self.sagemaker) || has(self.sagemaker.instanceType) != "
@@ -133,46 +133,47 @@ SAGEMAKER_RULES = (
     ),
     Rule(
         schema_paths=("spec.nodes",),
-        why="The status would show another number of nodes.",
+        why="The status would show a wrong number of nodes.",
         message="nodes must be the number of instances in all groups",
         find_violations=_check_group_sizes,
     ),
     Rule(
         schema_paths=("spec.sagemaker.instanceGroups",),
-        why="Channels and ranks find a group by its name.",
+        why="Channels and distributions refer to a group by its name.",
         message="each name may occur only once; rename one",
         find_violations=_check_group_names,
     ),
     Rule(
         schema_paths=("spec.procsPerNode",),
-        why="Instances of different types have different numbers of devices, and launchers need one number for all.",
-        message="groups of several types run the same number of ranks on each instance: give the number, or the "
+        why="Instance types differ in their number of devices, but a launcher needs the same number of ranks on each "
+        "node.",
+        message="groups of several types run the same number of ranks on each instance: set that number, or name the "
         "group that runs them in sagemaker.distribution.instanceGroup",
-        find_violations=_check_ranks_of_unlike_groups,
+        find_violations=_check_auto_with_mixed_groups,
     ),
     Rule(
         schema_paths=("spec.launcher.mpi",),
         why="SageMaker's toolkit would start an mpirun in each group, each with its own world.",
         message="one group runs the ranks: name it, sagemaker: {distribution: {mpi: {}, instanceGroup: ...}}",
-        find_violations=_check_mpi_over_groups,
+        find_violations=_check_mpi_with_groups,
     ),
     Rule(
         schema_paths=("spec.sagemaker.rankReports",),
-        why="Programs on the other groups would report as well, and muster could not distinguish them from the ranks.",
+        why="Programs on the other groups would report too, and muster could not distinguish them from the ranks.",
         message="ranks on one of several groups can't report; set Auto or Off",
-        find_violations=_check_reports_of_some,
+        find_violations=_check_reports_with_groups,
     ),
     Rule(
         schema_paths=("spec.sagemaker",),
-        why="SageMaker refuses a warm pool of spot instances.",
+        why="SageMaker rejects a warm pool of spot instances.",
         message="a warm pool and spot exclude each other; remove keepAliveSeconds or spot",
         find_violations=_check_spot_and_warm_pool,
         cel="!has(self.spot) || !has(self.keepAliveSeconds)",
     ),
     Rule(
         schema_paths=("spec.sagemaker",),
-        why="SageMaker rejects a shorter one: it includes the run.",
-        message="maxWaitSeconds is at least maxRunSeconds; raise it",
+        why="maxWaitSeconds includes the training time, and SageMaker rejects a shorter time.",
+        message="maxWaitSeconds must be at least maxRunSeconds; raise it",
         find_violations=_check_short_wait,
         cel="!has(self.spot) || !has(self.spot.maxWaitSeconds) || self.spot.maxWaitSeconds >= self.maxRunSeconds",
     ),
@@ -180,24 +181,24 @@ SAGEMAKER_RULES = (
         schema_paths=("spec",),
         why="SageMaker needs an image.",
         message="spec.image or sagemaker.framework is needed",
-        find_violations=_check_no_image,
+        find_violations=_check_missing_image,
         cel="self.backend != 'SageMaker' || !has(self.sagemaker) || has(self.image) || has(self.sagemaker.framework)",
     ),
     Rule(
         schema_paths=("spec.sagemaker.framework",),
-        why="SageMaker has several images of a framework.",
+        why="SageMaker has an image for each version of a framework.",
         message="version is needed, or spec.image",
-        find_violations=_check_no_version,
+        find_violations=_check_missing_version,
     ),
     Rule(
         schema_paths=("spec.sagemaker.framework",),
-        why="Hugging Face's images are based on one of the two; other images are not.",
+        why="Each Hugging Face image is based on one of the two frameworks.",
         message="exactly one of pytorchVersion and tensorflowVersion is needed with HuggingFace, else neither",
-        find_violations=_check_versions_beneath,
+        find_violations=_check_base_versions,
     ),
     Rule(
         schema_paths=("spec.sagemaker.framework.modelDir",),
-        why="Other frameworks' images don't read it.",
+        why="Other frameworks' images don't read modelDir.",
         message="modelDir works only with TensorFlow; remove it",
         find_violations=_check_model_dir,
     ),

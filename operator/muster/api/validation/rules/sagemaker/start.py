@@ -12,23 +12,23 @@ from muster.api.validation.rules.mpi.rules import is_mpirun
 
 MAX_VARIABLES = 100
 MAX_VARIABLE_CHARS = 512
-"""botocore's service model of 2017-07-24: TrainingEnvironmentMap."""
+"""The limits of TrainingEnvironmentMap in botocore's service model of 2017-07-24."""
 
 _VARIABLE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 
 def _launches(spec: Spec) -> Iterator[Launch]:
-    """Yield how SageMaker starts the job; nothing for other backends."""
+    """Yield the job's launch on SageMaker; nothing for other backends."""
     return (decide_launch(spec) for _ in sagemaker_blocks(spec))
 
 
-def _check_no_code(spec: Spec) -> Iterator[Violation]:
+def _check_missing_code(spec: Spec) -> Iterator[Violation]:
     for start in _launches(spec):
         if start.start == "Toolkit" and spec.source is None and not start.uses_start_script:
             yield Violation(("command",), f"{start.program} without source")
 
 
-def _check_foreign_archive(spec: Spec) -> Iterator[Violation]:
+def _check_s3_archive(spec: Spec) -> Iterator[Violation]:
     for start in _launches(spec):
         if spec.source is not None and spec.source.s3 is not None and start.uses_start_script:
             yield Violation(("source", "s3"), "an archive with a command that needs muster's start script")
@@ -38,19 +38,23 @@ def _check_script_name(spec: Spec) -> Iterator[Violation]:
     for start in _launches(spec):
         files = spec.source.inline.files if spec.source is not None and spec.source.inline is not None else {}
         if START_SCRIPT in files and start.uses_start_script:
-            yield Violation(("source", "inline", "files", START_SCRIPT), "it")
+            yield Violation(("source", "inline", "files", START_SCRIPT), "a reserved name")
 
 
 def _check_container_mpi(spec: Spec) -> Iterator[Violation]:
     for block in sagemaker_blocks(spec):
-        has_own = bool(block.container_entrypoint or block.container_arguments)
+        has_container_command = bool(block.container_entrypoint or block.container_arguments)
         if block.start == "Channels" and find_program_file(spec.command) is not None:
-            continue  # muster's start script calls the toolkit in the image
-        if spec.launcher.mpi is not None and not has_own and not (uses_toolkit(block) and block.framework is not None):
-            yield Violation(("launcher", "mpi"), "it without sagemaker.framework")
+            continue  # muster's start script runs the toolkit in the image.
+        if (
+            spec.launcher.mpi is not None
+            and not has_container_command
+            and not (uses_toolkit(block) and block.framework is not None)
+        ):
+            yield Violation(("launcher", "mpi"), "mpi without sagemaker.framework")
 
 
-def _check_other_mpi(spec: Spec) -> Iterator[Violation]:
+def _check_mpi_implementation(spec: Spec) -> Iterator[Violation]:
     for _ in sagemaker_blocks(spec):
         mpi = spec.launcher.mpi
         if mpi is None:
@@ -65,14 +69,14 @@ def _check_entrypoint(spec: Spec) -> Iterator[Violation]:
     for block in sagemaker_blocks(spec):
         container_command = (*block.container_entrypoint, *block.container_arguments)
         if container_command and not uses_toolkit(block) and container_command != spec.command:
-            yield Violation(("sagemaker", "containerEntrypoint"), "other words than spec.command's")
+            yield Violation(("sagemaker", "containerEntrypoint"), "a different command than spec.command")
 
 
 def _check_variables(spec: Spec) -> Iterator[Violation]:
     if spec.backend != "SageMaker":
         return
     if len(spec.env) > MAX_VARIABLES:
-        yield Violation(("env",), f"{len(spec.env)}")
+        yield Violation(("env",), f"{len(spec.env)} variables")
     for index, variable in enumerate(spec.env):
         path: FieldPath = ("env", index)
         if not _VARIABLE.fullmatch(variable.name) or len(variable.name) > MAX_VARIABLE_CHARS:
@@ -85,39 +89,39 @@ def _check_references(spec: Spec) -> Iterator[Violation]:
     for _ in sagemaker_blocks(spec):
         for index, variable in enumerate(spec.env):
             if variable.value_from is not None:
-                yield Violation(("env", index, "valueFrom"), "one")
+                yield Violation(("env", index, "valueFrom"), "a reference")
 
 
-def _check_twice_given(spec: Spec) -> Iterator[Violation]:
+def _check_duplicate_hyperparameters(spec: Spec) -> Iterator[Violation]:
     for block in sagemaker_blocks(spec):
         for name in block.raw_hyperparameters:
             if name in spec.hyperparameters:
-                yield Violation(("sagemaker", "rawHyperparameters", name), "it in spec.hyperparameters too")
+                yield Violation(("sagemaker", "rawHyperparameters", name), "a name that spec.hyperparameters has too")
 
 
 START_RULES = (
     Rule(
         schema_paths=("spec.command",),
         why="SageMaker's toolkit starts a file of the source archive.",
-        message="name the code in spec.source; for a program in the image use its absolute path: python, /app/train.py",
-        find_violations=_check_no_code,
+        message="set spec.source; for a program in the image use its absolute path: python, /app/train.py",
+        find_violations=_check_missing_code,
     ),
     Rule(
         schema_paths=("spec.source",),
-        why="muster does not change an archive in Amazon S3, and its start script would be missing.",
-        message="with such an archive the command has to be python and a file of it, the launcher mpi, perNode or "
-        "torchrun without arguments; or provide the code by git, configMap or inline",
-        find_violations=_check_foreign_archive,
+        why="muster can't add its start script to an archive in Amazon S3.",
+        message="an archive in S3 requires python and a file of the archive as the command, and launcher mpi, perNode "
+        "or torchrun without arguments; or provide the code by git, configMap or inline",
+        find_violations=_check_s3_archive,
     ),
     Rule(
         schema_paths=("spec.source",),
-        why="muster's own file would replace it.",
-        message="muster needs this name; rename the file",
+        why="muster's start script would replace the file.",
+        message="muster's start script has this name; rename your file",
         find_violations=_check_script_name,
     ),
     Rule(
         schema_paths=("spec.launcher.mpi",),
-        why="On SageMaker the toolkit of a framework's image starts mpirun.",
+        why="On SageMaker, the toolkit of a framework's image starts mpirun.",
         message="name the framework whose toolkit the image has: sagemaker: {framework: {name: PyTorch}}",
         find_violations=_check_container_mpi,
     ),
@@ -125,7 +129,7 @@ START_RULES = (
         schema_paths=("spec.launcher.mpi", "spec.command"),
         why="SageMaker's toolkit starts mpirun itself, with Open MPI's options.",
         message="SageMaker uses Open MPI: write the program without mpirun, and implementation Auto or OpenMPI",
-        find_violations=_check_other_mpi,
+        find_violations=_check_mpi_implementation,
     ),
     Rule(
         schema_paths=("spec.sagemaker",),
@@ -136,8 +140,8 @@ START_RULES = (
     ),
     Rule(
         schema_paths=("spec.env",),
-        why="SageMaker refuses the whole job.",
-        message=f"SageMaker takes {MAX_VARIABLES} variables, names (letters, digits, _) and values of at most "
+        why="SageMaker rejects the whole job.",
+        message=f"SageMaker accepts {MAX_VARIABLES} variables, with names (letters, digits, _) and values of at most "
         f"{MAX_VARIABLE_CHARS} characters",
         find_violations=_check_variables,
     ),
@@ -150,8 +154,8 @@ START_RULES = (
     ),
     Rule(
         schema_paths=("spec.sagemaker.rawHyperparameters",),
-        why="One of the two would be ignored.",
+        why="muster would send only one of the two values.",
         message="each name may occur only once; remove one",
-        find_violations=_check_twice_given,
+        find_violations=_check_duplicate_hyperparameters,
     ),
 )

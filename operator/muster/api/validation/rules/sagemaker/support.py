@@ -1,6 +1,6 @@
 """Rules about which distributions SageMaker supports on which instances and versions, as in the SageMaker SDK.
 
-Source: sagemaker 2.257.7, fw_utils.py (`validate_distribution` and what it calls) and estimator.py
+The source is sagemaker 2.257.7: fw_utils.py (`validate_distribution` and its callees) and estimator.py
 (`_distribution_configuration`, `_validate_mwms_config`).
 """
 
@@ -36,15 +36,15 @@ from muster.api.validation.rule import Rule, Violation
 
 def _check_data_parallel_versions(spec: Spec) -> Iterator[Violation]:
     for block, distribution in distributions(spec):
-        estimator, trains, version = training_framework(block)
+        estimator, framework, version = training_framework(block)
         strategies = ("dataParallel",) if estimator == "HuggingFace" else ("dataParallel", "pytorchDdp")
         for strategy in strategies:
             if (
                 is_enabled(distribution, strategy)
                 and spec.image is None
-                and version not in DATA_PARALLEL_VERSIONS.get(trains, ())
+                and version not in DATA_PARALLEL_VERSIONS.get(framework, ())
             ):
-                yield Violation((*DISTRIBUTION, strategy), f"{trains} {version}")
+                yield Violation((*DISTRIBUTION, strategy), f"{framework} {version}")
 
 
 def _check_torch_distributed(spec: Spec) -> Iterator[Violation]:
@@ -59,10 +59,15 @@ def _check_torch_distributed(spec: Spec) -> Iterator[Violation]:
 def _check_torch_without_python(spec: Spec) -> Iterator[Violation]:
     for block, distribution in distributions(spec):
         start = decide_launch(spec)
-        trains = training_framework(block)[1]
-        if is_enabled(distribution, "torchDistributed") and trains == "PyTorch" and not start.program.endswith(".py"):
+        framework = training_framework(block)[1]
+        if (
+            is_enabled(distribution, "torchDistributed")
+            and framework == "PyTorch"
+            and not start.program.endswith(".py")
+        ):
             yield Violation(
-                (*DISTRIBUTION, "torchDistributed"), f"it with {start.program or 'no program for the toolkit'}"
+                (*DISTRIBUTION, "torchDistributed"),
+                f"torchDistributed with {start.program or 'no program for the toolkit'}",
             )
 
 
@@ -71,7 +76,7 @@ def _check_parallel_on_p5(spec: Spec) -> Iterator[Violation]:
         types = [block.instance_type or "", *(group.instance_type for group in block.instance_groups)]
         for library in _parallel_libraries(block, distribution):
             if any(P5 in name for name in types):
-                yield Violation((*DISTRIBUTION, library), f"it on {P5} without torchDistributed")
+                yield Violation((*DISTRIBUTION, library), f"{library} on {P5} without torchDistributed")
 
 
 def _check_parallel_image(spec: Spec) -> Iterator[Violation]:
@@ -79,7 +84,7 @@ def _check_parallel_image(spec: Spec) -> Iterator[Violation]:
         for library in _parallel_libraries(block, distribution):
             if spec.image is not None and IMAGE_WITHOUT_PARALLEL_LIBRARIES in spec.image:
                 yield Violation(
-                    (*DISTRIBUTION, library), f"it with the image {quote(spec.image)} without torchDistributed"
+                    (*DISTRIBUTION, library), f"{library} with the image {quote(spec.image)} without torchDistributed"
                 )
 
 
@@ -117,10 +122,10 @@ def _check_mirrored(spec: Spec) -> Iterator[Violation]:
         path = (*DISTRIBUTION, "multiWorkerMirrored")
         estimator, _, version = training_framework(block)
         if estimator != "TensorFlow" or version is None or parse_version(version) < FIRST_MIRRORED_TENSORFLOW:
-            yield Violation(path, f"it with {estimator} {version or 'of no version'}")
+            yield Violation(path, f"multiWorkerMirrored with {estimator} {version or 'of no version'}")
         conflicts = {"dataParallel", "modelParallel", "parameterServer"} & set(strategy_names(distribution))
         if conflicts:
-            yield Violation(path, f"it beside {' and '.join(sorted(conflicts))}")
+            yield Violation(path, f"multiWorkerMirrored with {' and '.join(sorted(conflicts))}")
 
 
 def _check_without_scripts(spec: Spec) -> Iterator[Violation]:
@@ -135,8 +140,8 @@ def _check_without_scripts(spec: Spec) -> Iterator[Violation]:
 SUPPORT_RULES = (
     Rule(
         schema_paths=("spec.sagemaker.framework.version",),
-        why="The SageMaker SDK rejects it: those images can't run scripts.",
-        message="AWS' TensorFlow images run scripts from 1.11 on; use a later version, or set spec.image",
+        why="The SageMaker SDK rejects these versions, whose images can't run scripts.",
+        message="AWS' TensorFlow images run scripts since version 1.11; use a later version, or set spec.image",
         find_violations=_check_without_scripts,
     ),
     Rule(
@@ -149,7 +154,7 @@ SUPPORT_RULES = (
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
-        why="The SageMaker SDK refuses it.",
+        why="The SageMaker SDK rejects torchDistributed in other cases.",
         message="torchDistributed is for GPUs, with PyTorch"
         f" {TORCH_DISTRIBUTED_ON_GPU[0]} to {TORCH_DISTRIBUTED_ON_GPU[-1]}, and for Trainium, with"
         f" {TORCH_DISTRIBUTED_ON_TRAINIUM[0]} to {TORCH_DISTRIBUTED_ON_TRAINIUM[-1]}; without a distribution muster's"
@@ -159,13 +164,13 @@ SUPPORT_RULES = (
     Rule(
         schema_paths=SCHEMA_PATHS,
         why="The toolkit's torchrun starts Python programs only.",
-        message="with torchDistributed the command is python and a file, such as [python, train.py]",
+        message="with torchDistributed the command must be python and a file, such as [python, train.py]",
         find_violations=_check_torch_without_python,
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
-        why="The libraries' own launcher doesn't work there.",
-        message="smdistributed on p5 needs torchDistributed beside it",
+        why="The libraries' own launcher doesn't work on p5.",
+        message="smdistributed on p5 needs torchDistributed too",
         find_violations=_check_parallel_on_p5,
     ),
     Rule(
@@ -176,19 +181,19 @@ SUPPORT_RULES = (
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
-        why="Nothing else works on Trainium.",
+        why="Only torchDistributed works on Trainium.",
         message="on Trainium only torchDistributed is supported",
         find_violations=_check_trainium,
     ),
     Rule(
         schema_paths=("spec.launcher.mpi",),
-        why="Nothing else works on Trainium.",
-        message="mpi is not supported on Trainium; take torchrun",
+        why="MPI does not work on Trainium.",
+        message="mpi is not supported on Trainium; use torchrun",
         find_violations=_check_trainium_by_launcher,
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
-        why="The SageMaker SDK refuses it.",
+        why="The SageMaker SDK rejects multiWorkerMirrored in other cases.",
         message="multiWorkerMirrored is for TensorFlow from 2.9 on, without smdistributed and parameterServer",
         find_violations=_check_mirrored,
     ),

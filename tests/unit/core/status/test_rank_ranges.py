@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.core.status.ranges import ranges
+from muster.core.status.rank_ranges import format_ranges
 
 
 @pytest.mark.parametrize(
@@ -12,17 +12,17 @@ from muster.core.status.ranges import ranges
     [((), ""), ((3,), "3"), ((0, 1), "0-1"), ((*range(13), *range(14, 32)), "0-12,14-31"), ((5, 1, 1, 3), "1,3,5")],
 )
 def test_neighbours_are_joined(ranks: tuple[int, ...], text: str) -> None:
-    assert ranges(ranks) == text
+    assert format_ranges(ranks) == text
 
 
 def test_a_long_text_ends_in_an_ellipsis_after_a_whole_range() -> None:
-    assert ranges(range(0, 20, 2), limit=10) == "0,2,4,6,…"
-    assert ranges(range(0, 10, 2), limit=9) == "0,2,4,6,8"
+    assert format_ranges(range(0, 20, 2), limit=10) == "0,2,4,6,…"
+    assert format_ranges(range(0, 10, 2), limit=9) == "0,2,4,6,8"
 
 
 @given(st.sets(st.integers(0, 100_000), max_size=2000))
 def test_a_text_is_never_too_long_and_reads_back(ranks: set[int]) -> None:
-    text = ranges(ranks)
+    text = format_ranges(ranks)
 
     assert len(text) <= 512
     whole = [part for part in text.split(",") if part not in {"", "…"}]

@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 
 MAX_CHARS = 512
-"""The longest text of ranges in a status: 100,000 ranks in a few states take a few lines."""
+"""The most characters for ranges in a status, which may have 100,000 ranks."""
 
 ELLIPSIS = ",…"
 
 
-def ranges(ranks: Iterable[int], limit: int = MAX_CHARS) -> str:
+def format_ranges(ranks: Iterable[int], limit: int = MAX_CHARS) -> str:
     """Write the ranks in order, as ranges; at most `limit` characters, truncated between ranges with an ellipsis."""
-    parts = [f"{first}" if first == last else f"{first}-{last}" for first, last in _runs(ranks)]
+    parts = [f"{first}" if first == last else f"{first}-{last}" for first, last in _find_runs(ranks)]
     text = ",".join(parts)
     if len(text) <= limit:
         return text
@@ -18,7 +18,7 @@ def ranges(ranks: Iterable[int], limit: int = MAX_CHARS) -> str:
     return text_start[: text_start.rfind(",")] + ELLIPSIS
 
 
-def _runs(ranks: Iterable[int]) -> list[tuple[int, int]]:
+def _find_runs(ranks: Iterable[int]) -> list[tuple[int, int]]:
     runs: list[tuple[int, int]] = []
     for rank in sorted(set(ranks)):
         if runs and runs[-1][1] == rank - 1:

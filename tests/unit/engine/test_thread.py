@@ -8,11 +8,11 @@ import pytest
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.backends.node_jobs import NodePlan, PlannedNodes
+from muster.backends.node_jobs import NodeJobBackend, NodePlan
 from muster.core.actions import Action
 from muster.core.facts import JobFacts
-from muster.engine.apart import apart, charge
 from muster.engine.reconcile import MAX_RANKS_IN_EVENT_LOOP, reconcile
+from muster.engine.thread import report_cpu_seconds, run_in_thread
 from support.loop_rounds import measured_rounds
 from unit.core.builders import START, facts, job, rank, running
 
@@ -39,19 +39,19 @@ class Recorder:
 async def test_the_loop_goes_on_while_something_is_computed_apart() -> None:
     loop, came = asyncio.get_running_loop(), threading.Event()
     loop.call_soon(came.set)
-    assert await apart("team", lambda: came.wait(10))
+    assert await run_in_thread("team", lambda: came.wait(10))
 
 
 async def test_what_is_computed_apart_is_charged_to_who_waits_for_it() -> None:
     charged: list[float] = []
-    charge.set(charged.append)
-    assert await apart("team", lambda: sum(range(1_000_000))) == 499999500000
+    report_cpu_seconds.set(charged.append)
+    assert await run_in_thread("team", lambda: sum(range(1_000_000))) == 499999500000
     assert charged[0] > 0.0
 
 
 async def test_a_failure_apart_is_the_callers() -> None:
     with pytest.raises(ZeroDivisionError):
-        await apart("team", lambda: 1 // 0)
+        await run_in_thread("team", lambda: 1 // 0)
 
 
 async def test_namespaces_take_turns_in_the_thread() -> None:
@@ -59,9 +59,9 @@ async def test_namespaces_take_turns_in_the_thread() -> None:
     gate = threading.Event()
 
     async def compute(namespace: str, name: str) -> None:
-        done.append(await apart(namespace, lambda: name))
+        done.append(await run_in_thread(namespace, lambda: name))
 
-    first = asyncio.create_task(apart("many", lambda: gate.wait(10)))
+    first = asyncio.create_task(run_in_thread("many", lambda: gate.wait(10)))
     many = [asyncio.create_task(compute("many", f"many-{number}")) for number in range(5)]
     few = asyncio.create_task(compute("few", "few"))
     await asyncio.sleep(0)
@@ -74,7 +74,7 @@ async def test_a_turn_of_many_ranks_does_not_hold_the_loop() -> None:
     current = facts(*(running(node, *(rank(node * 10 + one) for one in range(10))) for node in range(RANKS // 10)))
     world = Recorder(current)
     async with measured_rounds() as rounds:
-        result = await reconcile(job(RANKS // 10, 10), Status(), PlannedNodes(world, NodePlan(1)), world, START)
+        result = await reconcile(job(RANKS // 10, 10), Status(), NodeJobBackend(world, NodePlan(1)), world, START)
     assert result.status.ranks is not None
     assert result.status.ranks.world == RANKS
     # the computation takes a tenth of a second or more

@@ -1,4 +1,4 @@
-"""The status of a job whose status is invalid: its other fields stay, with a message."""
+"""The status of a job whose stored status is invalid: its other fields stay, and a message is added."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,21 +6,21 @@ from muster.api.document import JSON
 from muster.api.field_problems import FieldProblem
 from muster.api.status.rules import MAX_CONDITIONS
 from muster.api.timestamps import format_seconds
-from muster.core.status.fit import fit
+from muster.core.status.truncate import truncate_message
 
 REASON = "StatusUnreadable"
 
 _REPAIR = "muster ignores the job until it is corrected: kubectl edit --subresource=status"
 
 
-def unreadable(
+def make_unreadable_status(
     status_fields: Mapping[str, JSON], problems: Sequence[FieldProblem], generation: int, now: float
 ) -> dict[str, JSON]:
-    """The fields of the status `status_fields`, with a message about its problems; `now` is in Unix seconds.
+    """Return `status_fields` with a message about their problems; `now` is in Unix seconds.
 
-    The condition Stalled has the message, too, if the list of conditions is valid and not full.
+    The condition Stalled gets the message, too, if the list of conditions is valid and not full.
     """
-    message = fit(f"The status can't be read, and {_REPAIR}: {'; '.join(map(str, problems))}")
+    message = truncate_message(f"The status can't be read, and {_REPAIR}: {'; '.join(map(str, problems))}")
     # Don't overwrite parts that could not be read.
     if any(problem.path == "status" for problem in problems):
         return {"message": message}

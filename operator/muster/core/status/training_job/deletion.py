@@ -5,19 +5,18 @@ import re
 from muster.api.spec.job import Metadata
 from muster.api.spec.sagemaker.spec import REGION_PATTERN
 from muster.api.status.sagemaker import SageMakerStatus
-from muster.api.status.status import Condition, Status
-from muster.api.timestamps import format_seconds
-from muster.core.status.conditions import since
-from muster.core.status.fit import fit
+from muster.api.status.status import Status
+from muster.core.status.conditions import ConditionState, make_condition
+from muster.core.status.truncate import truncate_message
 from muster.core.training_job.attempt_state import sagemaker_status_of
+from muster.core.training_job.deletion import DeletionStep, RemoveFinalizer, Wait
 from muster.core.training_job.facts import Location, TrainingFacts
-from muster.core.training_job.leaving import DeletionStep, RemoveFinalizer, Wait
 from muster.core.training_job.name import name_stem, training_job_name
 
 LEFT_RUNNING = "TrainingJobLeftRunning"
 
 
-def leaving(  # noqa: PLR0917 - the results of one reconcile
+def deletion_status(  # noqa: PLR0917 - the results of one reconcile
     metadata: Metadata, previous: Status, facts: TrainingFacts, plan: DeletionStep, generation: int, now: float
 ) -> Status:
     """Add to `previous` how far muster has stopped the training job at `now` (Unix seconds)."""
@@ -26,19 +25,21 @@ def leaving(  # noqa: PLR0917 - the results of one reconcile
     if isinstance(plan, RemoveFinalizer):
         if plan.left_behind is None:
             return kept
-        return _with_message(kept, left_running(metadata, previous, facts, plan.left_behind.problem.message), now)
+        return _with_message(
+            kept, describe_left_running(metadata, previous, facts, plan.left_behind.problem.message), now
+        )
     if record is None or previous.final_condition is not None:
         return kept
     # Don't trust the name in the status: a user may have edited it, and others copy the command.
     name = training_job_name(metadata, record.attempt)
-    failure = facts.observation_failure or facts.stale or facts.unclear or facts.request_failure
+    failure = facts.observation_failure or facts.refresh_failure or facts.search_failure or facts.request_failure
     why = f"; {failure.problem.message}" if failure is not None and failure.tries > 1 else ""
     subject = "is being stopped" if isinstance(plan, Wait) else "is stopped"
-    message = fit(f"The resource was deleted: training job {name} {subject}{why}")
+    message = truncate_message(f"The resource was deleted: training job {name} {subject}{why}")
     return kept.model_copy(update={"phase": "Stopping", "message": message})
 
 
-def left_running(metadata: Metadata, previous: Status, facts: TrainingFacts, why: str) -> str:
+def describe_left_running(metadata: Metadata, previous: Status, facts: TrainingFacts, why: str) -> str:
     """The message about a training job that muster could not stop, with the command that stops it."""
     record = sagemaker_status_of(previous)
     if record is None and facts.training is None:
@@ -48,10 +49,12 @@ def left_running(metadata: Metadata, previous: Status, facts: TrainingFacts, why
     else:
         # Don't trust the name in the status: a user may have edited it, and others copy the command.
         name = facts.training.name if facts.training is not None else training_job_name(metadata, _attempt(record))
-        place = facts.seen_at or (facts.location if record is None else Location(record.region, record.assume_role_arn))
+        place = facts.observed_location or (
+            facts.location if record is None else Location(record.region, record.assume_role_arn)
+        )
         subject, remedy, command = f"Training job {name}", "Stop it", f"stop-training-job --training-job-name {name}"
     role = f" (as {place.assume_role_arn})" if place.assume_role_arn else ""
-    return fit(
+    return truncate_message(
         f"{subject} may still run, and cost money: muster can't stop it, and releases the resource. {remedy}{role}: "
         f"`aws sagemaker {command} --region {_safe_region(place.region)}`. {why}"
     )
@@ -67,13 +70,7 @@ def _attempt(record: SageMakerStatus | None) -> int:
 
 
 def _with_message(kept: Status, message: str, now: float) -> Status:
-    stalled = Condition(
-        type="Stalled",
-        status="True",
-        reason=LEFT_RUNNING,
-        message=message,
-        last_transition_time=since(kept, "Stalled", "True") or format_seconds(now),
-        observed_generation=kept.observed_generation,
-    )
+    state = ConditionState("Stalled", True, LEFT_RUNNING, message)
+    stalled = make_condition(kept, state, kept.observed_generation, now)
     others = tuple(entry for entry in kept.conditions if entry.type != "Stalled")
     return kept.model_copy(update={"phase": "Stopping", "message": message, "conditions": (*others, stalled)})

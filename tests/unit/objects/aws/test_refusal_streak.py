@@ -3,7 +3,7 @@
 import pytest
 
 from muster.objects.aws import errors
-from muster.objects.aws.refused_row import RefusedRow
+from muster.objects.aws.refusal_streak import RefusalStreak
 
 REFUSALS = (
     errors.AccessDenied("no", "sagemaker:StopTrainingJob", "arn"),
@@ -19,7 +19,7 @@ OTHER = errors.NotFound("where")
 
 @pytest.mark.parametrize("error", REFUSALS, ids=[type(error).__name__ for error in REFUSALS])
 def test_refusals_in_succession_count(error: errors.AwsError) -> None:
-    assert RefusedRow().after(error, 10.0).after(error, 70.0).seconds == 60.0
+    assert RefusalStreak().after(error, 10.0).after(error, 70.0).seconds == 60.0
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_refusals_in_succession_count(error: errors.AwsError) -> None:
     ],
 )
 def test_what_counts(tries: list[tuple[errors.AwsError, float]], seconds: float) -> None:
-    row = RefusedRow()
+    row = RefusalStreak()
     for error, at in tries:
         row = row.after(error, at)
     assert row.seconds == seconds

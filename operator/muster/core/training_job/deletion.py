@@ -8,10 +8,10 @@ from muster.core.training_job.backoff import retry_at
 from muster.core.training_job.facts import REFUSALS, RequestFailure, TrainingFacts
 
 GIVE_UP_SECONDS = 600.0
-"""How long AWS must have rejected all requests before muster gives up: the namespace's deletion may be waiting."""
+"""muster gives up after AWS has rejected all requests for this time: the namespace's deletion may be waiting."""
 
 LOOK_AGAIN_SECONDS = 15.0
-"""How often to check whether other requests have been rejected for long enough."""
+"""The interval of checks whether AWS has rejected all requests for long enough."""
 
 
 @dataclass(frozen=True)
@@ -39,20 +39,25 @@ DeletionStep = Wait | Stop | RemoveFinalizer
 def decide_deletion(uid: str, previous: Status, facts: TrainingFacts, deleted_at: float, now: float) -> DeletionStep:
     """Decide at `now` what to do for a resource that was deleted at `deleted_at` (Unix seconds)."""
     training = facts.training
-    if training is not None and training.is_over and facts.unclear is None:
+    if training is not None and training.is_over and facts.search_failure is None:
         return RemoveFinalizer()
     failure = next(
         (
             failure
-            for failure in (facts.observation_failure, facts.stale, facts.unclear, facts.request_failure)
+            for failure in (
+                facts.observation_failure,
+                facts.refresh_failure,
+                facts.search_failure,
+                facts.request_failure,
+            )
             if failure is not None
         ),
         None,
     )
     if failure is None or failure.kind not in REFUSALS:
-        # Temporary failures end by themselves.
+        # A temporary failure will end without a user.
         return _stop_and_wait(uid, previous, facts, now, None)
-    # Missing permissions may be permanent. Rejections before the deletion don't shorten the wait.
+    # Permissions may be missing for ever. Rejections before the deletion don't shorten the wait.
     give_up_at = max(deleted_at, now - failure.refused_seconds) + GIVE_UP_SECONDS
     if now >= give_up_at and not _is_absent(facts):
         return RemoveFinalizer(failure)
@@ -61,7 +66,7 @@ def decide_deletion(uid: str, previous: Status, facts: TrainingFacts, deleted_at
 
 def _is_absent(facts: TrainingFacts) -> bool:
     """Whether muster has observed that there is no training job."""
-    return facts.training is None and facts.observation_failure is None and facts.unclear is None
+    return facts.training is None and facts.observation_failure is None and facts.search_failure is None
 
 
 def _stop_and_wait(
@@ -69,8 +74,8 @@ def _stop_and_wait(
 ) -> DeletionStep:
     if facts.observation_failure is not None:
         return Wait(_earliest(retry_at(uid, facts.observation_failure), give_up_at))
-    if facts.unclear is not None:
-        return Wait(_earliest(retry_at(uid, facts.unclear), give_up_at))
+    if facts.search_failure is not None:
+        return Wait(_earliest(retry_at(uid, facts.search_failure), give_up_at))
     if facts.training is None:
         arrives = arrives_until(previous, facts)
         return RemoveFinalizer() if now >= arrives else Wait(arrives)

@@ -12,18 +12,18 @@ from weakref import WeakValueDictionary
 
 T = TypeVar("T")
 
-charge: ContextVar[Callable[[float], None] | None] = ContextVar("charge", default=None)
-"""Called with the processor time that a task used in the thread, which counts as the task's own."""
+report_cpu_seconds: ContextVar[Callable[[float], None] | None] = ContextVar("charge", default=None)
+"""The function that adds the CPU time of a computation in the thread to its task's own."""
 
 _THREAD = ThreadPoolExecutor(max_workers=1, thread_name_prefix="apart")
-"""A single worker: because of the GIL, more threads would only delay the event loop."""
+"""A single thread: because of the GIL, more threads would only delay the event loop."""
 
 
 _QUEUES: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-"""A lock per namespace: only the first task of each waits for the thread, so that namespaces take turns."""
+"""A lock for each namespace: one task of each namespace waits for the thread, so that namespaces take turns."""
 
 
-async def apart(namespace: str, work: Callable[[], T]) -> T:
+async def run_in_thread(namespace: str, work: Callable[[], T]) -> T:
     """Return the result of `work`, for a job of the namespace.
 
     `work` must be pure and must not depend on anything that the event loop changes.
@@ -31,7 +31,7 @@ async def apart(namespace: str, work: Callable[[], T]) -> T:
     queue = _QUEUES.setdefault(namespace, asyncio.Lock())
     async with queue:
         result, seconds = await asyncio.get_running_loop().run_in_executor(_THREAD, _measure, work)
-    add_seconds = charge.get()
+    add_seconds = report_cpu_seconds.get()
     if add_seconds is not None:
         add_seconds(seconds)
     return result

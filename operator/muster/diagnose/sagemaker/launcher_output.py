@@ -1,8 +1,8 @@
 """Read the failures of ranks from the output of torchrun and mpirun, for jobs whose ranks don't report.
 
-torchrun prints a table of its node's failed ranks (torch/distributed/elastic/multiprocessing/errors, since 1.9), Open
-MPI sentences about the first one. The ranks' last lines precede that, marked with the rank by torch
-(`[rank3]: `) or by mpirun (`[1,3]<stderr>:`, which SageMaker's toolkit turns into `[1,mpirank:3,algo-2]<stderr>:`).
+torchrun prints a table of its node's failed ranks (torch/distributed/elastic/multiprocessing/errors, since 1.9). Open
+MPI prints sentences about the first failed rank. The ranks' last lines come before. They start with the rank:
+`[rank3]: ` by torch, `[1,3]<stderr>:` by mpirun, or `[1,mpirank:3,algo-2]<stderr>:` by SageMaker's toolkit.
 """
 
 import re
@@ -17,8 +17,8 @@ from muster_worker.contract import log_line
 from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS, RankReport, RankState
 
 _MAX_STREAMS = 4096
-_AFTER_ROOT_SECONDS = 0.5
-"""torchrun reports whole seconds and the first failure: date other failures of that second after it."""
+_AFTER_ROOT_CAUSE_SECONDS = 0.5
+"""torchrun reports the first failure, and times in whole seconds. So other failures count as this much later."""
 
 _TAGGED = re.compile(r"\[\d+,(?:mpirank:)?(?P<rank>\d{1,7})(?:,algo-\d+)?\]<std(?P<stream>out|err)>:(?P<text>.*)")
 _MARKED = re.compile(r"\[rank(?P<rank>\d{1,7})\]: ?(?P<text>.*)")
@@ -40,7 +40,7 @@ _CODE = re.compile(r"\s*Exit code:\s+(?P<code>\d{1,3})\b")
 
 @dataclass
 class _Stream:
-    """The unfinished message in a stream's last lines."""
+    """The part of a message that a stream has printed so far."""
 
     at: float | None = None
     is_root: bool = False
@@ -49,7 +49,7 @@ class _Stream:
 
 @dataclass
 class _Rank:
-    """`since` is when the rank first appeared in the log (Unix seconds)."""
+    """A rank. `since` is the time at which it first appeared in the log (Unix seconds)."""
 
     since: float
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_LAST_LINES))
@@ -58,7 +58,7 @@ class _Rank:
 
 @dataclass
 class LauncherOutput:
-    """Parses the lines of a job's streams. Its memory is bounded by the number of ranks."""
+    """Parses the lines of a job's streams. The number of ranks limits its memory."""
 
     procs_per_node: int
     world: World
@@ -66,18 +66,18 @@ class LauncherOutput:
     _streams: dict[str, _Stream] = field(default_factory=dict)
 
     def feed(self, stream: str, at: float, text: str) -> bool:
-        """Parse a line that arrived at `at` (Unix seconds); return whether it reports a rank's end."""
+        """Parse a line that was logged `at` (Unix seconds); return whether it reports a rank's end."""
         if log_line.MARK in text:
             return False
-        tagged = _TAGGED.match(text)
-        if tagged is not None:
-            self._hear(int(tagged["rank"]), at, tagged["text"] if tagged["stream"] == "err" else "")
-            # The rank that called MPI_Abort prints its message itself.
-            text = tagged["text"]
+        tag_match = _TAGGED.match(text)
+        if tag_match is not None:
+            self._record_line(int(tag_match["rank"]), at, tag_match["text"] if tag_match["stream"] == "err" else "")
+            # The line may be MPI_Abort's message, which its rank prints.
+            text = tag_match["text"]
         else:
-            marked = _MARKED.match(text)
-            if marked is not None:
-                self._hear(int(marked["rank"]), at, marked["text"])
+            mark_match = _MARKED.match(text)
+            if mark_match is not None:
+                self._record_line(int(mark_match["rank"]), at, mark_match["text"])
                 return False
         state = self._streams.get(stream)
         if state is None:
@@ -87,7 +87,7 @@ class LauncherOutput:
         return self._torchrun(state, at, text) or self._mpirun(state, at, text)
 
     def ranks(self) -> Iterator[RankFacts]:
-        """Return every rank that the output mentions."""
+        """Yield all ranks that the output mentions."""
         for number, rank in sorted(self._ranks.items()):
             ended_at, code, signal = rank.end or (None, None, None)
             report = RankReport(
@@ -100,7 +100,7 @@ class LauncherOutput:
             )
             yield RankFacts(report, started_at=rank.since, ended_at=ended_at)
 
-    def _hear(self, number: int, at: float, text: str) -> _Rank | None:
+    def _record_line(self, number: int, at: float, text: str) -> _Rank | None:
         if not 0 <= number < self.world.ranks:
             return None
         rank = self._ranks.setdefault(number, _Rank(at))
@@ -109,8 +109,8 @@ class LauncherOutput:
         return rank
 
     def _end(self, number: int, at: float, code: int | None, signal: int | None) -> bool:
-        rank = self._hear(number, at, "")
-        # The first message about a rank's end has the most precise time.
+        rank = self._record_line(number, at, "")
+        # Keep the first message about a rank's end, which has the most precise time.
         if rank is None or rank.end is not None:
             return False
         rank.end = (at, code, signal)
@@ -132,10 +132,10 @@ class LauncherOutput:
                 match = _RANK.fullmatch(value)
                 stream.rank = None if match is None else int(match["rank"])
             case _:
-                return self._table_end(stream, at, value)
+                return self._end_by_table(stream, at, value)
         return False
 
-    def _table_end(self, stream: _Stream, at: float, value: str) -> bool:
+    def _end_by_table(self, stream: _Stream, at: float, value: str) -> bool:
         match, number = _EXIT_CODE.match(value), stream.rank
         ended_at = at if stream.at is None else stream.at
         is_root, stream.is_root, stream.rank, stream.at = stream.is_root, False, None, None
@@ -144,7 +144,7 @@ class LauncherOutput:
         code = int(match["code"])
         if code < -MAX_SIGNAL or code > MAX_EXIT_CODE:
             return False
-        after = 0.0 if is_root else _AFTER_ROOT_SECONDS
+        after = 0.0 if is_root else _AFTER_ROOT_CAUSE_SECONDS
         return self._end(number, ended_at + after, None if code < 0 else code, -code if code < 0 else None)
 
     def _time(self, text: str, at: float) -> float:
@@ -152,7 +152,7 @@ class LauncherOutput:
             timestamp = datetime.strptime(text, _TIME).replace(tzinfo=UTC).timestamp()
         except ValueError:
             return at
-        # The container's time zone is not UTC, or the line is forged.
+        # If the time is impossible, the container's time zone is not UTC, or the line is forged.
         return timestamp if self.world.created_at - 1 <= timestamp <= at + 1 else at
 
     def _mpirun(self, stream: _Stream, at: float, text: str) -> bool:
@@ -160,11 +160,11 @@ class LauncherOutput:
         if by_signal is not None:
             number = int(by_signal["signal"])
             return 1 <= number <= MAX_SIGNAL and self._end(int(by_signal["rank"]), at, None, number)
-        named = _ABORTED.match(text) or _PROCESS.match(text)
-        if named is not None:
-            stream.rank = int(named["rank"])
+        rank_match = _ABORTED.match(text) or _PROCESS.match(text)
+        if rank_match is not None:
+            stream.rank = int(rank_match["rank"])
             if text.startswith("MPI_ABORT"):
-                self._hear(stream.rank, at, text)
+                self._record_line(stream.rank, at, text)
             return False
         code = _ERROR_CODE.match(text) or _CODE.match(text)
         if code is None or stream.rank is None:

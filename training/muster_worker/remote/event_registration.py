@@ -8,7 +8,7 @@ from typing import Callable, List
 from muster_worker.agent.state import Event
 
 
-class Watch:
+class EventRegistration:
     """Registers a descriptor for changing events; unregisters it for none."""
 
     def __init__(self, selector: selectors.BaseSelector, descriptor: int, handler: Callable[[], List[Event]]) -> None:

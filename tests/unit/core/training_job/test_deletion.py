@@ -6,8 +6,15 @@ from muster.api.status.status import Status
 from muster.core.facts import Problem
 from muster.core.training_job.attempt_state import CREATION_SECONDS
 from muster.core.training_job.backoff import retry_at
+from muster.core.training_job.deletion import (
+    GIVE_UP_SECONDS,
+    DeletionStep,
+    RemoveFinalizer,
+    Stop,
+    Wait,
+    decide_deletion,
+)
 from muster.core.training_job.facts import FailureKind, TrainingFacts
-from muster.core.training_job.leaving import GIVE_UP_SECONDS, DeletionStep, RemoveFinalizer, Stop, Wait, decide_deletion
 from unit.core.training_job.training_world import (
     BEGUN,
     DONE,
@@ -43,7 +50,7 @@ CASES: list[tuple[str, Status, TrainingFacts, float, DeletionStep]] = [
     ("it is being stopped", SEEN, facts(STOPPING), 1, Wait(None)),
     ("it has stopped", SEEN, facts(STOPPED), 1, RemoveFinalizer()),
     ("it was done", SEEN, facts(DONE), 1, RemoveFinalizer()),
-    ("another one may run", SEEN, facts(DONE, unclear=DENIED), LATE, RemoveFinalizer(DENIED)),
+    ("another one may run", SEEN, facts(DONE, search_failure=DENIED), LATE, RemoveFinalizer(DENIED)),
     ("it may yet come", MADE, facts(), 1, Wait(T0 + CREATION_SECONDS)),
     ("it did not come", MADE, facts(), CREATION_SECONDS, RemoveFinalizer()),
     (
@@ -54,13 +61,19 @@ CASES: list[tuple[str, Status, TrainingFacts, float, DeletionStep]] = [
         Wait(T0 + 40 + CREATION_SECONDS),
     ),
     ("SageMaker said no", MADE, facts(request_failure=request_failure(FailureKind.CAPACITY)), 1, RemoveFinalizer()),
-    ("it belongs to another job", MADE, facts(taken=TAKEN), 1, RemoveFinalizer()),
+    ("it belongs to another job", MADE, facts(name_conflict=TAKEN), 1, RemoveFinalizer()),
     ("muster may not read it", SEEN, facts(observation_failure=DENIED), LATE, RemoveFinalizer(DENIED)),
     ("muster may not stop it", SEEN, facts(RUNNING, request_failure=DENIED), LATE, RemoveFinalizer(DENIED)),
     ("muster may stop it by now", SEEN, facts(RUNNING, request_failure=DENIED), 60, Stop()),
-    ("its stop is not observed", SEEN, facts(STOPPING, stale=DENIED), LATE, RemoveFinalizer(DENIED)),
+    ("its stop is not observed", SEEN, facts(STOPPING, refresh_failure=DENIED), LATE, RemoveFinalizer(DENIED)),
     ("one refusal is no row", SEEN, facts(observation_failure=DENIED_ONCE), LATE, Wait(retry_at(UID, DENIED_ONCE))),
-    ("it has ended, although muster may not read it", SEEN, facts(STOPPED, stale=DENIED), LATE, RemoveFinalizer()),
+    (
+        "it has ended, although muster may not read it",
+        SEEN,
+        facts(STOPPED, refresh_failure=DENIED),
+        LATE,
+        RemoveFinalizer(),
+    ),
     ("there is none, although muster may not read it", MADE, facts(request_failure=DENIED), LATE, RemoveFinalizer()),
 ]
 
@@ -83,8 +96,8 @@ def test_refusals_from_before_the_deletion_let_nothing_go() -> None:
     [
         facts(observation_failure=DENIED),
         facts(RUNNING, request_failure=DENIED),
-        facts(STOPPING, stale=DENIED),
-        facts(STOPPED, unclear=DENIED),
+        facts(STOPPING, refresh_failure=DENIED),
+        facts(STOPPED, search_failure=DENIED),
     ],
 )
 def test_who_waits_for_a_right_waits_no_longer_than_that(known: TrainingFacts) -> None:

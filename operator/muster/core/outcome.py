@@ -1,0 +1,86 @@
+"""The outcome of a job: `judge` derives it from the facts, and the actions and the status follow from it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from muster.core.failure.failure import Failure
+from muster.core.gang_release import GangRelease
+from muster.core.restarts import LastRestart, Restart
+
+DEADLINE_EXCEEDED = "DeadlineExceeded"
+STARTUP_TIMEOUT = "StartupTimeout"
+STOP_REQUESTED = "StopRequested"
+SUCCEEDED = "AllRanksSucceeded"
+WORLD_SIZE_MISMATCH = "WorldSizeMismatch"
+NETWORK_MISMATCH = "NetworkMismatch"
+RANKS_LOST = "RanksLost"
+
+
+class Verdict(StrEnum):
+    """The result of a job."""
+
+    UNDECIDED = "Undecided"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    STOPPED = "Stopped"
+    SUSPENDED = "Suspended"
+    RESTARTING = "Restarting"  # the attempt has failed, and another one follows
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The verdict on an attempt, its reason, and its time `at`. All times are Unix seconds; None means never.
+
+    `message` describes the reason NETWORK_MISMATCH. `failure` has the root causes if ranks, launchers or agents failed.
+    A verdict that comes only from an earlier status has neither `at` nor `failure`.
+
+    `is_idle` is set while no rank runs, and none will without an action: the verdict is then final. `has_started` is
+    set once the gang received its start command. `attempt` is the number of that start, or of the next one.
+    `last_restart` is the restart before this attempt.
+
+    `restart` is set for the verdict Restarting. `no_restart` is the reason why no attempt follows a failure.
+
+    `active_since` is when the job was created or last resumed. `startup_deadline` is None after the start.
+    `release` is the gang's latest release before its start, `release_at` the time of the next one.
+    `final_since` is when the status recorded the end of the job, `expires_at` when ttlSecondsAfterFinished has passed.
+    """
+
+    verdict: Verdict
+    reason: str = ""
+    at: float | None = None
+    message: str = ""
+    failure: Failure | None = None
+    is_idle: bool = False
+    has_started: bool = False
+    attempt: int = 1
+    last_restart: LastRestart | None = None
+    restart: Restart | None = None
+    no_restart: str = ""
+    active_since: float = 0.0
+    active_deadline: float | None = None
+    startup_deadline: float | None = None
+    release: GangRelease | None = None
+    release_at: float | None = None
+    final_since: float | None = None
+    expires_at: float | None = None
+
+    @property
+    def lowest_replacement(self) -> int:
+        """The lowest replacement number that a new pod may have."""
+        released = 0 if self.release is None else self.release.replacement
+        return released if self.last_restart is None else max(released, self.last_restart.replacement)
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the attempt is over or has to end."""
+        return self.verdict is not Verdict.UNDECIDED
+
+    @property
+    def is_restart_due(self) -> bool:
+        """Whether nothing of the failed attempt runs, so that the status can record the next one."""
+        return self.verdict is Verdict.RESTARTING and self.is_idle
+
+    @property
+    def ends_job(self) -> bool:
+        """Whether no other attempt follows, unless a suspended job is resumed."""
+        return self.verdict not in (Verdict.UNDECIDED, Verdict.RESTARTING)

@@ -1,0 +1,14 @@
+"""How many examples a Hypothesis search tries: few in `make test`, many in `make test-long`."""
+
+import os
+
+AT_LENGTH = "MUSTER_TEST_AT_LENGTH"
+"""Set by `make test-long`: every search tries its full number of examples."""
+
+SHARE = 3
+"""`make test` tries one example of so many."""
+
+
+def examples(at_length: int) -> int:
+    """Return the number of examples of a search that tries this many in `make test-long`."""
+    return at_length if os.environ.get(AT_LENGTH) else at_length // SHARE
