@@ -1,4 +1,4 @@
-"""Sub-commands of the archive: `node` (the agent), `rank` and `log-rank` (wrappers), `remote`, `network-check`."""
+"""Sub-commands of the archive: `node` (the agent), `rank`, `log-rank` and `launcher` (wrappers), and others."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ def main(arguments: Sequence[str]) -> int:
         from muster_worker.rank import wrapper
 
         wrapper.main(arguments[1:])
+    if arguments and arguments[0] == "launcher":
+        from muster_worker.rank import wrapper
+
+        wrapper.run_launcher(arguments[1:])
     if arguments and arguments[0] == "log-rank":
         from muster_worker.sagemaker.log_rank import wrapper as log_wrapper
 

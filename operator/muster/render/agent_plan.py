@@ -40,4 +40,5 @@ def render_plan(job: Job, collector_url: str, collector_ca: str) -> schema.Plan:
         mpi=spec.launcher.mpi.implementation if spec.launcher.mpi is not None else schema.Mpi.AUTO,
         network_check=spec.network.check,
         has_code=spec.source is not None,
+        warm_start=spec.warm_start == "Auto",
     )

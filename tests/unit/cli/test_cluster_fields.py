@@ -36,7 +36,7 @@ ALL: dict[str, JSON] = {
 
 USED_HERE = (
     *("backend", "suspend", "nodes", "procsPerNode", "launcher", "command", "env", "hyperparameters", "metrics"),
-    *("inputs", "network", "source", "startupTimeoutSeconds", "activeDeadlineSeconds", "failurePolicy"),
+    *("inputs", "network", "source", "warmStart", "startupTimeoutSeconds", "activeDeadlineSeconds", "failurePolicy"),
     # the installation of the agent changes nothing where the agent already exists
     "agent",
 )

@@ -116,6 +116,23 @@ NO_DISRUPTION = "karpenter.sh/do-not-disrupt"
 
 
 @pytest.mark.parametrize(
+    ("spec", "value", "why"),
+    [
+        ({"command": ["python3", "train.py", "--epochs", "3"]}, "if train.py imports torch", "in less than a second"),
+        ({"command": ["python3", "train.py"], "warmStart": "Off"}, "no", "turns it off"),
+        ({"command": ["python3", "-m", "vit.train"]}, "no", "a module, not a script"),
+        ({"command": ["python3", "-X", "dev", "train.py"]}, "no", "Python's option -X"),
+        ({"command": ["bash", "train.sh"]}, "no", "not a Python"),
+        ({"launcher": {"direct": None, "torchrun": None, "mpi": {}}}, "no", "mpirun starts the ranks"),
+    ],
+)
+def test_a_warm_start_is_explained(spec: dict[str, JSON], value: str, why: str) -> None:
+    (entry,) = (each for each in explain_node(cluster_job(**spec), 0) if each.setting == "warm start")
+    assert (entry.value, entry.source) == (value, "spec.warmStart")
+    assert why in entry.why
+
+
+@pytest.mark.parametrize(
     ("spec", "setting", "value", "source"),
     [
         pytest.param(
@@ -242,6 +259,6 @@ def test_every_variable_that_is_set_whatever_an_image_says_is_refused_to_owners(
 def test_mpiruns_options_are_explained_and_no_owner_may_set_them(implementation: str, options: set[str]) -> None:
     job = cluster_job(launcher={"torchrun": None, "mpi": {"implementation": implementation}}, procsPerNode=2)
     result = {each.setting for each in explain_node(job, 0) if each.group == "Launcher"}
-    assert result == {"mpirun", "wrapper", *options}
+    assert result == {"mpirun", "wrapper", "warm start", *options}
     names = (*world_options(implementation), *remote_options(implementation))
     assert all(is_option(option, names) for option in options)

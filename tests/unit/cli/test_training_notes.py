@@ -16,6 +16,7 @@ from unit.render.sagemaker.builders import ROLE, sagemaker_job
 ALONE: dict[str, JSON] = {
     "resources": {"limits": {"cpu": 1}},
     "nodePool": {"name": "p5"},
+    "warmStart": "Off",
     "network": {"interface": "eth1"},
     "cleanPodPolicy": "All",
     "startupTimeoutSeconds": 60,

@@ -59,6 +59,7 @@ def test_a_plan_says_what_the_spec_says() -> None:
         collector_url="https://127.0.0.1:8443",
         collector_ca="PEM",
         network_check=True,
+        warm_start=True,
     )
     assert decode(Plan, encode(plan)) == plan
 

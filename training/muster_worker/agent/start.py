@@ -14,6 +14,7 @@ from typing import List, Optional, Sequence, Tuple
 
 from muster_worker.agent.collector_client import CollectorClient, Trust
 from muster_worker.agent.exchange import Inbox, Listener, Reporter
+from muster_worker.agent.fork_server import start_fork_server
 from muster_worker.agent.guardian import run_guarded
 from muster_worker.agent.log import Log
 from muster_worker.agent.node import Node, NodeOptions
@@ -82,6 +83,7 @@ def _run_agent(options: argparse.Namespace, plan: Plan, launcher: Launcher) -> i
     context = _build_context(options, plan, state, host)
     if state.problem is None:
         state = _prepare_folders(state, context)
+    context = _with_fork_server(context, state, log)
     if state.problem is not None:
         log.print_line(state.problem.message)
     inbox = Inbox()
@@ -93,6 +95,17 @@ def _run_agent(options: argparse.Namespace, plan: Plan, launcher: Launcher) -> i
     finally:
         for held_port in held_ports:
             held_port.close()
+
+
+def _with_fork_server(context: NodeContext, state: NodeState, log: Log) -> NodeContext:
+    if state.problem is not None:
+        return context
+    try:
+        started = start_fork_server(context, os.environ)
+    except OSError as error:
+        log.print_line(f"ranks start without a fork server: {error}")
+        return context
+    return context if isinstance(started, str) else replace(context, fork_server=started)
 
 
 def _node_options(options: argparse.Namespace, context: NodeContext, held_ports: List[socket.socket]) -> NodeOptions:

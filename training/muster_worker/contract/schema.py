@@ -7,8 +7,7 @@ A report is a complete snapshot, so it may get lost, duplicated or delayed: the 
 attempt, sequence) counts. Times are ages in seconds before the report was sent, measured on the agent's monotonic
 clock, so the nodes' clocks may differ.
 
-`wire.py` encodes and decodes these types. The agent runs in the user's image: Python 3.8 or later, standard library
-only.
+`wire.py` encodes and decodes these types. The agent runs in the user's image: Python 3.8+, standard library only.
 """
 
 from __future__ import annotations
@@ -151,6 +150,7 @@ class Plan:
     mpi: str = Mpi.AUTO  # one of `Mpi`, for launcher `mpi` only
     network_check: bool = False  # measure the network before the ranks start
     has_code: bool = False  # the job's code is in the agent's working directory
+    warm_start: bool = False  # a process that has imported torch forks the ranks, where that is possible
 
     @property
     def world_size(self) -> int:

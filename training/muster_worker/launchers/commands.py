@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Tuple
+from typing import Tuple, Union
 
-from muster_worker.contract.schema import Plan
+from muster_worker.contract.schema import Launcher, Plan
+from muster_worker.fork_server.command import PythonCommand, parse_command
 from muster_worker.launchers.environment import NodeContext
 from muster_worker.sagemaker.arguments import to_arguments
 
@@ -14,6 +15,23 @@ def user_command(plan: Plan) -> Tuple[str, ...]:
     return plan.command + to_arguments(plan.hyperparameters)
 
 
+def agent_command(context: NodeContext, name: str) -> Tuple[str, ...]:
+    """Return the command line of a sub-command of the agent's archive."""
+    return (context.python, "-I", "-S", context.archive, name)
+
+
 def wrapper_command(context: NodeContext, *options: str) -> Tuple[str, ...]:
     """Return the user's command in a rank's wrapper, which reports to the agent. `options` are for the wrapper."""
-    return (context.python, "-I", "-S", context.archive, "rank", *options, "--", *user_command(context.plan))
+    return (*agent_command(context, "rank"), *options, "--", *user_command(context.plan))
+
+
+def find_script(plan: Plan) -> Union[PythonCommand, str]:
+    """Return the script for whose ranks the agent starts a fork server, or the reason why it starts none."""
+    if not plan.warm_start:
+        return "the job turns it off"
+    if plan.launcher == Launcher.MPI:
+        return "mpirun starts the ranks"
+    parsed = parse_command(user_command(plan))
+    if isinstance(parsed, PythonCommand) and parsed.module:
+        return "the command is a module, not a script"
+    return parsed

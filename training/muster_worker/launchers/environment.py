@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os.path
 from dataclasses import dataclass
-from typing import Dict, Mapping, Tuple
+from typing import Dict, Mapping, Optional, Tuple
 
 from muster_worker.contract.rendezvous import is_rendezvous_variable
 from muster_worker.contract.schema import Peer, Plan
 from muster_worker.network.library_interfaces import Network, rank_variables
+from muster_worker.rank import hook_environment
 from muster_worker.sagemaker import container
 
 WORLD = ("spec.nodes, procsPerNode", "the rank's place among all ranks")
@@ -16,6 +17,15 @@ WORLD = ("spec.nodes, procsPerNode", "the rank's place among all ranks")
 
 RENDEZVOUS = ("agent", "node 0's address, known when all nodes are ready")
 """Reason for the address and port of the rendezvous."""
+
+
+@dataclass(frozen=True)
+class ForkServer:
+    """The process that forks the launcher and, if their script imports torch, the ranks; and the path of its socket."""
+
+    pid: int
+    socket_path: str
+    forks_ranks: bool
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,12 @@ class NodeContext:
     archive: str
     python: str
     attempt: int = 1  # equal to `status.attempt`
+    fork_server: Optional[ForkServer] = None
+
+    @property
+    def fork_server_pid(self) -> Optional[int]:
+        """The pid of the fork server, which outlives an attempt."""
+        return None if self.fork_server is None else self.fork_server.pid
 
     @property
     def master(self) -> Peer:
@@ -65,6 +81,8 @@ def node_environment(base: Mapping[str, str], context: NodeContext) -> Dict[str,
         MUSTER_PYTHON=context.python,
         MUSTER_RUN_DIR=context.run_dir,
     )
+    if context.fork_server is not None and context.fork_server.forks_ranks:
+        environment[hook_environment.FORK_SERVER] = context.fork_server.socket_path
     return environment
 
 

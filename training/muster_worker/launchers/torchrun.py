@@ -35,8 +35,11 @@ class Torchrun(Launcher):
     ) -> Sequence[ProcessSpec]:
         plan = context.plan
         # All releases of torchrun accept underscores in options.
+        program = _program(plan.command[0], find_program)
+        if context.fork_server is not None and len(program) > 1:
+            program = (*commands.agent_command(context, "launcher"), context.fork_server.socket_path, "--", *program)
         command = (
-            *_program(plan.command[0], find_program),
+            *program,
             *("--nnodes", str(plan.nodes), "--nproc_per_node", str(plan.procs_per_node)),
             *("--node_rank", str(context.node)),
             *("--master_addr", context.master.address, "--master_port", str(context.master.port)),

@@ -6,7 +6,7 @@ import ctypes
 import os
 import signal
 import subprocess
-from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 # linux/prctl.h
 _PR_SET_PDEATHSIG = 1
@@ -98,8 +98,8 @@ def reap() -> List[ProcessExit]:
             exits.append(ProcessExit(pid, os.WEXITSTATUS(status), 0))
 
 
-def list_descendants() -> Tuple[int, ...]:
-    """Return the pids of all descendants except zombies; parents come before their children.
+def list_descendants(excluded: Optional[int] = None) -> Tuple[int, ...]:
+    """Return the pids of all descendants except zombies and `excluded`; parents come before their children.
 
     A process whose main thread has ended looks like a zombie while other threads run.
     """
@@ -113,7 +113,7 @@ def list_descendants() -> Tuple[int, ...]:
         children_of_pid = children.get(pending.pop(), [])
         result += children_of_pid
         pending += children_of_pid
-    return tuple(pid for pid in result if not table[pid].is_zombie)
+    return tuple(pid for pid in result if pid != excluded and not table[pid].is_zombie)
 
 
 def find_by_variable(variable: bytes) -> Tuple[int, ...]:

@@ -10,6 +10,7 @@ import errno
 import os
 import resource
 import signal
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Child:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.peak_bytes = 0  # maximum resident memory, after its end
+        self.ended_at = 0.0  # monotonic time
 
     def wait(self) -> int:
         """Forward signals until the command has ended. Returns its wait status (`os.WIFSIGNALED`, ...)."""
@@ -66,7 +68,7 @@ class Child:
         while True:
             pid, status, usage = os.wait4(self.pid, os.WNOHANG)
             if pid:
-                self.peak_bytes = usage.ru_maxrss * 1024
+                self.peak_bytes, self.ended_at = usage.ru_maxrss * 1024, time.monotonic()
                 return status
             signal_info = signal.sigwaitinfo(FORWARDED_SIGNALS | {signal.SIGCHLD})
             is_from_kernel = signal_info.si_code > 0  # Ctrl-C in a terminal signals the whole group

@@ -24,7 +24,7 @@ def enter(archive: str) -> None:
         _exec_wrapper(environment, archive)
     if not is_node_scope:  # A node's command keeps the hook's variables, because it starts the ranks.
         restored = hook_environment.without_hook(environment, archive)
-        for name in (hook_environment.HOOK, hook_environment.PROGRESS, hook_environment.PYTHONPATH):
+        for name in hook_environment.NAMES:
             if name in restored:
                 os.environ[name] = restored[name]
             else:

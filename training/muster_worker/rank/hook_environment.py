@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 PYTHONPATH = "PYTHONPATH"
 HOOK = "MUSTER_HOOK"
 PROGRESS = "MUSTER_PROGRESS"
+FORK_SERVER = "MUSTER_FORK_SERVER"
+"""The path of the socket of the process that forks ranks, if there is one."""
+
+NAMES = (HOOK, PROGRESS, PYTHONPATH, FORK_SERVER)
 
 MPI_NODE_FILES = ("MUSTER_NODE_FILE", "MUSTER_FIRST_NODE_FILE")
 """The variables of `node_file`. A rank without them does not import the MPI modules."""
@@ -41,7 +45,7 @@ def with_hook(environment: Mapping[str, str], archive: str, scope: str) -> Dict[
 
 def without_hook(environment: Mapping[str, str], archive: str) -> Dict[str, str]:
     """Remove the variables that `with_hook` and the wrapper add."""
-    restored = {name: value for name, value in environment.items() if name not in (HOOK, PROGRESS, PYTHONPATH)}
+    restored = {name: value for name, value in environment.items() if name not in NAMES}
     if PYTHONPATH in environment:
         site = archive + SITE_IN_ARCHIVE
         user = ":".join(folder for folder in environment[PYTHONPATH].split(":") if folder != site)

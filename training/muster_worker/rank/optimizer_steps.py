@@ -78,14 +78,15 @@ class _Finder:
         def exec_module(module: ModuleType) -> None:
             loader.__dict__.pop("exec_module", None)
             execute(module)
-            self._register(module)
+            self.register(module)
 
         try:
             loader.__dict__["exec_module"] = exec_module
         except AttributeError:  # a loader without __dict__: no step count
             return
 
-    def _register(self, module: ModuleType) -> None:
+    def register(self, module: ModuleType) -> None:
+        """Add the counter to the optimizers of torch."""
         self._writer.set_flag(layout.FLAG_TORCH)
         register = getattr(module, "register_optimizer_step_post_hook", None)
         if register is None:
@@ -100,6 +101,10 @@ class _Finder:
 def install(writer: Writer) -> Counter:
     """Count steps as soon as torch is imported."""
     counter = Counter(writer)
+    finder = _Finder(writer, counter)
+    imported = sys.modules.get(OPTIMIZER_MODULE)
+    if imported is not None:  # the fork server has imported it
+        finder.register(imported)
     # Keep the finder: importlib.reload executes the module again.
-    sys.meta_path.insert(0, _Finder(writer, counter))
+    sys.meta_path.insert(0, finder)
     return counter

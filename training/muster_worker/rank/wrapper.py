@@ -16,7 +16,9 @@ from muster_worker.rank.announce import Announcer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Mapping, NoReturn, Optional, Sequence, Tuple, Union
+    from typing import Dict, FrozenSet, Mapping, NoReturn, Optional, Sequence, Tuple, Union
+
+    from muster_worker.fork_server.client import ForkedChild
 
 PYTHON_OF_PARENT_OPTION = "--python-of-parent"  # COMMAND has no interpreter: use the parent process'
 ATTACHED_OPTION = "--attached"  # a user's own launcher started the rank and reads its output
@@ -51,6 +53,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
     if ATTACHED_OPTION not in options:  # a user's launcher may start the rank in a thread that ends before the rank
         child.die_with_parent()
     environment = child.read_environment()
+    fork_server = environment.pop(hook_environment.FORK_SERVER, None)
     if PYTHON_OF_PARENT_OPTION in options:
         from muster_worker.rank import interpreter  # imported on demand, so that ranks of other launchers start faster
 
@@ -63,10 +66,13 @@ def main(arguments: Sequence[str]) -> NoReturn:
     if mismatch is not None:
         _exit_with_refusal(connection.announcer, child.CommandRefused(MISMATCH_EXIT_CODE, mismatch))
     try:
-        process = child.start(command, connection.environment, connection.streams, signal_mask)
+        process, reason = _start(command, connection, signal_mask, None if ATTACHED_OPTION in options else fork_server)
     except child.CommandRefused as error:
         _exit_with_refusal(connection.announcer, error)
-    _send(connection.announcer, "started", {"pid": process.pid, "at": time.monotonic()})
+    started_fields: Dict[str, Union[str, float]] = {"pid": process.pid, "at": time.monotonic()}
+    if reason is not None:
+        started_fields["not_forked"] = reason
+    _send(connection.announcer, "started", started_fields)
     for stream in connection.streams or ():  # only the child's copies may keep the pipes open
         os.close(stream)
     status = process.wait()
@@ -75,8 +81,46 @@ def main(arguments: Sequence[str]) -> NoReturn:
         end = {"signal": os.WTERMSIG(status), "peak_bytes": process.peak_bytes}
     else:
         end = {"exit_code": os.WEXITSTATUS(status)}
-    _send(connection.announcer, "ended", {"at": time.monotonic(), **end})
+    _send(connection.announcer, "ended", {"at": process.ended_at, **end})
     child.exit_like(status)
+
+
+def run_launcher(arguments: Sequence[str]) -> NoReturn:
+    """Run the launcher after `SOCKET --` in `arguments`, forked by the fork server there if it can; exit as it does."""
+    command = list(arguments[arguments.index("--") + 1 :])
+    child.open_standard_streams()
+    signal_mask = child.block_signals()
+    child.die_with_parent()
+    environment = child.read_environment()
+    try:
+        started, reason = _start(command, _Connection(None, None, environment), signal_mask, arguments[0])
+    except child.CommandRefused as error:
+        _exit_with_refusal(None, error)
+    if reason is not None:
+        _warn(f"the launcher imports torch itself: {reason}")
+    child.exit_like(started.wait())
+
+
+def _start(
+    command: Sequence[str], connection: _Connection, signal_mask: FrozenSet[int], fork_server: Optional[str]
+) -> Tuple[Union[child.Child, ForkedChild], Optional[str]]:
+    """Start the command, forked by the fork server if there is one. Returns the reason, too, if it refuses.
+
+    Raises `child.CommandRefused`.
+    """
+    reason = None
+    if fork_server is not None:
+        from muster_worker.fork_server import client
+
+        try:
+            return client.start(fork_server, command, connection.environment, connection.streams, signal_mask), None
+        except client.Refused as refused:
+            reason = str(refused)
+        except client.Interrupted as interrupted:
+            _send(connection.announcer, "started", {"pid": os.getpid(), "at": time.monotonic()})
+            _send(connection.announcer, "ended", {"at": time.monotonic(), "signal": interrupted.number})
+            child.exit_like(interrupted.number)
+    return child.start(command, connection.environment, connection.streams, signal_mask), reason
 
 
 def _is_spawned(environment: Mapping[str, str]) -> bool:

@@ -167,7 +167,7 @@ class RankGroup:
         self._cancel_checks()
         events: List[Event] = [StopBegan(time.monotonic())]
         self._kill_at = time.monotonic()
-        processes.signal_all(processes.list_descendants(), signal.SIGKILL)
+        processes.signal_all(processes.list_descendants(self._context.fork_server_pid), signal.SIGKILL)
         return events
 
     def on_reaped(self, exits: List[processes.ProcessExit]) -> List[Event]:
@@ -204,9 +204,9 @@ class RankGroup:
         now = time.monotonic()
         events = self._rank_registry.resolve_lost_ranks(self._exit_statuses, now)
         if self._is_overdue():
-            remaining = processes.signal_all(processes.list_descendants(), signal.SIGKILL)
+            remaining = processes.signal_all(processes.list_descendants(self._context.fork_server_pid), signal.SIGKILL)
         elif not self._is_busy:
-            remaining = processes.list_descendants()
+            remaining = processes.list_descendants(self._context.fork_server_pid)
             if remaining and not self._are_leftovers_stopped:
                 processes.signal_all(remaining, signal.SIGTERM)
                 self._are_leftovers_stopped = True

@@ -54,10 +54,11 @@ class HelloMessage:
 
 @dataclass(frozen=True)
 class StartedMessage:
-    """The command runs as process `pid`."""
+    """The command runs as process `pid`. `not_forked`: why the fork server, if there is one, did not fork it."""
 
     pid: int
     at: float
+    not_forked: Optional[str] = None
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,8 @@ class RankRegistry:
             return []
         rank = link.hello.rank
         if isinstance(message, StartedMessage):
+            if message.not_forked is not None:
+                self._log.print_line(f"rank {rank} starts without the fork server: {message.not_forked}")
             return [RankStarted(rank, message.pid, message.at)]
         if isinstance(message, RefusedMessage):
             return self._end_rank(
@@ -285,6 +287,7 @@ class RankRegistry:
 def _command_line(pid: int) -> Tuple[str, ...]:
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return tuple(os.fsdecode(file.read(4096)).split("\0")[:-1])
+            # a forked rank's ends with the room that its command line does not need
+            return tuple(os.fsdecode(file.read(4096)).rstrip("\0").split("\0"))
     except OSError:
         return ()

@@ -188,6 +188,12 @@ class Spec(Model):
         description="The scheduler that admits all pods together (gang scheduling). By default, Kubernetes' scheduler "
         "schedules each pod on its own.",
     )
+    warm_start: Literal["Auto", "Off"] = Field(
+        default="Auto",
+        description="Auto: a process on each node imports torch while the node waits, and forks the ranks of each "
+        "attempt, if the command is a Python script that uses torch and the launcher is not mpi. Off: each rank "
+        "imports torch itself.",
+    )
     network: Network = Field(default_factory=Network, description="The network between the ranks.")
     agent: Agent = Field(default_factory=Agent, description="How muster adds its agent to the pods.")
     startup_timeout_seconds: int = Field(

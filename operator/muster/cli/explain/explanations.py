@@ -15,6 +15,7 @@ from muster.cli.explain.launch_preview import (
     added_variables,
     command_parts,
     preview_launch,
+    warm_start,
 )
 from muster.cli.render.render import PLACEHOLDERS, simulate_apply
 from muster.core.instances import sentence
@@ -126,7 +127,7 @@ def _explain_launcher(plan: Plan, command: tuple[str, ...]) -> list[Explanation]
     for part, value in (*(first if is_checked else ()), *command_parts(plan, command)):
         source, why = part_reason(plan.launcher, part)
         result.append(Explanation("Launcher", part, value, source, why))
-    return result
+    return [*result, Explanation("Launcher", "warm start", *warm_start(plan))]
 
 
 def _format_value(value: JSON) -> str:

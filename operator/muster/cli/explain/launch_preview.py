@@ -17,7 +17,7 @@ from muster.render.kubernetes.own_python import agent_python, uses_own_python
 from muster.render.kubernetes.owner_patches import owner_patches
 from muster.render.kubernetes.pod_patch import entries, merge_patches, trainer_of
 from muster_worker.contract.schema import Peer, Plan
-from muster_worker.launchers.commands import user_command
+from muster_worker.launchers.commands import find_script, user_command
 from muster_worker.launchers.environment import NodeContext
 from muster_worker.launchers.registry import find_launcher
 from muster_worker.network.library_interfaces import Network
@@ -52,6 +52,15 @@ def preview_launch(job: Job, plan: Plan, node: int) -> LaunchPreview:
     counted = {name: value for name, value in _machine_variables(job, node).items() if name not in user_variables}
     start = find_launcher(plan.launcher).build_example(context, user_variables)
     return LaunchPreview(tuple(start.command), {**start.environment, **counted}, user_variables)
+
+
+def warm_start(plan: Plan) -> tuple[str, str, str]:
+    """Return whether a fork server starts the ranks, the field that sets it, and why."""
+    script, source = find_script(plan), "spec.warmStart"
+    if isinstance(script, str):
+        return "no", source, script
+    why = "a process that has imported it forks the ranks, which then start in less than a second"
+    return f"if {script.script} imports torch", source, why
 
 
 def added_variables(job: Job, plan: Plan, node: int) -> Mapping[str, str]:

@@ -53,6 +53,7 @@ def kubernetes_fields(spec: Spec) -> tuple[str, ...]:
     fields = {
         "resources": spec.resources != Resources(),
         "nodePool": spec.node_pool is not None,
+        "warmStart": "warm_start" in spec.model_fields_set,
         "network": spec.network != Network(),
         "cleanPodPolicy": spec.clean_pod_policy != "Running",
         "startupTimeoutSeconds": "startup_timeout_seconds" in spec.model_fields_set,

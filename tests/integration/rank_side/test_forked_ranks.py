@@ -1,0 +1,316 @@
+"""Ranks that a fork server forks: they are like ranks that start by themselves."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import chdir
+
+import pytest
+
+from fakes.rank_side_agent import PYTHONS, Agent, Heard
+from integration.run.muster_run import await_true
+from muster_worker.agent.fork_server import spawn
+from muster_worker.fork_server.command import PythonCommand
+from muster_worker.machine.processes import process_exists
+from muster_worker.rank.hook_environment import FORK_SERVER, SCOPE_RANK, with_hook
+from muster_worker.rank_group import link
+
+TORCH = """
+import os, time
+class Generator:
+    def seed(self): pass
+default_generator = Generator()
+"""
+
+PROBE = """
+import atexit, json, multiprocessing, os, resource, signal, sys, threading
+import torch
+def double(value): return 2 * value
+class Thing: pass
+if __name__ == "__main__":
+    import pickle
+    assert type(pickle.loads(pickle.dumps(Thing()))) is Thing
+    main = sys.modules["__main__"]
+    status = dict(line.split(":", 1) for line in open("/proc/self/status").read().splitlines())
+    results = {}
+    for method in ("fork", "spawn", "forkserver"):
+        with multiprocessing.get_context(method).Pool(1) as pool:
+            results[method] = pool.map(double, [21])
+    changing = ("MUSTER_PROGRESS",)
+    print(json.dumps({
+        "results": results,
+        "argv": sys.argv, "orig_argv": getattr(sys, "orig_argv", None), "path": sys.path, "flags": str(sys.flags),
+        "executable": sys.executable, "prefix": sys.prefix, "warnoptions": sys.warnoptions,
+        "main": {name: str(getattr(main, name, "missing")) for name in
+                 ("__name__", "__file__", "__spec__", "__package__", "__doc__", "__cached__", "__builtins__")},
+        "loader": str(type(main.__loader__)), "names": sorted(vars(main)),
+        "environment": dict(os.environ), "cwd": os.getcwd(),
+        "fds": sorted(set(os.listdir("/proc/self/fd")) - {"3"}), "targets": [os.readlink("/proc/self/fd/0")],
+        "inheritable": [os.get_inheritable(number) for number in range(3)],
+        "tty": [stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)],
+        "buffering": [stream.line_buffering for stream in (sys.stdin, sys.stdout, sys.stderr)],
+        "encoding": [stream.encoding for stream in (sys.stdin, sys.stdout, sys.stderr)],
+        "signals": {name: status[name] for name in ("SigBlk", "SigIgn")},
+        "handlers": [str(signal.getsignal(number)).partition(" at ")[0] for number in
+                     (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGPIPE)],
+        "limits": [resource.getrlimit(limit) for limit in range(16)],
+        "umask": os.umask(0o22), "nice": os.getpriority(os.PRIO_PROCESS, 0), "cpus": sorted(os.sched_getaffinity(0)),
+        "leads": [os.getsid(0) == os.getpid(), os.getpgrp() == os.getpid(), os.getsid(0) == os.getppid()],
+        "threads": [thread.name for thread in threading.enumerate()],
+        "main thread": threading.current_thread() is threading.main_thread(),
+        "hooks": [sys.excepthook is sys.__excepthook__, type(sys.settrace).__name__],
+        "command line": open("/proc/self/cmdline").read().rstrip(chr(0)),
+    }))
+"""
+
+
+@pytest.fixture
+def fork_server(agent: Agent) -> Iterator[Callable[..., int]]:
+    """Starts a fork server for the agent's ranks, with a module `torch` that takes no time."""
+    pids: list[int] = []
+
+    def start(python: str = sys.executable, *options: str, torch: str = TORCH, **more: str) -> int:
+        (agent.folder / "torch.py").write_text(torch)
+        variables = {name: value for name, value in agent.environment(**more).items() if name != "MUSTER_RUN_DIR"}
+        parsed = PythonCommand(python, options, "train.py", "")
+        environment = with_hook(variables, str(agent.archive), SCOPE_RANK)
+        with chdir(agent.folder):
+            pids.append(spawn(parsed, ("torch",), environment, _socket(agent)))
+        return pids[-1]
+
+    yield start
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def _socket(agent: Agent) -> str:
+    return str(agent.folder / "fork.sock")
+
+
+def _script(agent: Agent, text: str) -> str:
+    (agent.folder / "train.py").write_text(text)
+    return "train.py"
+
+
+def _variables(agent: Agent, **more: str) -> dict[str, str]:
+    return {"PYTHONPATH": str(agent.folder), **more}
+
+
+def _rank(agent: Agent, *command: str, **more: str) -> Heard:
+    return agent.rank(*command, **_variables(agent, **more, **{FORK_SERVER: _socket(agent)}))
+
+
+def _start(agent: Agent, *command: str) -> "subprocess.Popen[bytes]":
+    variables = _variables(agent, RANK="3", LOCAL_RANK="1", **{FORK_SERVER: _socket(agent)})
+    wrapped = [sys.executable, "-I", "-S", str(agent.archive), "rank", "--", *command]
+    return agent.spawn(wrapped, agent.environment(**variables))
+
+
+def _forked(agent: Agent, *command: str, **more: str) -> Heard:
+    heard = _rank(agent, *command, **more)
+    assert heard.started.not_forked is None
+    return heard
+
+
+def _end(heard: Heard) -> tuple[int | None, int | None]:
+    assert isinstance(heard.last, link.EndedMessage)
+    return heard.last.exit_code, heard.last.signal
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("options", [(), ("-u", "-O")])
+def test_a_script_sees_what_it_sees_without_a_fork_server(
+    agent: Agent, fork_server: Callable[..., int], python: str, options: tuple[str, ...]
+) -> None:
+    command = (python, *options, _script(agent, PROBE), "--epochs", "", "ä b")
+    (agent.folder / "torch.py").write_text(TORCH)
+    plain = agent.rank(*command, **_variables(agent))
+    fork_server(python, *options, **_variables(agent))
+    forked = _forked(agent, *command)
+    assert (plain.errors, forked.errors) == ("", "")
+    assert json.loads(forked.text) == json.loads(plain.text)
+    assert _end(forked) == _end(plain) == (0, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import torch, sys; sys.exit(7)",
+        "import torch, sys; sys.exit('that was wrong')",
+        "import torch\ndef train():\n    raise ValueError('bad loss')\ntrain()",
+        "import torch\ntry:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise KeyError('x') from error",
+        "import torch\nthis is not Python",
+        "import torch, os; os.kill(os.getpid(), 11)",
+        "import torch; raise KeyboardInterrupt",
+        "import torch, sys; sys.excepthook = lambda *args: print('mine', args[0].__name__, args[2].tb_lineno); 1 / 0",
+        "import atexit, torch; atexit.register(print, 'at exit'); print('end')",
+        "import threading, time, torch; threading.Thread(target=lambda: (time.sleep(.1), print('thread'))).start()",
+        "import torch, os; os._exit(9)",
+        "import torch, sys; print('partial', end=''); print('error', end='', file=sys.stderr)",
+    ],
+)
+def test_a_program_ends_as_without_a_fork_server(agent: Agent, fork_server: Callable[..., int], text: str) -> None:
+    command = (sys.executable, _script(agent, text))
+    (agent.folder / "torch.py").write_text(TORCH)
+    plain = agent.rank(*command, **_variables(agent))
+    fork_server(**_variables(agent))
+    forked = _forked(agent, *command)
+    assert (forked.text, forked.errors) == (plain.text, plain.errors)
+    assert _end(forked) == _end(plain)
+    assert len({process.wait() for process in agent.processes}) == 1
+
+
+def test_ranks_have_different_random_numbers(agent: Agent, fork_server: Callable[..., int]) -> None:
+    script = _script(agent, "import random, torch, uuid; print(random.random(), uuid.uuid4())")
+    fork_server(**_variables(agent))
+    assert len({number for _ in range(3) for number in _forked(agent, sys.executable, script).text.split()}) == 6
+
+
+def test_what_an_import_prints_is_in_each_rank_s_output(agent: Agent, fork_server: Callable[..., int]) -> None:
+    fork_server(torch=f"{TORCH}\nimport sys; print('no GPU', file=sys.stderr)", **_variables(agent))
+    command = (sys.executable, _script(agent, "import torch; print('trains')"))
+    heard = [_forked(agent, *command) for _ in range(2)]
+    assert [(each.errors, each.text) for each in heard] == [("no GPU\n", "trains\n")] * 2
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"OMP_NUM_THREADS": "3"}, "variable OMP_NUM_THREADS differs"),
+        ({"PYTHONHASHSEED": "1"}, "variable PYTHONHASHSEED differs"),
+        ({"LD_PRELOAD": ""}, "variable LD_PRELOAD differs"),
+    ],
+)
+def test_a_doubt_leads_to_a_plain_start(
+    agent: Agent, fork_server: Callable[..., int], more: dict[str, str], why: str
+) -> None:
+    fork_server(**_variables(agent))
+    command = (sys.executable, _script(agent, "import torch; print('trains')"))
+    heard = _rank(agent, *command, **more)
+    assert why in (heard.started.not_forked or "")
+    assert (heard.text, _end(heard)) == ("trains\n", (0, None))
+
+
+@pytest.mark.parametrize(
+    ("torch", "why"),
+    [
+        ("raise ImportError('libcudart.so: no such file')", "torch could not be imported: ImportError: libcudart.so"),
+        ("import sys; sys.exit(3)", "torch could not be imported: SystemExit: 3"),
+        ("import threading, time; threading.Thread(target=time.sleep, args=(99,), daemon=True).start()", "threads"),
+    ],
+)
+def test_an_import_that_can_t_be_shared_leads_to_a_plain_start(
+    agent: Agent, fork_server: Callable[..., int], torch: str, why: str
+) -> None:
+    fork_server(torch=torch, **_variables(agent))
+    heard = _rank(agent, sys.executable, _script(agent, "print('trains')"))
+    assert why in (heard.started.not_forked or "")
+    assert (heard.text, _end(heard)) == ("trains\n", (0, None))
+
+
+@pytest.mark.parametrize("command", [("sh", "-c", "echo trains"), (sys.executable, "-c", "print('trains')")])
+def test_another_command_starts_plainly(
+    agent: Agent, fork_server: Callable[..., int], command: tuple[str, ...]
+) -> None:
+    fork_server(**_variables(agent))
+    heard = _rank(agent, *command)
+    assert heard.started.not_forked
+    assert (heard.text, _end(heard)) == ("trains\n", (0, None))
+
+
+def test_a_rank_starts_without_the_fork_server_that_has_ended(agent: Agent, fork_server: Callable[..., int]) -> None:
+    pid = fork_server(**_variables(agent))
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    command = (sys.executable, _script(agent, "print('trains')"))
+    heard = _rank(agent, *command)
+    assert "does not answer" in (heard.started.not_forked or "")
+    assert heard.text == "trains\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_signals_reach_a_forked_rank(agent: Agent, fork_server: Callable[..., int], number: signal.Signals) -> None:
+    text = f"""
+import signal, sys, torch
+signal.signal({int(number)}, lambda *_: sys.exit(5))
+print("up", flush=True)
+while True:
+    signal.pause()
+"""
+    fork_server(**_variables(agent))
+    wrapper = _start(agent, sys.executable, _script(agent, text))
+    agent.until_says("up")
+    wrapper.send_signal(number)
+    heard = agent.until(lambda: agent.heard[-1].over)
+    assert _end(heard) == (5, None)
+    assert wrapper.wait() == 5
+
+
+@pytest.mark.parametrize("victim", ["wrapper", "rank"])
+def test_a_killed_rank_or_wrapper_leaves_nothing(agent: Agent, fork_server: Callable[..., int], victim: str) -> None:
+    fork_server(**_variables(agent))
+    text = "import time, torch; print('up', flush=True); time.sleep(99)"
+    wrapper = _start(agent, sys.executable, _script(agent, text))
+    heard = agent.until_says("up")
+    rank = heard.started.pid
+    os.kill(wrapper.pid if victim == "wrapper" else rank, signal.SIGKILL)
+    heard = agent.until(lambda: agent.heard[-1].over)
+    if victim == "rank":
+        assert _end(heard) == (None, signal.SIGKILL)
+    assert wrapper.wait() == -signal.SIGKILL
+    await_true(lambda: not process_exists(rank), 30.0)
+
+
+def test_a_rank_that_waits_for_the_import_ends_by_a_signal(agent: Agent, fork_server: Callable[..., int]) -> None:
+    fork_server(torch="import time; time.sleep(99)", **_variables(agent))
+    command = (sys.executable, _script(agent, "import torch"))
+    wrapper = _start(agent, *command)
+    agent.until(lambda: bool(agent.heard))
+    wrapper.terminate()
+    heard = agent.until(lambda: agent.heard[-1].over)
+    assert _end(heard) == (None, signal.SIGTERM)
+    assert wrapper.wait() == -signal.SIGTERM
+
+
+def test_a_rank_has_the_launcher_s_descriptors_limits_and_folder(agent: Agent, fork_server: Callable[..., int]) -> None:
+    text = """
+import os, resource, torch
+print(os.read(int(os.environ["SM_PIPE"]), 99).decode(), os.getcwd(), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+print(sorted(os.sched_getaffinity(0)), os.umask(0o22) == 0o27)
+"""
+    _script(agent, text)
+    other = agent.folder / "other"
+    other.mkdir()
+    fork_server(**_variables(agent))
+    reader, writer = os.pipe()
+    os.write(writer, b"from the launcher")
+    os.close(writer)
+    variables = agent.environment(RANK="3", LOCAL_RANK="1", SM_PIPE=str(reader), **_variables(agent))
+    script = str(agent.folder / "train.py")
+    wrapped = [sys.executable, "-I", "-S", str(agent.archive), "rank", "--", sys.executable, script]
+    line = 'ulimit -n 200; umask 027; exec taskset -c 0 "$@"'
+    process = subprocess.Popen(
+        ["sh", "-c", line, "sh", *wrapped],
+        env={**variables, FORK_SERVER: _socket(agent)},
+        cwd=other,
+        pass_fds=(reader,),
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    os.close(reader)
+    agent.processes.append(process)
+    heard = agent.until(lambda: bool(agent.heard) and agent.heard[-1].over)
+    assert (heard.errors, heard.started.not_forked) == ("", None)
+    assert heard.text.splitlines() == [f"from the launcher {other} 200", "[0] True"]
+
+
+def test_steps_and_reports_of_a_forked_rank_are_counted(agent: Agent, fork_server: Callable[..., int]) -> None:
+    fork_server(**_variables(agent))
+    script = _script(agent, "import muster_worker, torch; muster_worker.report(step=7, loss=1.5)")
+    seen = _forked(agent, sys.executable, script).progress
+    assert (seen.step, seen.metrics) == (7, {"loss": 1.5})

@@ -1,0 +1,67 @@
+"""Starts the fork server: the process that imports what ranks import, before they start, and forks them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from typing import Mapping, Sequence, Union
+
+from muster_worker.contract.schema import Launcher
+from muster_worker.fork_server import imports, server
+from muster_worker.fork_server.command import PythonCommand
+from muster_worker.launchers.commands import find_script
+from muster_worker.launchers.environment import ForkServer, NodeContext, node_environment
+from muster_worker.rank.hook_environment import SCOPE_RANK, with_hook
+
+_OF_TORCHRUN = "torch.distributed.launcher.api"
+"""What torchrun imports: without its own module, which Python runs under another name."""
+
+_MAX_WAITING = 128
+"""A node has at most this number of ranks, which all wait while the fork server imports."""
+
+
+def start_fork_server(context: NodeContext, base: Mapping[str, str]) -> Union[ForkServer, str]:
+    """Start the fork server of a node. Returns the reason why there is none, if so. Raises `OSError`.
+
+    Call this from the main thread: the fork server ends with it.
+    """
+    parsed = find_script(context.plan)
+    if isinstance(parsed, str):
+        return parsed
+    environment = node_environment(base, context)
+    of_ranks = find_modules(parsed, environment)
+    # torchrun itself imports torch, whatever its ranks do.
+    of_launcher = (*imports.TORCH[:2], _OF_TORCHRUN) if context.plan.launcher == Launcher.TORCHRUN else ()
+    modules = tuple(dict.fromkeys((*of_ranks, *of_launcher)))
+    if not modules:
+        return f"{parsed.script} does not import torch"
+    path = os.path.join(context.run_dir, "fork.sock")
+    pid = spawn(parsed, modules, with_hook(environment, context.archive, SCOPE_RANK), path)
+    return ForkServer(pid, path, forks_ranks=bool(of_ranks))
+
+
+def spawn(parsed: PythonCommand, modules: Sequence[str], environment: Mapping[str, str], path: str) -> int:
+    """Start a fork server that listens at `path`. Returns its pid. Raises `OSError`."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(path)
+        listener.listen(_MAX_WAITING)
+        descriptor, options = str(listener.fileno()), parsed.options
+        process = subprocess.Popen(
+            [parsed.python, *options, "-c", server.BOOT, descriptor, " ".join(options), *modules, server.ROOM],
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(listener.fileno(),),
+            start_new_session=True,
+        )
+    process.returncode = 0  # the agent reaps it by its pid
+    return process.pid
+
+
+def find_modules(parsed: PythonCommand, environment: Mapping[str, str]) -> Sequence[str]:
+    """The modules to import for a script's ranks."""
+    folders = [os.path.dirname(os.path.realpath(parsed.script))]
+    folders += [folder for folder in environment.get("PYTHONPATH", "").split(":") if folder]
+    return imports.find_imports(parsed.script, folders)

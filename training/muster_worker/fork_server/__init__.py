@@ -1,0 +1,1 @@
+"""Warm start: a process that has imported torch before a rank needs it, and forks the ranks."""

@@ -1,0 +1,153 @@
+"""Asks the fork server for a process in place of this one: what `rank/child.py` does with fork and exec."""
+
+from __future__ import annotations
+
+import _socket  # the C module of `socket`
+import array
+import fcntl
+import os
+import signal
+import time
+
+from muster_worker.fork_server import request
+from muster_worker.rank.child import FORWARDED_SIGNALS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import FrozenSet, Mapping, Optional, Sequence, Tuple
+
+
+class Refused(Exception):
+    """The fork server can't fork this command: start it plainly. The text is the reason."""
+
+
+class Interrupted(Exception):
+    """A signal ended the command before its process existed."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class ForkedChild:
+    """A process that the fork server has forked, from `start`."""
+
+    def __init__(self, connection: _Connection, pid: int) -> None:
+        self._connection = connection
+        self.pid = pid
+        self.peak_bytes = 0  # maximum resident memory, after its end
+        self.ended_at = 0.0  # monotonic time
+
+    def wait(self) -> int:
+        """Forward signals until the process has ended. Returns its wait status, or SIGKILL's if that is lost.
+
+        The process is in no group with this one: forward every signal.
+        """
+        while True:
+            line = self._connection.read_line()
+            if line is not None:
+                if not line:
+                    self.ended_at = time.monotonic()
+                    return int(signal.SIGKILL)
+                status, kilobytes, ended_at = line.split()
+                self.peak_bytes, self.ended_at = int(kilobytes) * 1024, float(ended_at)
+                return int(status)
+            number = self._connection.wait_for_signal()
+            if number:
+                try:
+                    os.kill(self.pid, number)
+                except ProcessLookupError:
+                    pass
+
+
+def start(
+    path: str,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    streams: Optional[Tuple[int, int]],
+    signal_mask: FrozenSet[int],
+) -> ForkedChild:
+    """Run `command` in a process that the fork server at `path` forks. Call `block_signals` before.
+
+    `streams` are as in `child.start`. While the fork server still imports, this waits for it. Raises `Refused`, and
+    `Interrupted` if a signal would have ended the command in the meantime.
+    """
+    try:
+        connection = _Connection(path)
+        # Descriptors on their way would keep the pipes open if this process ended meanwhile.
+        _await_line(connection)
+        fds = request.inherited_fds()
+        if len(fds) + 4 > request.MAX_FDS:
+            raise Refused(f"it inherits {len(fds)} descriptors")
+        folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        standard = (0, 1, 2) if streams is None else (nothing, *streams)
+        connection.send(request.encode(command, environment, signal_mask, fds), (folder, *standard, *fds))
+        os.close(folder)
+        os.close(nothing)
+        kind, _, text = _await_line(connection).partition(" ")
+    except OSError as error:
+        raise Refused(f"the fork server does not answer: {error.strerror}") from error
+    if kind != "pid":
+        connection.close()
+        raise Refused(text)
+    return ForkedChild(connection, int(text))
+
+
+def _await_line(connection: _Connection) -> str:
+    """Wait for the fork server's next line. Raises `Refused` if it has ended, and `Interrupted`."""
+    while True:
+        line = connection.read_line()
+        if line == b"":
+            connection.close()
+            raise Refused("the fork server has ended")
+        if line is not None:
+            return line.decode("utf-8", "replace")
+        number = connection.wait_for_signal()
+        if number not in (0, signal.SIGCONT):
+            raise Interrupted(number)
+
+
+class _Connection:
+    """A connection to the fork server. It sends this process SIGIO when there is something to read."""
+
+    def __init__(self, path: str) -> None:
+        """Raises `OSError`."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGIO})
+        self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        self._socket.connect(path)
+        descriptor = self._socket.fileno()
+        fcntl.fcntl(descriptor, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC)
+        self._buffer = b""
+        self._is_closed = False
+
+    def send(self, data: bytes, fds: Sequence[int]) -> None:
+        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", fds))]
+        self._socket.setblocking(True)
+        rest = data[self._socket.sendmsg([data], rights) :]
+        if rest:
+            self._socket.sendall(rest)
+        self._socket.setblocking(False)
+
+    def read_line(self) -> Optional[bytes]:
+        """The next line without its end, b"" after the last; None if there is no whole line yet."""
+        while not self._is_closed and b"\n" not in self._buffer:
+            try:
+                data = self._socket.recv(4096)
+            except BlockingIOError:
+                return None
+            except OSError:
+                data = b""
+            self._is_closed = not data
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line
+
+    def wait_for_signal(self) -> int:
+        """Wait until there may be something to read, or a forwarded signal arrives. Returns its number or 0."""
+        number = signal.sigwaitinfo(FORWARDED_SIGNALS | {signal.SIGIO}).si_signo
+        return 0 if number == signal.SIGIO else number
+
+    def close(self) -> None:
+        self._socket.close()

@@ -1,0 +1,154 @@
+"""Turns a process that the fork server has forked into the rank: what exec and the start of Python would do."""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import ctypes
+import fcntl
+import gc
+import os
+import resource
+import runpy
+import signal
+import sys
+from importlib.machinery import SourceFileLoader
+
+from muster_worker.fork_server.command import parse_command
+from muster_worker.rank import hook, hook_environment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Dict, Sequence
+
+    from muster_worker.fork_server.request import Request
+
+_ARGUMENTS_START, _ARGUMENTS_END = 45, 46
+"""/proc/pid/stat, fields 48 and 49 of proc(5), counted after the command's name."""
+
+
+def become(asked: Request, fds: Sequence[int], printed: bytes, *, adds_locale: bool) -> Callable[[], None]:
+    """Give this process what the request asks for. Returns its program."""
+    parsed = parse_command(asked.command)
+    if isinstance(parsed, str):
+        raise ValueError(parsed)
+    _set_limits(asked)
+    _set_descriptors(asked.fds, fds)
+    archive = asked.environment.get(b"MUSTER_ARCHIVE")
+    added = {b"LC_CTYPE": os.environb[b"LC_CTYPE"]} if adds_locale else {}
+    os.environb.clear()
+    os.environb.update(added)  # as Python itself does in the C locale
+    os.environb.update(asked.environment)
+    _write_command_line(asked.command)
+    _set_signals(asked)
+    os.write(2, printed)
+    atexit.register(gc.unfreeze)  # objects that are never freed look like leaks to some libraries
+    _seed_generators()
+    if archive is not None and os.fsencode(hook_environment.HOOK) in asked.environment:
+        _enter_hook(os.fsdecode(archive))
+    if "orig_argv" in vars(sys):  # since Python 3.10
+        vars(sys)["orig_argv"] = list(asked.command)
+    arguments = asked.command[1 + len(parsed.options) :]
+    if parsed.module:
+        sys.argv = ["-m", *arguments[2:]]
+        sys.path[0] = os.getcwd()
+        return lambda: _run_module(parsed.module)
+    sys.argv = list(arguments)
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.path.dirname(os.path.realpath(parsed.script))
+    else:
+        del sys.path[0]
+    return lambda: _run_script(parsed.script)
+
+
+def _enter_hook(archive: str) -> None:
+    try:
+        hook.enter(archive)
+    except Exception:  # noqa: BLE001, S110 - as in `site/sitecustomize.py`
+        pass
+
+
+def _seed_generators() -> None:
+    """Seed what libraries seed at their import. Python's own generator seeds itself anew after a fork."""
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        numpy_random.seed()
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.default_generator.seed()  # of the CPU: those of GPUs begin when the rank first uses one
+
+
+def _set_limits(asked: Request) -> None:
+    os.umask(asked.umask)
+    for limit, soft, hard in asked.limits:
+        if resource.getrlimit(limit) != (soft, hard):
+            resource.setrlimit(limit, (soft, hard))
+    os.sched_setaffinity(0, asked.cpus)
+    if os.getpriority(os.PRIO_PROCESS, 0) != asked.nice:
+        os.setpriority(os.PRIO_PROCESS, 0, asked.nice)
+
+
+def _set_descriptors(numbers: Sequence[int], fds: Sequence[int]) -> None:
+    """Enter the first descriptor as folder; put the next three on the standard streams, the others on `numbers`."""
+    os.fchdir(fds[0])
+    targets = (0, 1, 2, *numbers)
+    above = max(*targets, *fds) + 1
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, above) for fd in fds[1:]]
+    for fd in fds:
+        os.close(fd)
+    for fd, target in zip(high, targets):
+        os.dup2(fd, target, inheritable=True)
+        os.close(fd)
+
+
+def _set_signals(asked: Request) -> None:
+    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
+        is_ignored = signal.getsignal(number) is signal.SIG_IGN
+        if is_ignored and number not in asked.ignored:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        elif number in asked.ignored and not is_ignored:
+            signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, asked.mask)
+
+
+def _write_command_line(command: Sequence[str]) -> None:
+    """Replace the arguments that the kernel shows for this process, as far as there is room."""
+    with open("/proc/self/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    start, end = int(fields[_ARGUMENTS_START]), int(fields[_ARGUMENTS_END])
+    text = b"".join(os.fsencode(word) + b"\0" for word in command)[: end - start - 1]
+    ctypes.memset(start, 0, end - start)
+    ctypes.memmove(start, text, len(text))
+
+
+def _fresh_main() -> Dict[str, object]:
+    names = vars(sys.modules["__main__"])
+    names.clear()
+    names.update(__name__="__main__", __doc__=None, __package__=None, __spec__=None, __builtins__=builtins)
+    return names
+
+
+def _run_script(script: str) -> None:
+    names = _fresh_main()
+    path = os.path.join(os.getcwd(), script) if sys.version_info >= (3, 9) else script
+    names.update(__loader__=SourceFileLoader("__main__", path), __annotations__={}, __file__=path, __cached__=None)
+    try:
+        with open(path, "rb") as file:
+            code = compile(file.read(), path, "exec", dont_inherit=True)
+        exec(code, names)  # noqa: S102 - the user's script, as Python itself would run it
+    except SystemExit:
+        raise
+    except BaseException as error:
+        _hide_frames(error)
+        raise
+
+
+def _run_module(module: str) -> None:
+    runpy.run_module(module, None, "__main__", alter_sys=True)
+
+
+def _hide_frames(error: BaseException) -> None:
+    """Let Python print the error's traceback now, from the script's own frame on, and nothing at the end."""
+    traceback = None if error.__traceback__ is None else error.__traceback__.tb_next
+    sys.excepthook(type(error), error.with_traceback(traceback), traceback)
+    sys.excepthook = lambda *_: None

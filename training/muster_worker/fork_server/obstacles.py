@@ -1,0 +1,78 @@
+"""Why a rank has to start plainly: what makes it differ from a process that the fork server forks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+from muster_worker.fork_server import request
+from muster_worker.fork_server.command import parse_command
+from muster_worker.fork_server.variables import find_difference
+from muster_worker.rank.hook_environment import without_hook
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Optional, Sequence
+
+
+class ServerState:
+    """A fork server's variables, its Python's options, what its imports printed, and why it must not fork, if so.
+
+    `adds_locale`: Python has added LC_CTYPE to its variables.
+    """
+
+    def __init__(
+        self,
+        environment: Dict[str, str],
+        options: Sequence[str],
+        printed: bytes,
+        refusal: Optional[str],
+        *,
+        adds_locale: bool,
+    ) -> None:
+        self.environment = environment
+        self.options = options
+        self.adds_locale = adds_locale
+        self.printed = printed
+        self.refusal = refusal
+
+
+def find_obstacle(asked: request.Request, folder: str, server: ServerState) -> Optional[str]:
+    """Return why this process can't become the rank, whose working directory is `folder`; None if it can."""
+    return _find_in_command(asked, folder, server) or _find_in_surroundings(asked, server)
+
+
+def _find_in_command(asked: request.Request, folder: str, server: ServerState) -> Optional[str]:
+    parsed = parse_command(asked.command)
+    if isinstance(parsed, str):
+        return parsed
+    python = shutil.which(parsed.python, path=asked.variables.get("PATH", os.defpath)) or ""
+    if os.path.normpath(os.path.join(folder, python)) != os.path.normpath(sys.executable):
+        return f"{parsed.python} is another Python than the fork server's"
+    # torchrun does the same with and without -u.
+    options = [option for option in server.options if not parsed.module or option != "-u"]
+    if list(parsed.options) != options:
+        return "the options of Python differ from the fork server's"
+    if parsed.script and not os.path.isfile(os.path.join(folder, parsed.script)):
+        return f"there is no file {parsed.script}"
+    return None
+
+
+def _find_in_surroundings(asked: request.Request, server: ServerState) -> Optional[str]:
+    name = find_difference(server.environment, _own_variables(asked))
+    if name is not None:
+        return f"variable {name} differs from the fork server's"
+    if asked.places != request.places():
+        return "it runs as another user or in another namespace"
+    # torch itself sets this in a process that was forked after the first use of a GPU
+    is_in_bad_fork = getattr(sys.modules.get("torch.cuda"), "_is_in_bad_fork", None)
+    if is_in_bad_fork is not None and is_in_bad_fork():
+        return "an import used a GPU, which a forked process can't use any more"
+    return None
+
+
+def _own_variables(asked: request.Request) -> Dict[str, str]:
+    variables = asked.variables
+    archive = variables.get("MUSTER_ARCHIVE")
+    return variables if archive is None else without_hook(variables, archive)

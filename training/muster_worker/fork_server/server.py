@@ -1,0 +1,94 @@
+"""The fork server: imports what ranks import, then forks a process for each request.
+
+It runs in the Python of the ranks, as `python OPTIONS -c BOOT DESCRIPTOR 'OPTIONS' MODULES... ROOM`, and listens on an
+inherited socket. For each request it forks a keeper, which forks the rank, so that the rank is in a session of its own
+and its parent does nothing but wait for it. The fork server has one thread and computes nothing, because a forked
+process has only the thread that called fork.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import signal
+import socket
+import sys
+import tempfile
+
+from muster_worker.fork_server import keeper
+from muster_worker.fork_server.obstacles import ServerState
+from muster_worker.rank import child
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Optional, Sequence
+
+BOOT = "__import__('muster_worker.fork_server.server', fromlist=['serve']).serve()()"
+"""In one expression: the names of `__main__` are those of the rank by the time that it returns."""
+
+ROOM = "-" * 4096
+"""The last argument: room in which a rank writes its own command line, for ps and pkill."""
+
+GPU_DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/neuron")
+
+
+def serve() -> Callable[[], None]:
+    """Serve requests. Returns in each forked rank only, with its program."""
+    descriptor, options, modules = int(sys.argv[1]), sys.argv[2].split(), sys.argv[3:-1]
+    listener = socket.socket(fileno=descriptor)
+    child.die_with_parent()
+    environment = child.read_environment()
+    with tempfile.TemporaryFile() as output:
+        refusal = _import(modules, output.fileno())
+        output.seek(0)
+        printed = output.read()
+    refusal = refusal or _find_obstacle()
+    adds_locale = "LC_CTYPE" in os.environ and "LC_CTYPE" not in environment
+    state = ServerState(environment, options, printed, refusal, adds_locale=adds_locale)
+    # A full collection in a rank would touch, and so copy, every page that it shares with the fork server.
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the keepers
+    while True:
+        connection, _ = listener.accept()
+        if os.fork() == 0:
+            listener.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            return keeper.keep(connection, state)
+        connection.close()
+
+
+def _import(modules: Sequence[str], output: int) -> Optional[str]:
+    """Import modules with both streams on `output`. Returns the reason not to fork, if there is one."""
+    standard = os.dup(1), os.dup(2)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    try:
+        for name in modules:
+            importlib.import_module(name)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the rank itself reports it
+        return f"{name} could not be imported: {type(error).__name__}: {error}"
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, stream in enumerate(standard, 1):
+            os.dup2(stream, number)
+            os.close(stream)
+    return None
+
+
+def _find_obstacle() -> Optional[str]:
+    if len(os.listdir("/proc/self/task")) > 1:
+        return "an import started threads, which a forked process does not have"
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{number}")
+        except OSError:
+            continue
+        if target.startswith(GPU_DEVICES):
+            return f"an import opened {target}, which a forked process can't use"
+    users = getattr(sys.modules.get("sitecustomize"), "__file__", None)
+    if users is not None and not users.startswith((sys.prefix, sys.base_prefix, "/etc/", "/usr/")):
+        return f"{users} runs at the start of each Python"
+    return None

@@ -1,0 +1,25 @@
+"""The environment variables in which a rank may differ from the fork server that forks it. Pure."""
+
+from __future__ import annotations
+
+from muster_worker.contract.rendezvous import is_rendezvous_variable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Mapping, Optional
+
+_READ_LATER = ("CUDA_VISIBLE_DEVICES", "GROUP_NAME", "OLDPWD", "PWD", "SHLVL", "_", "TP_SOCKET_IFNAME")
+_READ_LATER_PREFIXES = ("FI_", "GLOO_", "NCCL_", "SM_", "TORCH_NCCL_")
+"""Variables that libraries read when ranks connect, or that only scripts read: not at an import."""
+
+
+def find_difference(fork_server: Mapping[str, str], rank: Mapping[str, str]) -> Optional[str]:
+    """The first variable that an import may have read with another value than the rank's; None if there is none."""
+    for name in sorted({*fork_server, *rank}):
+        if fork_server.get(name) != rank.get(name) and not _is_read_later(name):
+            return name
+    return None
+
+
+def _is_read_later(name: str) -> bool:
+    return is_rendezvous_variable(name) or name in _READ_LATER or name.startswith(_READ_LATER_PREFIXES)
