@@ -122,15 +122,17 @@ def _end(heard: Heard) -> tuple[int | None, int | None]:
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize("options", [(), ("-u", "-O")])
+@pytest.mark.parametrize(
+    ("options", "more"), [((), {}), (("-u", "-O"), {}), ((), {"PYTHONSAFEPATH": "1", "LC_ALL": "C"})]
+)
 def test_a_script_sees_what_it_sees_without_a_fork_server(
-    agent: Agent, fork_server: Callable[..., int], python: str, options: tuple[str, ...]
+    agent: Agent, fork_server: Callable[..., int], python: str, options: tuple[str, ...], more: dict[str, str]
 ) -> None:
     command = (python, *options, _script(agent, PROBE), "--epochs", "", "ä b")
     (agent.folder / "torch.py").write_text(TORCH)
-    plain = agent.rank(*command, **_variables(agent))
-    fork_server(python, *options, **_variables(agent))
-    forked = _forked(agent, *command)
+    plain = agent.rank(*command, **_variables(agent, **more))
+    fork_server(python, *options, **_variables(agent, **more))
+    forked = _forked(agent, *command, **more)
     assert (plain.errors, forked.errors) == ("", "")
     assert json.loads(forked.text) == json.loads(plain.text)
     assert _end(forked) == _end(plain) == (0, None)
@@ -219,6 +221,24 @@ def test_another_command_starts_plainly(
     fork_server(**_variables(agent))
     heard = _rank(agent, *command)
     assert heard.started.not_forked
+    assert (heard.text, _end(heard)) == ("trains\n", (0, None))
+
+
+def test_a_rank_that_may_not_become_what_it_should_starts_plainly(
+    agent: Agent, fork_server: Callable[..., int]
+) -> None:
+    fork_server(**_variables(agent))
+    asks_for_other_cpus = f"""
+import os, sys
+sys.path.insert(0, {str(agent.archive)!r})
+os.sched_getaffinity = lambda pid: {{9999}}
+from muster_worker.rank import wrapper
+wrapper.main(["--", {sys.executable!r}, {_script(agent, "print('trains')")!r}])
+"""
+    variables = _variables(agent, RANK="3", LOCAL_RANK="1", **{FORK_SERVER: _socket(agent)})
+    agent.spawn([sys.executable, "-c", asks_for_other_cpus], agent.environment(**variables))
+    heard = agent.until(lambda: bool(agent.heard) and agent.heard[-1].over)
+    assert "OSError" in (heard.started.not_forked or "")
     assert (heard.text, _end(heard)) == ("trains\n", (0, None))
 
 

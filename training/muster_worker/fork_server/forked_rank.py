@@ -28,7 +28,10 @@ _ARGUMENTS_START, _ARGUMENTS_END = 45, 46
 
 
 def become(asked: Request, fds: Sequence[int], printed: bytes, *, adds_locale: bool) -> Callable[[], None]:
-    """Give this process what the request asks for. Returns its program."""
+    """Give this process what the request asks for. Returns its program.
+
+    Raises `OSError` for a limit, CPUs or a priority that this process may not set.
+    """
     parsed = parse_command(asked.command)
     if isinstance(parsed, str):
         raise ValueError(parsed)
@@ -41,7 +44,6 @@ def become(asked: Request, fds: Sequence[int], printed: bytes, *, adds_locale: b
     os.environb.update(asked.environment)
     _write_command_line(asked.command)
     _set_signals(asked)
-    os.write(2, printed)
     atexit.register(gc.unfreeze)  # objects that are never freed look like leaks to some libraries
     _seed_generators()
     if archive is not None and os.fsencode(hook_environment.HOOK) in asked.environment:
@@ -49,16 +51,11 @@ def become(asked: Request, fds: Sequence[int], printed: bytes, *, adds_locale: b
     if "orig_argv" in vars(sys):  # since Python 3.10
         vars(sys)["orig_argv"] = list(asked.command)
     arguments = asked.command[1 + len(parsed.options) :]
-    if parsed.module:
-        sys.argv = ["-m", *arguments[2:]]
-        sys.path[0] = os.getcwd()
-        return lambda: _run_module(parsed.module)
-    sys.argv = list(arguments)
-    if not getattr(sys.flags, "safe_path", False):
-        sys.path[0] = os.path.dirname(os.path.realpath(parsed.script))
-    else:
-        del sys.path[0]
-    return lambda: _run_script(parsed.script)
+    sys.argv = ["-m", *arguments[2:]] if parsed.module else list(arguments)
+    if not getattr(sys.flags, "safe_path", False):  # since Python 3.11
+        sys.path[0] = os.getcwd() if parsed.module else os.path.dirname(os.path.realpath(parsed.script))
+    os.write(2, printed)
+    return (lambda: _run_module(parsed.module)) if parsed.module else (lambda: _run_script(parsed.script))
 
 
 def _enter_hook(archive: str) -> None:

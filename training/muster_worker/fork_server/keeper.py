@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import fcntl
 import os
 import select
 import signal
@@ -16,7 +17,7 @@ from muster_worker.rank import child
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, List, Tuple
+    from typing import Callable, List, Sequence, Tuple
 
 
 def keep(connection: socket.socket, server: ServerState) -> Callable[[], None]:
@@ -41,18 +42,37 @@ def _keep(connection: socket.socket, server: ServerState) -> Callable[[], None]:
     os.setsid()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     keeper = os.getpid()
+    failure_reader, failure_writer = os.pipe()
     pid = os.fork()
     if pid == 0:
         connection.close()
+        os.close(failure_reader)
         child.die_with_parent()
         if os.getppid() != keeper:
             os._exit(128 + signal.SIGKILL)
-        return become(asked, fds, server.printed, adds_locale=server.adds_locale)
-    for fd in fds:
+        return _become(asked, fds, server, failure_writer)
+    for fd in (*fds, failure_writer):
         os.close(fd)
+    failure = os.read(failure_reader, 4096)  # empty once the process is the rank
+    if failure:
+        _answer(connection, f"refused {failure.decode('utf-8', 'replace')}")
+        os._exit(0)
     _answer(connection, f"pid {pid}")
     _wait(connection, pid)
     os._exit(0)
+
+
+def _become(asked: request.Request, fds: Sequence[int], server: ServerState, failure_writer: int) -> Callable[[], None]:
+    # The rank's descriptors may have any number.
+    above = fcntl.fcntl(failure_writer, fcntl.F_DUPFD_CLOEXEC, max(asked.fds, default=0) + 1)
+    os.close(failure_writer)
+    try:
+        program = become(asked, fds, server.printed, adds_locale=server.adds_locale)
+        os.close(above)
+    except Exception as error:  # noqa: BLE001 - the rank then starts plainly
+        os.write(above, repr(error).encode("utf-8", "replace"))
+        os._exit(1)
+    return program
 
 
 def _wait(connection: socket.socket, pid: int) -> None:
