@@ -25,7 +25,7 @@ ONLY_IN_THE_REQUEST = [
     ),
     RefusedJob(
         "spec.hyperparameters",
-        "SageMaker takes 100",
+        "SageMaker allows 100",
         sagemaker_spec({"hyperparameters": {f"h{index}": 1 for index in range(95)}}, {"region": HERE.region}),
     ),
 ]
