@@ -2,11 +2,15 @@
 
 import json
 import os
+import resource
 import signal
+import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import chdir
+from pathlib import Path
 
 import pytest
 
@@ -73,7 +77,8 @@ def fork_server(agent: Agent) -> Iterator[Callable[..., int]]:
     pids: list[int] = []
 
     def start(python: str = sys.executable, *options: str, torch: str = TORCH, **more: str) -> int:
-        (agent.folder / "torch.py").write_text(torch)
+        if not (agent.folder / "modules").exists():
+            (agent.folder / "torch.py").write_text(torch)
         variables = {name: value for name, value in agent.environment(**more).items() if name != "MUSTER_RUN_DIR"}
         parsed = PythonCommand(python, options, "train.py", "")
         environment = with_hook(variables, str(agent.archive), SCOPE_RANK)
@@ -100,8 +105,12 @@ def _variables(agent: Agent, **more: str) -> dict[str, str]:
     return {"PYTHONPATH": str(agent.folder), **more}
 
 
+def _server(agent: Agent) -> dict[str, str]:
+    return {FORK_SERVER: _socket(agent)}
+
+
 def _rank(agent: Agent, *command: str, **more: str) -> Heard:
-    return agent.rank(*command, **_variables(agent, **more, **{FORK_SERVER: _socket(agent)}))
+    return agent.rank(*command, **_variables(agent, **more), **_server(agent))
 
 
 def _start(agent: Agent, *command: str) -> "subprocess.Popen[bytes]":
@@ -136,6 +145,15 @@ def test_a_script_sees_what_it_sees_without_a_fork_server(
     assert (plain.errors, forked.errors) == ("", "")
     assert json.loads(forked.text) == json.loads(plain.text)
     assert _end(forked) == _end(plain) == (0, None)
+
+
+def test_python_without_the_script_s_folder_keeps_the_user_s_folders(
+    agent: Agent, fork_server: Callable[..., int]
+) -> None:
+    more = {"PYTHONSAFEPATH": "1"}
+    fork_server(**_variables(agent), **more)
+    heard = _forked(agent, sys.executable, _script(agent, "import sys, torch; print(sys.path[0])"), **more)
+    assert heard.text == f"{agent.folder}\n"
 
 
 @pytest.mark.parametrize(
@@ -214,6 +232,59 @@ def test_an_import_that_can_t_be_shared_leads_to_a_plain_start(
     assert (heard.text, _end(heard)) == ("trains\n", (0, None))
 
 
+def test_a_library_that_ends_its_threads_before_a_fork_can_be_shared(
+    agent: Agent, fork_server: Callable[..., int]
+) -> None:
+    # On a machine with one core OpenBLAS has no threads.
+    more = {"OMP_NUM_THREADS": "2"}
+    text = "import numpy, torch; print(numpy.ones((300, 300)).dot(numpy.ones((300, 300))).sum())"
+    fork_server(torch=f"{TORCH}\nimport numpy", **_variables(agent, **more))
+    assert _forked(agent, sys.executable, _script(agent, text), **more).text == "27000000.0\n"
+
+
+@pytest.mark.parametrize(("own", "is_forked"), [("scripts", False), (".", True)])
+def test_a_module_of_the_user_s_is_not_taken_for_another(
+    agent: Agent, fork_server: Callable[..., int], own: str, *, is_forked: bool
+) -> None:
+    for folder in ("scripts", "modules"):
+        (agent.folder / folder).mkdir()
+    (agent.folder / own / "colorsys.py").write_text("print('of the user')")
+    (agent.folder / "modules" / "torch.py").write_text(f"{TORCH}\nimport colorsys")
+    (agent.folder / "scripts" / "train.py").write_text("import torch; print(torch.colorsys.__file__)")
+    more = {"PYTHONPATH": str(agent.folder / "modules")}
+    fork_server(**more)
+    plain, forked = (agent.rank(sys.executable, "scripts/train.py", **more, **each) for each in ({}, _server(agent)))
+    assert forked.text == plain.text
+    assert (forked.started.not_forked is None) == is_forked
+
+
+def test_a_rank_does_not_wait_for_an_import_that_it_can_t_use(agent: Agent, fork_server: Callable[..., int]) -> None:
+    shim = agent.folder / "python"
+    shim.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    shim.chmod(0o755)
+    more = {"PATH": f"{agent.folder}:/usr/bin:/bin"}
+    fork_server("python", torch="import time; time.sleep(99)", **_variables(agent, **more))
+    heard = _rank(agent, "python", _script(agent, "print('trains')"), **more)
+    assert f"python is a program that starts {sys.executable}" in (heard.started.not_forked or "")
+    assert heard.text == "trains\n"
+
+
+def test_the_user_s_customization_may_depend_on_the_rank(agent: Agent, fork_server: Callable[..., int]) -> None:
+    python = os.path.realpath(sys.executable)  # a virtual environment has no folder of the user's
+    line = "import site; print(site.getusersitepackages())"
+    more = {"PYTHONUSERBASE": str(agent.folder)}
+    folder = subprocess.run(
+        [python, "-c", line], env={**os.environ, **more}, capture_output=True, text=True, check=True
+    )
+    Path(folder.stdout.strip()).mkdir(parents=True)
+    text = "import builtins, os; builtins.place = os.environ.get('RANK')"
+    (Path(folder.stdout.strip()) / "usercustomize.py").write_text(text)
+    fork_server(python, **_variables(agent, **more))
+    heard = _rank(agent, python, _script(agent, "import builtins, torch; print(builtins.place)"), **more)
+    assert heard.text == "3\n"
+    assert "usercustomize.py runs at the start" in (heard.started.not_forked or "")
+
+
 @pytest.mark.parametrize("command", [("sh", "-c", "echo trains"), (sys.executable, "-c", "print('trains')")])
 def test_another_command_starts_plainly(
     agent: Agent, fork_server: Callable[..., int], command: tuple[str, ...]
@@ -270,6 +341,40 @@ while True:
     assert wrapper.wait() == 5
 
 
+def test_a_signal_to_the_group_reaches_all_processes_of_a_forked_rank(
+    agent: Agent, fork_server: Callable[..., int]
+) -> None:
+    text = """
+import os, signal, sys, torch
+reader, writer = os.pipe()
+child = os.fork()
+if child == 0:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(6))
+    os.write(writer, b"!")
+    signal.pause()
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.read(reader, 1)
+print("up", flush=True)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    fork_server(**_variables(agent))
+    wrapper = _start(agent, sys.executable, _script(agent, text))
+    agent.until_says("up")
+    os.killpg(wrapper.pid, signal.SIGTERM)
+    assert _end(agent.until(lambda: agent.heard[-1].over)) == (6, None)
+
+
+def test_a_rank_can_signal_its_own_group(agent: Agent, fork_server: Callable[..., int]) -> None:
+    text = """
+import os, signal, torch
+signal.signal(signal.SIGTERM, lambda *_: print("handled"))
+os.killpg(0, signal.SIGTERM)
+"""
+    fork_server(**_variables(agent))
+    heard = _forked(agent, sys.executable, _script(agent, text))
+    assert (heard.text, _end(heard)) == ("handled\n", (0, None))
+
+
 @pytest.mark.parametrize("victim", ["wrapper", "rank"])
 def test_a_killed_rank_or_wrapper_leaves_nothing(agent: Agent, fork_server: Callable[..., int], victim: str) -> None:
     fork_server(**_variables(agent))
@@ -294,6 +399,32 @@ def test_a_rank_that_waits_for_the_import_ends_by_a_signal(agent: Agent, fork_se
     heard = agent.until(lambda: agent.heard[-1].over)
     assert _end(heard) == (None, signal.SIGTERM)
     assert wrapper.wait() == -signal.SIGTERM
+
+
+def test_a_rank_that_waits_for_the_import_ignores_what_its_launcher_ignored(
+    agent: Agent, fork_server: Callable[..., int]
+) -> None:
+    wait = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)"
+    fork_server(torch=f"{TORCH}\n{wait}", **_variables(agent))
+    wrapped = [sys.executable, "-I", "-S", str(agent.archive), "rank", "--", sys.executable]
+    variables = agent.environment(RANK="3", LOCAL_RANK="1", **_variables(agent), **_server(agent))
+    line = ["bash", "-c", 'trap "" HUP; exec "$@"', "bash", *wrapped, _script(agent, "import torch; print('trains')")]
+    wrapper = agent.spawn(line, variables)
+    agent.until(lambda: bool(agent.heard))
+    wrapper.send_signal(signal.SIGHUP)
+    time.sleep(0.2)
+    (agent.folder / "go").touch()
+    heard = agent.until(lambda: agent.heard[-1].over)
+    assert (heard.text, _end(heard)) == ("trains\n", (0, None))
+
+
+def test_other_users_can_t_connect(agent: Agent, fork_server: Callable[..., int]) -> None:
+    mask = os.umask(0)
+    try:
+        fork_server(**_variables(agent))
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(Path(_socket(agent)).stat().st_mode) == 0o600
 
 
 def test_a_rank_has_the_launcher_s_descriptors_limits_and_folder(agent: Agent, fork_server: Callable[..., int]) -> None:
@@ -329,8 +460,48 @@ print(sorted(os.sched_getaffinity(0)), os.umask(0o22) == 0o27)
     assert heard.text.splitlines() == [f"from the launcher {other} 200", "[0] True"]
 
 
+@pytest.mark.parametrize("is_forked", [True, False])
+def test_a_rank_has_descriptors_up_to_its_limit(
+    agent: Agent, fork_server: Callable[..., int], *, is_forked: bool
+) -> None:
+    pid = fork_server(**_variables(agent))
+    if not is_forked:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (60, 60))
+    script = _script(agent, "import os, torch; os.fstat(63); print('trains')")
+    wrapped = [sys.executable, "-I", "-S", str(agent.archive), "rank", "--", sys.executable, script]
+    variables = agent.environment(RANK="3", LOCAL_RANK="1", **_variables(agent), **{FORK_SERVER: _socket(agent)})
+    agent.spawn(["bash", "-c", 'exec 63</dev/null; ulimit -Sn 64; exec "$@"', "bash", *wrapped], variables)
+    heard = agent.until(lambda: bool(agent.heard) and agent.heard[-1].over)
+    assert (heard.text, heard.errors, _end(heard)) == ("trains\n", "", (0, None))
+    assert (heard.started.not_forked is None) == is_forked
+
+
 def test_steps_and_reports_of_a_forked_rank_are_counted(agent: Agent, fork_server: Callable[..., int]) -> None:
     fork_server(**_variables(agent))
     script = _script(agent, "import muster_worker, torch; muster_worker.report(step=7, loss=1.5)")
     seen = _forked(agent, sys.executable, script).progress
     assert (seen.step, seen.metrics) == (7, {"loss": 1.5})
+
+
+def test_a_launcher_that_starts_plainly_gets_signals(agent: Agent) -> None:
+    text = """
+import signal, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
+print("up", flush=True)
+signal.pause()
+"""
+    command = [sys.executable, "-I", "-S", str(agent.archive), "launcher", _socket(agent), "--", sys.executable]
+    launcher = agent.spawn([*command, _script(agent, text)], agent.environment())
+    assert launcher.stdout is not None
+    assert launcher.stdout.readline() == b"up\n"
+    launcher.terminate()
+    assert launcher.wait() == 5
+
+
+def test_a_launcher_that_the_fork_server_refuses_starts_plainly(agent: Agent, fork_server: Callable[..., int]) -> None:
+    fork_server(**_variables(agent))
+    command = [sys.executable, "-I", "-S", str(agent.archive), "launcher", _socket(agent), "--", sys.executable]
+    launcher = agent.spawn([*command, _script(agent, "print('launches')")], agent.environment(OMP_NUM_THREADS="3"))
+    out, errors = launcher.communicate()
+    assert (launcher.returncode, out) == (0, b"launches\n")
+    assert b"OMP_NUM_THREADS differs" in errors

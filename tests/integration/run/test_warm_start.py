@@ -51,3 +51,14 @@ def test_ranks_train_again_after_a_failure(tmp_path: Path, launcher: str, warm_s
     assert "fork server" not in log
     assert "imports torch itself" not in log
     assert ended.left() == []
+
+
+@pytest.mark.long
+def test_a_script_that_sets_a_variable_before_the_import_starts_plainly(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import os\nos.environ['OMP_NUM_THREADS'] = '3'\nimport torch")
+    job = write_job(tmp_path, [sys.executable, str(script)], nodes=1, launcher={"torchrun": {}})
+    ended = run(tmp_path, job)
+    log = (ended.folder / "logs" / "tiny-0.log").read_text()
+    assert ended.wait() == 0, log
+    assert "train.py sets OMP_NUM_THREADS before it imports torch; set it in spec.env instead" in log

@@ -1,5 +1,7 @@
 """What a fork server decides without doing anything: commands, variables, imports, and the form of a request."""
 
+import io
+import os
 import signal
 from pathlib import Path
 
@@ -7,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster_worker.fork_server import forked_rank
 from muster_worker.fork_server.command import PythonCommand, parse_command
-from muster_worker.fork_server.imports import TORCH, find_imports
+from muster_worker.fork_server.imports import TORCH, find_early_change, find_imports
 from muster_worker.fork_server.request import LENGTH_BYTES, decode, encode, inherited_fds
 from muster_worker.fork_server.variables import find_difference
 
@@ -91,6 +94,33 @@ def test_torch_is_imported_for_scripts_that_import_it(
     assert find_imports(str(tmp_path / "train.py"), [str(tmp_path)]) == modules
 
 
+@pytest.mark.parametrize(
+    ("files", "name"),
+    [
+        ({"train.py": "import os\nos.environ['OMP_NUM_THREADS'] = '4'\nimport torch"}, "OMP_NUM_THREADS"),
+        ({"train.py": "import os\nos.environ.setdefault(\"TORCH_LOGS\", 'all')\nfrom torch import nn"}, "TORCH_LOGS"),
+        ({"train.py": "import os\nos.environ[name] = '4'\nimport torch"}, "variables"),
+        ({"train.py": "import os\nos.environ.update(more)\nimport torch"}, "variables"),
+        ({"train.py": "import dotenv\ndotenv.load_dotenv()\nimport torch"}, "variables"),
+        ({"train.py": "def f():\n  import torch\nos.environ['A'] = '4'\nf()"}, "A"),
+        ({"train.py": "import first, torch", "first.py": "import os\nos.putenv('A', '4')"}, "A"),
+        ({"train.py": "os.environ['A'] = '#'; os.environ['NCCL_DEBUG'] = '4'\nimport torch"}, "A"),
+        ({"train.py": "os.environ |= more\nimport torch"}, "variables"),
+        ({"train.py": "import torch\nos.environ['OMP_NUM_THREADS'] = '4'"}, None),
+        ({"train.py": "os.environ['MASTER_ADDR'] = os.environ['NCCL_DEBUG'] = '4'\nimport torch"}, None),
+        ({"train.py": "if os.environ['A'] == '4': pass\n# os.environ['A'] = '5'\nimport torch"}, None),
+        ({"train.py": "import first, torch", "first.py": "import transformers\nos.putenv('A', '4')"}, None),
+    ],
+)
+def test_a_variable_that_a_script_sets_before_the_import_is_found(
+    tmp_path: Path, files: dict[str, str], name: str | None
+) -> None:
+    for file, text in files.items():
+        (tmp_path / file).write_text(text)
+    change = find_early_change(str(tmp_path / "train.py"), [str(tmp_path)])
+    assert change is None if name is None else f" sets {name} before it imports torch" in (change or "")
+
+
 @given(command=st.lists(TEXT, min_size=1), environment=st.dictionaries(TEXT.filter(lambda name: "=" not in name), TEXT))
 def test_a_request_has_the_command_and_the_environment(command: list[str], environment: dict[str, str]) -> None:
     mask = frozenset({int(signal.SIGTERM)})
@@ -109,3 +139,11 @@ def test_other_bytes_are_no_request(data: bytes) -> None:
 def test_what_a_program_would_inherit_has_no_files_of_this_process() -> None:
     with Path(__file__).open("rb") as file:
         assert file.fileno() not in inherited_fds()
+
+
+def test_a_kernel_that_does_not_tell_where_the_command_line_is_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = Path("/proc/self/cmdline").read_bytes()
+    stat = b"%d (python) R %s" % (os.getpid(), b" ".join([b"0"] * 49))
+    monkeypatch.setattr(forked_rank, "open", lambda *_: io.BytesIO(stat), raising=False)
+    forked_rank._write_command_line(["python", "train.py"])
+    assert Path("/proc/self/cmdline").read_bytes() == before

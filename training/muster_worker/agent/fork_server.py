@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 from typing import Mapping, Sequence, Union
 
+from muster_worker.agent.log import Log
 from muster_worker.contract.schema import Launcher
 from muster_worker.fork_server import imports, server
 from muster_worker.fork_server.command import PythonCommand
@@ -21,7 +23,7 @@ _MAX_WAITING = 128
 """A node has at most this number of ranks, which all wait while the fork server imports."""
 
 
-def start_fork_server(context: NodeContext, base: Mapping[str, str]) -> Union[ForkServer, str]:
+def start_fork_server(context: NodeContext, base: Mapping[str, str], log: Log) -> Union[ForkServer, str]:
     """Start the fork server of a node. Returns the reason why there is none, if so. Raises `OSError`.
 
     Call this from the main thread: the fork server ends with it.
@@ -31,11 +33,15 @@ def start_fork_server(context: NodeContext, base: Mapping[str, str]) -> Union[Fo
         return parsed
     environment = node_environment(base, context)
     of_ranks = find_modules(parsed, environment)
+    change = imports.find_early_change(parsed.script, own_folders(parsed, environment)) if of_ranks else None
+    if change is not None:
+        of_ranks = ()
+        log.print_line(f"ranks start without a fork server: {change}; set it in spec.env instead")
     # torchrun itself imports torch, whatever its ranks do.
     of_launcher = (*imports.TORCH[:2], _OF_TORCHRUN) if context.plan.launcher == Launcher.TORCHRUN else ()
     modules = tuple(dict.fromkeys((*of_ranks, *of_launcher)))
     if not modules:
-        return f"{parsed.script} does not import torch"
+        return change or f"{parsed.script} does not import torch"
     path = os.path.join(context.run_dir, "fork.sock")
     pid = spawn(parsed, modules, with_hook(environment, context.archive, SCOPE_RANK), path)
     return ForkServer(pid, path, forks_ranks=bool(of_ranks))
@@ -45,10 +51,12 @@ def spawn(parsed: PythonCommand, modules: Sequence[str], environment: Mapping[st
     """Start a fork server that listens at `path`. Returns its pid. Raises `OSError`."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(path)
+        os.chmod(path, 0o600)
         listener.listen(_MAX_WAITING)
         descriptor, options = str(listener.fileno()), parsed.options
+        python = shutil.which(parsed.python, path=environment.get("PATH", os.defpath)) or parsed.python
         process = subprocess.Popen(
-            [parsed.python, *options, "-c", server.BOOT, descriptor, " ".join(options), *modules, server.ROOM],
+            [parsed.python, *options, "-c", server.BOOT, descriptor, python, " ".join(options), *modules, server.ROOM],
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -62,6 +70,10 @@ def spawn(parsed: PythonCommand, modules: Sequence[str], environment: Mapping[st
 
 def find_modules(parsed: PythonCommand, environment: Mapping[str, str]) -> Sequence[str]:
     """The modules to import for a script's ranks."""
+    return imports.find_imports(parsed.script, own_folders(parsed, environment))
+
+
+def own_folders(parsed: PythonCommand, environment: Mapping[str, str]) -> Sequence[str]:
+    """The folders in which a script finds modules of its own."""
     folders = [os.path.dirname(os.path.realpath(parsed.script))]
-    folders += [folder for folder in environment.get("PYTHONPATH", "").split(":") if folder]
-    return imports.find_imports(parsed.script, folders)
+    return [*folders, *(folder for folder in environment.get("PYTHONPATH", "").split(":") if folder)]

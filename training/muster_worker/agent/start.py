@@ -101,7 +101,7 @@ def _with_fork_server(context: NodeContext, state: NodeState, log: Log) -> NodeC
     if state.problem is not None:
         return context
     try:
-        started = start_fork_server(context, os.environ)
+        started = start_fork_server(context, os.environ, log)
     except OSError as error:
         log.print_line(f"ranks start without a fork server: {error}")
         return context

@@ -32,17 +32,20 @@ class Interrupted(Exception):
 class ForkedChild:
     """A process that the fork server has forked, from `start`."""
 
-    def __init__(self, connection: _Connection, pid: int) -> None:
+    def __init__(self, connection: _Connection, pid: int, group: int) -> None:
         self._connection = connection
         self.pid = pid
+        self._group = group  # the process group in which it started
         self.peak_bytes = 0  # maximum resident memory, after its end
         self.ended_at = 0.0  # monotonic time
 
-    def wait(self) -> int:
+    def wait(self, *, is_launcher: bool = False) -> int:
         """Forward signals until the process has ended. Returns its wait status, or SIGKILL's if that is lost.
 
-        The process is in no group with this one: forward every signal.
+        The process is in no group with this one: forward every signal. Launchers signal the whole group of a rank whose
+        wrapper leads one (see `child.Child.wait`), but the agent signals only the process of a launcher.
         """
+        to_group = os.getpgrp() == os.getpid() and not is_launcher
         while True:
             line = self._connection.read_line()
             if line is not None:
@@ -55,7 +58,7 @@ class ForkedChild:
             number = self._connection.wait_for_signal()
             if number:
                 try:
-                    os.kill(self.pid, number)
+                    os.killpg(self._group, number) if to_group else os.kill(self.pid, number)
                 except ProcessLookupError:
                     pass
 
@@ -72,26 +75,42 @@ def start(
     `streams` are as in `child.start`. While the fork server still imports, this waits for it. Raises `Refused`, and
     `Interrupted` if a signal would have ended the command in the meantime.
     """
+    connection = _Connection()
     try:
-        connection = _Connection(path)
-        # Descriptors on their way would keep the pipes open if this process ended meanwhile.
-        _await_line(connection)
-        fds = request.inherited_fds()
-        if len(fds) + 4 > request.MAX_FDS:
-            raise Refused(f"it inherits {len(fds)} descriptors")
-        folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        standard = (0, 1, 2) if streams is None else (nothing, *streams)
-        connection.send(request.encode(command, environment, signal_mask, fds), (folder, *standard, *fds))
-        os.close(folder)
-        os.close(nothing)
-        kind, _, text = _await_line(connection).partition(" ")
+        connection.open(path)
+        return _ask(connection, command, environment, streams, signal_mask)
     except OSError as error:
-        raise Refused(f"the fork server does not answer: {error.strerror}") from error
-    if kind != "pid":
         connection.close()
+        raise Refused(f"the fork server does not answer: {error.strerror}") from error
+    except Refused:
+        connection.close()
+        raise
+
+
+def _ask(
+    connection: _Connection,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    streams: Optional[Tuple[int, int]],
+    signal_mask: FrozenSet[int],
+) -> ForkedChild:
+    """Raises `Refused`, `Interrupted` and `OSError`."""
+    # Descriptors on their way would keep the pipes open if this process ended meanwhile.
+    _await_line(connection)
+    fds = request.inherited_fds()
+    if len(fds) + 4 > request.MAX_FDS:
+        raise Refused(f"it inherits {len(fds)} descriptors")
+    folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    standard = (0, 1, 2) if streams is None else (nothing, *streams)
+    connection.send(request.encode(command, environment, signal_mask, fds), (folder, *standard, *fds))
+    os.close(folder)
+    os.close(nothing)
+    kind, _, text = _await_line(connection).partition(" ")
+    if kind != "pid":
         raise Refused(text)
-    return ForkedChild(connection, int(text))
+    pid, group = text.split()
+    return ForkedChild(connection, int(pid), int(group))
 
 
 def _await_line(connection: _Connection) -> str:
@@ -99,28 +118,29 @@ def _await_line(connection: _Connection) -> str:
     while True:
         line = connection.read_line()
         if line == b"":
-            connection.close()
             raise Refused("the fork server has ended")
         if line is not None:
             return line.decode("utf-8", "replace")
         number = connection.wait_for_signal()
-        if number not in (0, signal.SIGCONT):
+        if number not in (0, signal.SIGCONT) and signal.getsignal(number) is not signal.SIG_IGN:
             raise Interrupted(number)
 
 
 class _Connection:
     """A connection to the fork server. It sends this process SIGIO when there is something to read."""
 
-    def __init__(self, path: str) -> None:
-        """Raises `OSError`."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGIO})
+    def __init__(self) -> None:
         self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        self._buffer = b""
+        self._is_closed = False
+
+    def open(self, path: str) -> None:
+        """Connect to the fork server at `path`. Raises `OSError`."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGIO})
         self._socket.connect(path)
         descriptor = self._socket.fileno()
         fcntl.fcntl(descriptor, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC)
-        self._buffer = b""
-        self._is_closed = False
 
     def send(self, data: bytes, fds: Sequence[int]) -> None:
         rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", fds))]
@@ -150,4 +170,6 @@ class _Connection:
         return 0 if number == signal.SIGIO else number
 
     def close(self) -> None:
+        """Close the connection, so that its keeper ends, and take its last signal, which would end this process."""
         self._socket.close()
+        signal.sigtimedwait({signal.SIGIO}, 0)

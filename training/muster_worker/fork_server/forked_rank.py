@@ -28,15 +28,12 @@ _ARGUMENTS_START, _ARGUMENTS_END = 45, 46
 
 
 def become(asked: Request, fds: Sequence[int], printed: bytes, *, adds_locale: bool) -> Callable[[], None]:
-    """Give this process what the request asks for. Returns its program.
-
-    Raises `OSError` for a limit, CPUs or a priority that this process may not set.
-    """
+    """Give this process what the request asks for. Returns its program."""
     parsed = parse_command(asked.command)
     if isinstance(parsed, str):
         raise ValueError(parsed)
-    _set_limits(asked)
     _set_descriptors(asked.fds, fds)
+    _set_limits(asked)  # after the descriptors: it may allow no more of them
     archive = asked.environment.get(b"MUSTER_ARCHIVE")
     added = {b"LC_CTYPE": os.environb[b"LC_CTYPE"]} if adds_locale else {}
     os.environb.clear()
@@ -51,11 +48,18 @@ def become(asked: Request, fds: Sequence[int], printed: bytes, *, adds_locale: b
     if "orig_argv" in vars(sys):  # since Python 3.10
         vars(sys)["orig_argv"] = list(asked.command)
     arguments = asked.command[1 + len(parsed.options) :]
-    sys.argv = ["-m", *arguments[2:]] if parsed.module else list(arguments)
-    if not getattr(sys.flags, "safe_path", False):  # since Python 3.11
-        sys.path[0] = os.getcwd() if parsed.module else os.path.dirname(os.path.realpath(parsed.script))
     os.write(2, printed)
-    return (lambda: _run_module(parsed.module)) if parsed.module else (lambda: _run_script(parsed.script))
+    if parsed.module:
+        sys.argv = ["-m", *arguments[2:]]
+        first = os.getcwd()
+    else:
+        sys.argv = list(arguments)
+        first = os.path.dirname(os.path.realpath(parsed.script))
+    if not getattr(sys.flags, "safe_path", False):  # PYTHONSAFEPATH: the fork server's has no such folder either
+        sys.path[0] = first
+    if parsed.module:
+        return lambda: _run_module(parsed.module)
+    return lambda: _run_script(parsed.script)
 
 
 def _enter_hook(archive: str) -> None:
@@ -113,6 +117,8 @@ def _write_command_line(command: Sequence[str]) -> None:
     with open("/proc/self/stat", "rb") as file:
         fields = file.read().rpartition(b")")[2].split()
     start, end = int(fields[_ARGUMENTS_START]), int(fields[_ARGUMENTS_END])
+    if start >= end:  # gVisor does not tell
+        return
     text = b"".join(os.fsencode(word) + b"\0" for word in command)[: end - start - 1]
     ctypes.memset(start, 0, end - start)
     ctypes.memmove(start, text, len(text))

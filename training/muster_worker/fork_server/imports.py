@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 
+from muster_worker.fork_server.variables import is_read_later
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator, List, Sequence, Set
+    from typing import Iterator, List, Optional, Sequence, Set
 
 MAX_FILES = 200
 MAX_FILE_BYTES = 1024 * 1024
@@ -16,6 +18,13 @@ TORCH = ("torch", "torch.distributed", "torch._dynamo")
 """The first optimizer step imports `torch._dynamo`, which takes as long as torch itself."""
 
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*([^#\n]*)|import[ \t]+([\w., \t]+))", re.MULTILINE)
+
+_NAME = r"""[rb]?["'](\w+)["']"""
+_COMMENT = re.compile(r"#[^\n]*")
+_CHANGE = re.compile(
+    rf"\b(?:environb?\[\s*(?:{_NAME}|[^\]\n]*)\s*\]\s*=(?!=)|environb?\s*\|="
+    rf"|(?:environb?\.(?:setdefault|pop|update|clear)|putenv|unsetenv|load_dotenv)\(\s*(?:{_NAME})?)"
+)
 
 _TORCH_LIBRARIES = (
     *("accelerate", "deepspeed", "diffusers", "ignite", "lightning", "pytorch_lightning", "sentence_transformers"),
@@ -28,18 +37,38 @@ def find_imports(script: str, folders: Sequence[str]) -> Sequence[str]:
     return TORCH if not _names_of(script, folders).isdisjoint(_TORCH_LIBRARIES) else ()
 
 
+def find_early_change(script: str, folders: Sequence[str]) -> Optional[str]:
+    """Describe where a script or a module of its own changes a variable that an import of torch after it would read."""
+    for file in _own_modules(script, folders):
+        early = _read(file)
+        for match in _IMPORT.finditer(early):
+            names = {name.partition(".")[0] for name in _modules_in(match)}
+            if not match.group().startswith((" ", "\t")) and not names.isdisjoint(_TORCH_LIBRARIES):
+                early = early[: match.start()]
+                break
+        for match in _CHANGE.finditer(_COMMENT.sub("", early)):
+            name = match.group(1) or match.group(2)
+            if name is None or not is_read_later(name):
+                return f"{file} sets {name or 'variables'} before it imports torch"
+    return None
+
+
 def _names_of(script: str, folders: Sequence[str]) -> Set[str]:
     """The modules that a script and its own modules import, without those of their packages."""
-    names: Set[str] = set()
+    return {name.partition(".")[0] for file in _own_modules(script, folders) for name in _imported_by(file)}
+
+
+def _own_modules(script: str, folders: Sequence[str]) -> Sequence[str]:
+    """The files of a script and of the modules in `folders` that it imports."""
     files: List[str] = [script]
     for file in files:
         for name in _imported_by(file):
-            if name.partition(".")[0] not in names:
-                names.add(name.partition(".")[0])
+            if name.partition(".")[0] in _TORCH_LIBRARIES:  # installed in a folder of PYTHONPATH
+                continue
             for own in _own_files(name, folders):
                 if own not in files and len(files) < MAX_FILES:
                     files.append(own)
-    return names
+    return files
 
 
 def _own_files(name: str, folders: Sequence[str]) -> Iterator[str]:
@@ -51,18 +80,25 @@ def _own_files(name: str, folders: Sequence[str]) -> Iterator[str]:
 
 
 def _imported_by(file: str) -> Iterator[str]:
+    for match in _IMPORT.finditer(_read(file)):
+        yield from _modules_in(match)
+
+
+def _modules_in(match: re.Match[str]) -> Iterator[str]:
+    # No parser: this Python may be older than the script's.
+    module, of_module, plain = match.groups()
+    if plain is not None:
+        yield from (part.split()[0] for part in plain.split(",") if part.split())
+        return
+    yield module
+    yield from (f"{module}.{part.split()[0]}" for part in of_module.strip("() \\").split(",") if part.split())
+
+
+def _read(file: str) -> str:
     try:
         if os.path.getsize(file) > MAX_FILE_BYTES:
-            return
+            return ""
         with open(file, encoding="utf-8", errors="replace") as source:
-            text = source.read()
+            return source.read()
     except OSError:
-        return  # the rank's own process reports it
-    # No parser: this Python may be older than the script's.
-    for match in _IMPORT.finditer(text):
-        module, of_module, plain = match.groups()
-        if plain is not None:
-            yield from (part.split()[0] for part in plain.split(",") if part.split())
-            continue
-        yield module
-        yield from (f"{module}.{part.split()[0]}" for part in of_module.strip("() \\").split(",") if part.split())
+        return ""  # the rank's own process reports it

@@ -17,7 +17,11 @@ from muster_worker.rank import child
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, List, Sequence, Tuple
+    from typing import Callable, List, Tuple
+
+_MAX_FAILURE_BYTES = 1024
+_STANDARD_FDS = 4
+"""The working directory and the standard streams come before the other descriptors of a request."""
 
 
 def keep(connection: socket.socket, server: ServerState) -> Callable[[], None]:
@@ -33,6 +37,8 @@ def _keep(connection: socket.socket, server: ServerState) -> Callable[[], None]:
     _answer(connection, "ready")
     body, fds = _receive(connection)
     asked = request.decode(body)
+    if len(fds) != _STANDARD_FDS + len(asked.fds):  # no room for all of them
+        raise ValueError(f"it got {len(fds)} descriptors")
     why = server.refusal or find_obstacle(asked, os.readlink(f"/proc/self/fd/{fds[0]}"), server)
     if why is not None:
         _answer(connection, f"refused {why}")
@@ -40,39 +46,47 @@ def _keep(connection: socket.socket, server: ServerState) -> Callable[[], None]:
     if select.select([connection], [], [], 0)[0]:
         os._exit(0)  # the wrapper has ended
     os.setsid()
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    # As the wrapper does: a signal to the rank's process group is for the rank, and must not end its keeper.
+    signal.pthread_sigmask(signal.SIG_BLOCK, child.FORWARDED_SIGNALS | {signal.SIGCHLD})
     keeper = os.getpid()
-    failure_reader, failure_writer = os.pipe()
+    reader, writer = _open_pipe(above=max((2, *asked.fds)))
     pid = os.fork()
     if pid == 0:
         connection.close()
-        os.close(failure_reader)
+        os.close(reader)
         child.die_with_parent()
         if os.getppid() != keeper:
             os._exit(128 + signal.SIGKILL)
-        return _become(asked, fds, server, failure_writer)
-    for fd in (*fds, failure_writer):
+        return _become(asked, fds, server, writer)
+    for fd in (*fds, writer):
         os.close(fd)
-    failure = os.read(failure_reader, 4096)  # empty once the process is the rank
+    failure = os.read(reader, _MAX_FAILURE_BYTES)  # empty when the process is the rank
+    os.close(reader)
     if failure:
-        _answer(connection, f"refused {failure.decode('utf-8', 'replace')}")
-        os._exit(0)
-    _answer(connection, f"pid {pid}")
+        _answer(connection, f"refused the fork failed: {failure.decode('utf-8', 'replace')}")
+        os._exit(1)
+    _answer(connection, f"pid {pid} {keeper}")
     _wait(connection, pid)
     os._exit(0)
 
 
-def _become(asked: request.Request, fds: Sequence[int], server: ServerState, failure_writer: int) -> Callable[[], None]:
-    # The rank's descriptors may have any number.
-    above = fcntl.fcntl(failure_writer, fcntl.F_DUPFD_CLOEXEC, max(asked.fds, default=0) + 1)
-    os.close(failure_writer)
+def _become(asked: request.Request, fds: List[int], server: ServerState, failure: int) -> Callable[[], None]:
+    """Make this process the rank, or write the reason why it can't be to `failure` and end."""
     try:
         program = become(asked, fds, server.printed, adds_locale=server.adds_locale)
-        os.close(above)
-    except Exception as error:  # noqa: BLE001 - the rank then starts plainly
-        os.write(above, repr(error).encode("utf-8", "replace"))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the rank then starts plainly
+        os.write(failure, repr(error).encode("utf-8", "replace")[:_MAX_FAILURE_BYTES])
         os._exit(1)
+    os.close(failure)
     return program
+
+
+def _open_pipe(*, above: int) -> Tuple[int, int]:
+    """Open a pipe whose write end has a number that the rank does not need."""
+    reader, low_writer = os.pipe()
+    writer = fcntl.fcntl(low_writer, fcntl.F_DUPFD_CLOEXEC, above + 1)
+    os.close(low_writer)
+    return reader, writer
 
 
 def _wait(connection: socket.socket, pid: int) -> None:

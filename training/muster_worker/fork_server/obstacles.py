@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from importlib.machinery import PathFinder
 
 from muster_worker.fork_server import request
 from muster_worker.fork_server.command import parse_command
@@ -56,6 +57,24 @@ def _find_in_command(asked: request.Request, folder: str, server: ServerState) -
         return "the options of Python differ from the fork server's"
     if parsed.script and not os.path.isfile(os.path.join(folder, parsed.script)):
         return f"there is no file {parsed.script}"
+    if getattr(sys.flags, "safe_path", False):
+        return None
+    own = os.path.dirname(os.path.realpath(os.path.join(folder, parsed.script))) if parsed.script else folder
+    return _find_hidden_module(own)
+
+
+def _find_hidden_module(folder: str) -> Optional[str]:
+    """Find an imported module in whose place the rank would import one of `folder`, its first on sys.path."""
+    try:
+        names = {entry.partition(".")[0] for entry in os.listdir(folder)}
+    except OSError:
+        return None
+    for name in sorted(names.intersection(sys.modules) - {"__main__", "muster_worker", "sitecustomize"}):
+        spec = PathFinder.find_spec(name, [folder])
+        own = None if spec is None else spec.origin
+        imported = getattr(sys.modules[name], "__file__", None)
+        if own is not None and imported is not None and os.path.realpath(own) != os.path.realpath(imported):
+            return f"{own} has the name of a module that torch may import"
     return None
 
 

@@ -1,9 +1,9 @@
 """The fork server: imports what ranks import, then forks a process for each request.
 
-It runs in the Python of the ranks, as `python OPTIONS -c BOOT DESCRIPTOR 'OPTIONS' MODULES... ROOM`, and listens on an
-inherited socket. For each request it forks a keeper, which forks the rank, so that the rank is in a session of its own
-and its parent does nothing but wait for it. The fork server has one thread and computes nothing, because a forked
-process has only the thread that called fork.
+It runs in the Python of the ranks, as `python OPTIONS -c BOOT DESCRIPTOR PATH 'OPTIONS' MODULES... ROOM`, and listens
+on an inherited socket. For each request it forks a keeper, which forks the rank, so that the rank is in a session of
+its own and its parent does nothing but wait for it. The fork server has one thread and computes nothing, because a
+forked process has only the thread that called fork.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import tempfile
+import warnings
 
 from muster_worker.fork_server import keeper
 from muster_worker.fork_server.obstacles import ServerState
@@ -35,12 +36,12 @@ GPU_DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/neuron")
 
 def serve() -> Callable[[], None]:
     """Serve requests. Returns in each forked rank only, with its program."""
-    descriptor, options, modules = int(sys.argv[1]), sys.argv[2].split(), sys.argv[3:-1]
+    descriptor, python, options, modules = int(sys.argv[1]), sys.argv[2], sys.argv[3].split(), sys.argv[4:-1]
     listener = socket.socket(fileno=descriptor)
     child.die_with_parent()
     environment = child.read_environment()
     with tempfile.TemporaryFile() as output:
-        refusal = _import(modules, output.fileno())
+        refusal = _find_other_python(python) or _import(modules, output.fileno())
         output.seek(0)
         printed = output.read()
     refusal = refusal or _find_obstacle()
@@ -59,8 +60,17 @@ def serve() -> Callable[[], None]:
         connection.close()
 
 
+def _find_other_python(python: str) -> Optional[str]:
+    """Find out before the import, for which ranks wait, that each rank will be refused (`obstacles`)."""
+    if os.path.abspath(python) == os.path.abspath(sys.executable):
+        return None
+    return f"{python} is a program that starts {sys.executable}"
+
+
 def _import(modules: Sequence[str], output: int) -> Optional[str]:
     """Import modules with both streams on `output`. Returns the reason not to fork, if there is one."""
+    # Modules of the working directory are not the rank's, and those of the script's folder may need its variables.
+    first = None if getattr(sys.flags, "safe_path", False) else sys.path.pop(0)
     standard = os.dup(1), os.dup(2)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -75,10 +85,13 @@ def _import(modules: Sequence[str], output: int) -> Optional[str]:
         for number, stream in enumerate(standard, 1):
             os.dup2(stream, number)
             os.close(stream)
+        if first is not None:
+            sys.path.insert(0, first)
     return None
 
 
 def _find_obstacle() -> Optional[str]:
+    _end_threads_of_libraries()
     if len(os.listdir("/proc/self/task")) > 1:
         return "an import started threads, which a forked process does not have"
     for number in os.listdir("/proc/self/fd"):
@@ -88,7 +101,26 @@ def _find_obstacle() -> Optional[str]:
             continue
         if target.startswith(GPU_DEVICES):
             return f"an import opened {target}, which a forked process can't use"
-    users = getattr(sys.modules.get("sitecustomize"), "__file__", None)
-    if users is not None and not users.startswith((sys.prefix, sys.base_prefix, "/etc/", "/usr/")):
-        return f"{users} runs at the start of each Python"
+    for name in ("sitecustomize", "usercustomize"):
+        users = getattr(sys.modules.get(name), "__file__", None)
+        if users is not None and not _is_of_python(os.path.realpath(users)):
+            return f"{users} runs at the start of each Python"
     return None
+
+
+def _is_of_python(path: str) -> bool:
+    """Whether a module came with Python: it is beside its own modules, or Debian's in /etc/python3.11."""
+    return os.path.dirname(path) == os.path.dirname(os.path.realpath(os.__file__)) or path.startswith("/etc/python")
+
+
+def _end_threads_of_libraries() -> None:
+    """Let libraries end threads that they end before each fork, and start again when they need them.
+
+    OpenBLAS does that (`pthread_atfork`), which numpy loads: it has a thread for each of OMP_NUM_THREADS.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python's about a fork with threads
+        pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)

@@ -8,18 +8,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Mapping, Optional
 
-_READ_LATER = ("CUDA_VISIBLE_DEVICES", "GROUP_NAME", "OLDPWD", "PWD", "SHLVL", "_", "TP_SOCKET_IFNAME")
-_READ_LATER_PREFIXES = ("FI_", "GLOO_", "NCCL_", "SM_", "TORCH_NCCL_")
-"""Variables that libraries read when ranks connect, or that only scripts read: not at an import."""
+_READ_LATER = (
+    *("CUDA_VISIBLE_DEVICES", "GROUP_NAME", "OLDPWD", "PWD", "SHLVL", "_", "TOKENIZERS_PARALLELISM"),
+    "TP_SOCKET_IFNAME",
+)
+_READ_LATER_PREFIXES = ("FI_", "GLOO_", "NCCL_", "SM_", "TORCH_NCCL_", "WANDB_")
+"""Variables that libraries read when ranks connect, or that scripts and others read: not the import of torch."""
 
 
 def find_difference(fork_server: Mapping[str, str], rank: Mapping[str, str]) -> Optional[str]:
     """The first variable that an import may have read with another value than the rank's; None if there is none."""
     for name in sorted({*fork_server, *rank}):
-        if fork_server.get(name) != rank.get(name) and not _is_read_later(name):
+        if fork_server.get(name) != rank.get(name) and not is_read_later(name):
             return name
     return None
 
 
-def _is_read_later(name: str) -> bool:
+def is_read_later(name: str) -> bool:
+    """Whether no import reads a variable."""
     return is_rendezvous_variable(name) or name in _READ_LATER or name.startswith(_READ_LATER_PREFIXES)

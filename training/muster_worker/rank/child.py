@@ -114,6 +114,14 @@ def start(
     return Child(pid)
 
 
+def replace(command: Sequence[str], environment: Mapping[str, str], signal_mask: FrozenSet[int]) -> NoReturn:
+    """Run `command` in this process. Call `block_signals` before. Raises `CommandRefused`."""
+    try:
+        _exec_child(command, environment, None, signal_mask, os.getppid())
+    except OSError as error:
+        raise _describe_failure(command[0], environment, error.errno or 0) from error
+
+
 def exit_like(status: int) -> NoReturn:
     """Exit with the child's exit code, or die by its signal."""
     if os.WIFSIGNALED(status):
@@ -134,7 +142,7 @@ def _exec_child(
     streams: Optional[Tuple[int, int]],
     signal_mask: FrozenSet[int],
     parent: int,
-) -> None:
+) -> NoReturn:
     die_with_parent()
     if os.getppid() != parent:  # the parent ended before the call
         os._exit(128 + signal.SIGKILL)

@@ -92,13 +92,15 @@ def run_launcher(arguments: Sequence[str]) -> NoReturn:
     signal_mask = child.block_signals()
     child.die_with_parent()
     environment = child.read_environment()
+    process, reason = _start_forked(arguments[0], command, _Connection(None, None, environment), signal_mask)
+    if process is not None:
+        child.exit_like(process.wait(is_launcher=True))
+    _warn(f"the launcher imports torch itself: {reason}")
     try:
-        started, reason = _start(command, _Connection(None, None, environment), signal_mask, arguments[0])
+        # The agent signals this process only, and a wrapper that leads its group would not forward that.
+        child.replace(command, environment, signal_mask)
     except child.CommandRefused as error:
         _exit_with_refusal(None, error)
-    if reason is not None:
-        _warn(f"the launcher imports torch itself: {reason}")
-    child.exit_like(started.wait())
 
 
 def _start(
@@ -110,17 +112,26 @@ def _start(
     """
     reason = None
     if fork_server is not None:
-        from muster_worker.fork_server import client
-
-        try:
-            return client.start(fork_server, command, connection.environment, connection.streams, signal_mask), None
-        except client.Refused as refused:
-            reason = str(refused)
-        except client.Interrupted as interrupted:
-            _send(connection.announcer, "started", {"pid": os.getpid(), "at": time.monotonic()})
-            _send(connection.announcer, "ended", {"at": time.monotonic(), "signal": interrupted.number})
-            child.exit_like(interrupted.number)
+        process, reason = _start_forked(fork_server, command, connection, signal_mask)
+        if process is not None:
+            return process, None
     return child.start(command, connection.environment, connection.streams, signal_mask), reason
+
+
+def _start_forked(
+    fork_server: str, command: Sequence[str], connection: _Connection, signal_mask: FrozenSet[int]
+) -> Tuple[Optional[ForkedChild], Optional[str]]:
+    """Let the fork server start the command. Returns its process, or the reason why it refuses."""
+    from muster_worker.fork_server import client
+
+    try:
+        return client.start(fork_server, command, connection.environment, connection.streams, signal_mask), None
+    except client.Refused as refused:
+        return None, str(refused)
+    except client.Interrupted as interrupted:
+        _send(connection.announcer, "started", {"pid": os.getpid(), "at": time.monotonic()})
+        _send(connection.announcer, "ended", {"at": time.monotonic(), "signal": interrupted.number})
+        child.exit_like(interrupted.number)
 
 
 def _is_spawned(environment: Mapping[str, str]) -> bool:
