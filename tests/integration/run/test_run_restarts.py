@@ -67,8 +67,11 @@ def test_an_agent_that_is_killed_is_replaced(tmp_path: Path) -> None:
     command = sh(f'echo "$MUSTER_ATTEMPT" > {OUT}/$RANK-$MUSTER_ATTEMPT; [ "$MUSTER_ATTEMPT" = 2 ] || sleep 600')
     started = start(tmp_path, write_job(tmp_path, command, nodes=1, failurePolicy=POLICY), "-o", "json")
     started.await_files("*-1", 2)
-    for pid in started.agents():
-        os.kill(pid, signal.SIGKILL)
+    agents = started.agents()
+    # Stopped first, the agent can't report the SIGTERM that it gets when its guardian ends.
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in agents:
+            os.kill(pid, number)
     assert started.wait() == 0
     status = json.loads(started.stdout)["status"]
     (record,) = status["restarts"]["history"]
