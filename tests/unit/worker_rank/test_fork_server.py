@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from muster_worker.fork_server import forked_rank
 from muster_worker.fork_server.command import PythonCommand, parse_command
-from muster_worker.fork_server.imports import TORCH, find_early_change, find_imports
+from muster_worker.fork_server.imports import TORCH, find_early_change, find_imports, read_sources
 from muster_worker.fork_server.request import LENGTH_BYTES, decode, encode, inherited_fds
 from muster_worker.fork_server.variables import find_difference
 
@@ -91,7 +91,7 @@ def test_torch_is_imported_for_scripts_that_import_it(
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert find_imports(str(tmp_path / "train.py"), [str(tmp_path)]) == modules
+    assert find_imports(read_sources(str(tmp_path / "train.py"), [str(tmp_path)])) == modules
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_variable_that_a_script_sets_before_the_import_is_found(
 ) -> None:
     for file, text in files.items():
         (tmp_path / file).write_text(text)
-    change = find_early_change(str(tmp_path / "train.py"), [str(tmp_path)])
+    change = find_early_change(read_sources(str(tmp_path / "train.py"), [str(tmp_path)]))
     assert change is None if name is None else f" sets {name} before it imports torch" in (change or "")
 
 

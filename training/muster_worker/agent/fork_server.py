@@ -6,7 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
-from typing import Mapping, Sequence, Union
+from typing import Mapping, Optional, Sequence
 
 from muster_worker.agent.log import Log
 from muster_worker.contract.schema import Launcher
@@ -23,25 +23,26 @@ _MAX_WAITING = 128
 """A node has at most this number of ranks, which all wait while the fork server imports."""
 
 
-def start_fork_server(context: NodeContext, base: Mapping[str, str], log: Log) -> Union[ForkServer, str]:
-    """Start the fork server of a node. Returns the reason why there is none, if so. Raises `OSError`.
+def start_fork_server(context: NodeContext, base: Mapping[str, str], log: Log) -> Optional[ForkServer]:
+    """Start the fork server of a node, if the job has one. Raises `OSError`.
 
     Call this from the main thread: the fork server ends with it.
     """
     parsed = find_script(context.plan)
     if isinstance(parsed, str):
-        return parsed
+        return None
     environment = node_environment(base, context)
-    of_ranks = find_modules(parsed, environment)
-    change = imports.find_early_change(parsed.script, own_folders(parsed, environment)) if of_ranks else None
+    sources = imports.read_sources(parsed.script, own_folders(parsed, environment))
+    of_ranks = imports.find_imports(sources)
+    change = imports.find_early_change(sources) if of_ranks else None
     if change is not None:
         of_ranks = ()
         log.print_line(f"ranks start without a fork server: {change}; set it in spec.env instead")
-    # torchrun itself imports torch, whatever its ranks do.
+    # torchrun itself imports torch, even if its ranks don't.
     of_launcher = (*imports.TORCH[:2], _OF_TORCHRUN) if context.plan.launcher == Launcher.TORCHRUN else ()
     modules = tuple(dict.fromkeys((*of_ranks, *of_launcher)))
     if not modules:
-        return change or f"{parsed.script} does not import torch"
+        return None
     path = os.path.join(context.run_dir, "fork.sock")
     pid = spawn(parsed, modules, with_hook(environment, context.archive, SCOPE_RANK), path)
     return ForkServer(pid, path, forks_ranks=bool(of_ranks))
@@ -68,12 +69,7 @@ def spawn(parsed: PythonCommand, modules: Sequence[str], environment: Mapping[st
     return process.pid
 
 
-def find_modules(parsed: PythonCommand, environment: Mapping[str, str]) -> Sequence[str]:
-    """The modules to import for a script's ranks."""
-    return imports.find_imports(parsed.script, own_folders(parsed, environment))
-
-
 def own_folders(parsed: PythonCommand, environment: Mapping[str, str]) -> Sequence[str]:
-    """The folders in which a script finds modules of its own."""
+    """Return the folders in which a script finds modules of its own."""
     folders = [os.path.dirname(os.path.realpath(parsed.script))]
     return [*folders, *(folder for folder in environment.get("PYTHONPATH", "").split(":") if folder)]

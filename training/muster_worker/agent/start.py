@@ -105,7 +105,7 @@ def _with_fork_server(context: NodeContext, state: NodeState, log: Log) -> NodeC
     except OSError as error:
         log.print_line(f"ranks start without a fork server: {error}")
         return context
-    return context if isinstance(started, str) else replace(context, fork_server=started)
+    return replace(context, fork_server=started)
 
 
 def _node_options(options: argparse.Namespace, context: NodeContext, held_ports: List[socket.socket]) -> NodeOptions:

@@ -117,7 +117,7 @@ def _write_command_line(command: Sequence[str]) -> None:
     with open("/proc/self/stat", "rb") as file:
         fields = file.read().rpartition(b")")[2].split()
     start, end = int(fields[_ARGUMENTS_START]), int(fields[_ARGUMENTS_END])
-    if start >= end:  # gVisor does not tell
+    if start >= end:  # gVisor has 0 for both
         return
     text = b"".join(os.fsencode(word) + b"\0" for word in command)[: end - start - 1]
     ctypes.memset(start, 0, end - start)

@@ -1,4 +1,4 @@
-"""Which modules a script will import of those that take long."""
+"""Finds out whether a script imports torch, and whether it first changes a variable that torch reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from muster_worker.fork_server.variables import is_read_later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator, List, Optional, Sequence, Set
+    from typing import Dict, Iterator, List, Mapping, Optional, Sequence
 
 MAX_FILES = 200
 MAX_FILE_BYTES = 1024 * 1024
@@ -32,43 +32,41 @@ _TORCH_LIBRARIES = (
 )
 
 
-def find_imports(script: str, folders: Sequence[str]) -> Sequence[str]:
-    """The modules to import before `script`. `folders` are those in which it finds modules of its own."""
-    return TORCH if not _names_of(script, folders).isdisjoint(_TORCH_LIBRARIES) else ()
+def read_sources(script: str, folders: Sequence[str]) -> Dict[str, str]:
+    """Read a script and the modules in `folders` that it imports. Returns the text of each file."""
+    sources: Dict[str, str] = {}
+    files: List[str] = [script]
+    for file in files:
+        sources[file] = _read(file)
+        for name in _imported_by(sources[file]):
+            if name.partition(".")[0] in _TORCH_LIBRARIES:  # installed in a folder of PYTHONPATH
+                continue
+            for own in _own_files(name, folders):
+                if own not in files and len(files) < MAX_FILES:
+                    files.append(own)
+    return sources
 
 
-def find_early_change(script: str, folders: Sequence[str]) -> Optional[str]:
-    """Describe where a script or a module of its own changes a variable that an import of torch after it would read."""
-    for file in _own_modules(script, folders):
-        early = _read(file)
-        for match in _IMPORT.finditer(early):
+def find_imports(sources: Mapping[str, str]) -> Sequence[str]:
+    """Return the modules that the fork server imports for a script with these sources."""
+    names = {name.partition(".")[0] for text in sources.values() for name in _imported_by(text)}
+    return TORCH if not names.isdisjoint(_TORCH_LIBRARIES) else ()
+
+
+def find_early_change(sources: Mapping[str, str]) -> Optional[str]:
+    """Describe where a source changes a variable that an import of torch after it would read."""
+    for file, text in sources.items():
+        early = text
+        for match in _IMPORT.finditer(text):
             names = {name.partition(".")[0] for name in _modules_in(match)}
             if not match.group().startswith((" ", "\t")) and not names.isdisjoint(_TORCH_LIBRARIES):
-                early = early[: match.start()]
+                early = text[: match.start()]
                 break
         for match in _CHANGE.finditer(_COMMENT.sub("", early)):
             name = match.group(1) or match.group(2)
             if name is None or not is_read_later(name):
                 return f"{file} sets {name or 'variables'} before it imports torch"
     return None
-
-
-def _names_of(script: str, folders: Sequence[str]) -> Set[str]:
-    """The modules that a script and its own modules import, without those of their packages."""
-    return {name.partition(".")[0] for file in _own_modules(script, folders) for name in _imported_by(file)}
-
-
-def _own_modules(script: str, folders: Sequence[str]) -> Sequence[str]:
-    """The files of a script and of the modules in `folders` that it imports."""
-    files: List[str] = [script]
-    for file in files:
-        for name in _imported_by(file):
-            if name.partition(".")[0] in _TORCH_LIBRARIES:  # installed in a folder of PYTHONPATH
-                continue
-            for own in _own_files(name, folders):
-                if own not in files and len(files) < MAX_FILES:
-                    files.append(own)
-    return files
 
 
 def _own_files(name: str, folders: Sequence[str]) -> Iterator[str]:
@@ -79,8 +77,8 @@ def _own_files(name: str, folders: Sequence[str]) -> Iterator[str]:
                 yield file
 
 
-def _imported_by(file: str) -> Iterator[str]:
-    for match in _IMPORT.finditer(_read(file)):
+def _imported_by(text: str) -> Iterator[str]:
+    for match in _IMPORT.finditer(text):
         yield from _modules_in(match)
 
 

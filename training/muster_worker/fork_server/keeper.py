@@ -74,7 +74,7 @@ def _become(asked: request.Request, fds: List[int], server: ServerState, failure
     """Make this process the rank, or write the reason why it can't be to `failure` and end."""
     try:
         program = become(asked, fds, server.printed, adds_locale=server.adds_locale)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the rank then starts plainly
+    except Exception as error:  # noqa: BLE001 - the rank then starts plainly
         os.write(failure, repr(error).encode("utf-8", "replace")[:_MAX_FAILURE_BYTES])
         os._exit(1)
     os.close(failure)

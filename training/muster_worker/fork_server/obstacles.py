@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from dataclasses import dataclass
 from importlib.machinery import PathFinder
 
 from muster_worker.fork_server import request
@@ -17,26 +18,18 @@ if TYPE_CHECKING:
     from typing import Dict, Optional, Sequence
 
 
+@dataclass(frozen=True)
 class ServerState:
     """A fork server's variables, its Python's options, what its imports printed, and why it must not fork, if so.
 
     `adds_locale`: Python has added LC_CTYPE to its variables.
     """
 
-    def __init__(
-        self,
-        environment: Dict[str, str],
-        options: Sequence[str],
-        printed: bytes,
-        refusal: Optional[str],
-        *,
-        adds_locale: bool,
-    ) -> None:
-        self.environment = environment
-        self.options = options
-        self.adds_locale = adds_locale
-        self.printed = printed
-        self.refusal = refusal
+    environment: Dict[str, str]
+    options: Sequence[str]
+    printed: bytes
+    refusal: Optional[str]
+    adds_locale: bool
 
 
 def find_obstacle(asked: request.Request, folder: str, server: ServerState) -> Optional[str]:

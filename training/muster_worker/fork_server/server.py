@@ -77,7 +77,7 @@ def _import(modules: Sequence[str], output: int) -> Optional[str]:
     try:
         for name in modules:
             importlib.import_module(name)
-    except BaseException as error:  # noqa: BLE001 - whatever it is, the rank itself reports it
+    except BaseException as error:  # noqa: BLE001 - the rank itself reports any error
         return f"{name} could not be imported: {type(error).__name__}: {error}"
     finally:
         sys.stdout.flush()
