@@ -24,10 +24,10 @@ IMAGE ?= muster:0.1.0
 BASE ?= python:3.11-slim-bookworm
 DEV = PYTHONPATH=tools $(VENV)/python -m muster_dev
 CLUSTER = PYTHONPATH=tests $(VENV)/python -m cluster
-# Runs everything whatever fails, so that one run tells everything, and lists at the very end what failed.
+# Runs all tests even if some fail, and lists the failures at the end.
 SUITE = PYTHONPATH=tests:tools $(VENV)/python -m suite
 
-.PHONY: help setup demo test check format lock upgrade generate image-facts image clean cluster cluster-down cluster-build test-cluster test-long test-gpu test-attacks
+.PHONY: help setup demo demo-recovery test check format lock upgrade generate image-facts image clean cluster cluster-down cluster-build test-cluster test-long test-gpu test-attacks
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,11 @@ setup: ## Bring .venv up to date from the hashed lock (downloads are kept in ~/.
 demo: setup ## Train a classifier on 2 nodes x 2 ranks on this machine, with the board of all ranks
 	@$(VENV)/python $(DIGITS)/prepare.py "$(CACHE)/digits"
 	$(VENV)/muster run -f $(DIGITS)/job.yaml \
+	  --input train="$(CACHE)/digits/train" --input validation="$(CACHE)/digits/validation"
+
+demo-recovery: setup ## As demo, and kill a rank on the way: the job goes on from its checkpoint
+	@$(VENV)/python $(DIGITS)/prepare.py "$(CACHE)/digits"
+	$(VENV)/muster run -f training/examples/recovery/job.yaml \
 	  --input train="$(CACHE)/digits/train" --input validation="$(CACHE)/digits/validation"
 
 test: setup ## Run all checks and the tests that need no cluster (some: make test ARGS="-k hook")

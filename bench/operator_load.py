@@ -45,10 +45,10 @@ from muster.core.actions import Action
 from muster.core.facts import JobFacts
 from muster.objects.kubernetes.kinds import JOBS, Object
 from muster.render.kubernetes import render
-from muster.render.kubernetes.setting import Setting
+from muster.render.kubernetes.pod_settings import PodSettings
 from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
 
-SETTING = Setting("cluster.local", "https://muster-collector.muster-system.svc:8443")
+SETTING = PodSettings("cluster.local", "https://muster-collector.muster-system.svc:8443")
 SETTLE_SECONDS = 0.5
 TICK_SECONDS = 0.05
 

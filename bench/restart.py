@@ -1,6 +1,6 @@
 """Measures how long a restart takes: from the end of a killed rank until all ranks of the next attempt run.
 
-    python bench/restart.py [--times 20] [--nodes 2] [--ranks 2] [--launcher direct]
+    python bench/restart.py [--times 20] [--nodes 2] [--ranks 2] [--launcher direct] [--scopes InPlace]
 
 `muster run` runs jobs with restartScope InPlace and Pods in turns, so that other load affects both. Here a pod is an
 agent's process. A rank kills itself with SIGKILL once all ranks of the first attempt run. The times are `secondsLost`
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 MUSTER = Path(sys.executable).with_name("muster")
@@ -27,8 +27,10 @@ rank = int(os.environ.get("RANK") or os.environ.get("OMPI_COMM_WORLD_RANK") or o
 folder, world = pathlib.Path(os.environ["SM_OUTPUT_DIR"]), int(sys.argv[1])
 if os.environ["MUSTER_ATTEMPT"] == "1":
     (folder / str(rank)).touch()
-    while len(list(folder.iterdir())) < world or rank > 0:
-        time.sleep(0.005)
+    while rank == 0 and len(list(folder.iterdir())) < world:
+        time.sleep(0.02)
+    if rank > 0:
+        time.sleep(600)
     os.kill(os.getpid(), signal.SIGKILL)
 time.sleep(0.5)
 """
@@ -76,16 +78,18 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--launcher", default="direct")
+    parser.add_argument("--scopes", nargs="+", choices=SCOPES, default=SCOPES)
     options = parser.parse_args()
     shape = Shape(options.nodes, options.ranks, options.launcher)
-    times: dict[str, list[float]] = {scope: [] for scope in SCOPES}
+    times: dict[str, list[float]] = {scope: [] for scope in options.scopes}
     for _ in range(options.times):
-        for scope in SCOPES:
+        for scope, seconds in times.items():
             with tempfile.TemporaryDirectory() as folder:
-                times[scope].append(measure_seconds_lost(Path(folder), shape, scope))
+                seconds.append(measure_seconds_lost(Path(folder), shape, scope))
     result = {scope: summarize(values) for scope, values in times.items()}
-    ratio = round(result["Pods"]["median"] / result["InPlace"]["median"], 2)
-    sys.stdout.write(json.dumps({"launcher": shape.launcher, "times": options.times, **result, "ratio": ratio}) + "\n")
+    if len(result) == len(SCOPES):
+        result["ratio"] = {"median": round(result["Pods"]["median"] / result["InPlace"]["median"], 2)}
+    sys.stdout.write(json.dumps({**asdict(shape), "times": options.times, **result}) + "\n")
 
 
 main()

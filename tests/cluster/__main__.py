@@ -2,14 +2,13 @@
 
 import argparse
 import os
-import signal
 import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cluster import choice, lifecycle, operator_image, places, prune
+from cluster import choice, interruption, lifecycle, operator_image, places, prune
 from cluster.choice import Own
 from cluster.places import State
 from cluster.say import CannotGoOn, say
@@ -52,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     if chosen.if_it_can and not isinstance(choice.choose(choice.look()), Own):
         return 0
     # Treat SIGTERM as Ctrl-C: stop what was started.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    interruption.handle_signals()
     try:
         commands[chosen.command](places.state(), Asked(chosen.denial_seconds, chosen.wait_seconds))
     except CannotGoOn as problem:

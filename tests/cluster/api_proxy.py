@@ -4,7 +4,7 @@
         proxy.decide = lambda call: Answer(429, "TooManyRequests") if call.verb == "create" else PASS
         client = await Client.connect(str(proxy.kubeconfig))
 
-It sends requests to the API server as the kubeconfig's user, whatever the client.
+It sends requests to the API server as the kubeconfig's user, for every client.
 """
 
 import asyncio

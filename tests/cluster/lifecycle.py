@@ -17,6 +17,7 @@ from cluster import (
     credentials,
     debian,
     images,
+    interruption,
     lan,
     node,
     packages,
@@ -54,6 +55,7 @@ def up(state: State, denial_seconds: int) -> None:
         with contextlib.ExitStack() as stack:
             archives = tuple(stack.enter_context(images.archive(image)) for image in loaded)
             bring_up(machine, archives, denial_seconds)
+            interruption.check()
     except BaseException:
         say("the start failed or was interrupted; taking down what there is")
         down(state, keep=state.logs)

@@ -50,6 +50,7 @@ class Muster:
     def _line(self, arguments: tuple[str, ...]) -> list[str]:
         command, *rest = arguments
         # the other commands don't use a cluster
-        asks = command in ("ranks", "logs", "wait") and "--namespace" not in rest
+        names = ("ranks", "logs", "wait", "suspend", "resume", "restart", "rerun", "stacks")
+        asks = command in names and "--namespace" not in rest
         where = ["--namespace", self.namespace] if asks else []
         return [sys.executable, "-P", "-m", "muster.cli.main", command, *rest, *where]

@@ -42,6 +42,7 @@ EVERYTHING: Values = {
     "userRoles": False,
     "networkPolicy": {"enabled": True, "hostNetworkCIDRs": ["10.0.0.0/16"]},
     "webhook": {"enabled": True, "port": 9444},
+    "metrics": {"port": 8082, "alerts": {"enabled": True}, "podMonitor": {"enabled": True}},
     "serviceAccount": {"annotations": {"a": "b"}},
     "resources": {"limits": {"memory": "2Gi"}},
     "priorityClassName": "high",
@@ -93,6 +94,7 @@ def test_all_values_arrive() -> None:
         "--pull-policy=Never",
         "--webhook-port=9444",
         "--webhook-address=muster-webhook.muster-system.svc",
+        "--metrics-port=8082",
         "--lease-namespace=muster-system",
         "--lease-name=muster",
         "--config=/etc/muster/config.yaml",
@@ -157,7 +159,7 @@ def test_agents_take_their_python_from_the_operator_s_own_image_unless_told_othe
 def test_a_single_replica_may_be_drained() -> None:
     kinds = {each["kind"] for each in chart.render({**IMAGE, "replicas": 1})}
     # A selector would send agents to a standby, too.
-    assert "selector" not in chart.one(chart.render(IMAGE), "Service")["spec"]
+    assert "selector" not in chart.one(chart.render(IMAGE), "Service", "muster-collector")["spec"]
     assert "PodDisruptionBudget" not in kinds
     assert "PodDisruptionBudget" in {each["kind"] for each in chart.render(IMAGE)}
 

@@ -41,7 +41,17 @@ def test_what_is_uninstalled_is_what_was_installed() -> None:
 
 def test_the_table_has_every_value() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
-    nested = {"image", "agent", "collector", "networkPolicy", "queues", "serviceAccount", "storage", "webhook"}
+    nested = {
+        "image",
+        "agent",
+        "collector",
+        "metrics",
+        "networkPolicy",
+        "queues",
+        "serviceAccount",
+        "storage",
+        "webhook",
+    }
     expected = {
         name
         for key, value in values.items()

@@ -2,12 +2,14 @@
 
 import ssl
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from cluster import interruption
 from cluster.components import Component
 from cluster.say import CannotGoOn
 
@@ -25,6 +27,8 @@ def until(ready: Callable[[], bool], component: Component, what: str) -> None:
         if time.monotonic() > deadline:
             raise CannotGoOn(f"{what} isn't there after {PATIENCE_SECONDS:.0f} s. {component.termination_messages()}")
         time.sleep(PAUSE_SECONDS)
+        if threading.current_thread() is threading.main_thread():
+            interruption.check()
 
 
 def serves(url: str, authority: Path | None = None) -> Callable[[], bool]:

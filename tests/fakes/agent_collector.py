@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -29,6 +30,7 @@ class FakeCollector:
     def __init__(self, address: str = "127.0.0.1") -> None:
         self.reports: dict[int, list[tuple[float, Report]]] = {}
         self.tokens: set[str] = set()
+        self.unknown_nodes: set[int] = set()
         self.heartbeat_seconds = HEARTBEAT_SECONDS
         self.refuse_with: int | None = None
         self._refused = 0
@@ -82,6 +84,10 @@ class FakeCollector:
             self.reports.setdefault(report.node, []).append((time.monotonic(), report))
             self._changed.notify_all()
         return wire.encode(ReportAnswer(self.heartbeat_seconds))
+
+    def refusal_of(self, node: int) -> int | None:
+        """Return the status with which a node's requests are refused."""
+        return 401 if node in self.unknown_nodes else self.refuse_with
 
     def refuse(self) -> None:
         """Count a refused request."""
@@ -137,6 +143,10 @@ class _Server(ThreadingHTTPServer):
         """Log nothing: a killed agent breaks its connections."""
 
 
+def _node_of(headers: Message) -> int:
+    return int(headers["Authorization"].rsplit("-", 1)[1])
+
+
 def _handler(collector: FakeCollector) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -151,17 +161,18 @@ def _handler(collector: FakeCollector) -> type[BaseHTTPRequestHandler]:
             if self._refused():
                 return
             query = parse_qs(urlsplit(self.path).query)
-            node = int(self.headers["Authorization"].rsplit("-", 1)[1])
+            node = _node_of(self.headers)
             after = query["after"][0] if "after" in query else None
             command = collector.next_command(node, after, float(query["wait"][0]))
             self._answer(204 if command is None else 200, command or b"")
 
         def _refused(self) -> bool:
             collector.tokens.add(self.headers["Authorization"])
-            if collector.refuse_with is not None:
-                self._answer(collector.refuse_with, b"go away")
+            status = collector.refusal_of(_node_of(self.headers))
+            if status is not None:
+                self._answer(status, b"go away")
                 collector.refuse()
-            return collector.refuse_with is not None
+            return status is not None
 
         def _answer(self, status: int, body: bytes) -> None:
             self.send_response(status)

@@ -112,7 +112,7 @@ def git_server(root: Path, at: At = HERE) -> Iterator[GitServer]:
 
 @contextmanager
 def pack_server(pack: bytes) -> Iterator[str]:
-    """Yield the URL of a repository that answers each request for a commit with this pack, whatever it contains."""
+    """Yield the URL of a repository that answers each request for a commit with this pack, even an invalid one."""
     service = "application/x-git-upload-pack"
 
     class Handler(BaseHTTPRequestHandler):

@@ -13,7 +13,7 @@ from typing import Self
 
 from fakes.agent_collector import FakeCollector
 from muster.backends.local.hosts import hosts_file
-from muster.collector.trust.rank_group_credentials import SEED_BYTES, derive
+from muster.collector.trust.attempt_credentials import SEED_BYTES, derive, derive_ping_key
 from muster.core.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.peers import select_peers
 from muster.render.agent_archive import agent_archive
@@ -31,6 +31,7 @@ from muster_worker.contract.schema import (
     Report,
     Scalar,
 )
+from muster_worker.contract.source import EditedSource
 
 JOB = "7a1f0000-0000-4000-8000-000000000001"
 PATIENCE = 60.0
@@ -80,6 +81,7 @@ class AgentWorld:
         mpi: str = Mpi.AUTO,
         interface: str = "Auto",
         network_check: bool = False,
+        fence_seconds: float = 0.0,
     ) -> Plan:
         """Return the plan of the job whose agents `start` starts."""
         self.plan = Plan(
@@ -100,6 +102,7 @@ class AgentWorld:
             collector_ca=self.collector.authority,
             mpi=mpi,
             network_check=network_check,
+            fence_seconds=fence_seconds,
         )
         return self.plan
 
@@ -176,8 +179,16 @@ class AgentWorld:
             self.wait(node, lambda report: report.phase == AgentPhase.READY)
         self.send(CommandKind.START, attempt)
 
-    def send(self, kind: str, attempt: int = 1, grace: float = 0.0, leader_term: int = 1) -> None:
-        """Send a command to all agents."""
+    def send(
+        self,
+        kind: str,
+        attempt: int = 1,
+        grace: float = 0.0,
+        leader_term: int = 1,
+        nodes: Sequence[int] | None = None,
+        source: EditedSource | None = None,
+    ) -> None:
+        """Send a command to the agents of these nodes; None: to all."""
         assert self.plan is not None
         peers: tuple[Peer, ...] = ()
         if kind == CommandKind.START:
@@ -185,8 +196,11 @@ class AgentWorld:
             peers = select_peers(facts_of(reports))
         is_called = kind == CommandKind.START and self.plan.launcher == Launcher.MPI
         credentials = derive(self.seed, JOB, attempt) if is_called else None
-        for node in range(self.plan.nodes):
-            self.collector.command(node, Command(leader_term, JOB, attempt, kind, peers, grace, credentials))
+        is_asked = kind == CommandKind.START and self.plan.fence_seconds
+        key = derive_ping_key(self.seed, JOB, attempt) if is_asked else None
+        for node in range(self.plan.nodes) if nodes is None else nodes:
+            command = Command(leader_term, JOB, attempt, kind, peers, grace, credentials, ping_key=key, source=source)
+            self.collector.command(node, command)
 
     def wait(self, node: int, condition: Callable[[Report], bool], patience: float = PATIENCE) -> Report:
         """Return the first report of a node that meets `condition`, starting with the newest one so far."""

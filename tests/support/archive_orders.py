@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muster.render.storage.git_place import GitPlace
+from muster.render.storage.git_folder import GitFolder
 from muster.storage.archive.confinement import Limits
 from muster.storage.archive.messages import ArchiveRequest
 
@@ -11,4 +11,4 @@ LIMITS = Limits(memory_bytes=128 * 2**20, address_bytes=2**30, cpu_seconds=60, f
 
 def order(url: str, name: str = "1" * 40, limits: Limits = LIMITS) -> ArchiveRequest:
     """Order one commit, without a token."""
-    return ArchiveRequest(GitPlace(url, name, ""), limits, fetch_seconds=60.0)
+    return ArchiveRequest(GitFolder(url, name, ""), limits, fetch_seconds=60.0)

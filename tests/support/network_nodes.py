@@ -1,4 +1,4 @@
-"""Nodes with separate networks: each is a process in a network namespace; its links are removed with the process."""
+"""Nodes with separate networks: each is a process in a network namespace; its links are removed with it."""
 
 import itertools
 import os
@@ -32,15 +32,18 @@ class NetworkNode:
         self._process = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec sleep infinity"], stdout=-1)
         assert self._process.stdout is not None
         self._process.stdout.readline()
-        outer = f"mt{os.getpid()}-{next(_LINKS)}"[-15:]
-        _ip(f"link add {outer} type veth peer name eth0 netns {self.process}")
-        _ip(f"addr add {self.gateway}/30 dev {outer}", f"link set {outer} up")
+        self._outer = f"mt{os.getpid()}-{next(_LINKS)}"[-15:]
+        _ip(f"link add {self._outer} type veth peer name eth0 netns {self.process}")
+        _ip(f"addr add {self.gateway}/30 dev {self._outer}", f"link set {self._outer} up")
         self.ip("link set lo up", f"addr add {self.address}/30 dev eth0", "link set eth0 up")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
+        # The kernel keeps a namespace, and with it this link and its addresses, while a closed connection in it still
+        # tries to send its last data: for minutes, where the node was cut off.
+        _ip(f"link del {self._outer}")
         self._process.kill()
         self._process.wait()
         if self._process.stdout is not None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from muster.collector.trust.rank_group_credentials import SEED_BYTES, derive
+from muster.collector.trust.attempt_credentials import SEED_BYTES, derive
 from muster_worker.agent.log import Log
 from muster_worker.contract.schema import VERSION, Credentials, Launcher, Peer, Plan
 from muster_worker.launchers.environment import NodeContext

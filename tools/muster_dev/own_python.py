@@ -28,6 +28,7 @@ COPIER = Path(__file__).resolve().with_name("own_python_copier.py")
 _IMPORTED_BY_NAME = (
     # imported by the interpreter itself or by C code
     *("encodings.aliases", "encodings.ascii", "encodings.idna", "encodings.latin_1", "encodings.utf_8"),
+    "encodings.cp437",  # zipfile decodes the names in an archive with it
     *("linecache", "runpy", "site", "traceback", "warnings"),
 )
 """Modules that are imported by name at run time, without an import statement."""

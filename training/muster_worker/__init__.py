@@ -1,9 +1,11 @@
-"""muster's package in the training image: the agent, the wrapper and hook of ranks, and `report` for scripts."""
+"""muster's package in the training image: the agent, wrapper and hook; scripts use `report`, `phase` and `stopping`."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from muster_worker.rank.phases import phase as phase
+    from muster_worker.rank.stopping import stopping as stopping
     from muster_worker.rank.user import report as report
 
 
@@ -13,4 +15,12 @@ def __getattr__(name: str) -> object:
         from muster_worker.rank.user import report
 
         return report
+    if name == "stopping":
+        from muster_worker.rank.stopping import stopping
+
+        return stopping
+    if name == "phase":
+        from muster_worker.rank.phases import phase
+
+        return phase
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

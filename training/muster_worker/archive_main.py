@@ -1,4 +1,4 @@
-"""`__main__` of the agent's archive: runs the agent, or reports why this Python can't run it.
+"""`__main__` of the agent's archive, packed or not: runs the agent, or reports why this Python can't run it.
 
 This module has to load in any Python, including 2.7, so it has no functions and no annotations.
 """
@@ -10,6 +10,9 @@ MESSAGE_START = "muster's agent can't run on this python3: "
 EXIT_CODE = 69  # sysexits.h: EX_UNAVAILABLE
 
 if __name__ == "__main__":
+    _archive = __file__.rpartition("/")[0]
+    if _archive not in sys.path:  # Python runs this file of an unpacked archive as a script, in isolated mode
+        sys.path.insert(0, _archive)
     _reason = "it is Python " + ".".join(map(str, sys.version_info[:2]))
     if sys.version_info >= (3, 8):  # noqa: UP036 - report an older Python
         try:

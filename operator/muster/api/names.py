@@ -39,5 +39,16 @@ METADATA_FIELDS = (
 )
 """The fields of metav1.ObjectMeta; muster rejects other keys in metadata."""
 
+RESTART_ANNOTATION = f"{GROUP}/restart-requested-at"
+"""The annotation of a job whose new value requests a restart. It may be any text; `muster restart` writes the time."""
+
+MAX_RESTART_REQUEST_CHARS = 64
+"""muster compares and stores only this part of the annotation's value."""
+
+SOURCE_ANNOTATION = f"{GROUP}/rerun-source"
+"""The annotation of a job with the name of the ConfigMap of edited code, which its next attempts run."""
+
+MAX_CONFIG_MAP_NAME_CHARS = 253
+
 TRAINER = "trainer"
 """The name of the container in which a pod's ranks run."""

@@ -2,6 +2,9 @@
 
 from datetime import UTC, datetime
 
+_MAX_TIME = datetime(9990, 1, 1, tzinfo=UTC).timestamp()
+"""`datetime` ends with the year 9999: this leaves room to add the longest timeouts."""
+
 
 def format_seconds(at: float) -> str:
     """Format `at` (Unix seconds) as Kubernetes does: 2026-11-21T04:05:19Z."""
@@ -19,8 +22,12 @@ def parse_timestamp(text: str) -> float:
 
 
 def parse_or_past(text: str) -> float:
-    """Parse a time of the status, which a user may have edited; return Unix seconds, and 0 for invalid text."""
+    """Parse a time of the status, which a user may have edited; return Unix seconds.
+
+    For invalid text, a time before 1970 and a time after `_MAX_TIME` return 0: sums with them could not be formatted.
+    """
     try:
-        return parse_timestamp(text)
-    except ValueError:
+        at = parse_timestamp(text)
+    except (ValueError, OverflowError):
         return 0.0
+    return at if 0.0 <= at <= _MAX_TIME else 0.0

@@ -16,7 +16,7 @@ ObservedT = TypeVar("ObservedT")
 """What a backend's `observe` returns."""
 
 FactsT = TypeVar("FactsT")
-"""The completed observation, which the plan judges."""
+"""The facts that a backend derives from its observation and judges."""
 
 ActionT = TypeVar("ActionT")
 """The actions of a backend."""
@@ -36,11 +36,11 @@ class Observation(Generic[FactsT]):
     now: float
 
 
-class Plan(Protocol[ObservedT, FactsT, ActionT]):
+class Decisions(Protocol[ObservedT, FactsT, ActionT]):
     """The decisions about a backend's jobs. Pure: the same observation always gives the same result."""
 
-    def complete(self, observed: Observation[ObservedT]) -> Observation[FactsT]:
-        """Derive the complete facts, in one ordered list of steps."""
+    def derive_facts(self, observed: Observation[ObservedT]) -> Observation[FactsT]:
+        """Derive the facts from the observation, in one ordered list of steps."""
         ...
 
     def judge(self, observation: Observation[FactsT]) -> Outcome:
@@ -68,8 +68,8 @@ class Backend(Protocol[ObservedT, FactsT, ActionT]):
     """The system that runs a job's nodes."""
 
     @property
-    def plan(self) -> Plan[ObservedT, FactsT, ActionT]:
-        """The plan of this backend."""
+    def decisions(self) -> Decisions[ObservedT, FactsT, ActionT]:
+        """How this backend decides."""
         ...
 
     async def observe(self, job: Job, previous: Status) -> ObservedT:
@@ -111,6 +111,16 @@ class JobResource(Protocol):
     @property
     def has_finalizer(self) -> bool:
         """Whether the resource has a backend's finalizer."""
+        ...
+
+    @property
+    def restart_request(self) -> str | None:
+        """The value of the annotation that requests a restart; None without it."""
+        ...
+
+    @property
+    def source_name(self) -> str | None:
+        """The ConfigMap that the annotation of edited code names; None without it."""
         ...
 
     @property

@@ -1,19 +1,22 @@
-"""The plan of jobs whose nodes run muster's agent: the Kubernetes and the local backend share it."""
+"""The decisions about jobs whose nodes run muster's agent: the Kubernetes and the local backend share it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol, TypeAlias
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.backends.base import JobResource, Observation, Requeue, ResourceWriter
 from muster.core.actions import Action
 from muster.core.decide import decide, next_requeue_at
+from muster.core.edited_source import RequestedSource
 from muster.core.facts import JobFacts
 from muster.core.inference import infer
 from muster.core.judge import judge
+from muster.core.members import with_members
 from muster.core.outcome import Outcome
 from muster.core.status.summarise import summarise
 
@@ -33,21 +36,26 @@ class NodeBackend(Protocol):
 class ClusterNodes(NodeBackend, Protocol):
     """Creates and observes the nodes of all jobs of a cluster."""
 
+    async def find_source(self, job: Job, name: str) -> RequestedSource:
+        """Find the edited code in ConfigMap `name`, and check that it is the job's."""
+        ...
+
     def forget(self, job_uid: str) -> None:
         """Drop the state of a job whose resource was deleted."""
         ...
 
 
 @dataclass(frozen=True)
-class NodePlan:
-    """The plan of a job. Agents refuse commands with an earlier `leader_term`."""
+class NodeDecisions:
+    """The decisions about a job. Agents refuse commands with an earlier `leader_term`."""
 
     leader_term: int
 
-    def complete(self, observed: Observation[JobFacts]) -> Observation[JobFacts]:
-        """Apply `STEPS` of `core/inference.py`."""
+    def derive_facts(self, observed: Observation[JobFacts]) -> Observation[JobFacts]:
+        """Apply `STEPS` of `core/inference.py`, and choose the members of the attempt."""
         job, previous, now = observed.job, observed.previous, observed.now
-        return Observation(job, previous, infer(job, previous, observed.facts, now), now)
+        facts = infer(job, previous, observed.facts, now)
+        return Observation(with_members(job, facts), previous, facts, now)
 
     def judge(self, observation: Observation[JobFacts]) -> Outcome:
         """See `core/judge.py`."""
@@ -70,16 +78,28 @@ class NodePlan:
         return outcome.ends_job and observation.facts.is_gone
 
 
+FindSource: TypeAlias = Callable[[Job, Status], Awaitable[RequestedSource]]
+
+
 @dataclass(frozen=True)
 class NodeJobBackend:
-    """The backend of one job: its nodes and their plan."""
+    """The backend of one job: its nodes, and the decisions about them.
+
+    `restart_request` is the value of the job's annotation. `find_source` finds the edited code that another one names.
+    """
 
     nodes: NodeBackend
-    plan: NodePlan
+    decisions: NodeDecisions
+    restart_request: str | None = None
+    find_source: FindSource | None = None
 
-    async def observe(self, job: Job, _: Status) -> JobFacts:
+    async def observe(self, job: Job, previous: Status) -> JobFacts:
         """Observe the job's nodes."""
-        return await self.nodes.observe(job)
+        return replace(
+            await self.nodes.observe(job),
+            restart_request=self.restart_request,
+            requested_source=None if self.find_source is None else await self.find_source(job, previous),
+        )
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
         """Execute the actions. Idempotent."""
@@ -93,9 +113,18 @@ class NodeJobs:
     nodes: ClusterNodes
     leader_term: int
 
-    def for_job(self, resource: JobResource, writer: ResourceWriter) -> NodeJobBackend:  # noqa: ARG002 - nodes need no resource
+    def for_job(self, resource: JobResource, writer: ResourceWriter) -> NodeJobBackend:  # noqa: ARG002 - nodes change no resource
         """Return the backend of one job, for one reconcile."""
-        return NodeJobBackend(self.nodes, NodePlan(self.leader_term))
+        name = resource.source_name
+        find_source = None if name is None else partial(self._find_source, name)
+        return NodeJobBackend(self.nodes, NodeDecisions(self.leader_term), resource.restart_request, find_source)
+
+    async def _find_source(self, name: str, job: Job, previous: Status) -> RequestedSource:
+        recorded = previous.source
+        # The status has only names of ConfigMaps that were checked.
+        if recorded is not None and recorded.config_map == name:
+            return RequestedSource(name, recorded.sha256)
+        return await self.nodes.find_source(job, name)
 
     async def finalize(self, resource: JobResource, writer: ResourceWriter) -> Requeue:  # noqa: ARG002 - nodes need no cleanup
         """Do nothing: Kubernetes deletes the objects of a deleted resource."""

@@ -1,4 +1,4 @@
-"""Parse `--aws-region` and `--aws-account` of the commands that show a request to AWS."""
+"""Parse the options `--aws-region` and `--aws-account`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def check_region(name: str | None) -> str | None:
 
 
 def choose_account(name: str | None, role: str | None) -> str | None:
-    """Return the account `name`, or the role's account if it is None. Raises `BadInput` if it is invalid."""
+    """Return the account `name`, or the role's account if `name` is None. Raises `BadInput` for an invalid account."""
     if name is not None and _ACCOUNT.fullmatch(name) is None:
         raise BadInput(f"--aws-account {name}: the account's 12 digits are expected")
     if name is not None or role is None or re.fullmatch(ROLE_PATTERN, role) is None:

@@ -1,4 +1,4 @@
-"""The interface of a backend to the commands that render, explain and validate jobs."""
+"""The functions of a backend that `muster render`, `explain` and `validate` call."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class AwsOptions:
 
 @dataclass(frozen=True)
 class BackendCommands:
-    """A backend's part of the commands. The operator's configuration is None if it is unknown.
+    """The functions of a backend. The operator's configuration is None if it is unknown.
 
     `render` returns the output of `muster render`, and `explain` the rows of `muster explain` for one node; both raise
-    `BadInput`. `check` raises `InvalidResource` for a job that the backend rejects. `problems` returns why an operator
-    could not run a valid job yet, and `notes` returns further warnings.
+    `BadInput`. `check` raises `InvalidResource` for a job that the backend rejects. `problems` returns the reasons why
+    the operator can't run a valid job yet, and `notes` returns other warnings.
     """
 
     render: Callable[[Job, AwsOptions, OperatorConfig | None], str]

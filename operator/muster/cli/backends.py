@@ -1,4 +1,4 @@
-"""The registry of each backend's part of the commands, by the name in `spec.backend`."""
+"""The registry of the backends' functions, by the name in `spec.backend`."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ COMMANDS: Mapping[BackendName, BackendCommands] = MappingProxyType({"Kubernetes"
 
 
 def commands_of(job: Job) -> BackendCommands:
-    """Return the part of the job's backend."""
+    """Return the functions of the job's backend."""
     return COMMANDS[job.spec.backend]

@@ -1,4 +1,4 @@
-"""The commands and their options. Each imports its own modules, so that no command waits for another's."""
+"""The commands and their options. Each command imports its modules itself, so that commands start fast."""
 # ruff: noqa: PLC0415 - see above
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from typing import Annotated
 import typer
 
 from muster.cli.import_command import import_command
+from muster.cli.job_options import Name, Namespace, NoWait, Timeout
 from muster.cli.operator.command import operator
+from muster.cli.rerun_command import rerun
 from muster.cli.storage.commands import storage
 
 app = typer.Typer(
@@ -27,17 +29,19 @@ File = Annotated[
 
 Config = Annotated[
     str | None,
-    typer.Option("--config", metavar="FILE", help="The operator's configuration file, for its node pools."),
+    typer.Option("--config", metavar="FILE", help="The operator's configuration file, which has the node pools."),
 ]
 
 AwsRegion = Annotated[
     str | None,
-    typer.Option("--aws-region", metavar="REGION", help="The job's region, if the job doesn't name one."),
+    typer.Option("--aws-region", metavar="REGION", help="The AWS region for a job that sets none."),
 ]
 
 AwsAccount = Annotated[
     str | None,
-    typer.Option("--aws-account", metavar="ACCOUNT", help="The job's account. [default: its role's]"),
+    typer.Option(
+        "--aws-account", metavar="ACCOUNT", help="The job's AWS account. [default: the account of the job's role]"
+    ),
 ]
 
 app.add_typer(storage, name="storage", hidden=True)
@@ -45,16 +49,16 @@ app.add_typer(storage, name="storage", hidden=True)
 
 LocalInputs = Annotated[
     list[str] | None,
-    typer.Option("--input", metavar="NAME=DIR", help="Read this input from DIR instead. May be repeated."),
+    typer.Option("--input", metavar="NAME=DIR", help="Read the input NAME from DIR. May be repeated."),
 ]
 LocalCheckpoint = Annotated[
-    Path | None, typer.Option("--checkpoint", metavar="DIR", help="Keep checkpoints in DIR, and resume from there.")
+    Path | None, typer.Option("--checkpoint", metavar="DIR", help="Store checkpoints in DIR, and resume from them.")
 ]
 RunFolder = Annotated[
     Path | None, typer.Option("--dir", metavar="DIR", help="The run's folder. [default: muster-runs/<job>-<id>]")
 ]
 KeepHere = Annotated[
-    bool, typer.Option("--keep-here", help="Keep checkpoints and results in the run's folder instead of S3.")
+    bool, typer.Option("--keep-here", help="Store checkpoints and results in the run's folder instead of S3.")
 ]
 OnlyRank = Annotated[
     list[int] | None, typer.Option("--rank", metavar="RANK", help="Show only this rank's lines. May be repeated.")
@@ -62,16 +66,17 @@ OnlyRank = Annotated[
 FinalOutput = Annotated[
     str | None, typer.Option("--output", "-o", metavar="yaml|json", help="Print the final resource on standard output.")
 ]
-Local = Annotated[bool, typer.Option("--local", help="Run a SageMaker job here, with SageMaker's own toolkit.")]
+Local = Annotated[bool, typer.Option("--local", help="Run a SageMaker job on this machine, with SageMaker's toolkit.")]
 LocalSource = Annotated[
-    Path | None, typer.Option("--source", metavar="DIR", help="With --local: the code, instead of spec.source.")
+    Path | None,
+    typer.Option("--source", metavar="DIR", help="The folder of the code, instead of spec.source. Only with --local."),
 ]
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's shape for a flag
+def _print_version(is_set: bool) -> None:  # noqa: FBT001 - typer calls it with the flag's value
     from muster.distribution import version
 
-    if wanted:
+    if is_set:
         typer.echo(f"muster {version()}")
         raise typer.Exit
 
@@ -94,13 +99,13 @@ def run(
     checkpoint: LocalCheckpoint = None,
     folder: RunFolder = None,
     keep_here: KeepHere = False,
-    logs: Annotated[bool, typer.Option("--logs", help="Show what the ranks print.")] = False,
+    logs: Annotated[bool, typer.Option("--logs", help="Show the ranks' output.")] = False,
     rank: OnlyRank = None,
     output: FinalOutput = None,
     local: Local = False,
     source: LocalSource = None,
 ) -> None:
-    """Run a job on this machine. Exit code 0 only when it is Complete."""
+    """Run a job on this machine. The exit code is 0 only if the job completes."""
     from muster.cli.errors import BadInput
     from muster.cli.options import RunOptions, read_inputs, read_output
     from muster.cli.run.run import run_job
@@ -126,29 +131,28 @@ def run(
 
 @app.command()
 def render(*, file: File, config: Config = None, aws_region: AwsRegion = None, aws_account: AwsAccount = None) -> None:
-    """Print a job with its defaults, its Service and ConfigMap, and what each node runs.
+    """Print a job with its defaults, and the objects that muster creates for it.
 
-    Above each kind of node's pod, a comment shows the command that starts its ranks and their environment. A job of
-    backend SageMaker becomes the body of a CreateTrainingJob request. The command needs neither a cluster nor AWS; the
-    same file gives the same text.
+    A comment above each pod shows the ranks' command and environment. A job of backend SageMaker becomes the body of a
+    CreateTrainingJob request. This command needs neither a cluster nor AWS. The same file always gives the same text.
     """
     from muster.cli.backend_commands import AwsOptions
     from muster.cli.backends import commands_of
     from muster.cli.config_file import read_config_file
     from muster.cli.job_file import read_job
 
-    job, current = read_job(file), read_config_file(config)
-    typer.echo(commands_of(job).render(job, AwsOptions(aws_region, aws_account), current), nl=False)
+    job, operator_config = read_job(file), read_config_file(config)
+    typer.echo(commands_of(job).render(job, AwsOptions(aws_region, aws_account), operator_config), nl=False)
 
 
 @app.command()
 def explain(
     *,
     file: File,
-    node: Annotated[int, typer.Option("--node", metavar="N", min=0, help="Explain this node's pod.")] = 0,
+    node: Annotated[int, typer.Option("--node", metavar="N", min=0, help="The rank of the node to explain.")] = 0,
     config: Config = None,
 ) -> None:
-    """Show every setting that muster adds to a node's pod and ranks: its value, its source, and why."""
+    """Show every setting that muster adds to a node's pod and ranks, with its value, source and reason."""
     from muster.cli.config_file import read_config_file
     from muster.cli.explain.explain import explain_job
     from muster.cli.job_file import read_job
@@ -165,10 +169,10 @@ def validate(
     ],
     config: Config = None,
 ) -> None:
-    """Check files of jobs. Exit code 1: a job is not valid, 2: a file can't be read.
+    """Check files of jobs. The exit code is 1 if a job is invalid, and 2 if a file can't be read.
 
     Each problem is a line on standard error: `job.yaml:12: spec.nodes: found 0; allowed are 1 to 10000`. Resources of
-    other kinds are named and skipped: a file may hold a job and its ConfigMap.
+    other kinds are skipped with a message.
     """
     from muster.cli.config_file import read_config_file
     from muster.cli.render.validate import check_files
@@ -184,16 +188,9 @@ def crd() -> None:
     typer.echo(crd_yaml(), nl=False)
 
 
-Name = Annotated[str, typer.Argument(metavar="JOB", help="The job's name.")]
-Namespace = Annotated[
-    str | None,
-    typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Its namespace. [default: the kubeconfig's]"),
-]
-
-
 @app.command()
 def ranks(*, job: Name, namespace: Namespace = None) -> None:
-    """Show every rank of a job on a cluster: live on a terminal, until the job has ended; else once."""
+    """Show every rank of a job on a cluster. On a terminal, update the ranks until the job has ended."""
     from muster.cli.jobs.cluster import JobReference
     from muster.cli.jobs.ranks import show_ranks
 
@@ -213,13 +210,29 @@ def logs(
         int | None, typer.Option("--tail", metavar="LINES", min=0, help="Start with each node's last LINES lines.")
     ] = None,
 ) -> None:
-    """Print what the ranks of a job on a cluster print, each line with its rank."""
+    """Print the output of the ranks of a job on a cluster, with the rank before each line."""
     from muster.cli.jobs.cluster import JobReference
     from muster.cli.jobs.logs import LogSelection, follow_logs, show_logs
 
-    asked = LogSelection(frozenset(rank or ()), tail)
+    selection = LogSelection(frozenset(rank or ()), tail)
     show = follow_logs if follow else show_logs
-    raise typer.Exit(show(JobReference(job, namespace), asked))
+    raise typer.Exit(show(JobReference(job, namespace), selection))
+
+
+@app.command()
+def stacks(
+    *,
+    job: Name,
+    namespace: Namespace = None,
+    rank: Annotated[
+        list[int] | None, typer.Option("--rank", metavar="RANK", help="Show only this rank. May be repeated.")
+    ] = None,
+) -> None:
+    """Print the stacks of the ranks of a job on a cluster that hang, from the agents' logs."""
+    from muster.cli.jobs.cluster import JobReference
+    from muster.cli.jobs.stacks import show_stacks
+
+    raise typer.Exit(show_stacks(JobReference(job, namespace), frozenset(rank or ())))
 
 
 @app.command()
@@ -229,15 +242,43 @@ def wait(
     namespace: Namespace = None,
     timeout: Annotated[
         float | None,
-        typer.Option("--timeout", metavar="SECONDS", min=0, help="Give up after this time: exit code 124."),
+        typer.Option("--timeout", metavar="SECONDS", min=0, help="Stop waiting after this time, with exit code 124."),
     ] = None,
 ) -> None:
-    """Wait until a job on a cluster has ended. Exit code 0 only when it is Complete."""
+    """Wait until a job on a cluster has ended. The exit code is 0 only if the job completes."""
     from muster.cli.jobs.cluster import JobReference
     from muster.cli.jobs.wait import wait_for_job
 
     raise typer.Exit(wait_for_job(JobReference(job, namespace), timeout))
 
 
+@app.command()
+def suspend(*, job: Name, namespace: Namespace = None, no_wait: NoWait = False, timeout: Timeout = None) -> None:
+    """Stop the ranks of a job on a cluster, delete its pods, and wait until it is suspended."""
+    from muster.cli.jobs.cluster import JobReference
+    from muster.cli.jobs.requests import Waiting, suspend_job
+
+    raise typer.Exit(suspend_job(JobReference(job, namespace), Waiting(not no_wait, timeout)))
+
+
+@app.command()
+def resume(*, job: Name, namespace: Namespace = None, no_wait: NoWait = False, timeout: Timeout = None) -> None:
+    """Start a suspended job on a cluster, and wait until all its ranks run."""
+    from muster.cli.jobs.cluster import JobReference
+    from muster.cli.jobs.requests import Waiting, resume_job
+
+    raise typer.Exit(resume_job(JobReference(job, namespace), Waiting(not no_wait, timeout)))
+
+
+@app.command()
+def restart(*, job: Name, namespace: Namespace = None, no_wait: NoWait = False, timeout: Timeout = None) -> None:
+    """Stop the ranks of a job on a cluster, start them again in the same pods, and wait until all run."""
+    from muster.cli.jobs.cluster import JobReference
+    from muster.cli.jobs.requests import Waiting, restart_job
+
+    raise typer.Exit(restart_job(JobReference(job, namespace), Waiting(not no_wait, timeout)))
+
+
+app.command()(rerun)
 app.command("import")(import_command)
 app.command()(operator)

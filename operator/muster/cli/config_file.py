@@ -1,4 +1,4 @@
-"""Read the operator's configuration from the file that `--config` names."""
+"""Read the operator's configuration from the file of the option `--config`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from muster.cli.job_source import read_source, source_name
 
 
 def read_config_file(file: str | None) -> OperatorConfig | None:
-    """Read the configuration; None if no file is named. Raises `BadInput` with the problem and its place."""
+    """Read the configuration; return None if `file` is None. Raises `BadInput` with the problem and its line."""
     if file is None:
         return None
     source = source_name(file)
     try:
         documents = load_bytes(read_source(file), source)
         if len(documents) > 1:
-            raise BadInput(f"{source}: {len(documents)} documents in it; one is expected")
+            raise BadInput(f"{source}: found {len(documents)} documents; one is expected")
         return read_config(documents[0]) if documents else OperatorConfig()
     except OSError as error:
         raise BadInput(f"{source}: {error.strerror}") from None
@@ -30,15 +30,13 @@ def read_config_file(file: str | None) -> OperatorConfig | None:
 
 
 def apply_config(job: Job, config: OperatorConfig | None) -> Job:
-    """Return the job with its pool's fields from the operator's configuration (None: unknown configuration).
+    """Return the job with the fields of its pool. `config` is None if the operator's configuration is unknown.
 
-    Raises `InvalidResource` for a pool that is missing in the configuration, or if the configuration is unknown.
+    Raises `InvalidResource` for a pool's name if the configuration lacks the pool or is unknown.
     """
     pool = job.spec.node_pool
     if config is None and pool is not None and pool.name is not None:
-        message = (
-            f"found {pool.name}; the operator's configuration describes this pool: name its file with --config FILE"
-        )
+        message = f"found {pool.name}; this pool is in the operator's configuration: set its file with --config FILE"
         raise InvalidResource((FieldProblem("spec.nodePool.name", message),))
     return job if config is None else resolve_pool(job, config.node_pools)
 

@@ -1,4 +1,4 @@
-"""Show a run on standard error: as a board on a terminal, otherwise as plain lines."""
+"""Show a run on standard error, as a board on a terminal and otherwise as lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from muster.cli.board.rank_lines import OutputLine, format_coloured, format_plai
 from muster.cli.board.view import View, format_elapsed, format_metrics
 
 _FRAME_SECONDS = 0.1
-"""Seconds between two frames of the board: drawing one takes milliseconds."""
+"""The minimum time between two updates of the board."""
 
 _FIRST_INTERVAL_SECONDS = 2.0
 _LONGEST_INTERVAL_SECONDS = 60.0
@@ -30,7 +30,7 @@ class Display(Protocol):
         ...
 
     def line(self, line: OutputLine) -> None:
-        """Show a line of a rank's or launcher's output."""
+        """Show a line of output of a rank or a launcher."""
         ...
 
     def note(self, text: str) -> None:
@@ -43,7 +43,7 @@ class Display(Protocol):
 
 
 class BoardDisplay:
-    """A live board at the bottom of the terminal; lines and notes scroll above it."""
+    """A live board at the bottom of the terminal. Lines and notes scroll above the board."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -54,13 +54,13 @@ class BoardDisplay:
             redirect_stderr=False,
             vertical_overflow="visible",
         )
-        self._drawn = 0.0
+        self._drawn_at = 0.0
         self._started = False
 
     def show(self, view: View) -> None:
         now = time.monotonic()
-        if now - self._drawn >= _FRAME_SECONDS:
-            self._drawn = now
+        if now - self._drawn_at >= _FRAME_SECONDS:
+            self._drawn_at = now
             self._draw(view)
 
     def line(self, line: OutputLine) -> None:
@@ -88,17 +88,17 @@ class LineDisplay:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._said = ("", "")
+        self._last_summary = ("", "")
         self._shown_at = 0.0
         self._interval = 0.0
 
     def show(self, view: View) -> None:
         now = time.monotonic()
-        new = (view.status.phase, view.status.message)
-        if new[0] != self._said[0]:
+        current = (view.status.phase, view.status.message)
+        if current[0] != self._last_summary[0]:
             self._interval = 0.0
-        if new != self._said and now - self._shown_at >= self._interval:
-            self._said, self._shown_at = new, now
+        if current != self._last_summary and now - self._shown_at >= self._interval:
+            self._last_summary, self._shown_at = current, now
             self._interval = min(
                 _LONGEST_INTERVAL_SECONDS, max(_FIRST_INTERVAL_SECONDS, self._interval * _INTERVAL_GROWTH)
             )
@@ -111,7 +111,7 @@ class LineDisplay:
         self._write(text)
 
     def close(self, view: View | None) -> None:
-        if view is not None and (view.status.phase, view.status.message) != self._said:
+        if view is not None and (view.status.phase, view.status.message) != self._last_summary:
             self._write(format_summary(view))
 
     def _write(self, text: str) -> None:
@@ -119,8 +119,8 @@ class LineDisplay:
 
 
 def open_display(console: Console) -> Display:
-    """Return a board if the terminal can draw it; an Emacs shell, a file, or a log with forced colours gets lines."""
-    # not `is_terminal`, which FORCE_COLOR sets too
+    """Return a board for a terminal that can draw it, and lines for others, such as files and Emacs shells."""
+    # `is_terminal` does not work here, because FORCE_COLOR sets it too.
     return BoardDisplay(console) if console.file.isatty() and not console.is_dumb_terminal else LineDisplay(console)
 
 

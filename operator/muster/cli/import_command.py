@@ -9,7 +9,7 @@ import typer
 
 Script = Annotated[str, typer.Argument(metavar="SCRIPT", help="A launch script (.py) or a notebook (.ipynb).")]
 
-Arguments = Annotated[list[str] | None, typer.Argument(metavar="[-- ARGUMENT...]", help="The script's own.")]
+Arguments = Annotated[list[str] | None, typer.Argument(metavar="[-- ARGUMENT...]", help="The arguments of the script.")]
 
 Region = Annotated[str | None, typer.Option("--aws-region", metavar="REGION", help="The jobs' region.")]
 
@@ -25,7 +25,9 @@ Source = Annotated[
 
 Env = Annotated[
     list[str] | None,
-    typer.Option("--env", metavar="NAME[=VALUE]", help="A variable for the script; it gets no others of yours."),
+    typer.Option(
+        "--env", metavar="NAME[=VALUE]", help="A variable for the script, which gets no other variable of yours."
+    ),
 ]
 
 Python = Annotated[
@@ -51,7 +53,7 @@ def import_command(
     """Print the training jobs of a SageMaker launch script as DistributedTrainingJobs.
 
     The script runs in its own process, with a stand-in for the SageMaker SDK and boto3, so no request reaches AWS.
-    Warnings are on standard error. Exit code 1: a part can't be imported, so nothing is.
+    Warnings are on standard error. If muster can't import one of the jobs, it imports none, and the exit code is 1.
     """
     from muster.cli.import_script import ImportOptions, import_script
 

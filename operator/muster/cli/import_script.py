@@ -1,4 +1,4 @@
-"""`muster import`: write a SageMaker launch script's training jobs as files. No request reaches AWS."""
+"""Run `muster import`: convert a SageMaker launch script's training jobs to files. No request reaches AWS."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from muster.importers.sagemaker.translate.translation import AccountOptions
 from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.images import Framework, ImageRequest, NoSuchImage, training_image
 from muster.render.sagemaker.request.render import render_request
-from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.settings import RequestSettings
 
 _NOT_IMPORTED = 1
 
 _INHERITED_VARIABLES = ("LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "VIRTUAL_ENV")
-"""Variables that the script inherits: enough to run Python, and no credentials."""
+"""The variables that the script inherits to run Python. They contain no credentials."""
 
 _PLACEHOLDER_ACCOUNT = "0" * 12
 _GIT_SOURCE = re.compile(r"(?P<url>https://[^@]+)@(?P<commit>[0-9a-f]+)(//(?P<path>.+))?")
@@ -39,12 +39,12 @@ _FRAMEWORKS: Mapping[str, Framework] = {"pytorch": "PyTorch", "tensorflow": "Ten
 _IMAGE_ARGUMENTS = {
     *("framework", "region", "version", "py_version", "instance_type", "base_framework_version", "image_scope"),
 }
-"""The arguments that select an image; `retrieve` accepts more."""
+"""The arguments of `retrieve` that muster supports to select an image."""
 
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """The options of `muster import`. `environment` has NAME=VALUE, and NAME for a variable of our own environment."""
+    """The options of `muster import`. `environment` has NAME=VALUE, or NAME for a variable of muster's environment."""
 
     script: str
     arguments: Sequence[str]
@@ -62,7 +62,7 @@ def import_script(options: ImportOptions) -> int:
     path = Path(options.script)
     account = AccountOptions(check_region(options.region), choose_account(options.account, options.role), options.role)
     sources = SourceOptions(path.parent if path.suffix == ".ipynb" else Path(), _parse_source(options.source))
-    order = ScriptRequest(
+    script_request = ScriptRequest(
         parts=_read_parts(path),
         script_folder=path.parent.absolute(),
         working_folder=sources.folder.absolute(),
@@ -75,17 +75,20 @@ def import_script(options: ImportOptions) -> int:
         role=account.role,
     )
     try:
-        recording = run_script(order, _find_image)
+        recording = run_script(script_request, _find_image)
     except OSError as problem:
         raise BadInput(format_os_error(problem)) from None
     result = import_jobs(recording, path.name, account, sources, _build_job_check(account))
     for warning in (*_warn_of_sdk_defaults(), *result.warnings):
         typer.echo(f"warning: {warning}", err=True)
-    problems = [*result.problems, *([_describe_failure(recording.failure, order.python)] if recording.failure else [])]
+    problems = [
+        *result.problems,
+        *([_describe_failure(recording.failure, script_request.python)] if recording.failure else []),
+    ]
     for sentence in problems:
         typer.echo(sentence, err=True)
     if problems or not result.documents:
-        # import all jobs or none, because a file that lacks one of them looks complete
+        # Import all jobs or none, because a file that lacks a job would look complete.
         typer.echo(f"{path.name}: " + ("nothing is imported" if problems else "it starts no training job"), err=True)
         return _NOT_IMPORTED
     typer.echo("---\n".join(result.documents), nl=False)
@@ -106,16 +109,16 @@ def _read_parts(path: Path) -> tuple[Part, ...]:
         raise BadInput(f"{path}: {problem}") from None
 
 
-def _script_environment(asked: Sequence[str], user_environment: Mapping[str, str]) -> dict[str, str]:
+def _script_environment(pairs: Sequence[str], user_environment: Mapping[str, str]) -> dict[str, str]:
     environment = {name: user_environment[name] for name in _INHERITED_VARIABLES if name in user_environment}
-    # the script has no home folder, but may import packages from the user's site directory
+    # The script has no home folder, but may import packages from the user's site directory.
     environment["PYTHONUSERBASE"] = site.getuserbase()
-    for pair in asked:
+    for pair in pairs:
         name, equals, value = pair.partition("=")
         if name.startswith("AWS_") and name not in {"AWS_REGION", "AWS_DEFAULT_REGION"}:
             raise BadInput(f"--env {name}: a launch script gets no AWS credentials, and no request reaches AWS")
         if not equals and name not in user_environment:
-            raise BadInput(f"--env {name}: it isn't set here; use --env {name}=VALUE")
+            raise BadInput(f"--env {name}: the variable isn't set here; use --env {name}=VALUE")
         environment[name] = value if equals else user_environment[name]
     return environment
 
@@ -136,13 +139,13 @@ def _parse_source(name: str | None) -> Mapping[str, JSON] | None:
 
 
 def _find_image(arguments: Mapping[str, str]) -> str:
-    """Answer `image_uris.retrieve` for training images."""
+    """Return the URI of a training image for the arguments of `image_uris.retrieve`."""
     framework = _FRAMEWORKS.get(arguments["framework"])
     if framework is None:
-        current = ", ".join(_FRAMEWORKS)
+        supported = ", ".join(_FRAMEWORKS)
         call = f"image_uris.retrieve({arguments['framework']!r})"
         raise UnsupportedQuestion(
-            f"{call}: muster supports the images of {current}; write the image's address into the script"
+            f"{call}: muster supports the images of {supported}; write the image's address into the script"
         )
     unknown = sorted(arguments.keys() - _IMAGE_ARGUMENTS)
     if unknown:
@@ -151,7 +154,7 @@ def _find_image(arguments: Mapping[str, str]) -> str:
             f"{call}: muster doesn't support this argument; write the image's address into the script"
         )
     base = arguments.get("base_framework_version", "")
-    wanted = ImageRequest(
+    image_request = ImageRequest(
         framework=framework,
         version=arguments.get("version", ""),
         region=arguments["region"],
@@ -161,33 +164,35 @@ def _find_image(arguments: Mapping[str, str]) -> str:
         tensorflow=base.removeprefix("tensorflow") if base.startswith("tensorflow") else "",
     )
     try:
-        return training_image(wanted, image_facts())
+        return training_image(image_request, image_facts())
     except NoSuchImage as problem:
         raise UnsupportedQuestion(f"image_uris.retrieve(...): {problem}") from None
 
 
 def _build_job_check(account: AccountOptions) -> JobCheck:
-    """Return a check that muster can build a job's request: its image exists, and SageMaker's limits allow it."""
+    """Return a check that a job's image exists, and that its request is within SageMaker's limits."""
 
-    def judge(job: Job) -> None:
+    def check_job(job: Job) -> None:
         block = job.spec.sagemaker
         region = block.region if block is not None and block.region is not None else account.region
         if region is not None:
             render_request(
-                job, Setting(region, account.account or _PLACEHOLDER_ACCOUNT, job.metadata.name), image_facts()
+                job, RequestSettings(region, account.account or _PLACEHOLDER_ACCOUNT, job.metadata.name), image_facts()
             )
 
-    return judge
+    return check_job
 
 
 def _warn_of_sdk_defaults() -> list[str]:
-    """Warn about the SDK's configuration files with defaults for scripts (sagemaker/config/config.py)."""
+    """Return warnings about the SDK's configuration files, which have defaults (sagemaker/config/config.py)."""
     files = {
         "SAGEMAKER_ADMIN_CONFIG_OVERRIDE": "/etc/xdg/sagemaker/config.yaml",
         "SAGEMAKER_USER_CONFIG_OVERRIDE": str(Path.home() / ".config" / "sagemaker" / "config.yaml"),
     }
     result = [
-        os.environ.get(name, usual) for name, usual in files.items() if name in os.environ or Path(usual).is_file()
+        os.environ.get(name, default_path)
+        for name, default_path in files.items()
+        if name in os.environ or Path(default_path).is_file()
     ]
     return [
         f"{file} has defaults for the SageMaker SDK, which aren't imported: set them in the script" for file in result
@@ -195,6 +200,6 @@ def _warn_of_sdk_defaults() -> list[str]:
 
 
 def _describe_failure(failure: Failure, python: str) -> str:
-    if failure.missing is not None:
+    if failure.missing_module is not None:
         return f"{failure.note}; {python} lacks the module: set --python to the Python with which you run the script"
     return str(failure.note)

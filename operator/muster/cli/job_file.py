@@ -1,4 +1,4 @@
-"""Read a job from the file that the user named."""
+"""Read a job from a file of the user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from muster.cli.job_source import read_source, source_name
 
 
 def read_job(file: str) -> Job:
-    """Read the one job in `file` ("-": standard input). Raises `BadInput` with the problem and its place."""
+    """Read the only job in `file` ("-" is standard input). Raises `BadInput` with the problem and its line."""
     source = source_name(file)
     try:
         return validate(_find_only_job(load_bytes(read_source(file), source), source))
@@ -31,7 +31,7 @@ def _find_only_job(documents: list[Document], source: str) -> Document:
     jobs = [document for document in documents if is_job(document)]
     if len(jobs) != 1:
         result = "no DistributedTrainingJob" if not jobs else f"{len(jobs)} DistributedTrainingJobs"
-        raise BadInput(f"{source}: {result} in it; use a file with one")
-    # a file may hold a job and the ConfigMap that it uses on a cluster
+        raise BadInput(f"{source}: found {result}; use a file with one")
+    # A file may contain a job and the ConfigMap that it uses on a cluster.
     typer.echo(f"{source}: skipped {pluralize(len(documents) - 1, 'resource')} of another kind", err=True)
     return jobs[0]

@@ -1,4 +1,4 @@
-"""Read the bytes that `-f` names: from a file, or from standard input."""
+"""Read the file of the option `-f`, or standard input."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _STDIN = "-"
 
 
 def source_name(file: str) -> str:
-    """The source's name in messages."""
+    """Return the name of the file for messages."""
     return "standard input" if file == _STDIN else file
 
 
 def read_source(file: str) -> bytes:
-    """Read at most one byte more than allowed: enough to refuse a file that is too large. Raises `OSError`."""
+    """Read the file, up to one byte more than the limit, so that `load` can reject it. Raises `OSError`."""
     if file == _STDIN:
         return sys.stdin.buffer.read(MAX_TEXT_BYTES + 1)
     with Path(file).open("rb") as stream:

@@ -1,4 +1,4 @@
-"""The `muster` command: turn errors into messages and exit codes."""
+"""Run the `muster` command, and convert errors to messages and exit codes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AWS_EXTRA = ("boto3", "botocore", "dulwich")
 
 
 def main() -> None:
-    """Run the command and exit with its code: 2 for bad input, 130 for Ctrl-C before a job started."""
+    """Run the command and exit with its code: 2 for bad input, and 130 for Ctrl-C before a job starts."""
     try:
         _open_standard_streams()
         from muster.cli.commands import app  # noqa: PLC0415 - Ctrl-C during the import must not print a stack trace
@@ -25,21 +25,23 @@ def main() -> None:
         app(standalone_mode=True)
     except BadInput as problem:
         _exit_with(f"muster: {problem}", USAGE_ERROR)
-    except ModuleNotFoundError as missing:
-        # the basic installation lacks the clients of Kubernetes and AWS
-        if missing.name in _AWS_EXTRA:
-            _exit_with(f"muster: this command uses AWS or git and needs {missing.name}: {_install('aws')}", FAILED)
-        if missing.name not in _CLUSTER_EXTRA:
+    except ModuleNotFoundError as error:
+        # The basic installation lacks the clients of Kubernetes and AWS.
+        if error.name in _AWS_EXTRA:
+            _exit_with(
+                f"muster: this command uses AWS or git and needs {error.name}: {_install_command('aws')}", FAILED
+            )
+        if error.name not in _CLUSTER_EXTRA:
             raise
-        _exit_with(f"muster: this command uses a cluster and needs {missing.name}: {_install('cluster')}", FAILED)
+        _exit_with(f"muster: this command uses a cluster and needs {error.name}: {_install_command('cluster')}", FAILED)
     except OSError as problem:
-        # such as a full disk; typer handles a closed pipe
+        # The cause may be a full disk. typer handles a closed pipe.
         _exit_with(f"muster: {format_os_error(problem)}", FAILED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 
 
-def _install(extra: str) -> str:
+def _install_command(extra: str) -> str:
     return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
@@ -51,13 +53,13 @@ def _exit_with(sentence: str, code: int) -> None:
 def _open_standard_streams() -> None:
     """Open /dev/null for each standard stream that is closed.
 
-    Otherwise the next opened file or socket would get its number, and the ranks would use it as a standard stream.
+    Otherwise the next file or socket would get the stream's number, and the ranks would use it as a standard stream.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is `number`
     sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)

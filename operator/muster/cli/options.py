@@ -12,9 +12,9 @@ from muster.cli.resource import OutputFormat
 
 @dataclass(frozen=True)
 class RunOptions:
-    """`folder` is the run's folder (None: a new one), `ranks` are the ranks whose lines to show (empty: all).
+    """The options of `muster run`. If `folder` is None, the run creates a folder. If `ranks` is empty, show all ranks.
 
-    `keeps_here`: store checkpoints and results in the run's folder instead of S3.
+    `keeps_here` is whether to store checkpoints and results in the run's folder instead of S3.
     """
 
     file: str

@@ -13,7 +13,7 @@ OutputFormat = Literal["yaml", "json"]
 
 
 def format_resource(job: Job, status: Status | None, output: OutputFormat) -> str:
-    """Return the resource with all defaults; equal jobs and statuses give the same bytes."""
+    """Return the resource with all defaults. Equal jobs and statuses give the same text."""
     document = serialise_resource(job, status)
     if output == "json":
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

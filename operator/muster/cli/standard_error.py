@@ -1,4 +1,4 @@
-"""Standard error that ignores a closed terminal, so that the run can still stop its ranks."""
+"""Write to standard error, and ignore a closed terminal, so that the run can still stop its ranks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TextIO
 
 
 class StandardError(io.TextIOBase):
-    """Writes to the stream until its reader closes it."""
+    """A stream that writes to another stream until the reader of that stream closes it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -14,7 +14,7 @@ from muster.collector.pod_directory import PodDirectory
 from muster.collector.routes import Routes, refusal_response
 from muster.collector.server.admission import Admission
 from muster.collector.server.connections import AcceptedConnection, ConnectionLimits, Connections
-from muster.collector.server.cpu_shares import CpuShares
+from muster.collector.server.cpu_budgets import CpuBudgets
 from muster.collector.server.refusal import Reason, RequestRefused
 from muster.collector.server.refusal_counter import RefusalCounter
 from muster.collector.server.strict_http import StrictConnection
@@ -65,7 +65,7 @@ class Collector:
         self.refusals = RefusalCounter()
         self._context = server_context(certificate)
         self._limits = _within_descriptors(limits or ConnectionLimits())
-        self._cpu = CpuShares(self._connected_pods)
+        self._cpu = CpuBudgets(self._connected_pods)
         self._routes = Routes(
             store=store,
             admission=Admission(verifier, directory, _trust),
@@ -193,7 +193,7 @@ class _Connection(StrictConnection):
 def _trust(request: web.BaseRequest, pod: PodClaim) -> None:
     connection = request.protocol
     if isinstance(connection, _Connection):
-        connection.client.trust(pod)
+        connection.client.authenticate(pod)
 
 
 def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:

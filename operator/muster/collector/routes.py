@@ -17,7 +17,7 @@ from muster.collector.pod_directory import Member
 from muster.collector.polls import Polls
 from muster.collector.server.admission import UNKNOWN_POD_SECONDS, Admission, AuthenticatedPod
 from muster.collector.server.bodies import Bodies
-from muster.collector.server.cpu_shares import CpuShares
+from muster.collector.server.cpu_budgets import CpuBudgets
 from muster.collector.server.decode_queue import DecodeQueue
 from muster.collector.server.refusal import RESPONSES, Reason, RequestRefused
 from muster.collector.server.refusal_counter import RefusalCounter
@@ -61,7 +61,7 @@ class Routes:
         admission: Admission,
         clock: Callable[[], float],
         refusals: RefusalCounter,
-        cpu: CpuShares,
+        cpu: CpuBudgets,
         body_seconds: float,
     ) -> None:
         self._store = store

@@ -1,7 +1,7 @@
 """Store agents' reports and commands in memory. Agents report again to a new leader."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from muster.collector.memory_shares import MemoryShares, Share
 from muster.collector.pod_directory import Member
@@ -10,6 +10,7 @@ from muster.core.reports.check import Shape, check
 from muster.core.reports.merge import merge
 from muster.core.reports.texts import text_bytes, without_texts
 from muster_worker.contract.schema import Command, Order, Report
+from muster_worker.contract.source import EditedSource
 
 _MIB = 1024 * 1024
 
@@ -26,10 +27,19 @@ class _Node:
 
 
 @dataclass
+class _HeldSource:
+    """Edited code, and the nodes that have not begun the attempt with it."""
+
+    source: EditedSource
+    nodes: set[int] = field(default_factory=set)
+
+
+@dataclass
 class _Entry:
     shape: Shape
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     nodes: dict[int, _Node] = field(default_factory=dict)
+    sources: dict[str, _HeldSource] = field(default_factory=dict)  # by hash
 
     def node(self, number: int) -> _Node:
         if not 0 <= number < self.shape.nodes:
@@ -49,8 +59,9 @@ class _Entry:
 class RankStore:
     """The registered jobs, with the newest facts about each agent and the newest command for it."""
 
-    def __init__(self, texts: MemoryShares | None = None) -> None:
+    def __init__(self, texts: MemoryShares | None = None, sources: MemoryShares | None = None) -> None:
         self._texts = texts or MemoryShares(per_namespace=48 * _MIB, total=144 * _MIB, floor=_MIB)
+        self._sources = sources or MemoryShares(per_namespace=16 * _MIB, total=48 * _MIB, floor=_MIB)
         self._jobs: dict[str, _Entry] = {}
         # The number of agents, which each report needs.
         self._agents = 0
@@ -68,6 +79,7 @@ class RankStore:
             self._agents += shape.nodes - entry.shape.nodes
             self._release_texts(entry)
             entry.shape = shape
+            self._release_sources(entry)
             entry.forget()
 
     def forget(self, job_uid: str) -> None:
@@ -76,6 +88,7 @@ class RankStore:
         if entry is not None:
             self._agents -= entry.shape.nodes
             self._release_texts(entry)
+            self._release_sources(entry)
             entry.forget()
 
     def replace(self, job_uid: str, node: int) -> None:
@@ -83,6 +96,7 @@ class RankStore:
         entry = self._jobs.get(job_uid)
         if entry is not None:
             self._texts.release(_key(entry, node))
+            self._drop_source(entry, node)
             entry.replace(node)
 
     def clear(self) -> None:
@@ -111,6 +125,8 @@ class RankStore:
         merged = merge(node.agent, report, at)
         if not self._texts.reserve(_key(entry, member.node), Share(entry.shape.namespace, text_bytes(merged))):
             merged = without_texts(merged)
+        if node.command is not None and report.attempt >= node.command.attempt:
+            self._drop_source(entry, member.node)
         if merged != node.agent:
             node.agent = merged
             entry.changed.set()
@@ -121,14 +137,23 @@ class RankStore:
         current = entry.nodes.get(node) if entry is not None else None
         return current.agent if current is not None else None
 
-    def send(self, job_uid: str, node: int, command: Command) -> None:
-        """Set the node's command, unless it already has a later one. Raises `UnknownJob`."""
+    def send(self, job_uid: str, node: int, command: Command) -> bool:
+        """Set the node's command, unless it already has a later one. Return False if its source finds no memory.
+
+        Raises `UnknownJob`.
+        """
         if command.job_uid != job_uid:
             raise ValueError("the command belongs to another job")
-        current = self._entry(job_uid).node(node)
+        entry = self._entry(job_uid)
+        current = entry.node(node)
         if current.command is None or command.order > current.command.order:
-            current.command = command
+            self._drop_source(entry, node)
+            held = self._hold_source(entry, node, command)
+            if held is None:
+                return False
+            current.command = held
             _wake(current)
+        return True
 
     def command(self, job_uid: str, node: int, after: Order | None) -> Command | None:
         """Return the node's command if it is later than `after`. Raises `UnknownJob`."""
@@ -160,6 +185,38 @@ class RankStore:
         """Return the event that is set when a report changes facts. The caller clears it. Raises `UnknownJob`."""
         return self._entry(job_uid).changed
 
+    def _hold_source(self, entry: _Entry, number: int, command: Command) -> Command | None:
+        """Return the command with the code that all nodes of the job share; None if there is no memory for it."""
+        if command.source is None:
+            return command
+        sha256 = command.source.sha256
+        held = entry.sources.get(sha256)
+        if held is None:
+            share = Share(entry.shape.namespace, len(command.source.archive))
+            if not self._sources.reserve(_source_key(entry, sha256), share):
+                return None
+            held = entry.sources[sha256] = _HeldSource(command.source)
+        held.nodes.add(number)
+        return replace(command, source=held.source)
+
+    def _drop_source(self, entry: _Entry, number: int) -> None:
+        """Drop the source of the node's command: the agent has begun the attempt, or gets a later command."""
+        node = entry.nodes.get(number)
+        source = None if node is None or node.command is None else node.command.source
+        held = None if source is None else entry.sources.get(source.sha256)
+        if node is None or node.command is None or source is None or held is None or number not in held.nodes:
+            return
+        node.command = replace(node.command, source=replace(source, archive=""))
+        held.nodes.discard(number)
+        if not held.nodes:
+            del entry.sources[source.sha256]
+            self._sources.release(_source_key(entry, source.sha256))
+
+    def _release_sources(self, entry: _Entry) -> None:
+        for sha256 in entry.sources:
+            self._sources.release(_source_key(entry, sha256))
+        entry.sources.clear()
+
     def _release_texts(self, entry: _Entry) -> None:
         for node in entry.nodes:
             self._texts.release(_key(entry, node))
@@ -169,6 +226,10 @@ class RankStore:
         if entry is None:
             raise UnknownJob("the job is not registered")
         return entry
+
+
+def _source_key(entry: _Entry, sha256: str) -> str:
+    return f"{entry.shape.job_uid}/{sha256}"
 
 
 def _key(entry: _Entry, node: int) -> str:

@@ -21,7 +21,7 @@ from muster.clients.kubernetes.client import Client
 from muster.collector.store import RankStore
 from muster.controller.jobs.sagemaker_jobs import make_sagemaker_jobs
 from muster.render.kubernetes import apply_defaults as on_kubernetes
-from muster.render.kubernetes.setting import Setting
+from muster.render.kubernetes.pod_settings import PodSettings
 from muster.render.sagemaker import apply_defaults as on_sagemaker
 from muster.render.sagemaker.notes import training_notes
 
@@ -30,7 +30,7 @@ from muster.render.sagemaker.notes import training_notes
 class OperatorServices:
     """The services of the operator's process, which its backends use.
 
-    `authority` returns the CA certificates for agents, as PEM. `seed` returns the secret from which the agents'
+    `ca_bundle` returns the CA certificates for agents, as PEM. `seed` returns the secret from which the agents'
     credentials are derived. `clock` returns Unix seconds.
     """
 
@@ -38,8 +38,8 @@ class OperatorServices:
     config: OperatorConfig
     pods: PodIndex
     store: RankStore
-    setting: Setting
-    authority: Callable[[], str]
+    pod_settings: PodSettings
+    ca_bundle: Callable[[], str]
     seed: Callable[[], bytes]
     aws: Aws
     clock: Callable[[], float]
@@ -76,8 +76,8 @@ def _kubernetes(services: OperatorServices, term: Term) -> ClusterBackend:
         services.client,
         services.pods,
         services.store,
-        services.setting,
-        services.authority,
+        services.pod_settings,
+        services.ca_bundle,
         services.seed,
         services.clock,
     )

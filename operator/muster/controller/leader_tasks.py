@@ -24,12 +24,15 @@ from muster.controller.jobs.jobs import Jobs
 from muster.controller.jobs.missed_deletions import MissedDeletions
 from muster.controller.jobs.processor_queue import ProcessorQueue
 from muster.controller.jobs.readmission import Readmission
+from muster.controller.metrics.recorder import Recorder
 from muster.controller.status.events import EventPoster, StatusPublisher
 from muster.controller.status.write_budget import WriteBudget
 from muster.controller.status.writer import StatusWriterDependencies
 from muster.controller.supervision import supervise
 from muster.controller.trust.collector_endpoints import CollectorEndpoints, maintain_endpoints
 from muster.controller.watch.resources import ResourceWatch
+from muster.objects.kubernetes.job_source import JobIdentity
+from muster.objects.kubernetes.resource import Resource
 
 RECONCILE_GRACE_SECONDS = 2.0
 """The time that current reconciles have to finish when the operator stops."""
@@ -45,7 +48,7 @@ class LeaderDependencies:
 
     `backends` creates the backends of one term, without any state of earlier terms. `endpoints` are the addresses for
     agents of this collector; None if the user routes agents to it. `identity` is the process' name. `holds_lease`
-    returns whether this process may act as leader now.
+    returns whether this process may act as leader now. `recorder` counts, for metrics, what the leader does.
     """
 
     client: Client
@@ -59,6 +62,7 @@ class LeaderDependencies:
     holds_lease: Callable[[], bool]
     clock: Callable[[], float]
     config: OperatorConfig
+    recorder: Recorder
 
 
 class LeaderTasks:
@@ -68,6 +72,7 @@ class LeaderTasks:
         self._dependencies = dependencies
         self._leader_term = leader_term
         self._jobs: Jobs | None = None
+        self._job_memory = JobMemory()
         self._resources: ResourceWatch | None = None
 
     @property
@@ -80,6 +85,14 @@ class LeaderTasks:
         if self._jobs is not None:
             self._jobs.wake(job_uid)
 
+    def resources(self) -> tuple[Resource, ...]:
+        """Return the newest known version of each job that has a controller."""
+        return () if self._jobs is None else self._jobs.resources()
+
+    def waiting_jobs(self) -> tuple[JobIdentity, ...]:
+        """Return the jobs that wait for memory."""
+        return self._job_memory.waiting_jobs()
+
     async def run(self) -> None:
         """Run all tasks until cancelled. Raises `KopfEnded`."""
         dependencies = self._dependencies
@@ -89,8 +102,8 @@ class LeaderTasks:
         dependencies.collector.lead(dependencies.holds_lease)
         backends, gap = dependencies.backends(Term(self._leader_term, self.wake)), asyncio.Event()
         events = EventPoster(dependencies.client, dependencies.identity, dependencies.clock, random.random)
-        job_memory = JobMemory()
-        controller_dependencies = self._controller_dependencies(backends, events, job_memory)
+        job_memory = self._job_memory
+        controller_dependencies = self._controller_dependencies(backends, events)
         jobs = self._jobs = Jobs(controller_dependencies, events.post_missed, partial(_forget, backends), gap.set)
         changes = ChangeQueue(controller_dependencies.processor, jobs.handle_change)
         client, namespaces = dependencies.client, dependencies.namespaces
@@ -127,7 +140,7 @@ class LeaderTasks:
             await maintain_endpoints(dependencies.client, dependencies.endpoints, self._leader_term, random.random)
 
     def _controller_dependencies(
-        self, backends: Mapping[BackendName, ClusterBackend], events: EventPoster, job_memory: JobMemory
+        self, backends: Mapping[BackendName, ClusterBackend], events: EventPoster
     ) -> JobControllerDependencies:
         dependencies = self._dependencies
         return JobControllerDependencies(
@@ -137,15 +150,16 @@ class LeaderTasks:
                 dependencies.client,
                 WriteBudget(),
                 dependencies.clock,
-                StatusPublisher(events),
+                dependencies.recorder.counting(StatusPublisher(events)),
                 dependencies.holds_lease,
-                job_memory,
+                self._job_memory,
             ),
             apply_defaults=partial(apply_defaults, config=dependencies.config),
             admit=partial(admit, config=dependencies.config),
             clock=dependencies.clock,
             processor=ProcessorQueue(time.thread_time),
             jitter=random.random,
+            measure=dependencies.recorder.measure,
         )
 
 

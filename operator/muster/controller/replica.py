@@ -19,6 +19,7 @@ from muster.clients.kubernetes.election import POLL_SECONDS
 from muster.clients.kubernetes.informer import Informer
 from muster.clients.kubernetes.object_versions import Untracked
 from muster.collector.collector import Collector
+from muster.collector.server.refusal import Reason
 from muster.collector.server.refusal_counter import log_refusals
 from muster.collector.store import RankStore
 from muster.collector.trust.certificate import ServingCertificate
@@ -26,6 +27,9 @@ from muster.controller.backends import OperatorServices, check_job, make_backend
 from muster.controller.health import Check
 from muster.controller.leader.election import LeaderElection
 from muster.controller.leader_tasks import LeaderDependencies, LeaderTasks
+from muster.controller.metrics import endpoint
+from muster.controller.metrics.recorder import Recorder
+from muster.controller.metrics.snapshot import Sources
 from muster.controller.startup import check_cluster, with_retries
 from muster.controller.supervision import supervise
 from muster.controller.trust.ca_bundle import CaBundle
@@ -34,11 +38,12 @@ from muster.controller.trust.trust import Trust, TrustSetting
 from muster.controller.webhook.connections import listen
 from muster.controller.webhook.server import WebhookServer
 from muster.controller.webhook.webhook import Webhook
+from muster.distribution import version
 from muster.engine.steady_clock import steady_clock
 from muster.objects.kubernetes.names import JOB_UID_LABEL
 from muster.objects.kubernetes.pods import JOB_PODS
 from muster.objects.kubernetes.warnings import POD_WARNINGS
-from muster.render.kubernetes.setting import Setting
+from muster.render.kubernetes.pod_settings import PodSettings
 
 DEFAULT_COLLECTOR = "https://muster-collector.{namespace}.svc:{port}"
 """The collector's URL for agents, through the chart's Service."""
@@ -57,8 +62,20 @@ class WebhookOptions:
 
 
 @dataclass(frozen=True)
+class ImageOptions:
+    """The images that muster adds to jobs' pods, "" for none, and their pull policy, "" for that of Kubernetes."""
+
+    agent: str
+    storage: str
+    pull_policy: str
+
+
+@dataclass(frozen=True)
 class OperatorOptions:
-    """`namespaces` empty: all namespaces. `lease_namespace` None: the operator's own namespace."""
+    """`namespaces` empty: all namespaces. `lease_namespace` None: the operator's own namespace.
+
+    `metrics_port` None: /metrics is not served.
+    """
 
     namespaces: tuple[str, ...]
     host: str
@@ -67,12 +84,11 @@ class OperatorOptions:
     collector_addresses: tuple[str, ...]
     health_port: int
     cluster_domain: str
-    agent_image: str
-    pull_policy: str
+    images: ImageOptions
     lease_namespace: str | None
     lease_name: str
-    storage_image: str = ""
     webhook: WebhookOptions | None = None
+    metrics_port: int | None = None
     config: OperatorConfig = field(default_factory=OperatorConfig)
 
 
@@ -93,6 +109,7 @@ class Replica:
 
     def __post_init__(self) -> None:
         self._clock = steady_clock(time.time(), time.monotonic)
+        self._recorder = Recorder(self._clock, time.monotonic)
         self._store = RankStore()
         self._pods = PodIndex(self._pod_changed, self._clock)
         self._informers = self._make_informers()
@@ -106,7 +123,9 @@ class Replica:
             await with_retries("the collector's certificates and the cluster's keys", trust.start, random.random)
             collector = await self._open_collector(stack, trust)
             self._open_webhook(stack, trust)
-            dependencies = self._dependencies(trust, collector, self._open_aws(stack))
+            aws = self._open_aws(stack)
+            await self._open_metrics(stack, collector, aws)
+            dependencies = self._dependencies(trust, collector, aws)
             async with asyncio.TaskGroup() as tasks:
                 # A standby also watches pods, so that it can take over at once.
                 for name, informer in zip(("pods", "warnings"), self._informers, strict=True):
@@ -196,19 +215,36 @@ class Replica:
         stack.push_async_callback(aws.close)
         return aws
 
+    async def _open_metrics(self, stack: AsyncExitStack, collector: Collector, aws: Aws) -> None:
+        port = self.options.metrics_port
+        if port is None:
+            return
+        sources = Sources(
+            version=version(),
+            is_leader=lambda: self._leader_tasks is not None,
+            resources=lambda: () if self._leader_tasks is None else self._leader_tasks.resources(),
+            waiting=lambda: () if self._leader_tasks is None else self._leader_tasks.waiting_jobs(),
+            refusals=lambda: {reason: collector.refused[reason] for reason in Reason},
+            connections=lambda: collector.open_connections,
+            api_requests=self.client.requests.counts,
+            aws_requests=aws.requests.counts,
+        )
+        listening = endpoint.listen(self.options.host, port)
+        await stack.enter_async_context(endpoint.serve_metrics(listening, self._recorder, sources))
+
     def _dependencies(self, trust: Trust, collector: Collector, aws: Aws) -> LeaderDependencies:
         options, config = self.options, self.options.config
         client = self.client.restricted_by(self.election.holds_lease)
-        setting = Setting(
+        pod_settings = PodSettings(
             cluster_domain=options.cluster_domain,
             collector_url=self._collector_url,
-            agent_image=options.agent_image,
-            pull_policy=options.pull_policy,
-            storage_image=options.storage_image,
+            agent_image=options.images.agent,
+            pull_policy=options.images.pull_policy,
+            storage_image=options.images.storage,
             s3_endpoint=config.storage.s3_endpoint or "",
         )
         services = OperatorServices(
-            client, config, self._pods, self._store, setting, trust.bundle, trust.seed, aws, self._clock
+            client, config, self._pods, self._store, pod_settings, trust.bundle, trust.seed, aws, self._clock
         )
         return LeaderDependencies(
             client=client,
@@ -222,6 +258,7 @@ class Replica:
             holds_lease=self.election.holds_lease,
             clock=self._clock,
             config=config,
+            recorder=self._recorder,
         )
 
     def _endpoints(self) -> CollectorEndpoints | None:

@@ -7,10 +7,11 @@ from muster_worker.contract.schema import Command
 
 @dataclass(frozen=True)
 class CreateNode:
-    """Create the node's process or pod, with its agent."""
+    """Create the node's process or pod, with its agent; if possible on none of these Kubernetes nodes."""
 
     node: int
     replacement: int
+    avoided_nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class RemoveNode:
 
 
 @dataclass(frozen=True)
-class RemoveStray:
+class RemoveSurplusPod:
     """Delete a surplus pod of the job: it belongs to none of the current nodes."""
 
     name: str
@@ -50,4 +51,4 @@ class DeleteResource:
     """Delete the job's resource; Kubernetes then deletes everything it owns."""
 
 
-Action = CreateNode | SendCommand | KillNode | RemoveNode | RemoveStray | DeleteResource
+Action = CreateNode | SendCommand | KillNode | RemoveNode | RemoveSurplusPod | DeleteResource

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from muster.api.spec.job import Job
-from muster.core.actions import Action, DeleteResource, KillNode, RemoveNode, RemoveStray
+from muster.core.actions import Action, DeleteResource, KillNode, RemoveNode, RemoveSurplusPod
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.gang_release import GangRelease
 from muster.core.outcome import Outcome, Verdict
@@ -19,10 +19,10 @@ def remove_surplus(facts: JobFacts) -> tuple[Action, ...]:
     """
     kills = (
         KillNode(node.node, "its machine is lost")
-        for node in facts.nodes
+        for node in facts.all_nodes
         if node.process.lost_at is not None and not node.process.is_terminating
     )
-    return (*(RemoveStray(name) for name in facts.strays), *kills)
+    return (*(RemoveSurplusPod(name) for name in facts.surplus_pods), *kills)
 
 
 def clean_up(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> tuple[Action, ...]:
@@ -50,7 +50,7 @@ def _remove_outdated(facts: JobFacts) -> tuple[Action, ...]:
     """Delete pods made from an older spec before the gang starts; they are created again once all are deleted."""
     return tuple(
         RemoveNode(node.node, REMOVE_GRACE_SECONDS, "it was made from an earlier spec")
-        for node in facts.nodes
+        for node in facts.all_nodes
         if node.process.state is not ProcessState.MISSING and not node.process.is_terminating
     )
 
@@ -59,7 +59,7 @@ def _remove_released(facts: JobFacts, release: GangRelease) -> tuple[Action, ...
     """Delete the pods of a gang that can't be scheduled completely."""
     return tuple(
         RemoveNode(node.node, REMOVE_GRACE_SECONDS, "its gang could not be placed whole")
-        for node in facts.nodes
+        for node in facts.all_nodes
         if release.includes(node) and not node.process.is_terminating
     )
 
@@ -74,7 +74,7 @@ def _replace_pods(job: Job, facts: JobFacts, outcome: Outcome) -> tuple[Action, 
         for node in facts.nodes
         if node.process.state in (ProcessState.WAITING, ProcessState.RUNNING)
         and node.process.replacement < last.replacement
-        and (policy.restart_scope == "Pods" or _has_problem(node))
+        and (policy.restart_scope == "Pods" or _has_problem(node) or node.node == last.straggler_node)
     )
 
 
@@ -85,7 +85,7 @@ def _has_problem(node: NodeFacts) -> bool:
 
 
 def _removals(job: Job, facts: JobFacts, outcome: Outcome) -> Iterator[RemoveNode]:
-    for node in facts.nodes:
+    for node in facts.all_nodes:
         why = _removal_reason(job, node, outcome)
         if why is not None and not node.process.is_terminating:
             yield RemoveNode(node.node, REMOVE_GRACE_SECONDS, why)

@@ -7,10 +7,14 @@ from muster.core.actions import Action, CreateNode, KillNode, SendCommand
 from muster.core.clean_up import clean_up, remove_before_start, remove_surplus
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure.problems import lost_at, unreachable_at
+from muster.core.fence import has_old_pod
+from muster.core.graceful_stop import find_stop_call, is_graceful, with_stop_call
+from muster.core.non_members import find_nodes_to_create, next_change_at, remove_unwanted, remove_useless
 from muster.core.outcome import Outcome, Verdict
 from muster.core.peers import select_peers
 from muster.core.world import is_mpi
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind
+from muster_worker.contract.source import EditedSource
 
 FAILURE_GRACE_SECONDS = 2.0
 """The time between SIGTERM and SIGKILL after a rank failed: the other ranks can't continue, so free their devices."""
@@ -39,17 +43,28 @@ def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term:
     obstacles = None if outcome.is_decided or outcome.has_started else remove_before_start(job, facts, outcome)
     if outcome.ends_job:
         return (*surplus, *_end_nodes(job, facts, outcome, now, leader_term), *leftovers)
-    if outcome.verdict is Verdict.RESTARTING:
-        return (*surplus, *_stop_attempt(job, facts, outcome, now, leader_term))
     if obstacles is not None:
         return (*surplus, *obstacles)
-    missing = tuple(node for node in facts.nodes if node.process.state is ProcessState.MISSING)
+    others = _keep_non_members(facts, outcome, now)
+    if outcome.verdict is Verdict.RESTARTING:
+        return (*surplus, *others, *_stop_attempt(job, facts, outcome, now, leader_term))
+    missing = [node for node in facts.nodes if node.process.state is ProcessState.MISSING and not has_old_pod(node)]
     # The start command contains the addresses of all nodes, so create missing nodes first.
     if missing:
-        lowest = outcome.lowest_replacement
-        return (*surplus, *(CreateNode(node.node, max(lowest, node.process.replacement + 1)) for node in missing))
+        # If a quota has no room for all, the attempt needs its members first.
+        return (*surplus, *(_create_node(node, outcome) for node in missing), *others)
     start = _send_start(job, facts, outcome, now, leader_term)
-    return (*surplus, *(start or _end_after_launcher(job, facts, outcome, now, leader_term)))
+    return (*surplus, *others, *(start or _end_after_launcher(job, facts, outcome, now, leader_term)))
+
+
+def _create_node(node: NodeFacts, outcome: Outcome) -> CreateNode:
+    replacement = max(outcome.lowest_replacement, node.process.replacement + 1)
+    return CreateNode(node.node, replacement, outcome.avoided_nodes)
+
+
+def _keep_non_members(facts: JobFacts, outcome: Outcome, now: float) -> tuple[Action, ...]:
+    creates = (_create_node(node, outcome) for node in find_nodes_to_create(facts, now))
+    return (*remove_unwanted(facts), *remove_useless(facts, now), *creates)
 
 
 def next_requeue_at(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> float | None:
@@ -60,17 +75,17 @@ def next_requeue_at(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> 
     # Once the status has the restart, decide on the next attempt at once.
     if outcome.is_restart_due:
         return now
-    times = [at for node in facts.nodes for at in (facts.silent_at(node), lost_at(node, facts))]
+    times = [at for node in facts.all_nodes for at in (facts.silent_at(node), lost_at(node, facts))]
     if outcome.is_decided:
         times.append(outcome.expires_at)
-        times.extend(_kill_at(facts, outcome, node) for node in facts.nodes if not node.is_gone)
+        times.extend(_kill_at(facts, outcome, node) for node in facts.all_nodes if not node.is_gone)
     else:
         if not outcome.has_started:
             times += [outcome.startup_deadline, outcome.release_at]
             times.append(None if outcome.last_restart is None else outcome.last_restart.not_before)
             times.append(None if outcome.release is None else outcome.release.until)
-        times.append(outcome.active_deadline)
-        times.extend(unreachable_at(node, facts) for node in facts.nodes)
+        times += [outcome.active_deadline, next_change_at(facts)]
+        times.extend(unreachable_at(node, facts) for node in facts.all_nodes)
         times.extend(_kill_at(facts, outcome, node) for node in facts.nodes if not node.is_gone)
     return min((at for at in times if at is not None and at > now), default=None)
 
@@ -82,11 +97,15 @@ def _send_start(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_
     waiting = [node for node in facts.nodes if not node.has_started]
     if not waiting or not all(node.is_ready and not facts.is_silent(node, now) for node in waiting):
         return ()
+    # Two nodes must never run the same ranks.
+    if facts.intruders:
+        return ()
     peers = select_peers(facts.nodes)
     # A restarted operator receives the nodes' reports one by one, and the start command needs all addresses.
     if outcome.has_started and not peers:
         return ()
-    command = Command(leader_term, job.metadata.uid, outcome.attempt, CommandKind.START, peers)
+    source = None if outcome.source is None else EditedSource(outcome.source.sha256)
+    command = Command(leader_term, job.metadata.uid, outcome.attempt, CommandKind.START, peers, source=source)
     return (SendCommand(tuple(node.node for node in waiting), command),)
 
 
@@ -104,18 +123,26 @@ def _end_after_launcher(
 
 
 def _stop_attempt(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
-    """Stop the ranks of a failed attempt, and keep the agents for the next one."""
+    """Stop the ranks of an attempt that another one follows, and keep the agents."""
     # Agents that have not started get the command, too: they must not start a rank of this attempt any more.
-    command = _ending_command(job, outcome, CommandKind.STOP, FAILURE_GRACE_SECONDS, leader_term)
-    return _send_where_needed(facts, outcome, [(node, command) for node in facts.nodes if not node.has_ended], now)
+    stop_call = find_stop_call(facts, outcome)
+    commands = []
+    for node in facts.nodes:
+        if not node.has_ended:
+            grace = grace_seconds(node, facts, outcome)
+            command = _ending_command(job, outcome, CommandKind.STOP, grace, leader_term)
+            commands.append((node, with_stop_call(command, node, stop_call)))
+    return _send_where_needed(facts, outcome, commands, now)
 
 
 def _end_nodes(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
     """Stop every node that still runs."""
+    stop_call = find_stop_call(facts, outcome)
     commands = []
-    for node in facts.nodes:
+    for node in facts.all_nodes:
         grace = grace_seconds(node, facts, outcome)
-        commands.append((node, _ending_command(job, outcome, _ending_kind(node, grace), grace, leader_term)))
+        command = _ending_command(job, outcome, _ending_kind(node, grace), grace, leader_term)
+        commands.append((node, with_stop_call(command, node, stop_call)))
     return _send_where_needed(facts, outcome, commands, now)
 
 
@@ -163,7 +190,7 @@ def grace_seconds(node: NodeFacts, facts: JobFacts, outcome: Outcome) -> float:
     """Return the time between SIGTERM and SIGKILL for the node's running ranks; 0 sends SIGKILL at once."""
     node_grace = node.process.grace_seconds
     healthy = STOP_GRACE_SECONDS if node_grace is None else max(LEAST_GRACE_SECONDS, node_grace)
-    grace = healthy if outcome.failure is None else FAILURE_GRACE_SECONDS
+    grace = healthy if is_graceful(facts, outcome) else FAILURE_GRACE_SECONDS
     if facts.stop_request is None:
         return grace
     # After a failure, a stop request can only shorten the grace period.

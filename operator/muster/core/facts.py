@@ -6,9 +6,11 @@ Backends create these in `observe`. Times are Unix seconds on the operator's clo
 from dataclasses import dataclass
 from enum import StrEnum
 
+from muster.core.devices import Devices
+from muster.core.edited_source import RequestedSource
+from muster.core.termination_message import TerminationMessage
 from muster_worker.contract.schema import (
     AgentPhase,
-    AgentProblem,
     Command,
     CommandKind,
     LauncherEnd,
@@ -45,37 +47,15 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class TerminationMessage:
-    """The content of a pod's termination log, which the agent writes so that its result survives a lost report.
-
-    `ranks` is the number of the node's ranks, `succeeded` the number of ranks with exit code 0. `first_failure` is the
-    first rank of the node that failed. `terminated` is set if something other than muster stopped the agent.
-    The user's code can write this file, too, so trust it only about its own node.
-    """
-
-    job_uid: str
-    node: int
-    replacement: int
-    attempt: int
-    ranks: int = 0
-    succeeded: int = 0
-    terminated: bool = False
-    problem: AgentProblem | None = None
-    launcher: LauncherEnd | None = None
-    first_failure: RankReport | None = None
-
-
-@dataclass(frozen=True)
 class ProcessFacts:
     """A node's process or pod. `exit_code` and `signal` are the agent's.
 
-    `problem` is the backend's explanation of the state. `name` is the pod's name, `machine` the name of the cluster
-    node that it is scheduled on since `scheduled_at`. `is_terminating` is set once the
-    API server was asked to delete the pod.
-    `replacement` of a MISSING process is the highest that the backend has observed for this node, or -1.
-    `grace_seconds` and `memory_limit` are the owner's settings for the ranks; None and "" if unset.
-    `has_running_sidecars` is set if the agent has EXITED and other containers of the pod still run.
-    `termination_message` is set once the agent has EXITED and written one.
+    `problem` is the backend's explanation of the state. `name` is the pod's name, `machine` the cluster node that it is
+    scheduled on since `scheduled_at`. Its deletion (`is_terminating`) was requested at `deletion_requested_at`.
+    `replacement` of a MISSING process is the highest observed one, or -1. `grace_seconds` and `memory_limit` are the
+    owner's settings for the ranks; None and "" if unset. `has_running_sidecars`: the agent has EXITED and other
+    containers of the pod still run. `termination_message` is set once the agent has EXITED and written one.
+    `devices` is None if the ranks' container requests no accelerators.
 
     For lost machines, by the time at which the operator observed it: `unreachable_since` is when the machine stopped
     answering the cluster or the cluster evicted the pod; `deletion_deadline` is when a requested deletion should be
@@ -93,6 +73,7 @@ class ProcessFacts:
     machine: str | None = None
     scheduled_at: float | None = None
     is_terminating: bool = False
+    deletion_requested_at: float | None = None
     grace_seconds: float | None = None
     has_running_sidecars: bool = False
     termination_message: TerminationMessage | None = None
@@ -100,6 +81,7 @@ class ProcessFacts:
     unreachable_since: float | None = None
     deletion_deadline: float | None = None
     lost_at: float | None = None
+    devices: Devices | None = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +91,10 @@ class RankFacts:
     report: RankReport
     started_at: float | None = None
     ended_at: float | None = None
-    stepped_at: float | None = None
+    stepped_at: float | None = None  # when it reached its highest step
+    active_at: float | None = None  # its last step in the latest report, which may be lower
+    phase_ended_at: float | None = None  # the end of its last phase without steps
+    first_stepped_at: float | None = None  # reports of metrics, or of the step to resume from, are no step
     sequence: int = 0
 
     @property
@@ -160,14 +145,20 @@ class AgentFacts:
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """One node of the job. `name` is `<job>-<node>`."""
+    """One node of the job."""
 
     node: int
-    name: str
+    name: str  # <job>-<node>
     process: ProcessFacts
     agent: AgentFacts | None = None
     command: Command | None = None  # the last command sent to the agent
-    command_sent_at: float | None = None  # when it was sent
+    command_sent_at: float | None = None
+    attempt_rank: int | None = None  # the node rank in the attempt, if that may differ from `node`
+
+    @property
+    def node_rank(self) -> int:
+        """The node's position among the members of the attempt."""
+        return self.node if self.attempt_rank is None else self.attempt_rank
 
     @property
     def current_agent(self) -> AgentFacts | None:
@@ -252,11 +243,10 @@ class StopRequest:
 class JobFacts:
     """The job's facts. `nodes` is ordered and has one entry for every node, even if it doesn't exist yet.
 
-    `heartbeat_seconds` is the interval at which the job's agents report. `collector_started_at` is when the collector
-    started: a restarted operator has received no earlier report. `refusal` explains why the spec creates no node.
-    `strays` are the names of the job's surplus pods: beyond its nodes, or replaced. `has_outdated_pods` is set if a pod
-    was made from an older spec. `problem` affects the whole job rather than one node. `warnings` are warnings for the
-    user about a valid spec, such as fields without effect.
+    `infer` leaves the attempt's members in `nodes`, by node rank (see `members.py`), and puts the others into
+    `non_members`. `desired_nodes` is `spec.nodes` if the number of members may differ. `heartbeat_seconds` is the
+    interval of the agents' reports. `collector_started_at`: the collector has no earlier report. `refusal` explains
+    why the spec creates no node. `surplus_pods` are the names of replaced pods, and of pods beyond the job's nodes.
     """
 
     created_at: float
@@ -264,26 +254,38 @@ class JobFacts:
     heartbeat_seconds: float
     stop_request: StopRequest | None = None
     refusal: Problem | None = None
-    strays: tuple[str, ...] = ()
+    surplus_pods: tuple[str, ...] = ()
     collector_started_at: float = 0.0
-    has_outdated_pods: bool = False
-    problem: Problem | None = None
-    warnings: tuple[str, ...] = ()
+    has_outdated_pods: bool = False  # a pod was made from an older spec
+    problem: Problem | None = None  # of the whole job
+    warnings: tuple[str, ...] = ()  # name fields without effect
+    restart_request: str | None = None  # the value of the annotation that requests a restart
+    requested_source: RequestedSource | None = None  # the edited code that the job's annotation names
+    fence_seconds: float = 0.0  # after this time agents that are cut off stop their ranks; 0: never
+    non_members: tuple[NodeFacts, ...] = ()
+    desired_nodes: int | None = None
+    spares: int = 0  # spec.spares
+    intruders: tuple[int, ...] = ()  # nodes that run ranks and are no members, because someone has edited the status
+
+    @property
+    def all_nodes(self) -> tuple[NodeFacts, ...]:
+        """The members of the attempt, then the others."""
+        return (*self.nodes, *self.non_members)
 
     @property
     def is_idle(self) -> bool:
-        """Whether no rank of the job runs, and none will without an action."""
+        """Whether no rank of the attempt runs, and none will without an action."""
         return all(node.is_idle for node in self.nodes)
 
     @property
     def is_gone(self) -> bool:
         """Whether no node has an agent."""
-        return all(node.is_gone for node in self.nodes)
+        return all(node.is_gone for node in self.all_nodes)
 
     @property
     def is_empty(self) -> bool:
         """Whether the job has no pod or process at all, not even an ended one."""
-        return not self.strays and all(node.process.state is ProcessState.MISSING for node in self.nodes)
+        return not self.surplus_pods and all(node.process.state is ProcessState.MISSING for node in self.all_nodes)
 
     def silent_at(self, node: NodeFacts) -> float | None:
         """When the node counts as silent if no report arrives; None if no report is expected."""

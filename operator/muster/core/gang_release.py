@@ -79,7 +79,7 @@ def backoff_seconds(job_uid: str, count: int) -> float:
 def _next_release(job: Job, facts: JobFacts, last: GangRelease | None, now: float) -> GangRelease:
     count = 1 if last is None else last.count + 1
     lowest = 0 if last is None else last.replacement
-    replacement = max(lowest, *(node.process.replacement + 1 for node in facts.nodes))
+    replacement = max(lowest, *(node.process.replacement + 1 for node in facts.all_nodes))
     at = float(int(now))  # the status stores whole seconds
     until = at + backoff_seconds(job.metadata.uid, count)
     return GangRelease(count, replacement, at, until, is_under_way=True)
@@ -90,7 +90,7 @@ def _previous_release(job: Job, placement: Placement | None, facts: JobFacts, no
         return None
     at = parse_or_past(placement.released_at)
     until = at + backoff_seconds(job.metadata.uid, placement.releases)
-    is_under_way = now < until or any(_is_older(node, placement.replacement) for node in facts.nodes)
+    is_under_way = now < until or any(_is_older(node, placement.replacement) for node in facts.all_nodes)
     return GangRelease(placement.releases, placement.replacement, at, until, is_under_way)
 
 

@@ -1,6 +1,6 @@
 """Complete the observed facts of each node before a decision, in an ordered list of steps."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from muster.api.spec.job import Job
@@ -8,6 +8,9 @@ from muster.api.status.status import Status
 from muster.core.facts import AgentFacts, JobFacts, NodeFacts, ProcessState
 from muster.core.failure.problems import POD_DELETED, end_if_lost, with_problem
 from muster.core.failure.termination_log import with_termination_message
+from muster.core.fence import with_old_pod_problem
+from muster.core.members import choose_next_members, has_fixed_members, read_members, split_members
+from muster.core.world import procs_per_node
 from muster_worker.contract.schema import AgentPhase
 
 
@@ -53,30 +56,35 @@ def raise_replacement(node: NodeFacts, context: InferenceContext) -> NodeFacts:
 
 
 def reuse_agent(node: NodeFacts, context: InferenceContext) -> NodeFacts:
-    """After a restart, an agent whose ranks have ended is ready again, and a pod that has ended is missing."""
+    """After a restart, an agent whose ranks have ended is ready again.
+
+    A pod that has ended, or that is being deleted and whose ranks have ended, counts as missing.
+    """
     previous, attempt = context.previous, context.attempt
     if previous.restarts is None or previous.last_restart is None:
         return node
     process, agent = node.process, node.current_agent
-    is_earlier = process.replacement < previous.restarts.replacement
-    if process.state is ProcessState.EXITED and previous.is_restarting and is_earlier:
+    is_earlier = previous.is_restarting and process.replacement < previous.restarts.replacement
+    has_ended = process.state is ProcessState.EXITED or (process.is_terminating and _has_ended_attempts(agent))
+    if has_ended and is_earlier:
         return _without_agent(replace(node, process=replace(process, state=ProcessState.MISSING, problem=None)))
     if process.state is not ProcessState.RUNNING or agent is None or agent.report.attempt >= attempt:
         return node
     # Something else stops this agent, so its pod will end and be replaced.
-    if agent.terminated_at is not None:
-        return _without_agent(node)
+    if agent.terminated_at is not None or process.is_terminating:
+        return _without_earlier_attempts(node, attempt)
     # The agent still stops the ranks of the earlier attempt.
     if agent.report.phase != AgentPhase.ENDED:
         return node
-    report = replace(agent.report, attempt=0, phase=AgentPhase.READY, ranks=(), metrics=(), launcher=None)
-    command = node.command if node.command is not None and node.command.attempt >= attempt else None
-    return replace(
-        node,
-        agent=AgentFacts(report, agent.last_report_at),
-        command=command,
-        command_sent_at=node.command_sent_at if command is not None else None,
+    report = replace(
+        agent.report, attempt=0, phase=AgentPhase.READY, ranks=(), metrics=(), launcher=None, stop_call=None
     )
+    return replace(_without_earlier_attempts(node, attempt), agent=AgentFacts(report, agent.last_report_at))
+
+
+def _has_ended_attempts(agent: AgentFacts | None) -> bool:
+    """Whether the agent has started ranks, and none of them runs."""
+    return agent is not None and agent.report.attempt > 0 and agent.report.phase == AgentPhase.ENDED
 
 
 def drop_earlier_attempts(node: NodeFacts, context: InferenceContext) -> NodeFacts:
@@ -84,12 +92,10 @@ def drop_earlier_attempts(node: NodeFacts, context: InferenceContext) -> NodeFac
     # The attempt has not started, so a missing node can't have a report or a command.
     if node.process.state is ProcessState.MISSING and not context.has_started:
         return node if node.agent is None and node.command is None else _without_agent(node)
-    agent, command = node.agent, node.command
+    agent = node.agent
     if agent is not None and 0 < agent.report.attempt < context.attempt:
-        return _without_agent(node)
-    if command is not None and command.attempt < context.attempt:
-        return replace(node, command=None, command_sent_at=None)
-    return node
+        return _without_earlier_attempts(node, context.attempt)
+    return _without_earlier_command(node, context.attempt)
 
 
 def use_termination_message(node: NodeFacts, context: InferenceContext) -> NodeFacts:
@@ -121,13 +127,77 @@ STEPS: tuple[Callable[[NodeFacts, InferenceContext], NodeFacts], ...] = (
 def infer(job: Job, previous: Status, facts: JobFacts, now: float) -> JobFacts:
     """Return the complete facts that judge, decide and summarise need, at `now` (Unix seconds)."""
     context = InferenceContext(job, previous, facts, now, previous.was_started, previous.current_attempt)
-    return replace(facts, nodes=tuple(_apply_steps(node, context) for node in facts.nodes))
+    if not has_fixed_members(job):
+        facts = _infer_members(context, read_members(job, previous))
+    else:
+        facts = replace(facts, nodes=tuple(_apply_steps(node, context) for node in facts.nodes))
+    return replace(facts, nodes=with_old_pod_problem(job, previous, facts.nodes))
+
+
+def _infer_members(context: InferenceContext, recorded: tuple[int, ...] | None) -> JobFacts:
+    """Return the facts of a job whose attempts may have different members; `recorded` are those that run."""
+    ranks = {} if recorded is None else {node: rank for rank, node in enumerate(recorded)}
+    # A node that is not a member waits for the next attempt.
+    waiting = context if recorded is None else replace(context, has_started=False, attempt=context.attempt + 1)
+    nodes = tuple(
+        _apply_steps(replace(node, attempt_rank=ranks[node.node]), context)
+        if node.node in ranks
+        else _apply_steps(node, waiting)
+        for node in context.observed.nodes
+    )
+    facts = replace(context.observed, nodes=nodes)
+    members = choose_next_members(context.job, context.previous, nodes) if recorded is None else recorded
+    facts = split_members(facts, members, context.job.spec.nodes)
+    return replace(
+        facts,
+        intruders=tuple(_find_intruders(context, facts)),
+        spares=context.job.spec.spares,
+        nodes=tuple(_drop_foreign_ranks(context.job, node, is_member=True) for node in facts.nodes),
+        non_members=tuple(_drop_foreign_ranks(context.job, node, is_member=False) for node in facts.non_members),
+    )
+
+
+def _find_intruders(context: InferenceContext, facts: JobFacts) -> Iterator[int]:
+    """Find nodes that are no members and run ranks: someone has edited or cleared the status of a running job."""
+    for node in facts.non_members:
+        agent = context.observed.nodes[node.node].current_agent
+        if node.process.state is not ProcessState.RUNNING or agent is None:
+            continue
+        if agent.report.attempt > 0 and agent.report.phase != AgentPhase.ENDED:
+            yield node.node
+
+
+def _drop_foreign_ranks(job: Job, node: NodeFacts, *, is_member: bool) -> NodeFacts:
+    """Drop ranks and metrics of other nodes: the collector does not know the members of the attempt."""
+    agent, procs = node.agent, procs_per_node(job)
+    if agent is None:
+        return node
+    own = range(node.node_rank * procs, (node.node_rank + 1) * procs) if is_member else range(0)
+    ranks = tuple(rank for rank in agent.ranks if rank.report.rank in own)
+    metrics = tuple(metric for metric in agent.metrics if metric.value.rank in own)
+    if (len(ranks), len(metrics)) == (len(agent.ranks), len(agent.metrics)):
+        return node
+    return replace(node, agent=replace(agent, ranks=ranks, metrics=metrics))
 
 
 def _apply_steps(node: NodeFacts, context: InferenceContext) -> NodeFacts:
     for step in STEPS:
         node = step(node, context)
     return node
+
+
+def _without_earlier_attempts(node: NodeFacts, attempt: int) -> NodeFacts:
+    """Return the node without its agent, which belongs to an earlier attempt, and without an earlier command.
+
+    Since then, the operator may have sent the agent Exit. Without this record, it would send Exit again each time.
+    """
+    return replace(_without_earlier_command(node, attempt), agent=None)
+
+
+def _without_earlier_command(node: NodeFacts, attempt: int) -> NodeFacts:
+    if node.command is None or node.command.attempt >= attempt:
+        return node
+    return replace(node, command=None, command_sent_at=None)
 
 
 def _without_agent(node: NodeFacts) -> NodeFacts:

@@ -5,11 +5,14 @@ from dataclasses import replace
 from muster.api.spec.job import Job
 from muster.api.status.status import RESUMED, SUSPENDED, Condition, Status
 from muster.api.timestamps import parse_timestamp
+from muster.core.avoided_nodes import read_avoided_nodes
+from muster.core.edited_source import find_source
 from muster.core.facts import JobFacts, ProcessState
 from muster.core.failure.ends import rank_ends
 from muster.core.failure.failure import Failure, find_failure
 from muster.core.failure.problems import POD_DELETED
 from muster.core.gang_release import find_release, next_release_at
+from muster.core.hangs import find_hang, find_hang_failure, with_recorded_since
 from muster.core.outcome import (
     DEADLINE_EXCEEDED,
     NETWORK_MISMATCH,
@@ -22,7 +25,9 @@ from muster.core.outcome import (
     Verdict,
 )
 from muster.core.peers import find_network_mismatch
+from muster.core.restart_requests import find_requested_restart, skip_backoff
 from muster.core.restarts import NoRestart, find_restart, read_last_restart
+from muster.core.stragglers import find_straggler_failure, find_stragglers
 from muster.core.world import find_started_ranks, is_mpi, world_size
 
 _Cause = tuple[float, Outcome]
@@ -84,14 +89,18 @@ def _start_outcome(job: Job, previous: Status, facts: JobFacts, now: float) -> O
     active_since = find_active_since(previous, facts, now)
     outcome = Outcome(
         Verdict.UNDECIDED,
+        hang=with_recorded_since(find_hang(job, facts, attempt, now), previous.hang, attempt),
+        stragglers=find_stragglers(job, facts, previous.stragglers, attempt, now),
         is_idle=facts.is_idle,
         # A restarted operator reads the start from the status.
         has_started=previous.was_started or any(node.has_started for node in facts.nodes),
         attempt=attempt,
-        last_restart=read_last_restart(previous),
+        last_restart=skip_backoff(read_last_restart(previous), previous, facts, now),
+        avoided_nodes=read_avoided_nodes(previous),
         active_since=active_since,
         active_deadline=find_active_deadline(job, active_since),
     )
+    outcome = replace(outcome, source=find_source(previous, facts.requested_source, has_started=outcome.has_started))
     return outcome if outcome.has_started else replace(outcome, startup_deadline=_startup_deadline(job, facts, outcome))
 
 
@@ -145,7 +154,16 @@ def _decide_outcome(job: Job, previous: Status, facts: JobFacts, outcome: Outcom
     # The pods have an older spec, which was replaced since.
     if outcome.has_started and not previous.is_failing and _has_missed_suspension(job, previous, facts):
         return _suspend(previous, facts, outcome)
-    causes = [*_failure_causes(outcome, failure), *_other_causes(job, previous, facts, outcome, now)]
+    failures = (
+        failure,
+        find_hang_failure(job, previous, facts, outcome.hang, outcome.attempt),
+        find_straggler_failure(job, previous, facts, outcome.stragglers, now),
+    )
+    # The ranks end because muster stops them, and some fail because their peers ended first.
+    if previous.is_stopping_for_restart:
+        failures, all_ended = (None, None, None), False
+    failure_causes = (cause for failure in failures for cause in _failure_causes(outcome, failure))
+    causes = [*failure_causes, *_other_causes(job, previous, facts, outcome, now)]
     if causes:
         at, first = min(causes, key=lambda cause: cause[0])
         return replace(first, at=at)
@@ -154,7 +172,15 @@ def _decide_outcome(job: Job, previous: Status, facts: JobFacts, outcome: Outcom
     if all_ended or previous.is_failing:
         reason = _shortfall_reason(job, facts) if all_ended else POD_DELETED
         return replace(outcome, verdict=Verdict.FAILED, reason=reason, at=_last_end_at(facts))
-    return _suspend(previous, facts, outcome) if job.spec.suspend else outcome
+    return _apply_requests(job, previous, facts, outcome, now)
+
+
+def _apply_requests(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> Outcome:
+    """Return the outcome of a healthy attempt, which a user may have asked to suspend or to restart."""
+    if job.spec.suspend:
+        return _suspend(previous, facts, outcome)
+    restart = find_requested_restart(previous, facts, now)
+    return outcome if restart is None else replace(outcome, verdict=Verdict.RESTARTING, restart=restart)
 
 
 def _suspend(previous: Status, facts: JobFacts, outcome: Outcome) -> Outcome:
@@ -165,8 +191,8 @@ def _suspend(previous: Status, facts: JobFacts, outcome: Outcome) -> Outcome:
 def _has_missed_suspension(job: Job, previous: Status, facts: JobFacts) -> bool:
     """Whether the job was suspended and resumed while no operator ran, so that its pods have an older spec.
 
-    Only a suspended job's spec may change. Pods with another spec are no proof: a new release of muster may render the
-    same spec differently.
+    Fields that affect the pods change only while a job is suspended. Outdated pods alone are no proof: a new release of
+    muster may render the same spec differently.
     """
     return facts.has_outdated_pods and job.metadata.generation > previous.observed_generation
 

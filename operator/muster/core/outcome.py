@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from muster.api.status.source import SourceStatus
 from muster.core.failure.failure import Failure
 from muster.core.gang_release import GangRelease
+from muster.core.hangs import Hang
 from muster.core.restarts import LastRestart, Restart
+from muster.core.stragglers import Stragglers
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 STARTUP_TIMEOUT = "StartupTimeout"
@@ -24,7 +27,7 @@ class Verdict(StrEnum):
     FAILED = "Failed"
     STOPPED = "Stopped"
     SUSPENDED = "Suspended"
-    RESTARTING = "Restarting"  # the attempt has failed, and another one follows
+    RESTARTING = "Restarting"  # the attempt has failed, or a user wants another one: it follows
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,9 @@ class Outcome:
 
     `is_idle` is set while no rank runs, and none will without an action: the verdict is then final. `has_started` is
     set once the gang received its start command. `attempt` is the number of that start, or of the next one.
-    `last_restart` is the restart before this attempt.
+    `last_restart` is the restart before this attempt. `hang` has the running ranks that complete no step any more,
+    `stragglers` the slow ones. `avoided_nodes` are the Kubernetes nodes that new pods avoid. `source` is the edited
+    code of this attempt.
 
     `restart` is set for the verdict Restarting. `no_restart` is the reason why no attempt follows a failure.
 
@@ -54,6 +59,10 @@ class Outcome:
     has_started: bool = False
     attempt: int = 1
     last_restart: LastRestart | None = None
+    hang: Hang | None = None
+    stragglers: Stragglers | None = None
+    avoided_nodes: tuple[str, ...] = ()
+    source: SourceStatus | None = None
     restart: Restart | None = None
     no_restart: str = ""
     active_since: float = 0.0
@@ -77,8 +86,13 @@ class Outcome:
 
     @property
     def is_restart_due(self) -> bool:
-        """Whether nothing of the failed attempt runs, so that the status can record the next one."""
+        """Whether nothing of the attempt runs any more, so that the status can record the next one."""
         return self.verdict is Verdict.RESTARTING and self.is_idle
+
+    @property
+    def is_restart_requested(self) -> bool:
+        """Whether another attempt follows because a user has requested it, and not because of a failure."""
+        return self.verdict is Verdict.RESTARTING and self.failure is None
 
     @property
     def ends_job(self) -> bool:

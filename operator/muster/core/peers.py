@@ -9,7 +9,8 @@ from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network, ip
 
 from muster.core.facts import NodeFacts
 from muster.core.failure.rank_output import clean
-from muster_worker.contract.schema import Link, Peer, Report
+from muster_worker.contract.network import Link
+from muster_worker.contract.schema import Peer, Report
 
 _MAX_NAME_CHARS = 64
 
@@ -28,7 +29,14 @@ def select_peers(nodes: Sequence[NodeFacts]) -> tuple[Peer, ...]:
         return ()
     links = _select_links(reports)
     return tuple(
-        Peer(node.node, link.address.partition("/")[0], report.port or 0, link.interface or None, report.check_port)
+        Peer(
+            node.node,
+            link.address.partition("/")[0],
+            report.port or 0,
+            link.interface or None,
+            report.check_port,
+            report.ping_port,
+        )
         for node, report, link in zip(nodes, reports, links, strict=True)
     )
 

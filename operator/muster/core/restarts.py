@@ -11,15 +11,18 @@ from muster.api.status.restarts import NO_RESTARTS, Restarts
 from muster.api.status.status import Status
 from muster.api.timestamps import parse_or_past
 from muster.core.failure import rank_output
-from muster.core.failure.ends import NODE_LOST, NODE_STOPPED, End, Subject
+from muster.core.failure.ends import NODE_LOST, NODE_STOPPED, STRAGGLER, End, Subject
 from muster.core.failure.failure import Failure
-from muster.core.failure.problems import POD_DELETED, PREEMPTED
-from muster_worker.contract.schema import EndReason
+from muster.core.failure.problems import EVICTED, NODE_SHUTDOWN, POD_DELETED, PREEMPTED, REFUSED_BY_KUBELET
+from muster_worker.contract.schema import FENCED, EndReason
 
 DISRUPTIONS = frozenset(
-    (NODE_LOST, NODE_STOPPED, POD_DELETED, PREEMPTED, "Evicted", "NodeShutdown", "RefusedByKubelet")
+    (FENCED, NODE_LOST, NODE_STOPPED, POD_DELETED, PREEMPTED, EVICTED, NODE_SHUTDOWN, REFUSED_BY_KUBELET)
 )
 """Reasons that come from the cluster, and not from the script or its memory."""
+
+RESTART_REQUESTED = "RestartRequested"
+"""The reason in the history if a user has requested the restart."""
 
 SAME_FAILURE_LIMIT = 3
 """The same failure at the same step in so many attempts in a row comes from the script or its data."""
@@ -51,11 +54,12 @@ class RestartBudget(StrEnum):
 class LastRestart:
     """The restart that the current attempt follows: pods with a lower replacement are from earlier attempts.
 
-    The attempt starts at `not_before` (Unix seconds) at the earliest.
+    The attempt starts at `not_before` (Unix seconds) at the earliest. `straggler_node` gets a new pod in any case.
     """
 
     replacement: int
     not_before: float
+    straggler_node: int | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,8 @@ def read_last_restart(previous: Status) -> LastRestart | None:
     restarts, record = previous.restarts, previous.last_restart
     if restarts is None or record is None:
         return None
-    return LastRestart(restarts.replacement, parse_or_past(restarts.not_before or record.at))
+    straggler_node = record.node if record.reason == STRAGGLER else None
+    return LastRestart(restarts.replacement, parse_or_past(restarts.not_before or record.at), straggler_node)
 
 
 def _failed_at(previous: Status, failure: Failure, last: LastRestart | None) -> float:
@@ -127,6 +132,11 @@ def _apply_default_policy(policy: FailurePolicy, restarts: Restarts, failure: Fa
     return _restart_within_budget(policy, restarts, failure, RestartBudget.FAILURE)
 
 
+def find_rule(policy: FailurePolicy, end: End) -> FailureRule | None:
+    """Return the rule of the policy that applies to a failure; None if none matches."""
+    return next((rule for _, rule in _find_matching_rules(policy, end)), None)
+
+
 def _find_matching_rules(policy: FailurePolicy, end: End) -> Iterator[tuple[int, FailureRule]]:
     for index, rule in enumerate(policy.rules):
         if _does_rule_match(rule, end):
@@ -134,6 +144,9 @@ def _find_matching_rules(policy: FailurePolicy, end: End) -> Iterator[tuple[int,
 
 
 def _does_rule_match(rule: FailureRule, end: End) -> bool:
+    # A slow rank has not failed: only a rule that names the reason makes it a failure.
+    if end.failure_reason == STRAGGLER and STRAGGLER not in rule.reasons:
+        return False
     criteria = (
         (rule.exit_codes, end.exit_code),
         (rule.signals, end.signal),
@@ -186,6 +199,9 @@ def _backoff_seconds(restarts: Restarts, failure: Failure) -> float:
     """Return the wait before the next attempt: longer for each attempt in a row that failed soon after its start."""
     short_attempts, ended_at = 0, failure.at
     for record in reversed(restarts.history):
+        # This attempt did not fail, so the failures before it don't count.
+        if record.reason == RESTART_REQUESTED:
+            break
         # Without `seconds_lost` the attempt after this failure never ran as a whole.
         lost = record.seconds_lost
         if lost is not None and ended_at - (parse_or_past(record.at) + lost) >= SHORT_ATTEMPT_SECONDS:

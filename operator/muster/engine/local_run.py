@@ -9,7 +9,7 @@ from typing import Protocol
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.backends.node_jobs import NodeBackend, NodeJobBackend, NodePlan
+from muster.backends.node_jobs import NodeBackend, NodeDecisions, NodeJobBackend
 from muster.core.facts import JobFacts
 from muster.engine.reconcile import ReconcileResult, reconcile
 
@@ -53,7 +53,7 @@ class LocalRun:
 
     async def run(self) -> ReconcileResult[JobFacts]:
         """Reconcile until the job is over; return the last result."""
-        status, backend = Status(), NodeJobBackend(self.backend, NodePlan(_LEADER_TERM))
+        status, backend = Status(), NodeJobBackend(self.backend, NodeDecisions(_LEADER_TERM))
         while True:
             self.changed.clear()
             result = await reconcile(self.job, status, backend, self, self.clock())

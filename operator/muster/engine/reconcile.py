@@ -9,7 +9,7 @@ from typing import Generic, Protocol
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.backends.base import REQUEUE_SECONDS, ActionT, Backend, FactsT, Observation, ObservedT, Plan
+from muster.backends.base import REQUEUE_SECONDS, ActionT, Backend, Decisions, FactsT, Observation, ObservedT
 from muster.core.world import world_size
 from muster.engine.thread import run_in_thread
 
@@ -44,7 +44,7 @@ async def reconcile(
 ) -> ReconcileResult[FactsT]:
     """Bring the job one step closer to its spec, and report its state."""
     observed = Observation(job, previous, await backend.observe(job, previous), now)
-    compute = partial(_decide, backend.plan, observed)
+    compute = partial(_decide, backend.decisions, observed)
     # This takes a millisecond for a hundred ranks and seconds for a hundred thousand.
     actions, result = (
         compute()
@@ -58,13 +58,13 @@ async def reconcile(
 
 
 def _decide(
-    plan: Plan[ObservedT, FactsT, ActionT], observed: Observation[ObservedT]
+    decisions: Decisions[ObservedT, FactsT, ActionT], observed: Observation[ObservedT]
 ) -> tuple[Sequence[ActionT], ReconcileResult[FactsT]]:
-    context = plan.complete(observed)
-    outcome = plan.judge(context)
-    actions = plan.decide(context, outcome)
-    status = plan.summarise(context, outcome, actions)
+    context = decisions.derive_facts(observed)
+    outcome = decisions.judge(context)
+    actions = decisions.decide(context, outcome)
+    status = decisions.summarise(context, outcome, actions)
     # Actions may have no visible effect that sends an event, so check again after REQUEUE_SECONDS.
-    times = (plan.next_requeue_at(context, outcome), context.now + REQUEUE_SECONDS if actions else None)
+    times = (decisions.next_requeue_at(context, outcome), context.now + REQUEUE_SECONDS if actions else None)
     requeue_at = min((at for at in times if at is not None), default=None)
-    return actions, ReconcileResult(context.facts, status, requeue_at, plan.is_over(context, outcome, actions))
+    return actions, ReconcileResult(context.facts, status, requeue_at, decisions.is_over(context, outcome, actions))

@@ -1,6 +1,9 @@
 """Render the plan that every agent of a job receives."""
 
 from muster.api.spec.job import Job
+from muster.core.fence import fence_seconds
+from muster.core.hangs import find_timeout
+from muster.core.members import slot_count
 from muster.core.world import procs_per_node
 from muster_worker.contract import schema
 
@@ -19,7 +22,7 @@ def render_plan(job: Job, collector_url: str, collector_ca: str) -> schema.Plan:
         namespace=job.metadata.namespace,
         job=job.metadata.name,
         job_uid=job.metadata.uid,
-        nodes=spec.nodes,
+        nodes=slot_count(job),
         procs_per_node=procs_per_node(job),
         launcher=spec.launcher.name,
         launcher_args=spec.launcher.chosen.arguments(),
@@ -40,5 +43,7 @@ def render_plan(job: Job, collector_url: str, collector_ca: str) -> schema.Plan:
         mpi=spec.launcher.mpi.implementation if spec.launcher.mpi is not None else schema.Mpi.AUTO,
         network_check=spec.network.check,
         has_code=spec.source is not None,
+        hang_seconds=find_timeout(job),
+        fence_seconds=fence_seconds(job),
         warm_start=spec.warm_start == "Auto",
     )

@@ -1,4 +1,4 @@
-"""Download a job's code to the working directory of its command. Blocks."""
+"""Download a job's code to the working directory of its command. These functions block their thread."""
 # ruff: noqa: PLC0415 - import clients of git and S3 only when they are needed
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from pathlib import Path
 from muster.api.document import quote
 from muster.api.s3_uri import S3Uri, parse
 from muster.render.storage.errors import FOLDER_UNUSABLE, GIT_TOKEN_MISSING, StorageError
-from muster.render.storage.git_place import GIT_FIELD, GitPlace
-from muster.render.storage.git_token import VARIABLE, parse_token
+from muster.render.storage.git_folder import GIT_FIELD, GitFolder
+from muster.render.storage.git_token import GIT_TOKEN_VARIABLE, parse_token
 from muster.render.storage.source_files import (
     MAX_BYTES,
     SourceFile,
@@ -35,7 +35,7 @@ def download_code(plan: CodePlan, folder: Path, config_map: Path | None, depende
 def read_code(plan: CodePlan, config_map: Path | None, dependencies: StorageDependencies) -> SourceFiles:
     """Read the files of the job's code from their source. Raises `StorageError`."""
     if plan.git is not None:
-        # only git needs dulwich
+        # Only git needs dulwich.
         from muster.storage.git.source import fetch_commit
 
         repository, token = plan.git, _get_token(plan.git, dependencies)
@@ -47,29 +47,29 @@ def read_code(plan: CodePlan, config_map: Path | None, dependencies: StorageDepe
     return check_files(from_texts(plan.files), "spec.source.inline")
 
 
-def _get_token(repository: GitPlace, dependencies: StorageDependencies) -> str | None:
-    """Return the token for the repository; None if the job needs none."""
+def _get_token(repository: GitFolder, dependencies: StorageDependencies) -> str | None:
+    """Return the token for the repository; None if the job sets no token."""
     if repository.username is None:
         return None
     if dependencies.git_token is None:
-        message = f"the job's code needs a token: set {VARIABLE} for `muster run`"
+        message = f"the job's code needs a token: set {GIT_TOKEN_VARIABLE} for `muster run`"
         raise StorageError(GIT_TOKEN_MISSING, f"{GIT_FIELD}.secretKeyRef: {message}")
-    return parse_token(dependencies.git_token.encode("utf-8", "surrogateescape"), VARIABLE)
+    return parse_token(dependencies.git_token.encode("utf-8", "surrogateescape"), GIT_TOKEN_VARIABLE)
 
 
 def _read_archive(uri: S3Uri, dependencies: StorageDependencies) -> SourceFiles:
-    # only S3 needs boto3
+    # Only S3 needs boto3.
     from muster.storage.s3.bucket import Bucket
 
     field = "spec.source.s3.uri"
     bucket = Bucket(dependencies.client(), uri.bucket, field)
-    stored = retry(lambda: bucket.head(uri.key), dependencies.sleep)
-    if stored.size > MAX_BYTES:
-        raise source_refused(field, f"it has more than {MAX_BYTES // 2**20} MiB; data belongs in spec.inputs")
+    stored_object = retry(lambda: bucket.head(uri.key), dependencies.sleep)
+    if stored_object.size > MAX_BYTES:
+        raise source_refused(field, f"the archive has more than {MAX_BYTES // 2**20} MiB; data belongs in spec.inputs")
 
     def read() -> bytes:
         data = io.BytesIO()
-        bucket.read(stored, 0, stored.size, data.write)
+        bucket.read(stored_object, 0, stored_object.size, data.write)
         return data.getvalue()
 
     return read_archive(io.BytesIO(retry(read, dependencies.sleep)), field)
@@ -79,10 +79,11 @@ def _read_config_map(name: str, folder: Path | None) -> SourceFiles:
     field = "spec.source.configMap"
     if folder is None:
         raise source_refused(
-            field, f"{quote(name)} is in a cluster, not on this machine; name a folder, or write the code inline"
+            field,
+            f"ConfigMap {quote(name)} isn't on this machine; use spec.source.inline",
         )
     try:
-        # the kubelet creates symbolic links beside the entries
+        # The kubelet also creates symbolic links to folders.
         entries = {file.name: SourceFile(file.read_bytes()) for file in folder.iterdir() if file.is_file()}
     except OSError as error:
         raise source_refused(field, str(error)) from None

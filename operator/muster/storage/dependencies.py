@@ -1,4 +1,4 @@
-"""Dependencies of downloads and uploads."""
+"""The dependencies of downloads and uploads."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StorageDependencies:
-    """`client` creates the S3 client on first use. `report` prints a line about progress.
+    """`client` returns the S3 client and creates it on first use. `report` prints a line about progress.
 
-    `git_token` is the token for the git host, if the job needs one.
+    `git_token` is the token for the git host; None if there is no token.
     """
 
     client: Callable[[], S3Client]

@@ -26,7 +26,7 @@ def download_node(
     plan: StoragePlan, node: int, folders: NodeFolders, config_map: Path | None, dependencies: StorageDependencies
 ) -> None:
     """Download the files of node `node`. `config_map` is the folder of the code's ConfigMap. Raises `StorageError`."""
-    # check write permissions now, because later the job would fail after hours of training
+    # Check write permissions now, because otherwise the job would fail after hours of training.
     for field, uri in ((CHECKPOINT_FIELD, plan.checkpoint), (OUTPUT_FIELD, plan.output)):
         if uri is not None:
             bucket = _open_bucket(dependencies, parse(uri), field)
@@ -42,11 +42,15 @@ def download_node(
 
 
 def open_checkpoints(uri: str, folders: NodeFolders, dependencies: StorageDependencies) -> CheckpointSync:
-    """Return the sync of a node's checkpoints with `uri`."""
+    """Return an object that syncs a node's checkpoints with `uri`."""
     location = parse(uri)
-    into = DownloadFolders(folders.checkpoints, folders.notes / "checkpoints")
+    download_folders = DownloadFolders(folders.checkpoints, folders.notes / "checkpoints")
     return CheckpointSync(
-        _open_bucket(dependencies, location, CHECKPOINT_FIELD), location, into, dependencies.sleep, dependencies.clock
+        _open_bucket(dependencies, location, CHECKPOINT_FIELD),
+        location,
+        download_folders,
+        dependencies.sleep,
+        dependencies.clock,
     )
 
 
@@ -55,32 +59,32 @@ def _download_channel(
 ) -> None:
     field, uri = f"spec.inputs[{channel.index}].s3.uri", parse(channel.uri)
     bucket = _open_bucket(dependencies, uri, field)
-    result = to_file_objects(retry(lambda: list(bucket.objects(uri.key)), dependencies.sleep), uri, field)
-    if not result:
+    channel_objects = to_file_objects(retry(lambda: list(bucket.objects(uri.key)), dependencies.sleep), uri, field)
+    if not channel_objects:
         raise no_objects_error(uri, field)
-    own_objects = select_shard(result, node, plan.nodes) if channel.is_sharded else result
-    into = DownloadFolders(folders.channels / channel.name, folders.notes / "input" / channel.name)
-    if _ignores_case(into):
-        check_case(own_objects, field)
-    size = sum(one.stored.size for one in own_objects)
+    node_objects = select_shard(channel_objects, node, plan.nodes) if channel.is_sharded else channel_objects
+    download_folders = DownloadFolders(folders.channels / channel.name, folders.notes / "input" / channel.name)
+    if _ignores_case(download_folders):
+        check_case(node_objects, field)
+    size = sum(entry.stored.size for entry in node_objects)
     dependencies.report(
-        f"input {channel.name}: {len(own_objects)} of {pluralize(len(result), 'file')}, {_format_size(size)},"
+        f"input {channel.name}: {len(node_objects)} of {pluralize(len(channel_objects), 'file')}, {_format_size(size)},"
         f" from {uri}"
     )
     download_objects(
-        bucket, own_objects, into, dependencies.sleep, _progress_reporter(channel.name, size, dependencies)
+        bucket, node_objects, download_folders, dependencies.sleep, _progress_reporter(channel.name, size, dependencies)
     )
 
 
 def _progress_reporter(name: str, size: int, dependencies: StorageDependencies) -> Progress:
-    progress = {"there": 0, "reported": dependencies.clock()}
+    progress = {"downloaded": 0, "reported": dependencies.clock()}
 
     def count_bytes(count: int) -> None:
-        progress["there"] += count
+        progress["downloaded"] += count
         now = dependencies.clock()
         if now - progress["reported"] >= _PROGRESS_SECONDS:
             progress["reported"] = now
-            dependencies.report(f"input {name}: {_format_size(progress['there'])} of {_format_size(size)}")
+            dependencies.report(f"input {name}: {_format_size(progress['downloaded'])} of {_format_size(size)}")
 
     return count_bytes
 
@@ -92,13 +96,13 @@ def _format_size(size: float) -> str:
     return f"{size / 2**20:,.1f} MiB"
 
 
-def _ignores_case(into: DownloadFolders) -> bool:
-    """Whether the folder's file system ignores case."""
+def _ignores_case(download_folders: DownloadFolders) -> bool:
+    """Whether the folder's file system ignores the case of names."""
     try:
-        into.notes.mkdir(parents=True, exist_ok=True)
-        probe = into.notes / "case"
+        download_folders.notes.mkdir(parents=True, exist_ok=True)
+        probe = download_folders.notes / "case"
         probe.touch()
-        return (into.notes / "CASE").exists()
+        return (download_folders.notes / "CASE").exists()
     except OSError as error:
         raise StorageError(FOLDER_UNUSABLE, f"the data can't be written: {error}") from None
 

@@ -1,4 +1,4 @@
-"""A node's folders for code, data, checkpoints and results in its storage containers."""
+"""The folders for a node's code, data, checkpoints and results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class NodeFolders:
-    """`channels` has a folder for each channel; `notes` has records of downloads and uploads."""
+    """`channels` contains a folder for each channel. `notes` contains records of downloads and uploads."""
 
     channels: Path
     checkpoints: Path

@@ -1,4 +1,4 @@
-"""Upload a node's checkpoints while its ranks run, and results after their end. Blocks."""
+"""Upload a node's checkpoints while its ranks run, and its results after their end. Blocks."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ from muster.storage.s3.upload import LocalFile, list_files, upload_possible
 
 @dataclass(frozen=True)
 class NodeSync:
-    """Downloads and uploads of one node. Methods raise `StorageError`."""
+    """The downloads and uploads of one node. The methods raise `StorageError`."""
 
     plan: StoragePlan
     folders: NodeFolders
     dependencies: StorageDependencies
-    _sent: dict[str, LocalFile] = field(default_factory=dict)
+    _uploaded_files: dict[str, LocalFile] = field(default_factory=dict)
 
     def refresh(self) -> None:
-        """Download other nodes' checkpoints, because all restarted ranks must read the same files."""
+        """Download the checkpoints of other nodes, so that all restarted ranks read the same files."""
         checkpoints = self._open_checkpoints()
         if checkpoints is not None:
             checkpoints.download()
 
     def upload_checkpoints(self) -> None:
-        """Upload complete checkpoint files while ranks run."""
+        """Upload checkpoint files that are probably complete, while the ranks run."""
         checkpoints = self._open_checkpoints()
         if checkpoints is not None:
             checkpoints.upload(SETTLED_SECONDS)
 
     def finish(self) -> None:
-        """Upload all files after the end of the ranks; report failures after trying all uploads."""
-        works: tuple[Callable[[], None], ...] = (
+        """Upload all files after the end of the ranks. Raise the first error after all uploads."""
+        uploads: tuple[Callable[[], None], ...] = (
             self._upload_checkpoints,
             partial(self._upload_results, "model", self.folders.model),
             partial(self._upload_results, "output", self.folders.output),
         )
         problems: list[StorageError] = []
-        for work in works:
+        for run_upload in uploads:
             try:
-                work()
+                run_upload()
             except StorageError as problem:
                 problems.append(problem)
-                # the retries have already waited for S3 long enough
+                # S3 is unavailable, and the retries have waited long enough.
                 if problem.may_pass:
                     break
         if problems:
@@ -76,12 +76,12 @@ class NodeSync:
             return
         location = parse(self.plan.output).below(self.plan.job, name)
         bucket = Bucket(self.dependencies.client(), location.bucket, OUTPUT_FIELD)
-        files = [file for file in list_files(folder) if self._sent.get(f"{name}/{file.path}") != file]
+        files = [file for file in list_files(folder) if self._uploaded_files.get(f"{name}/{file.path}") != file]
         upload_possible(bucket, folder, files, location, self.dependencies.sleep)
-        # on one machine, all nodes share these folders, and each node uploads them
-        self._sent.update((f"{name}/{file.path}", file) for file in files)
+        # With `muster run`, all nodes share these folders, and each node uploads them.
+        self._uploaded_files.update((f"{name}/{file.path}", file) for file in files)
         self._report(name, len(files), str(location))
 
-    def _report(self, what: str, count: int, place: str) -> None:
+    def _report(self, label: str, count: int, uri: str) -> None:
         if count:
-            self.dependencies.report(f"{what}: {pluralize(count, 'file')} to {place}")
+            self.dependencies.report(f"{label}: {pluralize(count, 'file')} to {uri}")

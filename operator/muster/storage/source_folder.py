@@ -30,27 +30,27 @@ def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
     files: dict[str, SourceFile] = {}
     size = 0
     try:
-        with gzip.GzipFile(fileobj=archive) as unpacked, _open_tar(_Limited(unpacked, origin)) as members:
+        with gzip.GzipFile(fileobj=archive) as unpacked, _open_tar(_LimitedReader(unpacked, origin)) as members:
             for count, member in enumerate(members):
                 if count > 2 * MAX_FILES:
-                    raise source_refused(origin, f"it has more than {MAX_FILES} files")
+                    raise source_refused(origin, f"the archive has more than {MAX_FILES} files")
                 path = _check_path(member, origin)
                 if member.isdir():
                     continue
-                # check before reading: a kilobyte of an archive may expand to a terabyte of zeros
+                # Check the size before reading, because a kilobyte of an archive may expand to a terabyte.
                 size += member.size
                 check_bytes(size, origin)
                 content = members.extractfile(member)
                 if path in files or content is None:
-                    raise source_refused(origin, f"{quote(path)} occurs twice in it")
+                    raise source_refused(origin, f"{quote(path)} occurs twice in the archive")
                 files[path] = SourceFile(content.read(), executable=bool(member.mode & 0o100))
     except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
-        raise source_refused(origin, f"it is not a complete .tar.gz archive ({error})") from None
+        raise source_refused(origin, f"the file is not a complete .tar.gz archive ({error})") from None
     check_files(files, origin)
     return files
 
 
-class _Limited:
+class _LimitedReader:
     """Limits the unpacked data of an archive, because tarfile reads a name of any length into memory."""
 
     def __init__(self, unpacked: gzip.GzipFile, origin: str) -> None:
@@ -65,8 +65,8 @@ class _Limited:
         return data
 
 
-def _open_tar(archive: _Limited) -> tarfile.TarFile:
-    # "r|" reads the archive as a stream, without seeking
+def _open_tar(archive: _LimitedReader) -> tarfile.TarFile:
+    # "r|" reads the archive as a stream, without seeking.
     return tarfile.open(fileobj=cast("BinaryIO", archive), mode="r|")
 
 
@@ -75,17 +75,17 @@ def _check_path(member: tarfile.TarInfo, origin: str) -> str:
     if member.isdir():
         return path
     if not member.isreg():
-        raise source_refused(origin, f"{quote(path)} is a link or a device; replace it by the file itself")
-    objection = file_paths.find_path_problem(path)
-    if objection is not None:
-        raise source_refused(origin, f"{quote(path)}: {objection}")
+        raise source_refused(origin, f"{quote(path)} is a link or a device; replace it with a regular file")
+    problem = file_paths.find_path_problem(path)
+    if problem is not None:
+        raise source_refused(origin, f"{quote(path)}: {problem}")
     return path
 
 
 def write_files(files: SourceFiles, folder: Path) -> None:
-    """Write these `check_files` files to `folder`, and remove everything else. Raises `OSError`. Blocks.
+    """Write files that `check_files` has accepted to `folder`, and remove all other files. Raises `OSError`. Blocks.
 
-    Existing files are from an earlier attempt. The folder itself remains, because it may be a mount.
+    Existing files are from an earlier attempt. The folder itself may be a mount, so it remains.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for entry in folder.iterdir():

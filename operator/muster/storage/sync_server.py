@@ -1,6 +1,6 @@
-"""Sync a node's files with S3 when its agent asks for it over a Unix socket. Blocks.
+"""Sync a node's files with S3 when its agent requests it over a Unix socket. Blocks.
 
-One thread does one sync at a time, because concurrent uploads of a checkpoint would be useless.
+One thread runs one sync at a time, because concurrent uploads of a checkpoint would be useless.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from muster.render.storage.errors import StorageError
 from muster.storage.node_sync import NodeSync
 
 UPLOAD_INTERVAL_SECONDS = 30.0
-"""The time between two uploads: a lost node loses checkpoints of at most this time."""
+"""The time between two uploads, and so the age of the checkpoints that a lost node may lose."""
 
 _REQUEST_SECONDS = 5.0
 _MAX_REQUEST_BYTES = 1024
 
 
 def serve(node_sync: NodeSync, path: Path, stop: int) -> None:
-    """Answer requests at `path` until descriptor `stop` is readable; then upload the rest. Raises `OSError`."""
+    """Answer requests at the socket `path` until the descriptor `stop` is readable, then upload all remaining files."""
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(str(path))
-        # the agent, in the same pod, may run as another user
+        # The agent in the same pod may run as another user.
         path.chmod(0o777)
         listener.listen(8)
         sync_server = _SyncServer(node_sync)
@@ -51,19 +51,19 @@ class _SyncServer:
         """Handle a request of the agent, and send the result."""
         with client, suppress(OSError):
             client.settimeout(_REQUEST_SECONDS)
-            work = self._parse_request(_read_line(client))
-            if work is None:
+            operation = self._parse_request(_read_line(client))
+            if operation is None:
                 return
-            problem = self._run(work)
+            problem = self._run(operation)
             fields = {} if problem is None else {"reason": problem.reason, "message": problem.message}
             client.sendall(json.dumps(fields).encode("ascii") + b"\n")
 
     def upload_checkpoints(self) -> None:
-        """Upload without a request. Failures are retried, and reported only after the ranks have ended."""
+        """Upload without a request. The next sync retries failures, and `finish` reports them."""
         self._run(self._node_sync.upload_checkpoints)
 
     def end(self) -> None:
-        """Upload the rest, unless the agent has already asked for it."""
+        """Upload all remaining files, unless the agent has already requested it."""
         if not self._finished:
             self._run(self._node_sync.finish)
 
@@ -72,14 +72,14 @@ class _SyncServer:
             request = json.loads(line)
         except ValueError:
             return None
-        ask = request.get("ask") if isinstance(request, dict) else None
-        # ranks that restart will write new files
-        self._finished = ask == "finish"
-        return {"refresh": self._node_sync.refresh, "finish": self._node_sync.finish}.get(str(ask))
+        operation = request.get("ask") if isinstance(request, dict) else None
+        # Restarted ranks write new files, so a later refresh needs another final upload.
+        self._finished = operation == "finish"
+        return {"refresh": self._node_sync.refresh, "finish": self._node_sync.finish}.get(str(operation))
 
-    def _run(self, work: Callable[[], None]) -> StorageError | None:
+    def _run(self, operation: Callable[[], None]) -> StorageError | None:
         try:
-            work()
+            operation()
         except StorageError as problem:
             self._node_sync.dependencies.report(f"{problem.reason}: {problem.message}")
             return problem

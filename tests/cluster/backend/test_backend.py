@@ -13,7 +13,7 @@ from muster.api.json_fields import mapping, string
 from muster.backends.kubernetes.job_state import MAX_BACKOFF_SECONDS
 from muster.backends.kubernetes.pod_creator import UNCONFIRMED_SECONDS
 from muster.clients.kubernetes.client import Change, Client
-from muster.core.actions import CreateNode, RemoveNode, RemoveStray, SendCommand
+from muster.core.actions import CreateNode, RemoveNode, RemoveSurplusPod, SendCommand
 from muster.core.facts import Problem, ProcessState
 from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object
@@ -63,7 +63,7 @@ async def test_nodes_wait_as_soon_as_they_are_created(world: World) -> None:
         ("vit-0", "vit-0-0", WAITING),
         ("vit-1", "vit-1-0", WAITING),
     ]
-    assert (facts.refusal, facts.strays, facts.has_outdated_pods) == (None, (), False)
+    assert (facts.refusal, facts.surplus_pods, facts.has_outdated_pods) == (None, (), False)
     for kind in (SERVICES, CONFIG_MAPS):
         assert await _exists(world.client, kind, world.namespace)
 
@@ -238,13 +238,13 @@ async def test_a_pod_that_came_and_went_unseen_is_missed(world: World) -> None:
     assert [node.process.state for node in await operator.nodes(job)] == [MISSING, WAITING]
 
 
-async def test_strays_are_removed(world: World) -> None:
+async def test_surplus_pods_are_removed(world: World) -> None:
     operator, job = world.operator(), world.job()
     await operator.create(job)
     await operator.apply(job, CreateNode(0, 1))
     facts = await operator.backend.observe(world.job(nodes=1))
-    assert set(facts.strays) == {"vit-0-0", "vit-1-0"}
-    await operator.apply(world.job(nodes=1), *(RemoveStray(name) for name in facts.strays))
+    assert set(facts.surplus_pods) == {"vit-0-0", "vit-1-0"}
+    await operator.apply(world.job(nodes=1), *(RemoveSurplusPod(name) for name in facts.surplus_pods))
     assert await world.pods() == ["vit-0-1"]
 
 

@@ -16,13 +16,13 @@ from muster.backends.kubernetes.pod_index import PodIndex
 from muster.clients.kubernetes.client import Client
 from muster.clients.kubernetes.informer import Informer
 from muster.collector.store import RankStore
-from muster.collector.trust.rank_group_credentials import SEED_BYTES
+from muster.collector.trust.attempt_credentials import SEED_BYTES
 from muster.core.actions import Action, CreateNode
 from muster.core.facts import NodeFacts
 from muster.core.reports.check import Shape
 from muster.core.world import procs_per_node
 from muster.objects.kubernetes.kinds import JOBS, PODS, Object
-from muster.render.kubernetes.setting import Setting
+from muster.render.kubernetes.pod_settings import PodSettings
 
 JSONObject = dict[str, JSON]
 
@@ -52,9 +52,15 @@ class Operator:
 
     def __post_init__(self) -> None:
         self.pods = PodIndex(lambda _: self.changed.set(), self.clock)
-        setting = Setting("cluster.local", "https://collector.muster-system.svc:8443")
+        pod_settings = PodSettings("cluster.local", "https://collector.muster-system.svc:8443")
         self.backend = KubernetesBackend(
-            self.client, self.pods, self.store, setting, lambda: self.authority, lambda: bytes(SEED_BYTES), self.clock
+            self.client,
+            self.pods,
+            self.store,
+            pod_settings,
+            lambda: self.authority,
+            lambda: bytes(SEED_BYTES),
+            self.clock,
         )
 
     async def nodes(self, job: Job) -> tuple[NodeFacts, ...]:

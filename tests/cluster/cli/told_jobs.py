@@ -80,6 +80,7 @@ REFUSED = Status(
     conditions=(Condition(type="Accepted", status="False", reason="Invalid", last_transition_time=STARTED),),
 )
 SUSPENDED = Status(
+    observed_generation=9,
     phase="Suspended",
     message="Suspended; no pods are kept",
     conditions=(Condition(type="Suspended", status="True", reason="Suspended", last_transition_time=STARTED),),

@@ -47,7 +47,7 @@ class ObservedJob:
 
 @dataclass
 class World:
-    """Jobs by name: a name is used once, whatever the namespace."""
+    """Jobs by name. A name is unique across namespaces."""
 
     jobs: dict[str, ObservedJob] = field(default_factory=dict)
     _changed: dict[str, asyncio.Event] = field(default_factory=dict)

@@ -99,6 +99,8 @@ def quick_start(name: str, torch: TorchVolume) -> dict[str, Any]:
     (job,) = (job for job in map(yaml.safe_load, blocks) if job["metadata"]["name"] == name)
     trainer = {"name": "trainer", "imagePullPolicy": PULL_POLICY, "volumeMounts": list(torch.mounts)}
     job["spec"]["image"] = PYTHON_IMAGE
+    # Pods without requests wait for all others on a busy machine.
+    job["spec"].setdefault("resources", {}).setdefault("requests", {"cpu": "100m"})
     job["spec"]["env"] = [*torch.env, {"name": "OMP_NUM_THREADS", "value": "1"}]
     job["spec"]["template"] = {"spec": {"containers": [trainer], "volumes": list(torch.volumes)}}
     return dict(job)

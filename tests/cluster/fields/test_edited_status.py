@@ -120,7 +120,7 @@ def test_an_end_that_can_t_be_read_is_told_of_and_nothing_runs_again(
 ) -> None:
     conditions = lives.status(name)["conditions"]
     broken = [{**entry, **changes} if entry["type"] == "Complete" else entry for entry in conditions]
-    # a start time would show that it ran, whatever happened to the status
+    # A start time would show that the job ran, so remove it too.
     edit(lives, name, conditions=broken, startTime=None, attempt=None)
     lives.wait(name, STALLED)
     assert says in lives.status(name)["message"]

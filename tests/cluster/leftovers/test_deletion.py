@@ -96,7 +96,7 @@ def test_children_that_are_deleted_while_the_job_runs(operator: OperatorProcess,
     assert "Traceback" not in operator.said
 
 
-def test_a_job_that_ran_is_never_run_again_whatever_is_deleted(operator: OperatorProcess, site: Site) -> None:
+def test_a_job_that_ran_never_runs_again_after_a_deletion(operator: OperatorProcess, site: Site) -> None:
     jobs = site.jobs
     one_rank(jobs, "done", "pass", cleanPodPolicy="None")
     one_rank(jobs, "broken", "raise SystemExit(3)", cleanPodPolicy="None")

@@ -61,6 +61,7 @@ class OperatorProcess:
     options: tuple[str, ...] = ()
     collector_port: int = field(default_factory=free_port)
     health_port: int = field(default_factory=free_port)
+    metrics_port: int = field(default_factory=free_port)
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> "OperatorProcess":
@@ -126,6 +127,7 @@ class OperatorProcess:
             f"--collector-url=https://{SERVICE}.{self.namespace}.svc:{SERVICE_PORT}",
             f"--collector-address={lan.HOST}",
             f"--health-port={self.health_port}",
+            f"--metrics-port={self.metrics_port}",
             *(() if self.config is None else (f"--config={self.config}",)),
             f"--storage-image={self.storage_image}",
             *self.options,

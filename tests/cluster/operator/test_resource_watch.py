@@ -126,7 +126,7 @@ async def test_it_reads_and_does_nothing_else(
     ],
     ids=["410", "403", "429", "500", "410 event", "500 event", "empty", "dropped", "cut off"],
 )
-async def test_whatever_becomes_of_a_watch_the_next_thing_is_heard_of(
+async def test_the_operator_gets_the_next_event_after_a_watch_fails(
     known_jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fate: Fate
 ) -> None:
     async with watching(known_jobs, tmp_path, monkeypatch) as site:

@@ -30,3 +30,17 @@ def stage(shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPathFactor
     finally:
         timeline.close()
         kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+@pytest.fixture(autouse=True)
+def jobs_of_the_test(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Delete the jobs that a test itself applies, because their ranks would take processor time from later tests."""
+    if "stage" not in request.fixturenames:
+        yield
+        return
+    stage: Stage = request.getfixturevalue("stage")
+    before = len(stage.applied)
+    yield
+    names = dict.fromkeys(stage.applied[before:])
+    if names:
+        stage.jobs.run("delete", "dtj", *names, "--ignore-not-found", "--wait=false")

@@ -29,10 +29,15 @@ def _processes(pod: Any, kind: str, container: str) -> tuple[int, ...]:
 
 def rank(pod: Any, number: int) -> int:
     """Return the process of a rank: the latest one with its number in the environment."""
-    wanted = f"RANK={number}"
-    result = [one for one in processes(pod) if wanted in _text(Path(f"/proc/{one}/environ")).split("\0")]
+    wanted = {f"RANK={number}", f"OMPI_COMM_WORLD_RANK={number}"}
+    result = [one for one in processes(pod) if wanted & _variables(one)]
     assert result, f"no process of rank {number} in {pod['metadata']['name']}"
     return max(result)
+
+
+def with_variable(variable: str) -> list[int]:
+    """Return this machine's ids of all processes with `NAME=value` in their environment."""
+    return [int(folder.name) for folder in Path("/proc").glob("[0-9]*") if variable in _variables(int(folder.name))]
 
 
 def kill(*wanted: int) -> None:
@@ -58,6 +63,20 @@ def cut_off(pod: Any) -> Iterator[None]:
 
 
 @contextmanager
+def stopped_kubelet(name: str) -> Iterator[None]:
+    """Stop a machine's kubelet; its containers continue."""
+    kubelet = [found.pid for found in components.marked() if found.name == f"{name}-kubelet"]
+    assert kubelet, f"{name} has no kubelet"
+    for process in kubelet:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in kubelet:
+            os.kill(process, signal.SIGCONT)
+
+
+@contextmanager
 def lost(name: str) -> Iterator[None]:
     """Disconnect a machine from all others and stop its kubelet; its ranks continue."""
     rules = [
@@ -66,19 +85,14 @@ def lost(name: str) -> Iterator[None]:
         for direction in directions
         for link in ("eth0", "fabric0")
     ]
-    kubelet = [found.pid for found in components.marked() if found.name == f"{name}-kubelet"]
-    assert kubelet, f"{name} has no kubelet"
-    for rule in rules:
-        _iptables(name, "--insert", *rule, "-j", "DROP")
-    for process in kubelet:
-        os.kill(process, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for process in kubelet:
-            os.kill(process, signal.SIGCONT)
+    with stopped_kubelet(name):
         for rule in rules:
-            _iptables(name, "--delete", *rule, "-j", "DROP")
+            _iptables(name, "--insert", *rule, "-j", "DROP")
+        try:
+            yield
+        finally:
+            for rule in rules:
+                _iptables(name, "--delete", *rule, "-j", "DROP")
 
 
 def _iptables(name: str, *arguments: str) -> None:
@@ -88,8 +102,12 @@ def _iptables(name: str, *arguments: str) -> None:
     subprocess.run(command, check=True, env=dict(tools.environment))
 
 
+def _variables(process: int) -> set[str]:
+    return set(_text(Path(f"/proc/{process}/environ")).split("\0"))
+
+
 def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return ""  # the process has ended in the meantime
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return ""  # the process has ended in the meantime, or belongs to another user

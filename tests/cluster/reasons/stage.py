@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -41,6 +41,7 @@ class Stage:
     namespace: str
     timeline: Timeline
     operator: OperatorProcess
+    applied: list[str] = field(default_factory=list)
 
     @property
     def jobs(self) -> Jobs:
@@ -49,6 +50,7 @@ class Stage:
 
     def apply(self, name: str, script: str = OK, **spec: object) -> None:
         """Apply a job, with one rank by default."""
+        self.applied.append(name)
         resource = manifest(name, script, **{"nodes": 1, "procsPerNode": 1, "resources": A_SHARE, **spec})
         self.jobs.run("apply", "--filename=-", stdin=json.dumps(resource))
 

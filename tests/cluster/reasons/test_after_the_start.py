@@ -64,7 +64,10 @@ def seated(namespace: str) -> Manifest:
 
 
 def evict(stage: Stage) -> None:
-    pod = stage.pod("evicted")["metadata"]["name"]
+    send_eviction(stage, stage.pod("evicted")["metadata"]["name"])
+
+
+def send_eviction(stage: Stage, pod: str) -> None:
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": stage.namespace}}
     path = f"/api/v1/namespaces/{stage.namespace}/pods/{pod}/eviction"
     stage.kubectl("create", "--raw", path, "--filename=-", stdin=json.dumps(eviction))

@@ -67,17 +67,17 @@ def test_a_killed_rank_costs_no_pod(stage: Stage, torch_for_pods: TorchVolume, l
 
 
 def test_a_deleted_pod_is_replaced_and_the_others_stay(stage: Stage) -> None:
-    stage.apply("deleted", SAYS_ATTEMPT, **SHAPE)
-    runs(stage, "deleted", 1)
-    before = uids(stage, "deleted")
-    stage.jobs.run("delete", "pod", "deleted-1-0", "--wait=false")
-    after = runs(stage, "deleted", 2)
+    stage.apply("robbed", SAYS_ATTEMPT, **SHAPE)
+    runs(stage, "robbed", 1)
+    before = uids(stage, "robbed")
+    stage.jobs.run("delete", "pod", "robbed-1-0", "--wait=false")
+    after = runs(stage, "robbed", 2)
 
     assert [entry[2] for entry in history(after.status)] == ["Disruption"]
-    stage.until(lambda: "deleted-1-0" not in uids(stage, "deleted"))
-    left = uids(stage, "deleted")
-    assert left["deleted-0-0"] == before["deleted-0-0"]
-    assert set(left) == {"deleted-0-0", "deleted-1-1"}
+    stage.until(lambda: "robbed-1-0" not in uids(stage, "robbed"))
+    left = uids(stage, "robbed")
+    assert left["robbed-0-0"] == before["robbed-0-0"]
+    assert set(left) == {"robbed-0-0", "robbed-1-1"}
 
 
 def test_scope_pods_replaces_all_pods(stage: Stage) -> None:

@@ -31,7 +31,7 @@ class Callers:
     """Callers by access key. An unknown key is the operator's own."""
 
     role_seconds: float = 3600.0
-    """The lifetime of an assumed role's credentials, whatever the request asks for."""
+    """The lifetime of an assumed role's credentials. The duration in the request has no effect."""
     forbidden: set[str] = field(default_factory=set)
     """Roles that callers may not assume."""
     demanded: dict[str, frozenset[str]] = field(default_factory=dict)

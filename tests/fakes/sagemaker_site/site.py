@@ -33,6 +33,7 @@ from muster.controller.status.events import EventPoster, StatusPublisher
 from muster.controller.status.write_budget import WriteBudget
 from muster.controller.status.writer import StatusWriterDependencies
 from muster.core.actions import Action
+from muster.core.edited_source import RequestedSource
 from muster.core.facts import JobFacts
 from muster.objects.aws.place import Place
 from unit.render.sagemaker.builders import ROLE
@@ -68,6 +69,9 @@ class _NoPods:
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
         raise AssertionError(f"{job.metadata.name} has pods: {actions}")
+
+    async def find_source(self, job: Job, name: str) -> RequestedSource:
+        raise AssertionError(f"{job.metadata.name} names {name}")
 
     def forget(self, job_uid: str) -> None:
         """Do nothing: there is no state to delete."""

@@ -56,6 +56,12 @@ class Stored:
         resource["metadata"]["generation"] += 1
         self._changed(name, "MODIFIED")
 
+    def annotate(self, name: str, **annotations: str) -> None:
+        """A user annotates a job."""
+        metadata = self.kept[name]["metadata"]
+        metadata["annotations"] = {**metadata.get("annotations", {}), **annotations}
+        self._changed(name, "MODIFIED")
+
     def forge(self, name: str, finalizers: list[str], **status: Any) -> None:
         """A user writes fields that only muster should write."""
         resource = self.kept[name]

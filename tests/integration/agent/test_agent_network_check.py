@@ -15,7 +15,8 @@ from muster.core.peers import select_peers
 from muster.core.status.network import summarise_check
 from muster.render.agent_archive import agent_archive
 from muster_worker.contract import wire
-from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Launcher, NetworkFigures, Peer, Report
+from muster_worker.contract.network import NetworkFigures
+from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Launcher, Peer, Report
 from muster_worker.network.check_results import Assignment
 from muster_worker.network.port import hold_port
 from support.agent_world import JOB, PATIENCE, AgentWorld, facts_of
@@ -163,7 +164,7 @@ def connected(peer: Peer) -> socket.socket:
 
 
 def received(connection: socket.socket) -> bytes:
-    """Return all data until the other side closes the connection, in whatever way."""
+    """Return the data from the connection; b"" if the other side has closed or reset it."""
     try:
         return connection.recv(64)
     except ConnectionResetError:

@@ -1,5 +1,6 @@
 """The agent with torchrun and torch's own rendezvous, on two nodes of this machine."""
 
+import signal
 import sys
 import threading
 import uuid
@@ -95,6 +96,22 @@ def test_a_rank_dies_in_a_collective_and_the_others_are_stopped(world: AgentWorl
     world.wait_ended()
     assert world.leave() != 0
     assert left_after(marker) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("arguments", [(), ("--tee", "3")], ids=["plain", "tee"])
+def test_torchrun_is_killed_after_its_ranks_unless_it_copies_their_output(
+    world: AgentWorld, arguments: tuple[str, ...]
+) -> None:
+    rank = world.script("import time; print('ready', flush=True); time.sleep(600)")
+    world.make_plan(PYTHON, rank, launcher=Launcher.TORCHRUN, procs=2, launcher_args=arguments)
+    world.launch()
+    world.wait(0, lambda result: [entry.state for entry in result.ranks] == [RankState.RUNNING] * 2)
+    world.send(CommandKind.STOP, grace=20.0)
+    end = world.wait_ended().launcher
+    assert end is not None
+    assert end.stopped
+    assert (end.signal == signal.SIGKILL) == (not arguments)
 
 
 def test_torchs_absence_is_the_launchers_end(world: AgentWorld) -> None:

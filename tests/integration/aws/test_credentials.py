@@ -145,7 +145,7 @@ def test_credentials_that_are_no_good_are_read_again_every_few_seconds(service: 
 
     async def refused() -> BaseClient:
         with pytest.raises(ExpiredCredentials):
-            await connection.ask("sagemaker", "DescribeTrainingJob", {"TrainingJobName": "a-1"})
+            await connection.send_request("sagemaker", "DescribeTrainingJob", {"TrainingJobName": "a-1"})
         return connection.client("sagemaker")
 
     async def life() -> None:

@@ -29,7 +29,7 @@ HERE = Place("us-west-2")
 ROLE = "arn:aws:iam::444455556666:role/training"
 BUCKET = f"sagemaker-us-west-2-{ACCOUNT}"
 STREAM = "a-1/algo-1-1700000000"
-ASKED = re.compile(r'(?:ask|_request_s3)\(\s*(?:place,\s*)?(?:"[a-z0-9]+",\s*)?"([A-Z]\w+)"')
+ASKED = re.compile(r'(?:send_request|_request_s3)\(\s*(?:place,\s*)?(?:"[a-z0-9]+",\s*)?"([A-Z]\w+)"')
 RIGHTLESS = "GetCallerIdentity"
 NAMED_OTHERWISE = {"HeadObject": "GetObject"}
 """Operations whose IAM action has another name."""
@@ -37,7 +37,7 @@ NAMED_OTHERWISE = {"HeadObject": "GetObject"}
 
 @dataclass
 class Recorder:
-    """The requests that botocore sends, whatever their result is."""
+    """The requests that botocore sends, including failed requests."""
 
     asked: list[tuple[str, str, Mapping[str, object]]] = field(default_factory=list)
 
@@ -99,13 +99,13 @@ async def everything(aws: Aws, service: Service) -> None:
     jobs = aws.training_jobs(HERE)
     code = {"Bucket": BUCKET, "Key": "source/0a1b/sourcedir.tar.gz"}
     with pytest.raises(NotFound):
-        await aws.ask(HERE, "s3", "HeadObject", code)
-    await aws.ask(HERE, "s3", "PutObject", {**code, "Body": b"code"})
+        await aws.send_request(HERE, "s3", "HeadObject", code)
+    await aws.send_request(HERE, "s3", "PutObject", {**code, "Body": b"code"})
     arn = await jobs.create(training_job_request("a-1"))
     await jobs.describe("a-1")
     await jobs.tags(arn)
     await jobs.page(Since())
-    logs = JobLogs(lambda operation, request: aws.ask(HERE, "logs", operation, request))
+    logs = JobLogs(lambda operation, request: aws.send_request(HERE, "logs", operation, request))
     events, _ = await logs.new_lines("a-1", "[muster]", LogPosition(0))
     assert [event.text for event in events] == ["[muster] {}"]
     assert await logs.last_lines("a-1")

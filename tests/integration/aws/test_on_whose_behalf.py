@@ -63,7 +63,7 @@ async def prepared() -> Prepared:
 
 @pytest.fixture
 async def backend(aws: Aws, prepared: Prepared) -> AsyncIterator[SageMakerBackend]:
-    news = LogFollower(lambda place: JobLogs(partial(aws.ask, place, "logs")))
+    news = LogFollower(lambda place: JobLogs(partial(aws.send_request, place, "logs")))
     backend = SageMakerBackend(aws, prepared, news, time.time, lambda _: None)
     yield backend
     backend.close()

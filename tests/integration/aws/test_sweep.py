@@ -339,8 +339,8 @@ class Mistaken:
 
     calls: list[str] = field(default_factory=list)
 
-    async def page(self, since: Since, more: str = "") -> Page:
-        return Page((self._made("page", since, more),), "", None)
+    async def page(self, since: Since, next_token: str = "") -> Page:
+        return Page((self._made("page", since, next_token),), "", None)
 
     async def describe(self, name: str) -> Description:
         result = self._made("describe", name)

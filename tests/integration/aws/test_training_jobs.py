@@ -88,8 +88,8 @@ async def test_listings_are_newest_first_and_in_pages(aws: Aws, service: Service
     for number in range(150):
         service.jobs().create(training_job_request(f"a-{number}"), now - timedelta(seconds=200 - number))
     first = await jobs.page(Since())
-    second = await jobs.page(Since(), first.more)
-    assert (len(first.summaries), len(second.summaries), second.more) == (100, 50, "")
+    second = await jobs.page(Since(), first.next_token)
+    assert (len(first.summaries), len(second.summaries), second.next_token) == (100, 50, "")
     assert first.summaries[0].name == "a-149"
     assert first.at is not None
     assert abs(first.at - now) < timedelta(seconds=60)

@@ -20,7 +20,8 @@ from muster.core.peers import select_peers
 from muster.core.reports.check import MAX_INTERFACE_CHARS, Shape, check
 from muster_worker.agent.collector_client import MAX_ANSWER_BYTES, CollectorClient, Trust
 from muster_worker.contract import wire
-from muster_worker.contract.schema import Command, CommandKind, Credentials, Link, Peer, Plan, Report
+from muster_worker.contract.network import Link
+from muster_worker.contract.schema import Command, CommandKind, Credentials, Peer, Plan, Report
 from muster_worker.sagemaker import container
 
 MOST_NODES = 10_000

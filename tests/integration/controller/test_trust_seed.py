@@ -12,8 +12,8 @@ from aiohttp import web
 
 from fakes.api_client import api_client
 from muster.clients.kubernetes.client import Client
+from muster.collector.trust.attempt_credentials import SEED_BYTES
 from muster.collector.trust.authorities import AUTHORITY_SECONDS
-from muster.collector.trust.rank_group_credentials import SEED_BYTES
 from muster.collector.trust.tokens import LocalIssuer
 from muster.controller.trust.trust import Trust, TrustError, TrustSetting
 from muster_worker.contract.schema import TOKEN_AUDIENCE

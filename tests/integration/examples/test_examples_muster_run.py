@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from support.example_runs import BIN, EXAMPLES, ROOT, finish, start
 
@@ -18,12 +19,15 @@ EXPECTED = [
     ("two_dimensional", ["train"], 4, 60, {"loss"}, ["model/model.pt"]),
 ]
 
+RECOVERY_STEPS = 225
+"""The steps of the recovery example without a failure: 5 epochs of 45."""
+
 
 def test_every_example_is_tried() -> None:
     # the examples with mpirun and those for SageMaker have their own modules; nccl-tests run on GPUs only
     others = {path.parent.name for path in EXAMPLES.glob("*/job.yaml") if not path.parent.name.startswith("mpi_")}
     for_sagemaker = {name for name in others if name.startswith("sagemaker_")} - {"sagemaker_hosts"}
-    assert others - for_sagemaker - {"nccl_tests"} == {row[0] for row in EXPECTED}
+    assert others - for_sagemaker - {"nccl_tests", "recovery"} == {row[0] for row in EXPECTED}
 
 
 def test_every_example_is_valid() -> None:
@@ -58,3 +62,21 @@ def test_example_completes(
     assert status["progress"]["step"] == steps
     assert set(status["progress"]["metrics"]) == metrics
     assert all((tmp_path / "run" / name).is_file() for name in files)
+
+
+@pytest.mark.long
+def test_the_recovery_example_continues_from_its_checkpoint(digits: Path, tmp_path: Path) -> None:
+    command = [str(BIN / "muster"), "run", "-f", str(EXAMPLES / "recovery" / "job.yaml"), "--logs"]
+    inputs = [argument for name in ("train", "validation") for argument in ("--input", f"{name}={digits / name}")]
+    end = finish(start([*command, *inputs, "--dir", str(tmp_path / "run")], {}, ROOT))
+    assert end.exit_code == 0, end.messages
+    shown = end.output + end.messages
+
+    status: dict[str, Any] = yaml.safe_load((tmp_path / "run" / "job.yaml").read_text(encoding="utf-8"))["status"]
+    (restart,) = status["restarts"]["history"]
+    assert (restart["attempt"], restart["rank"], restart["reason"]) == (1, 2, "RankKilled")
+    assert (status["phase"], status["attempt"]) == ("Succeeded", 2)
+    # The second attempt trains only what the checkpoint lacks, and the summary has the restart.
+    assert "resumed from" in shown
+    assert 0 < status["progress"]["step"] < RECOVERY_STEPS
+    assert "attempt 1: Rank 2 on recovery-1 was killed by SIGKILL" in end.messages

@@ -121,7 +121,7 @@ def test_code_that_is_too_large_for_a_file_is_refused(desk: Desk) -> None:
     (desk.folder / "src").mkdir()
     (desk.folder / "src" / "train.py").write_bytes(b"\xff\xfe")
     outcome = desk.run("pytorch(source_dir='src').fit()")
-    assert "train.py isn't text; name the code's location instead: --source https://" in outcome.err
+    assert "train.py isn't text; set the code's location: --source https://" in outcome.err
 
 
 def test_a_warning_names_files_of_tools_that_are_left_out(desk: Desk) -> None:
@@ -131,7 +131,7 @@ def test_a_warning_names_files_of_tools_that_are_left_out(desk: Desk) -> None:
         (desk.folder / "src" / name).write_text("", encoding="utf-8")
     outcome = desk.run("pytorch(source_dir='src').fit()")
     assert outcome.spec["source"] == {"inline": {"files": {"lib/data.py": "", "train.py": ""}}}
-    assert "__pycache__ is left out" in outcome.err
+    assert "muster omits __pycache__" in outcome.err
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from muster.api.validation.validate import validate
 from muster.api.yaml.load import load
 from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.request.render import render_request
-from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.settings import RequestSettings
 from support.import_runs import Desk
 
 HERE = Path(__file__).parent
@@ -35,7 +35,7 @@ def test_the_requests_are_those_of_sdk_3(desk: Desk) -> None:
     ours: dict[str, JSON] = {}
     for document in load(outcome.out, "imported.yaml"):
         job = validate(document)
-        body = render_request(job, Setting("us-west-2", "111122223333", OURS), image_facts()).body
+        body = render_request(job, RequestSettings("us-west-2", "111122223333", OURS), image_facts()).body
         ours[job.metadata.name] = nameless(body, OURS)
     theirs: list[dict[str, JSON]] = json.loads((HERE / "trainer_requests.json").read_text(encoding="utf-8"))
     sent = {str(body["TrainingJobName"]): body for body in theirs}

@@ -1,4 +1,4 @@
-"""A launch script sends no requests under `muster import`, whatever it tries, and finds no credentials."""
+"""A launch script under `muster import` can send no requests and finds no credentials."""
 
 import json
 import socket
@@ -108,7 +108,8 @@ def test_it_is_given_what_the_user_says(desk: Desk, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("pair", "message"), [("AWS_SECRET_ACCESS_KEY=x", "no AWS credentials"), ("NOT_SET_HERE", "it isn't set here")]
+    ("pair", "message"),
+    [("AWS_SECRET_ACCESS_KEY=x", "no AWS credentials"), ("NOT_SET_HERE", "the variable isn't set here")],
 )
 def test_but_no_credentials(desk: Desk, pair: str, message: str) -> None:
     with pytest.raises(BadInput, match=message):

@@ -5,30 +5,30 @@ import pytest
 from support.import_runs import Desk
 
 WARNINGS = [
-    ("p = pytorch(); p.fit(); p.deploy(1, 'ml.m5.xlarge').predict([1])", "PyTorch.deploy() is skipped"),
+    ("p = pytorch(); p.fit(); p.deploy(1, 'ml.m5.xlarge').predict([1])", "muster skips PyTorch.deploy()"),
     (
         "sagemaker.Session().upload_data('train.py', key_prefix='x'); pytorch().fit()",
         "aws s3 cp train.py s3://sagemaker-us-west-2-111122223333/x/train.py",
     ),
-    ("import boto3; boto3.client('s3').put_object(Body=b''); pytorch().fit()", "put_object() is skipped"),
+    ("import boto3; boto3.client('s3').put_object(Body=b''); pytorch().fit()", "put_object(), because it"),
     ("pytorch(train_max_run=60).fit()", "PyTorch(train_max_run=...): SDK 2's name is max_run"),
     ("p = pytorch(); p.instance_cout = 3; p.fit()", "PyTorch.instance_cout = ... has no effect"),
     (
         "pytorch(role='SageMakerRole').fit()",
-        "muster assumes arn:aws:iam::111122223333:role/SageMakerRole for SageMakerRole",
+        "muster uses arn:aws:iam::111122223333:role/SageMakerRole for SageMakerRole",
     ),
-    ("pytorch(checkpoint_local_path='/x').fit()", "is ignored, as by the SDK: there is no checkpoint_s3_uri"),
+    ("pytorch(checkpoint_local_path='/x').fit()", "muster ignores this without checkpoint_s3_uri"),
     ("pytorch(distribution={'torchdistributed': {'enabled': True}}).fit()", "did you mean torch_distributed?"),
     (
         "pytorch(distribution={'mpi': {'enabled': True, 'process_per_host': 2}}).fit()",
-        "mpi: process_per_host is ignored, as by the SDK; did you mean processes_per_host?",
+        "muster ignores process_per_host of mpi, as the SDK does; did you mean processes_per_host?",
     ),
-    ("pytorch(distribution={'pytorchddp': {'enable': True}}).fit()", "pytorchddp: enable is ignored"),
+    ("pytorch(distribution={'pytorchddp': {'enable': True}}).fit()", "muster ignores enable of pytorchddp"),
     (
         "pytorch(environment={'HF_TOKEN': 'hf_1'}).fit()",
-        "HF_TOKEN: looks like a secret, and the file contains its value",
+        "HF_TOKEN: may be a secret, and the file contains its value",
     ),
-    ("pytorch(hyperparameters={'hub-api-key': 'k'}).fit()", "hub-api-key: looks like a secret"),
+    ("pytorch(hyperparameters={'hub-api-key': 'k'}).fit()", "hub-api-key: may be a secret"),
 ]
 
 

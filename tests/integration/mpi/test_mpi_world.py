@@ -17,6 +17,7 @@ from muster_worker.contract.schema import (
     Report,
 )
 from support.agent_world import JOB, AgentWorld
+from support.edited_sources import packed
 from support.mpi_installs import Install, installed
 
 NODES, PROCS = 3, 2
@@ -153,7 +154,7 @@ def test_a_killed_rank_is_named(world: AgentWorld, mpi: Install) -> None:
 
 
 def test_a_stop_reaches_every_rank(world: AgentWorld, mpi: Install) -> None:
-    """Each has time to write a snapshot, whatever mpirun does when it is stopped."""
+    """Each rank has time to write a checkpoint, although mpirun stops too."""
     script = "trap 'sleep 1.5; echo SAVED $RANK; exit 0' TERM; echo UP; while :; do sleep 0.1; done"
     world.make_plan("/bin/sh", "-c", script, launcher=Launcher.MPI, nodes=2, procs=PROCS)
     world.launch(environment=mpi.added_to(os.environ))
@@ -264,7 +265,7 @@ def test_ranks_on_other_nodes_than_the_jobs_dont_begin(world: AgentWorld, name: 
     problems = [report.problem for report in reports if report.problem is not None]
     assert problems
     assert {problem.reason for problem in problems} == {EndReason.WORLD_SIZE_MISMATCH}
-    assert all("numbers ranks node by node" in problem.message for problem in problems)
+    assert all("ranks numbered node by node" in problem.message for problem in problems)
     # 0 is on node 0, and 5 on node 2, however they are numbered
     assert {path.name for path in ran.iterdir()} <= {"0", "5"}
 
@@ -292,6 +293,21 @@ else:
     os.write(1, f" SPAWNED {world.rank} of {world.size}\\n".encode())
 parent.Disconnect()
 """
+
+
+@pytest.mark.long
+def test_edited_code_runs_on_all_nodes(world: AgentWorld, mpi: Install) -> None:
+    world.script(SUM)
+    run(world, mpi, sys.executable, "train.py")
+    edited = packed({"train.py": f"{SUM}\nprint('edited in', os.getcwd(), flush=True)"})
+    world.send(CommandKind.START, 2, source=edited)
+    world.wait(0, lambda report: report.attempt == 2 and report.phase == AgentPhase.ENDED)
+    world.send(CommandKind.STOP, 2, grace=2.0)
+    for node in range(NODES):
+        world.wait(node, lambda report: report.attempt == 2 and report.phase == AgentPhase.ENDED)
+    lines = [line for node in range(NODES) for line in world.log(node).splitlines() if "edited in" in line]
+    assert len(lines) == NODES * PROCS
+    assert all("/source/" in line for line in lines)
 
 
 def test_processes_that_ranks_spawn_are_a_world_of_their_own(world: AgentWorld) -> None:

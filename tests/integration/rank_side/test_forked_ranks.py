@@ -258,6 +258,31 @@ def test_a_module_of_the_user_s_is_not_taken_for_another(
     assert (forked.started.not_forked is None) == is_forked
 
 
+@pytest.mark.parametrize(
+    ("imports", "hides", "is_forked"),
+    [("", "", True), ("import part", "", False), ("import colorsys", "colorsys", False)],
+)
+def test_code_in_another_folder_than_the_fork_server_s_is_forked_if_no_import_has_loaded_it(
+    agent: Agent, fork_server: Callable[..., int], imports: str, hides: str, *, is_forked: bool
+) -> None:
+    for folder in ("modules", "own", "edited/scripts"):
+        (agent.folder / folder).mkdir(parents=True)
+    (agent.folder / "modules" / "torch.py").write_text(f"{TORCH}\n{imports}")
+    for folder in ("own", "edited"):
+        (agent.folder / folder / "part.py").write_text(f"NAME = {folder!r}")
+    if hides:
+        (agent.folder / "edited" / f"{hides}.py").write_text("")
+    text = "import sys, torch, part, colorsys; print(part.NAME, colorsys.__file__, sys.path)"
+    (agent.folder / "edited" / "scripts" / "train.py").write_text(text)
+    fork_server(PYTHONPATH=f"{agent.folder}/own:{agent.folder}/modules")
+    more = {"PYTHONPATH": f"{agent.folder}/edited:{agent.folder}/modules"}
+    command = (sys.executable, str(agent.folder / "edited" / "scripts" / "train.py"))
+    plain, forked = (agent.rank(*command, **more, **each) for each in ({}, _server(agent)))
+    assert forked.text == plain.text
+    assert plain.text.startswith("edited ")
+    assert (forked.started.not_forked is None) == is_forked
+
+
 def test_a_rank_does_not_wait_for_an_import_that_it_can_t_use(agent: Agent, fork_server: Callable[..., int]) -> None:
     shim = agent.folder / "python"
     shim.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')

@@ -11,6 +11,7 @@ import pytest
 
 from fakes.rank_side_agent import PYTHONS, Agent
 from muster_dev.pythons import find_python
+from muster_worker.rank import stop_file
 from muster_worker.rank_group import link, progress
 
 REPORT = "import muster_worker; muster_worker.report(step={step})\n"
@@ -114,6 +115,24 @@ for number in range(200):
     assert heard.progress.is_report_full
     assert heard.progress.metrics["good"] == 1.0
     assert heard.progress.step == 2
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_only_the_rank_s_own_calls_of_stopping_count(agent: Agent, python: str) -> None:
+    stop_file.create(str(agent.folder))
+    script = """
+import os
+import muster_worker
+assert not muster_worker.stopping()
+pid = os.fork()
+if pid == 0:
+    os._exit(any(muster_worker.stopping() for _ in range(5)))
+assert os.waitpid(pid, 0)[1] == 0
+assert not muster_worker.stopping()
+"""
+    heard = agent.rank(python, _script(agent, script))
+    assert heard.errors == ""
+    assert heard.progress.stopping_calls == 2
 
 
 CHILDREN = {

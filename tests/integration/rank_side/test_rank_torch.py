@@ -21,6 +21,29 @@ for _ in range(10): step(o); step(p)
 """,
         (10,),
     ),
+    "gradient accumulation": (
+        """
+for micro in range(12):
+    m(x).sum().backward()
+    if micro % 4 == 3: o.step(); o.zero_grad()
+""",
+        (3,),
+    ),
+    "an engine with a wrapped optimizer": (
+        """
+class Wrapper:
+    def __init__(self, inner): self.inner = inner
+    def step(self): self.inner.step()
+class Engine:
+    def __init__(self, optimizer): self.optimizer, self.micro = Wrapper(optimizer), 0
+    def step(self):
+        self.micro += 1
+        if self.micro % 2 == 0: self.optimizer.step()
+e = Engine(o)
+for _ in range(10): m(x).sum().backward(); e.step()
+""",
+        (5,),
+    ),
     "two phases": (
         """
 for _ in range(10): step(o)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muster.collector.trust.rank_group_credentials import derive
+from muster.collector.trust.attempt_credentials import derive
 from muster_worker.contract.schema import Credentials
 from muster_worker.machine import processes
 from muster_worker.remote import frames

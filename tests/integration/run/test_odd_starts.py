@@ -28,7 +28,7 @@ def shell(script: str, cwd: pathlib.Path, **env: str) -> subprocess.CompletedPro
     ["<&-", *(pytest.param(one, marks=pytest.mark.long) for one in (">&-", "2>&-")), "<&- >&- 2>&-"],
 )
 def test_a_run_needs_no_standard_streams(tmp_path: pathlib.Path, closed: str) -> None:
-    # each rank's standard input is also empty, whatever file has descriptor 0 in muster
+    # Each rank's standard input is empty too, even if muster has opened another file with descriptor 0.
     write_job(tmp_path, ["sh", "-c", 'test -z "$(cat)"'])
     run = shell(f'"$0" run -f tiny.yaml --dir out --logs -o json {closed}', tmp_path)
     assert (run.returncode, "Traceback" in run.stderr) == (0, False), run.stderr
@@ -38,7 +38,7 @@ def test_reading_a_standard_input_that_is_not_there(tmp_path: pathlib.Path) -> N
     for command in ("run", "validate", "render"):
         done = shell(f'"$0" {command} -f - <&-', tmp_path)
         assert done.returncode in {1, 2}
-        assert "standard input: no DistributedTrainingJob in it" in done.stderr
+        assert "standard input: found no DistributedTrainingJob" in done.stderr
         assert "Traceback" not in done.stderr
 
 

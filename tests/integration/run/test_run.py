@@ -128,9 +128,9 @@ def test_inputs_and_checkpoints_can_lie_elsewhere(refused: Refused, tmp_path: pa
     ("text", "expected"),
     [
         ("{", "job.yaml"),
-        ("", "no DistributedTrainingJob in it"),
+        ("", "found no DistributedTrainingJob"),
         ("kind: Pod\napiVersion: v1\n", "another kind of resource"),
-        ("a: 1\n---\nb: 2\n", "no DistributedTrainingJob in it"),
+        ("a: 1\n---\nb: 2\n", "found no DistributedTrainingJob"),
     ],
 )
 def test_a_bad_file_is_exit_code_2_and_a_sentence(

@@ -224,7 +224,7 @@ def test_what_is_missing_is_said_before_anything_starts(tmp_path: Path) -> None:
     block = {"role": "arn:aws:iam::111122223333:role/SageMakerRole", "instanceType": "ml.c5.xlarge"}
     own = write_job(tmp_path, ["true"], name="own", backend="SageMaker", image="img", sagemaker=block)
     contained = run(tmp_path, own, "--local")
-    assert (contained.process.returncode, "starts by itself" in contained.stderr) == (2, True), contained.stderr
+    assert (contained.process.returncode, "does not start this job" in contained.stderr) == (2, True), contained.stderr
     groups = [{"name": name, "instanceType": "ml.g5.12xlarge", "instanceCount": 1} for name in ("data", "train")]
     unlike = run(tmp_path, write(tmp_path, "pass", "torchrun", {}, instance_groups=groups), "--local")
     assert (unlike.process.returncode, "instanceGroups data, train" in unlike.stderr) == (2, True), unlike.stderr

@@ -1,6 +1,4 @@
-"""`muster run` of MPI jobs, with real implementations: the status names the failed rank, whatever mpirun does to the
-others.
-"""
+"""`muster run` of MPI jobs with real implementations: the status names the failed rank, not those that mpirun ends."""
 
 import json
 import os

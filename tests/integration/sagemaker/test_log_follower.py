@@ -99,11 +99,11 @@ class Recorder:
         self.woken += 1
 
     def _logs_of(self, place: Place) -> JobLogs:
-        ask = partial(self._aws.ask, place, "logs")
+        send_request = partial(self._aws.send_request, place, "logs")
 
         async def counted(operation: str, request: object) -> object:
             self.asked.append(operation)
-            return await ask(operation, request)  # type: ignore[arg-type]
+            return await send_request(operation, request)  # type: ignore[arg-type]
 
         return JobLogs(counted)  # type: ignore[arg-type]
 

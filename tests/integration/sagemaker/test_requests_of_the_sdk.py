@@ -20,7 +20,7 @@ from muster.importers.sagemaker.translate.recording import EstimatorFit, Recordi
 from muster.importers.sagemaker.translate.translation import AccountOptions
 from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.request.render import render_request
-from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.settings import RequestSettings
 from muster_dev import sagemaker_sdk
 from muster_dev.paths import ROOT
 from sagemaker_sdk.estimator_cases import Case, cases
@@ -71,7 +71,9 @@ def asked_of_muster(case: Case, run: EstimatorFit | TrainerRun, folder: Path) ->
     [document] = load_bytes(result.documents[0].encode(), "launch.yaml")
     try:
         return {
-            "request": render_request(validate(document), Setting(case.region, ACCOUNT, case.name), image_facts()).body
+            "request": render_request(
+                validate(document), RequestSettings(case.region, ACCOUNT, case.name), image_facts()
+            ).body
         }
     except InvalidResource as invalid:
         return {"refused": "; ".join(str(problem) for problem in invalid.problems)}

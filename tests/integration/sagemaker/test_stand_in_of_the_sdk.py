@@ -21,9 +21,9 @@ def sdk() -> dict[str, list[str]]:
     "kind", [estimators.Estimator, estimators.PyTorch, estimators.TensorFlow, estimators.HuggingFace]
 )
 def test_estimators(sdk: dict[str, list[str]], kind: type[estimators.Estimator]) -> None:
-    first = sdk[kind.kind]
-    beside = sdk["EstimatorBase"] if kind.kind == "Estimator" else [*sdk["Framework"], *sdk["EstimatorBase"]]
-    assert list(kind.first) == first
+    first = sdk[kind.class_name]
+    beside = sdk["EstimatorBase"] if kind.class_name == "Estimator" else [*sdk["Framework"], *sdk["EstimatorBase"]]
+    assert list(kind.positional_parameters) == first
     assert sorted(kind.parameters()) == sorted({*first, *beside})
 
 

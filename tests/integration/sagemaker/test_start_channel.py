@@ -13,7 +13,7 @@ from muster.api.document import JSON, Document
 from muster.api.validation.validate import validate
 from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.request.render import render_request
-from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.settings import RequestSettings
 
 PROGRAM = """\
 import json, os, sys
@@ -28,7 +28,7 @@ class Container:
     def __init__(self, folder: Path, launcher: str) -> None:
         self.base = folder / "ml"
         result = render_request(
-            validate(Document(resource(launcher))), Setting("us-west-2", "1" * 12, "vit-1"), image_facts()
+            validate(Document(resource(launcher))), RequestSettings("us-west-2", "1" * 12, "vit-1"), image_facts()
         )
         assert result.archive is not None
         self.uri = result.archive.uri

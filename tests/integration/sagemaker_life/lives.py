@@ -77,7 +77,7 @@ def ending(site: Site) -> Ending:
 
 
 def wrongs(site: Site) -> list[str]:
-    """Violations of rules that hold whatever happened to operators."""
+    """Return the violations of rules that hold even if operators have died."""
     made = [
         call for call in site.service.called("CreateTrainingJob") if not call.outcome or call.outcome.endswith("AFTER")
     ]

@@ -80,7 +80,7 @@ FORGERIES = [
 
 @pytest.mark.parametrize("dies", [True, False])
 @pytest.mark.parametrize("record", FORGERIES)
-def test_a_training_job_is_found_and_stopped_whatever_the_status_says(
+def test_muster_finds_and_stops_a_training_job_despite_a_forged_status(
     wire: Wire, record: dict[str, Any], *, dies: bool
 ) -> None:
     async def life(site: Site) -> None:

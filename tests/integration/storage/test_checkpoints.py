@@ -187,7 +187,7 @@ def _denied(dependencies: StorageDependencies, *keys: str) -> Iterator[None]:
     """Yield a policy that denies these keys, which moto's S3 lacks."""
     paths, events = {f"/data/{key}" for key in keys}, dependencies.client().meta.events
 
-    # botocore uses the returned value as the answer, whatever its types declare
+    # botocore uses the returned value as the response, although its types do not declare this.
     def answer(request: AWSPreparedRequest, **_: object) -> Any:
         if urlsplit(request.url).path not in paths:
             return None
@@ -238,7 +238,7 @@ def test_a_config_map_is_code(tmp_path: Path, dependencies: StorageDependencies)
     plan = StoragePlan("vit", 1, code=CodePlan(config_map="code"))
     download_node(plan, 0, folders_below(tmp_path), tmp_path / "map", dependencies)
     assert {path.name: path.read_text() for path in (tmp_path / "code").iterdir()} == {"train.py": "print(1)\n"}
-    with pytest.raises(StorageError, match="not on this machine"):
+    with pytest.raises(StorageError, match="isn't on this machine"):
         download_node(plan, 0, folders_below(tmp_path), None, dependencies)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from fakes.git_server import GitServer, commit, git, git_server, new_repository
 from muster.render.storage.errors import StorageError
-from muster.render.storage.git_place import GitPlace
+from muster.render.storage.git_folder import GitFolder
 from muster.render.storage.source_files import SourceFile
 from muster.storage.git import source as git_source
 from muster.storage.git.source import fetch_commit
@@ -25,8 +25,8 @@ def repository(tmp_path: Path) -> Path:
     return new_repository(tmp_path / "code.git")
 
 
-def _source(server: GitServer, name: str, path: str = "") -> GitPlace:
-    return GitPlace(url=f"{server.url}/code.git", commit=name, path=path)
+def _source(server: GitServer, name: str, path: str = "") -> GitFolder:
+    return GitFolder(url=f"{server.url}/code.git", commit=name, path=path)
 
 
 def test_a_commit_becomes_files(server: GitServer, repository: Path) -> None:

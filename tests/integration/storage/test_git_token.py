@@ -16,7 +16,7 @@ from fakes.git_server import GitServer, commit, git_server, new_repository
 from fakes.http_site import At
 from muster.collector.trust.certificate import issue, server_context
 from muster.render.storage.errors import StorageError
-from muster.render.storage.git_place import GitPlace
+from muster.render.storage.git_folder import GitFolder
 from muster.render.storage.git_token import parse_token
 from muster.render.storage.source_files import SourceFile
 from muster.render.storage.storage_plan import CodePlan
@@ -35,7 +35,7 @@ class Hosted:
     """A repository that requires the token."""
 
     server: GitServer
-    place: GitPlace
+    place: GitFolder
 
 
 @pytest.fixture
@@ -47,10 +47,10 @@ def hosted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosted]:
     monkeypatch.setenv("SSL_CERT_FILE", str(authority))
     with git_server(tmp_path / "repositories", At(tls=server_context(certificate))) as server:
         server.password = f"x-access-token:{TOKEN}"
-        yield Hosted(server, GitPlace(f"{server.url}/code.git", name, "", "x-access-token"))
+        yield Hosted(server, GitFolder(f"{server.url}/code.git", name, "", "x-access-token"))
 
 
-def _refused(place: GitPlace, token: str | None) -> StorageError:
+def _refused(place: GitFolder, token: str | None) -> StorageError:
     with pytest.raises(StorageError) as caught:
         fetch_commit(place, token)
     return caught.value
@@ -76,7 +76,7 @@ def test_the_archiving_process_gets_the_token_and_no_file_contains_it(hosted: Ho
     ("token", "username", "says"),
     [
         pytest.param(None, None, "requires a token", id="none"),
-        pytest.param("wrong", "x-access-token", "refuses the token", id="another"),
+        pytest.param("wrong", "x-access-token", "rejects the token", id="another"),
         pytest.param(TOKEN, "somebody", 'for user "somebody"', id="of another user"),
     ],
 )
@@ -106,7 +106,7 @@ def test_a_redirect_is_not_shown_the_token(hosted: Hosted, tmp_path: Path) -> No
 def test_a_token_is_not_sent_without_tls(tmp_path: Path) -> None:
     name = commit(new_repository(tmp_path / "code.git"), {"a": "1"})
     with git_server(tmp_path) as server:
-        result = _refused(GitPlace(f"{server.url}/code.git", name, "", "x-access-token"), TOKEN)
+        result = _refused(GitFolder(f"{server.url}/code.git", name, "", "x-access-token"), TOKEN)
         assert not server.asked
     assert "only over https" in result.message
 

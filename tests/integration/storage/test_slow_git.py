@@ -6,7 +6,7 @@ import pytest
 
 from fakes.slow_host import slow_host
 from muster.render.storage.errors import StorageError
-from muster.render.storage.git_place import GitPlace
+from muster.render.storage.git_folder import GitFolder
 from muster.storage.git import source as git_source
 from muster.storage.git.source import fetch_commit
 
@@ -41,7 +41,7 @@ def test_a_host_that_drips_is_left_when_the_time_is_over(
 ) -> None:
     monkeypatch.setattr(git_source, "FETCH_SECONDS", 0.6)
     with slow_host(first, then) as host, pytest.raises(StorageError) as caught:
-        fetch_commit(GitPlace(url=f"{scheme}://{host.netloc}/code.git", commit="1" * 40, path=""))
+        fetch_commit(GitFolder(url=f"{scheme}://{host.netloc}/code.git", commit="1" * 40, path=""))
     assert host.left.wait(10)
     assert caught.value.reason == "GitTooSlow"
     assert f'"{host.netloc}" took more than 0.01 minutes' in caught.value.message
@@ -51,10 +51,10 @@ def test_a_host_that_drips_is_left_when_the_time_is_over(
 def test_what_a_host_says_without_end_is_not_listened_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(git_source, "MAX_OVERHEAD_BYTES", 2**20)
     with slow_host(_HEAD + b"\r\n" + _SERVICE, _refs(100)) as host, pytest.raises(StorageError) as caught:
-        fetch_commit(GitPlace(url=f"http://{host.netloc}/code.git", commit="1" * 40, path=""))
+        fetch_commit(GitFolder(url=f"http://{host.netloc}/code.git", commit="1" * 40, path=""))
     assert host.left.wait(10)
     assert caught.value.reason == "SourceRefused"
-    assert "sends more than 1 MiB besides the commit" in caught.value.message
+    assert "sends more than 1 MiB in addition to the commit" in caught.value.message
     # plus the data in the machine's own buffers
     assert host.sent < 50 * 2**20
 
@@ -63,5 +63,5 @@ def test_why_a_host_is_not_reached_is_said() -> None:
     with slow_host(b"", b"") as host:
         closed = host.netloc
     with pytest.raises(StorageError, match="Connection refused") as caught:
-        fetch_commit(GitPlace(url=f"http://{closed}/code.git", commit="1" * 40, path=""))
+        fetch_commit(GitFolder(url=f"http://{closed}/code.git", commit="1" * 40, path=""))
     assert caught.value.reason == "GitUnreachable"

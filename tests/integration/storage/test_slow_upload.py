@@ -102,7 +102,7 @@ async def test_an_s3_that_drips_is_left_and_other_services_are_asked(
             with pytest.raises(Unavailable, match=r"HeadObject of s3://data/source/.* within 0.005 minutes"):
                 await prepared.prepare(_job(f"team-{number}"), 1, HERE)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            assert await aws.ask(HERE, "sts", "GetCallerIdentity", {})
+            assert await aws.send_request(HERE, "sts", "GetCallerIdentity", {})
         await aws.close()
 
 
@@ -114,8 +114,8 @@ async def test_an_upload_ends_with_its_time(s3: S3Client, s3_url: str) -> None:
     for body in (late, cut):
         # which of them depends on where botocore reads it
         with pytest.raises((TimeoutError, Unavailable), match="upload took too long"):
-            await aws.ask(HERE, "s3", "PutObject", {"Bucket": "data", "Key": "code", "Body": body})
+            await aws.send_request(HERE, "s3", "PutObject", {"Bucket": "data", "Key": "code", "Body": body})
     body = DeadlineFile(io.BytesIO(content), 60.0)
-    await aws.ask(HERE, "s3", "PutObject", {"Bucket": "data", "Key": "code", "Body": body})
+    await aws.send_request(HERE, "s3", "PutObject", {"Bucket": "data", "Key": "code", "Body": body})
     assert contents(s3, "data") == {"code": content}
     await aws.close()

@@ -108,7 +108,7 @@ def test_a_resource_of_endless_depth_is_refused() -> None:
     assert problems(resource(spec=spec(hyperparameters={"a": deep}))) == [
         (
             "spec.hyperparameters.a[0][0][0][0][0]",
-            "nested more than 64 levels deep; no job needs that: put data in a file",
+            "nested more than 64 levels deep; move the data to a file",
         )
     ]
 

@@ -121,6 +121,8 @@ def test_no_status_is_one_that_knows_nothing(resource: dict[str, JSON]) -> None:
         ({"conditions": [CONDITION] * 17, "attempt": 1}, {"attempt": 1}),
         ({"nodes": {"desired": 2}, "attempt": 1}, {"attempt": 1}),
         ({"progress": {"step": 3, "metrics": {"a": "b", "c": 1}}}, {"progress": {"step": 3, "metrics": {"c": 1.0}}}),
+        ({"message": "half of a pair: \ud800", "attempt": 1}, {}),
+        ({"\udfff": 1, "attempt": 1}, {}),
     ],
     ids=str,
 )

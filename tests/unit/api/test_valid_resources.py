@@ -104,7 +104,7 @@ def test_what_came_from_the_cluster_is_accepted() -> None:
         "managedFields": [],
         "annotations": {"a": "b"},
     }
-    job = validate(Document(resource(metadata=metadata, status={"phase": "Running", "whatever": 1})))
+    job = validate(Document(resource(metadata=metadata, status={"phase": "Running", "unknown": 1})))
     assert (job.metadata.uid, job.metadata.generation) == ("u", 3)
 
 

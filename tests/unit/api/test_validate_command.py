@@ -31,7 +31,10 @@ def test_a_valid_file(here: Path) -> None:
             {"image": "i", "network": {"efa": "All"}, "nodePool": {"instanceType": "g5.xlarge"}},
             "spec.network.efa is All, and a g5.xlarge has no EFA devices",
         ),
-        ({"image": "i", "nodePool": {"name": "p5"}}, "spec.nodePool.name: found p5; the operator's configuration"),
+        (
+            {"image": "i", "nodePool": {"name": "p5"}},
+            "spec.nodePool.name: found p5; this pool is in the operator's configuration",
+        ),
         ({}, "no image"),
     ],
 )

@@ -2,8 +2,12 @@ import io
 
 from rich.console import Console
 
+from muster.api.status.goodput import Goodput, LostTime
+from muster.api.status.restarts import RestartRecord, Restarts
+from muster.api.status.source import SourceStatus
 from muster.api.status.status import Progress, RankDetail, RankStatus, StateRange, Status, StepRange
 from muster.cli.board.board import draw_board
+from muster.cli.board.goodput_lines import format_goodput
 from muster.cli.board.view import View, format_elapsed, node_rows, rank_rows, rank_states
 from muster.cli.display import format_summary
 from muster.core.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
@@ -49,6 +53,20 @@ def drawn(view: View, width: int = 80, height: int = 24) -> list[str]:
     return [line.rstrip() for line in capture.get().splitlines()]
 
 
+def test_the_board_says_that_the_ranks_run_edited_code() -> None:
+    source = SourceStatus(config_map="digits-source-0123456789abcdef", sha256="a" * 64)
+    edited = status(("Running", "0-1", 2)).model_copy(update={"source": source})
+    line = "the ranks run the edited code of ConfigMap digits-source-0123456789abcdef"
+    assert line in drawn(View("digits", 2, edited, 72))
+    assert not any("edited" in each for each in drawn(View("digits", 2, status(("Running", "0-1", 2)), 72)))
+
+
+def test_a_rank_s_node_is_the_member_that_runs_it() -> None:
+    current = status(("Running", "0-3", 4)).model_copy(update={"members": "0,2"})
+    nodes = [row.node for row in rank_rows(View("digits", 2, current, 72))]
+    assert nodes == ["digits-0", "digits-0", "digits-2", "digits-2"]
+
+
 def test_a_running_job_has_a_line_for_each_rank() -> None:
     view = View("digits", 2, status(("Running", "0-3", 4)), 72, facts((120, 132, None, 131)), {2: "loading data"})
     assert drawn(view) == [
@@ -61,6 +79,66 @@ def test_a_running_job_has_a_line_for_each_rank() -> None:
         "   2  digits-1  ● Running  4002     -       -  loading data",
         "   3  digits-1  ● Running  4003   131       -",
     ]
+
+
+def restarted(*seconds_lost: float | None, total: int) -> Status:
+    history = tuple(
+        RestartRecord(
+            attempt=number,
+            reason="RankKilled",
+            message="Rank 2 on digits-1 was killed by SIGKILL",
+            counts_as="Failure",
+            at="2026-11-23T13:28:57Z",
+            seconds_lost=seconds,
+        )
+        for number, seconds in enumerate(seconds_lost, total - len(seconds_lost) + 1)
+    )
+    restarts = Restarts(total=total, failures=total, disruptions=0, replacement=0, history=history)
+    return status(("Running", "0-3", 4)).model_copy(update={"restarts": restarts})
+
+
+def test_the_last_restarts_are_below_the_message() -> None:
+    one = drawn(View("digits", 2, restarted(1.23, total=1), 72, facts((5, 5, 5, 5))))
+    expected = "attempt 1: Rank 2 on digits-1 was killed by SIGKILL · 1.2 s until all ranks ran"
+    assert one[2].startswith(expected[:70])
+    assert one[3:5] == ["", "RANK  NODE      STATE       PID  STEP  BEHIND"]
+
+    many = drawn(View("digits", 2, restarted(1, 1, 1, None, total=7), 72, facts((5, 5, 5, 5))), width=120)
+    assert many[2:7] == [
+        "4 earlier restarts",
+        "attempt 5: Rank 2 on digits-1 was killed by SIGKILL · 1.0 s until all ranks ran again",
+        "attempt 6: Rank 2 on digits-1 was killed by SIGKILL · 1.0 s until all ranks ran again",
+        "attempt 7: Rank 2 on digits-1 was killed by SIGKILL",
+        "",
+    ]
+
+
+def test_goodput_is_below_the_restarts() -> None:
+    lost = (
+        LostTime(cause="Start", seconds=4, device_seconds=32),
+        LostTime(cause="Recomputation", seconds=9, device_seconds=72),
+        LostTime(cause="WaitingForNode", seconds=2.5, device_seconds=2.5),
+    )
+    goodput = Goodput(ratio=0.9984, productive_seconds=9998, total_seconds=10013.5, lost=lost, device="nvidia.com/gpu")
+    shown = restarted(1, total=1).model_copy(update={"goodput": goodput})
+    lines = drawn(View("digits", 2, shown, 72, facts((5, 5, 5, 5))), width=120)
+    assert lines[3:5] == [
+        "goodput 99.8 % of 10,014 s; lost GPU-seconds: repeated steps 72, start 32, waiting for a node 2.5",
+        "",
+    ]
+
+
+def test_goodput_without_losses_is_the_ratio_alone() -> None:
+    alone = Goodput(ratio=1, productive_seconds=5, total_seconds=5, device="rank")
+    assert format_goodput(Status(goodput=alone)) == ("goodput 100.0 % of 5.0 s",)
+    assert format_goodput(Status(goodput=Goodput())) == ()
+    assert format_goodput(Status()) == ()
+
+
+def test_restarts_leave_the_rows_their_place_on_a_small_terminal() -> None:
+    view = View("digits", 2, restarted(1, 1, 1, 1, total=7), 72, facts((5, 5, 5, 5)))
+    for height in range(8, 20):
+        assert len(drawn(view, height=height)) <= max(height, 9), height
 
 
 def test_where_no_step_was_taken_no_step_is_shown() -> None:
@@ -158,6 +236,11 @@ def test_ranges_that_were_cut_short_leave_ranks_unknown() -> None:
     cut = status(("Running", "0,2-…", 4))
     assert rank_states(cut) == {0: "Running"}
     assert [row.state for row in rank_rows(View("digits", 2, cut, 0))] == ["Running", "Unknown", "Unknown", "Unknown"]
+
+
+def test_edited_ranges_take_bounded_time() -> None:
+    edited = status(("Running", "0-999999999999999999", 1), ("Failed", "\u00b2,1", 1))
+    assert rank_states(edited) == {1: "Failed"}
 
 
 def test_a_node_is_as_far_as_its_slowest_rank() -> None:

@@ -68,6 +68,7 @@ def test_what_is_not_used_here_is_said_in_one_line() -> None:
         "image, resources, output.volume, checkpoint.volume, nodePool, network.efa, cleanPodPolicy, "
         "ttlSecondsAfterFinished, queue, template, nodeOverrides, sagemaker"
     )
+    assert notes({"spares": 1, "failurePolicy": {}}) == ("ignored here, because they are for a cluster: spares",)
     assert notes({**ALL, "network": {"efa": "None"}}) == (
         f"ignored here, because they are for a cluster: {everything}",
     )
@@ -83,4 +84,4 @@ def test_a_suspended_job_runs_here() -> None:
 
 def test_a_field_is_used_here_or_named() -> None:
     fields = [field.alias or name for name, field in Spec.model_fields.items()]
-    assert sorted(fields) == sorted((*USED_HERE, *ALL))
+    assert sorted(fields) == sorted((*USED_HERE, *ALL, "spares"))

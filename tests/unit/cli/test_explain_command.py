@@ -18,10 +18,10 @@ from muster.cli.explain.launch_preview import preview_launch
 from muster.cli.render.render import PLACEHOLDERS, simulate_apply
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes.merge import Fields
-from muster.render.kubernetes.owner_patches import owner_patches
 from muster.render.kubernetes.pod_patch import merge_patches
 from muster.render.kubernetes.render import pod
 from muster.render.kubernetes.settings import settings
+from muster.render.kubernetes.user_patches import collect_user_patches
 from muster_worker.mpi.mpirun_variables import OLDER_NAMES, SETTINGS
 from unit.render.kubernetes.cluster_jobs import cluster_job, with_trainer
 
@@ -77,7 +77,7 @@ def said(job: Job, setting: str, node: int = 0) -> Explanation:
 @pytest.mark.parametrize("node", [0, 1])
 def test_all_that_a_pod_has_beyond_its_owner_s_words_is_explained(job: Job, node: int) -> None:
     applied = simulate_apply(job)
-    theirs = settings(merge_patches(owner_patches(applied, node)))
+    theirs = settings(merge_patches(collect_user_patches(applied, node)))
     result = {(each.setting, each.value) for each in explain_node(job, node)}
     texts = {value for _, value in result}
     beyond = {
@@ -98,7 +98,7 @@ def test_all_that_the_ranks_see_and_are_started_with_is_explained(job: Job, node
     plan = render_plan(simulate_apply(job), PLACEHOLDERS.collector_url, "")
     start = preview_launch(simulate_apply(job), plan, node)
     names = {each.setting for each in result if each.group == "Environment"}
-    assert set(start.environment) - set(start.own) <= names
+    assert set(start.environment) - set(start.user_variables) <= names
     values = {word for each in result if each.group == "Launcher" for word in (each.setting, *shlex.split(each.value))}
     theirs = {*job.spec.command, *plan.launcher_args}
     assert set(start.command) - theirs <= values
@@ -248,7 +248,7 @@ def test_a_network_check_is_explained_where_there_is_one() -> None:
         assert not [each for each in explain_node(job, 0) if each.setting == "network check"]
 
 
-def test_every_variable_that_is_set_whatever_an_image_says_is_refused_to_owners() -> None:
+def test_users_may_not_set_the_variables_that_override_the_image() -> None:
     assert {*(setting.name for setting in SETTINGS if setting.overrides_image), *OLDER_NAMES} == set(VARIABLES)
 
 

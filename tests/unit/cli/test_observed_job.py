@@ -3,7 +3,8 @@ import io
 from rich.console import Console
 
 from muster.api.document import JSON
-from muster.api.status.status import Condition, NodeCounts, RankStatus, Status
+from muster.api.status.restarts import RestartRecord, Restarts
+from muster.api.status.status import Condition, NodeCounts, Progress, RankStatus, Status
 from muster.api.yaml.serialise import serialise_status
 from muster.cli.board.board import draw_board
 from muster.cli.board.observed_job import (
@@ -22,7 +23,7 @@ OVER = Condition(type="Failed", status="True", reason="RankFailed", last_transit
 
 def resource(status: Status | None) -> dict[str, JSON]:
     metadata: dict[str, JSON] = {"name": "digits", "namespace": "default", "uid": "u", "creationTimestamp": CREATED}
-    # The board shows the operator's status, whatever the spec is.
+    # The board shows the operator's status even if it can't read the spec.
     result: dict[str, JSON] = {"metadata": metadata, "spec": {"field": "of a later version"}}
     if status is not None:
         result["status"] = serialise_status(status)
@@ -37,6 +38,24 @@ def test_a_job_without_a_status_says_so() -> None:
     assert read_observed_job(resource(None)).status.message == NOT_RECONCILED
     accepted = Condition(type="Accepted", status="True", reason="Valid", last_transition_time=CREATED)
     assert observed_job(conditions=(accepted,)).status.message == ""
+
+
+def test_no_text_of_an_edited_status_controls_the_terminal() -> None:
+    command = "\x1b]0;owned\x07 \x1b[2J\u202e"
+    over = Condition(type="Failed", status="True", reason=command, message=command, last_transition_time=CREATED)
+    record = RestartRecord(attempt=1, reason=command, message=command, counts_as="Failure", at=CREATED)
+    seen = observed_job(
+        phase=command,
+        message=command,
+        conditions=(over,),
+        progress=Progress(metrics={command: 1.0}),
+        restarts=Restarts(total=1, failures=1, disruptions=0, replacement=0, history=(record,)),
+    )
+    stream = io.StringIO()
+    Console(file=stream, width=80, force_terminal=False).print(draw_board(build_view(seen, 0.0), 80, 24))
+    assert "owned" in stream.getvalue()
+    assert all(line.isprintable() for line in [*stream.getvalue().splitlines(), *seen.status.model_dump_json().split()])
+    assert seen.is_over
 
 
 def test_time_counts_from_the_creation_until_the_ranks_start_and_ends_with_the_job() -> None:

@@ -54,8 +54,8 @@ def test_a_large_job_is_a_few_documents() -> None:
     override: JSON = {"nodes": "0,7", "template": {"metadata": {"labels": {"role": "first"}}}}
     text = render_text(cluster_job(nodes=512, nodeOverrides=[override]), b"")
     assert [document["kind"] for document in documents(text)][3:] == ["Pod", "Pod"]
-    assert "# nodes 0,7, which differ only in their number; the first one:\n# node 0: algo-1" in text
-    assert "# nodes 1-6,8-511, which differ only in their number; the first one:\n# node 1: algo-2" in text
+    assert "# nodes 0,7, which differ only in their rank; the first one:\n# node 0: algo-1" in text
+    assert "# nodes 1-6,8-511, which differ only in their rank; the first one:\n# node 1: algo-2" in text
 
 
 def test_a_job_that_runs_here_only_shows_what_its_ranks_see() -> None:

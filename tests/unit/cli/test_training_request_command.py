@@ -48,7 +48,7 @@ def test_the_account_is_the_role_s_unless_another_is_named() -> None:
 
 def test_files_of_muster_s_own_are_named() -> None:
     text = request_text(sagemaker_job({"launcher": {"direct": {}}}), REGION, ACCOUNT, None)
-    assert "muster_start.json, muster_start.py beside it" in text
+    assert "muster_start.json, muster_start.py added" in text
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     why = "the training job's role"
     assert re.search(rf"^  RoleArn +\.\.\. +spec.sagemaker.role +{why}\n +{ROLE}$", text, re.MULTILINE)
-    assert re.search(r"^  ResourceConfig.InstanceCount +2 +spec.nodes +an instance a node$", text, re.MULTILINE)
+    assert re.search(r"^  ResourceConfig.InstanceCount +2 +spec.nodes +one instance for each node$", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@ from dataclasses import replace
 
 import pytest
 
+from muster.collector.memory_shares import MemoryShares
 from muster.collector.pod_directory import Member
 from muster.collector.store import RankStore, UnknownJob
 from muster.core.reports.check import Implausible
 from muster_worker.contract.schema import Command, CommandKind
+from muster_worker.contract.source import EditedSource
 from unit.core.reports.rank_reports import SHAPE, T0, UID, report, running
 
 MEMBER = Member(UID, 0, 0)
@@ -163,3 +165,58 @@ def test_a_node_that_is_not_there_is_a_mistake() -> None:
 def test_a_report_of_another_pod_is_a_mistake_of_the_caller() -> None:
     with pytest.raises(ValueError, match="does not belong to the pod"):
         registered().record(Member(UID, 1, 0), report(1), T0)
+
+
+def start(attempt: int = 1, archive: str = "code") -> Command:
+    return Command(1, UID, attempt, CommandKind.START, source=EditedSource("a" * 64, archive))
+
+
+def test_code_that_follows_other_code_counts_although_not_all_nodes_have_dropped_the_first() -> None:
+    store = RankStore(sources=MemoryShares(per_namespace=10, total=10, floor=1))
+    store.register(SHAPE)
+    assert all(store.send(UID, node, start(1, "x")) for node in range(2))
+    large = Command(1, UID, 2, CommandKind.START, source=EditedSource("b" * 64, "x" * 11))
+    assert not store.send(UID, 0, large)
+    fitting = Command(1, UID, 2, CommandKind.START, source=EditedSource("c" * 64, "x" * 9))
+    assert all(store.send(UID, node, fitting) for node in range(2))
+    assert not store.send(UID, 0, replace(start(3), source=EditedSource("d" * 64, "x" * 5)))
+    store.forget(UID)
+    store.register(SHAPE)
+    assert store.send(UID, 0, start(1, "x" * 10))
+
+
+def source_in(store: RankStore, node: int) -> str | None:
+    command = store.command(UID, node, None)
+    return None if command is None or command.source is None else command.source.archive
+
+
+def test_a_source_is_dropped_once_the_agent_has_begun_the_attempt() -> None:
+    store = registered()
+    for node in range(2):
+        assert store.send(UID, node, start(2))
+    store.record(MEMBER, replace(report(1), attempt=1), T0)
+    assert [source_in(store, node) for node in range(2)] == ["code", "code"]
+    store.record(MEMBER, replace(report(2, running(0)), attempt=2), T0)
+    assert [source_in(store, node) for node in range(2)] == ["", "code"]
+
+
+def test_sources_have_a_memory_limit_that_other_commands_do_not_need() -> None:
+    store = RankStore(sources=MemoryShares(per_namespace=10, total=10, floor=1))
+    for uid in ("a", "b"):
+        store.register(replace(SHAPE, job_uid=uid))
+
+    def send(uid: str, command: Command, node: int = 0) -> bool:
+        return store.send(uid, node, replace(command, job_uid=uid))
+
+    assert all(send("a", start(archive="x" * 8), node) for node in range(3))
+    assert not send("b", start(archive="x" * 8))
+    assert store.command("b", 0, None) is None
+    assert send("b", Command(1, UID, 1, CommandKind.START))
+    # The last node of the first job gets another command, or is replaced.
+    assert send("a", Command(1, UID, 1, CommandKind.STOP))
+    store.replace("a", 1)
+    assert not send("b", start(2, archive="x" * 8))
+    assert send("a", Command(1, UID, 1, CommandKind.STOP), 2)
+    assert send("b", start(2, archive="x" * 8))
+    store.forget("b")
+    assert send("a", start(2, archive="x" * 8))

@@ -1,4 +1,4 @@
-"""The start of a job is written before the commands, and remains in the status, whatever happens to the writes."""
+"""The start of a job is written before the commands, and remains in the status, even if writes fail."""
 
 import asyncio
 import copy

@@ -27,6 +27,7 @@ from muster.controller.jobs.sagemaker_jobs import make_sagemaker_jobs
 from muster.controller.status.write_budget import WriteBudget
 from muster.controller.status.writer import StatusWriterDependencies
 from muster.core.actions import Action
+from muster.core.edited_source import RequestedSource
 from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.objects.kubernetes.resource import Resource
 from unit.controller.cluster_resources import resource
@@ -57,6 +58,9 @@ class World:
 
     async def apply(self, _: Job, actions: Sequence[Action]) -> None:
         self.applied += actions
+
+    async def find_source(self, job: Job, name: str) -> RequestedSource:
+        raise AssertionError(f"{job.metadata.name} names {name}")
 
     def forget(self, job_uid: str) -> None:
         """Do nothing: there is no state."""

@@ -61,10 +61,16 @@ def mpi_job(nodes: int = 2, procs: int = 2, deadline: int | None = None) -> Job:
     return plain.model_copy(update={"spec": plain.spec.model_copy(update={"launcher": LauncherSpec(mpi=Mpi())})})
 
 
-def rank(number: int, local_rank: int = 0, step: int | None = None, stepped_at: float | None = None) -> RankFacts:
-    """Return a running rank."""
+def rank(
+    number: int,
+    local_rank: int = 0,
+    step: int | None = None,
+    stepped_at: float | None = None,
+    active_at: float | None = None,
+) -> RankFacts:
+    """Return a running rank. With `stepped_at` it has completed a step in this attempt."""
     report = RankReport(number, local_rank, RankState.RUNNING, pid=1000 + number, step=step)
-    return RankFacts(report, started_at=START, stepped_at=stepped_at)
+    return RankFacts(report, started_at=START, stepped_at=stepped_at, active_at=active_at, first_stepped_at=stepped_at)
 
 
 def starting(number: int) -> RankFacts:
@@ -118,8 +124,10 @@ def launcher(
     signal: int | None = None,
     lines: Sequence[str] = (),
     name: str = "torchrun",
+    *,
+    stopped: bool = False,
 ) -> LauncherFacts:
-    end = LauncherEnd(name, 0.0, exit_code=exit_code, signal=signal, last_lines=tuple(lines))
+    end = LauncherEnd(name, 0.0, exit_code=exit_code, signal=signal, last_lines=tuple(lines), stopped=stopped)
     return LauncherFacts(end, START + at)
 
 

@@ -6,6 +6,7 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, SendCommand
 from muster.core.decide import decide
+from muster.core.edited_source import RequestedSource
 from muster.core.facts import AgentFacts, JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState, StopRequest
 from muster.core.failure.problems import lost_at
 from muster.core.failure.termination_log import read_termination_message
@@ -14,8 +15,10 @@ from muster.core.judge import judge
 from muster.core.reports.merge import merge
 from muster.core.status.summarise import summarise
 from muster_worker.agent.termination import summary
+from muster_worker.contract.collectives import GroupCollective
 from muster_worker.contract.schema import (
     AgentPhase,
+    AgentProblem,
     Command,
     CommandKind,
     LauncherEnd,
@@ -24,6 +27,7 @@ from muster_worker.contract.schema import (
     RankState,
     Report,
 )
+from muster_worker.contract.source import EditedSource
 from unit.core.builders import HEARTBEAT_SECONDS, T0, UID
 from unit.core.telling import well_told
 
@@ -41,6 +45,24 @@ class SimulatedRank:
     ended_at: float | None = None
     stopped: bool = False
     lines: tuple[str, ...] = ()
+    step: int | None = None
+    stepped_at: float | None = None
+    activity: str | None = None
+    phase: str | None = None
+    phase_ended_at: float | None = None
+    busy_seconds: float | None = None
+    first_stepped_at: float | None = None
+    first_script_step: int | None = None
+    collectives: tuple[GroupCollective, ...] = ()
+
+    def make_step(self, at: float) -> None:
+        if self.ended_at is None:
+            self.step, self.stepped_at, self.activity = (self.step or 0) + 1, at, None
+            self.first_stepped_at = at if self.first_stepped_at is None else self.first_stepped_at
+
+    def report_resumption(self, step: int, at: float) -> None:
+        """Report the step of the checkpoint, as a script may do before its first step."""
+        self.step, self.first_script_step, self.stepped_at = step, step, at
 
     def end(
         self, at: float, exit_code: int | None, signal: int | None, line: str = "", *, stopped: bool = False
@@ -61,6 +83,15 @@ class SimulatedRank:
             ended_age=age,
             stopped=self.stopped,
             last_lines=self.lines,
+            step=self.step,
+            step_age=None if self.stepped_at is None else now - self.stepped_at,
+            first_step_age=None if self.first_stepped_at is None else now - self.first_stepped_at,
+            first_script_step=self.first_script_step,
+            activity=self.activity,
+            collectives=self.collectives,
+            phase=self.phase,
+            busy_seconds=self.busy_seconds,
+            phase_ended_age=None if self.phase_ended_at is None else now - self.phase_ended_at,
         )
 
 
@@ -68,7 +99,8 @@ class SimulatedRank:
 class SimulatedNode:
     """A node's pod and its agent, and the operator's state about them: `known`, `command`, `command_sent_at`.
 
-    `waits` is the number of rounds until its next pod starts. `begun` has the attempts that it started.
+    `waits` is the number of rounds until its next pod starts. `begun` has the attempts that it started, `sources` the
+    edited code of each.
     """
 
     number: int
@@ -82,12 +114,16 @@ class SimulatedNode:
     order: Order | None = None
     waits: int = 0
     begun: list[int] = field(default_factory=list)
+    sources: dict[int, EditedSource | None] = field(default_factory=dict)
     command: Command | None = None
     command_sent_at: float | None = None
     known: AgentFacts | None = None
     mail: list[tuple[Report, float]] = field(default_factory=list)
     cut_at: float | None = None
     lost_at: float | None = None
+    avoided_nodes: tuple[str, ...] = ()
+    problem: AgentProblem | None = None
+    terminated_at: float | None = None
 
     @property
     def is_cut(self) -> bool:
@@ -97,6 +133,12 @@ class SimulatedNode:
     @property
     def is_alive(self) -> bool:
         return self.process.state is ProcessState.RUNNING
+
+    @property
+    def node_rank(self) -> int:
+        """Its position among the members of the attempt that its command starts."""
+        members = [] if self.command is None else [peer.node for peer in self.command.peers]
+        return members.index(self.number) if self.number in members else self.number
 
     @property
     def lives(self) -> bool:
@@ -114,11 +156,13 @@ class SimulatedNode:
 
     def create(self, replacement: int, at: float) -> None:
         nothing_runs = self.process.state in (ProcessState.MISSING, ProcessState.EXITED)
-        assert nothing_runs or self.lost_at is not None, "a pod is made beside one that runs"
+        is_leaving = self.process.is_terminating and self.is_over
+        assert nothing_runs or is_leaving or self.lost_at is not None, "a pod is made beside one that runs"
         assert replacement > self.process.replacement, "a pod is made twice"
         state = ProcessState.WAITING if self.waits else ProcessState.RUNNING
         self.process = ProcessFacts(state, replacement, started_at=None if self.waits else at)
         self.phase, self.attempt, self.sequence, self.ranks, self.order = None, 0, 0, [], None
+        self.problem, self.terminated_at = None, None
         # On another machine: the previous one may be disconnected forever.
         self.cut_at, self.lost_at = None, None
         self.forget()
@@ -135,6 +179,11 @@ class SimulatedNode:
             self.process = replace(self.process, unreachable_since=None)
             if self.process.is_terminating:
                 self.remove(at)
+
+    def remove_machine(self, at: float) -> None:
+        """Power off its machine and delete its Node: Kubernetes then deletes the pod."""
+        self.cut_at = None
+        self.remove(at)
 
     def delete(self, at: float, grace: float) -> None:
         """Delete its pod: a disconnected machine doesn't notice."""
@@ -190,12 +239,18 @@ class SimulatedNode:
         self.sequence += 1
         self.mail.append((self._report(now), now))
 
+    def take_mail(self, now: float) -> list[tuple[Report, float]]:  # noqa: ARG002 - each report arrives at once
+        """Return the reports that arrive now, with the times of their arrival."""
+        mail, self.mail = self.mail, []
+        return mail
+
     def _obey(self, command: Command, now: float, first_rank: int) -> None:
         if command.kind == CommandKind.EXIT:
             self.leave(now, 0, None)
         elif command.kind == CommandKind.START and command.attempt > self.attempt:
             self.attempt, self.phase = command.attempt, AgentPhase.RUNNING
             self.begun.append(self.attempt)
+            self.sources[self.attempt] = command.source
             self.ranks = [SimulatedRank(first_rank + local) for local in range(self.starts)]
         elif command.kind in (CommandKind.STOP, CommandKind.KILL):
             for entry in self.ranks:
@@ -214,6 +269,8 @@ class SimulatedNode:
             port=29400,
             ranks=tuple(entry.report(now) for entry in self.ranks),
             launcher=self.launcher(now),
+            problem=self.problem,
+            terminated_age=None if self.terminated_at is None else now - self.terminated_at,
         )
 
     def facts(self) -> NodeFacts:
@@ -224,7 +281,7 @@ class SimulatedNode:
 @dataclass
 class World:
     """`turn` is one round: agents act, reports arrive, muster decides, writes the status and acts. `status` is the last
-    written one.
+    written one, `request` the value of the annotation that requests a restart, `source` the requested edited code.
     """
 
     job: Job
@@ -235,6 +292,8 @@ class World:
     leader_term: int = 1
     is_deleted: bool = False
     began_to_listen: float = T0
+    request: str | None = None
+    source: RequestedSource | None = None
 
     def facts(self) -> JobFacts:
         nodes = tuple(entry.facts() for entry in self.nodes)
@@ -244,17 +303,27 @@ class World:
             HEARTBEAT_SECONDS,
             self.stop,
             collector_started_at=self.began_to_listen,
+            restart_request=self.request,
+            requested_source=self.source,
         )
 
     def turn(self, *, newest_first: bool = False, applied: int | None = None) -> tuple[Action, ...]:
         """Run one round; with `applied` the operator is killed after this many actions. Return the decision."""
         self.now += 0.1
+        self.run_agents(newest_first=newest_first)
+        return self.reconcile(applied=applied)
+
+    def run_agents(self, *, newest_first: bool = False) -> None:
+        """The agents act, and their reports arrive."""
         procs = self.job.spec.procs_per_node
         for entry in self.nodes:
-            entry.tick(self.now, entry.number * (procs if isinstance(procs, int) else 1))
-            for report, at in reversed(entry.mail) if newest_first else entry.mail:
+            entry.tick(self.now, entry.node_rank * (procs if isinstance(procs, int) else 1))
+            mail = entry.take_mail(self.now)
+            for report, at in reversed(mail) if newest_first else mail:
                 entry.known = merge(entry.known, report, at)
-            entry.mail.clear()
+
+    def reconcile(self, *, applied: int | None = None) -> tuple[Action, ...]:
+        """Decide, write the status and act, as `turn`."""
         self._remember_lost()
         facts = infer(self.job, self.status, self.facts(), self.now)
         outcome = judge(self.job, self.status, facts, self.now)
@@ -288,6 +357,7 @@ class World:
     def apply(self, action: Action) -> None:
         if isinstance(action, CreateNode):
             self.nodes[action.node].create(action.replacement, self.now)
+            self.nodes[action.node].avoided_nodes = action.avoided_nodes
         elif isinstance(action, KillNode):
             if self.nodes[action.node].is_cut:
                 self.nodes[action.node].delete(self.now, 1.0)

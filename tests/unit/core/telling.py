@@ -4,7 +4,7 @@ import re
 
 from muster.api.status.status import Status
 
-_ONE_OF_MANY = re.compile(r"\b1 (?:ranks|nodes|steps|others|files|of 1 )")
+_ONE_OF_MANY = re.compile(r"(?<![\w.])1 (?:ranks|nodes|steps(?!/s)|others|files|of 1 )")
 
 
 def well_told(status: Status) -> Status:

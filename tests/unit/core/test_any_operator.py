@@ -111,14 +111,23 @@ def cut_for(world: World, number: int, seconds: float) -> None:
 
 
 def finish(world: World) -> None:
-    """No further suspensions and events, and the ranks succeed. A disconnected machine remains so."""
+    """No further suspensions and events, and the ranks succeed.
+
+    A disconnected machine remains so, unless muster asks to power it off: if all nodes of the last attempt are cut off,
+    their ranks may still run.
+    """
     world.job = asked(world, suspend=False)
     for _ in range(40):
         live(world)
+        if "power off its machine" in world.status.message:
+            for node in world.nodes:
+                if node.is_cut:
+                    node.remove_machine(world.now)
         if any(node.is_cut for node in world.nodes):
             world.now += 10
-        if all(node.ranks and node.attempt == world.status.attempt for node in world.nodes):
-            for node in world.nodes:
+        members = [node for node in world.nodes if node.ranks and node.attempt == world.status.attempt]
+        if len(members) == world.job.spec.nodes:
+            for node in members:
                 for rank in node.ranks:
                     rank.end(world.now, 0, None)
         if world.status.final_condition is not None:

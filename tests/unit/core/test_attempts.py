@@ -1,4 +1,4 @@
-"""A start in the status is not forgotten, whatever part of the status is lost."""
+"""A start in the status is not forgotten, even if a part of the status is lost."""
 
 import pytest
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from muster.api.status.status import Condition, Status
-from muster.core.actions import Action, CreateNode, KillNode, RemoveNode, RemoveStray, SendCommand
+from muster.core.actions import Action, CreateNode, KillNode, RemoveNode, RemoveSurplusPod, SendCommand
 from muster.core.decide import decide, next_requeue_at
 from muster.core.facts import JobFacts, Problem, ProcessFacts, ProcessState
 from muster.core.judge import judge
@@ -89,7 +89,7 @@ CASES = (
     Case(
         "Ctrl-C",
         facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3)), stop=ctrl_c(9)),
-        [SendCommand((0, 1), dataclasses.replace(STOP, grace_seconds=10.0))],
+        [SendCommand((0, 1), dataclasses.replace(STOP, grace_seconds=10.0, is_graceful=True))],
     ),
     Case(
         "Ctrl-C twice",
@@ -108,7 +108,7 @@ CASES = (
     Case(
         "the job takes too long",
         facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3))),
-        [SendCommand((0, 1), dataclasses.replace(STOP, grace_seconds=10.0))],
+        [SendCommand((0, 1), dataclasses.replace(STOP, grace_seconds=10.0, is_graceful=True))],
         deadline=15,
     ),
     Case(
@@ -164,9 +164,9 @@ CASES = (
         "pods that are refused don't start", replace(facts(ready(0), ready(1)), refusal=Problem("InvalidPod", "no")), []
     ),
     Case(
-        "strays go at once",
-        replace(facts(ready(0), node(1)), strays=("digits-2-0", "digits-1-0")),
-        [RemoveStray("digits-2-0"), RemoveStray("digits-1-0")],
+        "surplus_pods go at once",
+        replace(facts(ready(0), node(1)), surplus_pods=("digits-2-0", "digits-1-0")),
+        [RemoveSurplusPod("digits-2-0"), RemoveSurplusPod("digits-1-0")],
     ),
     Case(
         "pods of two specs",

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from muster.api.status.restarts import NO_RESTARTS, RestartRecord
 from muster.api.status.status import Condition, Status
 from muster.core.facts import NodeFacts, Problem, ProcessFacts, ProcessState
 from muster.core.failure.problems import POD_DELETED
@@ -19,6 +20,21 @@ RESUMED = Status(
     attempt=1,
 )
 TOLD = replace(ready(0), command=command(CommandKind.STOP, 2.0), command_sent_at=START)
+TOLD_SINCE = replace(halted(0, rank(0)), command=replace(command(CommandKind.EXIT), attempt=2), command_sent_at=START)
+RESTARTING = Status(
+    attempt=2,
+    restarts=NO_RESTARTS.model_copy(
+        update={
+            "total": 1,
+            "is_pending": True,
+            "history": (
+                RestartRecord(
+                    attempt=1, reason="RankFailed", message="", counts_as="Failure", at="2025-11-21T04:05:05Z"
+                ),
+            ),
+        }
+    ),
+)
 
 
 def without_pod(current: NodeFacts) -> NodeFacts:
@@ -39,6 +55,8 @@ def inferred(previous: Status, current: NodeFacts) -> NodeFacts:
         # Both are of the start before.
         (RESUMED, halted(0, rank(0)), False, False),
         (RESUMED, TOLD, True, False),
+        # The operator has sent Exit since, and the agent's report of its end is late.
+        (RESUMED, TOLD_SINCE, False, True),
         # The agent that was ready ended with its pod.
         (Status(), without_pod(TOLD), False, False),
     ],
@@ -48,6 +66,13 @@ def test_the_past_is_left_out(previous: Status, known: NodeFacts, *, has_agent: 
 
     assert (result.agent is not None, result.command is not None) == (has_agent, has_command)
     assert result.command_sent_at is None or has_command
+
+
+def test_a_drained_agent_is_told_to_exit_only_once() -> None:
+    drained = replace(TOLD_SINCE, process=replace(TOLD_SINCE.process, is_terminating=True))
+    result = inferred(RESTARTING, drained)
+
+    assert (result.agent, result.command) == (None, TOLD_SINCE.command)
 
 
 @pytest.mark.parametrize(("starts", "seen", "replacement"), [(0, -1, -1), (2, -1, 1), (2, 3, 3)])

@@ -14,7 +14,7 @@ from muster_worker.contract.schema import Command, CommandKind
 from unit.core.builders import START, UID, command, done, ended, facts, halted, launcher, mpi_job, rank, ready, running
 
 STOP = Command(1, UID, 1, CommandKind.STOP, grace_seconds=2.0)
-PATIENT_STOP = Command(1, UID, 1, CommandKind.STOP, grace_seconds=10.0)
+PATIENT_STOP = Command(1, UID, 1, CommandKind.STOP, grace_seconds=10.0, is_graceful=True)
 EXIT = Command(1, UID, 1, CommandKind.EXIT)
 
 FIRST_GOOD = (ended(0, 9, exit_code=0), ended(1, 9, exit_code=0))

@@ -14,7 +14,8 @@ from muster.core.inference import infer
 from muster.core.judge import judge
 from muster.core.outcome import NETWORK_MISMATCH, Verdict
 from muster.core.peers import find_network_mismatch, select_peers
-from muster_worker.contract.schema import AgentPhase, CommandKind, Link
+from muster_worker.contract.network import Link
+from muster_worker.contract.schema import AgentPhase, CommandKind
 from unit.core.builders import START, agent, facts, job, node, status_of
 
 

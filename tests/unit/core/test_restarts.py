@@ -17,13 +17,13 @@ from unit.core.test_any_operator import EVENTS, condition, finish, happen, live,
 EVENT_TURNS = 12
 
 
-def world(policy: FailurePolicy, nodes: int = 2) -> World:
+def world(policy: FailurePolicy | None, nodes: int = 2) -> World:
     plain = job(nodes, 2)
     spec = plain.spec.model_copy(update={"failure_policy": policy})
     return World(plain.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(nodes)])
 
 
-def started(policy: FailurePolicy, nodes: int = 2) -> World:
+def started(policy: FailurePolicy | None, nodes: int = 2) -> World:
     result = world(policy, nodes)
     live(result, 5)
     assert result.status.phase == "Running"
@@ -153,6 +153,59 @@ def test_a_deleted_pod_is_replaced_alone() -> None:
     assert (current.status.phase, current.status.attempt) == ("Running", 2)
 
 
+def drain(current: World, number: int, reason: str = "Evicted") -> None:
+    """Delete the node's pod, whose SIGTERM waits for a preStop hook."""
+    node = current.nodes[number]
+    node.process = replace(
+        node.process,
+        is_terminating=True,
+        deletion_requested_at=current.now,
+        deletion_deadline=current.now + 30,
+        problem=Problem(reason, "it has to go"),
+    )
+
+
+@pytest.mark.parametrize("reason", ["Evicted", "Preempted", "PodDeleted", "NodeLost"])
+def test_a_pod_that_is_being_deleted_ends_the_attempt_before_it_dies(reason: str) -> None:
+    current = started(FailurePolicy(max_restarts=0))
+    drain(current, 1, reason)
+    live(current, EVENT_TURNS)
+
+    assert [node.process.replacement for node in current.nodes] == [0, 1]
+    assert [node.begun[-1] for node in current.nodes] == [2, 2]
+    assert (current.status.phase, current.status.attempt) == ("Running", 2)
+    assert records(current.status) == [(1, reason, "Disruption")]
+    assert current.status.restarts is not None
+    assert current.status.restarts.history[0].replaced_pods == 1
+
+
+def test_a_pod_that_is_being_deleted_ends_a_job_without_a_policy() -> None:
+    current = started(FailurePolicy(max_disruptions=0))
+    drain(current, 0)
+    live(current, EVENT_TURNS)
+    assert current.status.phase == "Failed"
+    assert [entry.reason for entry in current.status.conditions if entry.type == "Failed"] == ["Evicted"]
+
+
+def test_a_pod_whose_deletion_is_muster_s_own_does_not_end_the_attempt() -> None:
+    current = started(FailurePolicy(max_restarts=1))
+    node = current.nodes[1]
+    node.process = replace(node.process, is_terminating=True, deletion_requested_at=current.now)
+    live(current, EVENT_TURNS)
+    assert (current.status.phase, current.status.attempt) == ("Running", 1)
+
+
+def test_an_attempt_does_not_start_in_a_pod_that_is_being_deleted() -> None:
+    current = started(FailurePolicy(max_restarts=1))
+    fail(current)
+    live(current, 2)
+    drain(current, 0)
+    live(current, EVENT_TURNS)
+    assert current.status.phase == "Running"
+    assert current.nodes[0].process.replacement == 1
+    assert current.nodes[0].begun == [1, current.status.attempt]
+
+
 def test_scope_pods_replaces_all_of_them() -> None:
     current = started(FailurePolicy(max_restarts=1, restart_scope="Pods"))
     fail(current)
@@ -259,7 +312,7 @@ def test_a_suspended_job_does_not_restart() -> None:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(events=EVENTS)
-def test_whatever_happens_each_attempt_begins_once_and_the_job_ends(
+def test_each_attempt_begins_once_and_the_job_ends_after_any_events(
     events: Sequence[tuple[tuple[str, int], int]],
 ) -> None:
     check_restarts(events)

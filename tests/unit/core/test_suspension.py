@@ -34,7 +34,7 @@ from unit.core.builders import (
 )
 
 WAITING = ProcessFacts(ProcessState.WAITING, name="digits-0-0")
-STOP = Command(1, UID, 1, CommandKind.STOP, grace_seconds=10.0)
+STOP = Command(1, UID, 1, CommandKind.STOP, grace_seconds=10.0, is_graceful=True)
 EXIT = Command(1, UID, 1, CommandKind.EXIT)
 RUNS = facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3)))
 NO_PODS = facts(missing(0), missing(1))
@@ -149,8 +149,8 @@ def test_what_ends_already_is_not_suspended_by_a_change() -> None:
     assert outcome_of(wanted, stopping, current, T0 + 62).reason == "DeadlineExceeded"
 
 
-def test_its_pods_are_deleted_only_when_strays_are_deleted_too() -> None:
-    current = dataclasses.replace(NO_PODS, strays=("digits-2-0",))
+def test_its_pods_are_deleted_only_when_surplus_pods_are_deleted_too() -> None:
+    current = dataclasses.replace(NO_PODS, surplus_pods=("digits-2-0",))
 
     assert not outcome_of(asked(), SUSPENDING, current).is_idle
 

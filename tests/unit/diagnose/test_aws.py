@@ -158,7 +158,7 @@ def test_a_denial_without_words_names_what_was_asked_for() -> None:
     assert head.message.startswith("s3:GetObject in us-west-2 as arn:aws:iam::444455556666:role/r is not allowed.")
 
 
-def test_a_role_that_may_not_be_assumed_is_the_problem_whatever_was_requested() -> None:
+def test_a_role_that_may_not_be_assumed_is_the_problem_of_every_request() -> None:
     error = answered(
         "AccessDenied",
         f"User: {WHO} is not authorized to perform: sts:AssumeRole on resource: arn:aws:iam::444455556666:role/r",

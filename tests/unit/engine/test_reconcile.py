@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.backends.node_jobs import NodeJobBackend, NodePlan
+from muster.backends.node_jobs import NodeDecisions, NodeJobBackend
 from muster.core.actions import Action, KillNode, SendCommand
 from muster.core.facts import JobFacts
 from muster.engine.reconcile import reconcile
@@ -47,7 +47,7 @@ async def test_an_agent_that_does_not_answer_is_killed_though_nothing_else_happe
     status, now = Status(), START
     for _ in range(20):
         nodes.now = now
-        result = await reconcile(a_job, status, NodeJobBackend(nodes, NodePlan(1)), nodes, now)
+        result = await reconcile(a_job, status, NodeJobBackend(nodes, NodeDecisions(1)), nodes, now)
         status = result.status
         if nodes.killed:
             break

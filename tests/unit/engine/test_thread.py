@@ -8,7 +8,7 @@ import pytest
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.backends.node_jobs import NodeJobBackend, NodePlan
+from muster.backends.node_jobs import NodeDecisions, NodeJobBackend
 from muster.core.actions import Action
 from muster.core.facts import JobFacts
 from muster.engine.reconcile import MAX_RANKS_IN_EVENT_LOOP, reconcile
@@ -74,7 +74,7 @@ async def test_a_turn_of_many_ranks_does_not_hold_the_loop() -> None:
     current = facts(*(running(node, *(rank(node * 10 + one) for one in range(10))) for node in range(RANKS // 10)))
     world = Recorder(current)
     async with measured_rounds() as rounds:
-        result = await reconcile(job(RANKS // 10, 10), Status(), NodeJobBackend(world, NodePlan(1)), world, START)
+        result = await reconcile(job(RANKS // 10, 10), Status(), NodeJobBackend(world, NodeDecisions(1)), world, START)
     assert result.status.ranks is not None
     assert result.status.ranks.world == RANKS
     # the computation takes a tenth of a second or more

@@ -151,14 +151,14 @@ NOT_OF_THE_JOB = {"training_mode", "sagemaker_session", "local_container_root"}
 """The place where the trainer runs a job, which its process reads; and values other than arguments."""
 
 KINDS = {
-    kind.kind: kind
+    kind.class_name: kind
     for kind in (estimators.Estimator, estimators.PyTorch, estimators.TensorFlow, estimators.HuggingFace)
 }
 PAIRS = [(kind, name) for kind, made in KINDS.items() for name in sorted(made.parameters()) if name not in ELSEWHERE]
 
 
 def fit_of(**fields: object) -> EstimatorFit | TrainerRun:
-    run = parse_record(json.dumps({"place": "launch.py:1", "call": {}, "session": {}, **fields}))
+    run = parse_record(json.dumps({"location": "launch.py:1", "call": {}, "session": {}, **fields}))
     assert isinstance(run, (EstimatorFit, TrainerRun))
     return run
 
@@ -192,7 +192,7 @@ def test_no_argument_of_an_estimator_is_lost(kind: str, name: str) -> None:
     assert value != without
 
 
-@pytest.mark.parametrize("name", sorted({*trainer.NAMES, *TRAINER} - NOT_OF_THE_JOB))
+@pytest.mark.parametrize("name", sorted({*trainer.PARAMETERS, *TRAINER} - NOT_OF_THE_JOB))
 def test_no_argument_of_a_trainer_is_lost(name: str) -> None:
     value = of_trainer(**{name: TRAINER[name]})
     assert value != of_trainer()
@@ -200,8 +200,8 @@ def test_no_argument_of_a_trainer_is_lost(name: str) -> None:
 
 def test_an_unknown_argument_is_an_error() -> None:
     assert of_estimator("PyTorch", new_in_sdk_9=1).problems == (
-        "launch.py:1: PyTorch(new_in_sdk_9=...): muster's jobs have no field for this",
+        "launch.py:1: PyTorch(new_in_sdk_9=...): a job has no field for this argument",
     )
     assert of_trainer(new_in_sdk_9=1).problems == (
-        "launch.py:1: ModelTrainer(new_in_sdk_9=...): muster's jobs have no field for this",
+        "launch.py:1: ModelTrainer(new_in_sdk_9=...): a job has no field for this argument",
     )

@@ -33,10 +33,10 @@ def test_every_job_has_a_name_of_its_own_that_it_can_have(wanted: Sequence[str])
 
 @given(st.dictionaries(st.text(min_size=1), st.one_of(SCALARS, st.lists(SCALARS), st.dictionaries(st.text(), SCALARS))))
 def test_a_hyperparameter_is_plain_or_raw_and_sent_as_the_sdk_does(given_: dict[str, Value]) -> None:
-    problems = convert_hyperparameters(given_, "Json", "Json", "PyTorch", Problems())
-    sent = {**{name: json.dumps(value) for name, value in problems.plain.items()}, **problems.raw}
+    result = convert_hyperparameters(given_, "Json", "Json", "PyTorch", Problems())
+    sent = {**{name: json.dumps(value) for name, value in result.values.items()}, **result.raw_texts}
     assert sent == {name: json.dumps(value) for name, value in given_.items()}
-    assert not problems.plain.keys() & problems.raw.keys()
+    assert not result.values.keys() & result.raw_texts.keys()
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def test_a_hyperparameter_is_plain_or_raw_and_sent_as_the_sdk_does(given_: dict[
     [(1, True), (1.5, True), (True, True), ("x", True), (1.0, False), (2**63, False), (None, False), ([1], False)],
 )
 def test_only_what_a_file_keeps_as_it_is_is_plain(value: Value, plain: bool) -> None:  # noqa: FBT001 - a row's value
-    problems = convert_hyperparameters({"x": value}, "Str", "Str", "Estimator", Problems())
-    assert ("x" in problems.plain) is plain
+    result = convert_hyperparameters({"x": value}, "Str", "Str", "Estimator", Problems())
+    assert ("x" in result.values) is plain
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ from muster.render.agent_plan import render_plan
 from muster.render.kubernetes import render
 from muster.render.kubernetes.apply_defaults import apply_defaults
 from muster.render.kubernetes.not_renderable import NotRenderable
-from muster.render.kubernetes.owner_patches import group_equal_nodes
-from muster.render.kubernetes.setting import Setting
+from muster.render.kubernetes.pod_settings import PodSettings
 from muster.render.kubernetes.spec_hash import spec_hash
+from muster.render.kubernetes.user_patches import group_equal_nodes
 
 BOUND_SECONDS = 0.25
 """The limit for a resource."""
@@ -36,7 +36,7 @@ NOISE = 4
 
 AGAIN = 4
 
-_SETTING = Setting(
+_SETTING = PodSettings(
     cluster_domain="cluster.local",
     collector_url="https://muster-collector.muster-system.svc:8443",
     agent_image="registry.example/muster:1",

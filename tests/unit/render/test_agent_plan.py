@@ -9,6 +9,7 @@ from muster.api.launchers.torchrun import Torchrun
 from muster.api.spec import data as data_spec
 from muster.api.spec import job as spec
 from muster.api.spec import launcher as launcher_spec
+from muster.api.spec.failure_policy import FailurePolicy
 from muster.render.agent_plan import render_plan, resolve_procs
 from muster_worker.contract.schema import Channel, Launcher, Metric, Mpi, Plan
 from muster_worker.contract.wire import decode, encode
@@ -62,6 +63,14 @@ def test_a_plan_says_what_the_spec_says() -> None:
         warm_start=True,
     )
     assert decode(Plan, encode(plan)) == plan
+
+
+@pytest.mark.parametrize(("nodes", "expected"), [(1, 0.0), (3, 600.0)])
+def test_the_only_node_of_a_job_is_not_fenced(nodes: int, expected: float) -> None:
+    full = asked(launcher_spec.LauncherSpec(direct=Direct()))
+    fields = {"nodes": nodes, "failure_policy": FailurePolicy(fence_seconds=600)}
+    plan = render_plan(full.model_copy(update={"spec": full.spec.model_copy(update=fields)}), "", "")
+    assert plan.fence_seconds == expected
 
 
 def test_a_plan_says_whose_mpirun_is_meant() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.validation.rules import interfaces as forms
-from muster_worker.contract.schema import MAX_LINKS, Link
+from muster_worker.contract.network import MAX_LINKS, Link
 from muster_worker.network.interface_choice import (
     Interface,
     InterfaceChoice,
@@ -224,7 +224,7 @@ def test_every_link_is_there_up_and_fits(wanted: str, interfaces: list[Interface
 
 
 @given(st.from_regex(forms.NAMES, fullmatch=True) | st.ip_addresses().map("{}/9".format), INTERFACES)
-def test_whatever_the_resource_may_say_is_understood(wanted: str, interfaces: list[Interface]) -> None:
+def test_every_value_that_the_resource_allows_is_understood(wanted: str, interfaces: list[Interface]) -> None:
     choice = choose_interface(wanted, interfaces, None)
     assert isinstance(choice, InterfaceChoice) or f"fits {wanted}" in choice.problem
 

@@ -59,7 +59,7 @@ def test_however_text_is_cut_nothing_is_lost(texts: list[str], data: st.DataObje
 
 
 @given(st.lists(st.binary(max_size=200), max_size=10))
-def test_whatever_comes_is_text_in_whole_lines(chunks: list[bytes]) -> None:
+def test_any_bytes_become_text_in_whole_lines(chunks: list[bytes]) -> None:
     splitter = LineSplitter()
     for part in [*(splitter.feed(chunk) for chunk in chunks), splitter.end()]:
         assert part == b"" or part.endswith(b"\n")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from muster_worker.contract.schema import NetworkFigures, Peer
+from muster_worker.contract.network import NetworkFigures
+from muster_worker.contract.schema import Peer
 from muster_worker.network.check_results import MAX_PROBLEM_CHARS, Measurement, assign, format_figures, summarize
 
 

@@ -149,7 +149,7 @@ EVENTS = st.lists(
 
 
 @given(EVENTS)
-def test_whatever_happens_a_report_can_be_read_and_no_dead_rank_runs(events: list[Event]) -> None:
+def test_after_any_events_the_report_is_readable_and_no_ended_rank_runs(events: list[Event]) -> None:
     report = report_of(a_state(*events))
     assert wire.decode(Report, encode_report(report)) == report
     dead = {event.rank for event in events if isinstance(event, RankEnded)}
@@ -157,7 +157,7 @@ def test_whatever_happens_a_report_can_be_read_and_no_dead_rank_runs(events: lis
 
 
 @pytest.mark.parametrize("letter", ["x", "\u00e9", "\U0001f600"])
-def test_a_report_fits_whatever_ranks_write(letter: str) -> None:
+def test_a_report_with_the_longest_output_is_within_the_limit(letter: str) -> None:
     lines = (letter * MAX_LINE_CHARS,) * MAX_LAST_LINES
     state = a_state(procs=128)
     snapshot = Snapshot(state, {rank: Observation(lines) for rank in range(256)})

@@ -116,3 +116,7 @@ def test_what_a_traceback_says(text: str, expected: str | None) -> None:
 def test_any_text_is_survived(text: str) -> None:
     for seen in (activity.describe_dump(text), activity.describe_traceback(text.splitlines())):
         assert seen is None or len(seen) <= MAX_ACTIVITY_CHARS
+
+
+def test_torch_may_be_in_any_folder() -> None:
+    assert activity.describe_dump(ALL_REDUCE.replace(TORCH, "/opt/muster-test/torch")) == "all_reduce"

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker.fork_server import forked_rank
 from muster_worker.fork_server.command import PythonCommand, parse_command
 from muster_worker.fork_server.imports import TORCH, find_early_change, find_imports, read_sources
 from muster_worker.fork_server.request import LENGTH_BYTES, decode, encode, inherited_fds
-from muster_worker.fork_server.variables import find_difference
+from muster_worker.fork_server.variables import find_difference, find_moved_code
+from muster_worker.rank import command_line
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 
@@ -50,6 +50,23 @@ def test_a_python_command_has_parts(command: list[str], options: tuple[str, ...]
 )
 def test_another_command_starts_plainly(command: list[str], why: str) -> None:
     assert why in str(parse_command(command))
+
+
+@pytest.mark.parametrize(
+    ("fork_server", "rank", "moved"),
+    [
+        ("/opt/ml/code", "/run/source/1", ("/opt/ml/code", "/run/source/1")),
+        ("/opt/ml/code:/lib", "/run/source/1:/lib", ("/opt/ml/code", "/run/source/1")),
+        ("/opt/ml/code", "/opt/ml/code", None),
+        ("/opt/ml/code:/lib", "/run/source/1", None),
+        ("/opt/ml/code", "/run/source/1:/lib", None),
+        ("", "/run/source/1", None),
+        ("/opt/ml/code", "", None),
+        ("/opt/ml/code", "lib", None),
+    ],
+)
+def test_code_that_has_moved_is_first_on_both_paths(fork_server: str, rank: str, moved: tuple[str, str] | None) -> None:
+    assert find_moved_code({"PYTHONPATH": fork_server}, {"PYTHONPATH": rank}) == moved
 
 
 @pytest.mark.parametrize(
@@ -144,6 +161,6 @@ def test_what_a_program_would_inherit_has_no_files_of_this_process() -> None:
 def test_a_kernel_that_does_not_tell_where_the_command_line_is_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
     before = Path("/proc/self/cmdline").read_bytes()
     stat = b"%d (python) R %s" % (os.getpid(), b" ".join([b"0"] * 49))
-    monkeypatch.setattr(forked_rank, "open", lambda *_: io.BytesIO(stat), raising=False)
-    forked_rank._write_command_line(["python", "train.py"])
+    monkeypatch.setattr(command_line, "open", lambda *_: io.BytesIO(stat), raising=False)
+    command_line.write_command_line(["python", "train.py"])
     assert Path("/proc/self/cmdline").read_bytes() == before

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker.rank import progress_file
+from muster_worker.rank import progress_file, user
 from muster_worker.rank.optimizer_steps import Counter
 from muster_worker.rank_group import progress
 from muster_worker.rank_group.progress import NoStepReason, Progress, find_no_step_reason
@@ -57,6 +57,56 @@ def test_a_reported_step_comes_first(seen: Progress, step: int | None, at: float
     assert (seen.step, seen.stepped_at) == (step, at)
 
 
+@pytest.mark.parametrize(
+    ("seen", "at"),
+    [
+        (Progress(), None),
+        # The script has reported the step that it resumes from, and has made none.
+        (Progress(flags=3, reported_step=6, first_reported_step=6, reported_at=1.0), None),
+        (Progress(reported_step=7, first_reported_step=6, advanced_at=3.0, reported_at=4.0), 3.0),
+        (Progress(flags=3, optimizer_steps=9, optimizer_first_stepped_at=2.0, advanced_at=3.0), 2.0),
+    ],
+)
+def test_the_first_step_is_the_first_one_made(seen: Progress, at: float | None) -> None:
+    assert seen.first_stepped_at == at
+
+
+def test_the_script_s_first_step_is_kept(tmp_path: Path) -> None:
+    path, writer = _claimed(tmp_path)
+    user.start(writer)
+    try:
+        user.report(loss=1.0)
+        assert progress.read(path).first_reported_step is None
+        for step in (6, 6, 7, 8):
+            user.report(step=step)
+            seen = progress.read(path)
+            assert (seen.reported_step, seen.first_reported_step) == (step, 6)
+            assert (seen.advanced_at is None) == (step == 6)
+        assert seen.advanced_at is not None
+        assert seen.reported_at is not None
+        assert seen.advanced_at < seen.reported_at
+    finally:
+        user.stop()
+
+
+FORGED = [
+    b'{"step":3,"first_step":-1,"advanced_at":1.0,"metrics":{}}',
+    b'{"step":3,"first_step":1e3,"advanced_at":-1.0,"metrics":{}}',
+    b'{"step":3,"first_step":true,"advanced_at":NaN,"metrics":{}}',
+    b'{"step":3,"first_step":99999999999999999999,"advanced_at":1e999,"metrics":{}}',
+    b'{"step":3,"metrics":{}}',
+]
+
+
+@pytest.mark.parametrize("report", FORGED)
+def test_a_forged_first_step_is_none(tmp_path: Path, report: bytes) -> None:
+    path, writer = _claimed(tmp_path)
+    writer.write_report(report, 1.0)
+    seen = progress.read(path)
+    assert (seen.reported_step, seen.first_reported_step) == (3, None)
+    assert seen.advanced_at in (None, 1.0)
+
+
 def _claimed(folder: Path) -> tuple[str, progress_file.Writer]:
     path = str(folder / "rank-0-1.progress")
     progress_file.create(path)
@@ -67,7 +117,7 @@ def _claimed(folder: Path) -> tuple[str, progress_file.Writer]:
 
 def test_a_file_is_read_as_written(tmp_path: Path) -> None:
     path, writer = _claimed(tmp_path)
-    Counter(writer)(object(), (), {})
+    Counter(writer, lambda: None)(object(), (), {})
     writer.write_report(b'{"step":3,"metrics":{"loss":0.25}}', 12.5)
     seen = progress.read(path)
     assert (seen.pid, seen.optimizer_steps, seen.reported_step, seen.reported_at) == (os.getpid(), 1, 3, 12.5)
@@ -99,18 +149,19 @@ def test_what_is_not_a_progress_file_reads_as_unclaimed(tmp_path: Path, content:
 MAGIC = progress_file.MAGIC.to_bytes(8, "little")
 
 
-@given(st.binary(min_size=4088, max_size=4088))
+@given(st.binary(max_size=progress_file.REPORT_START))
 def test_no_bytes_upset_the_reader(data: bytes) -> None:
-    seen = progress.parse(MAGIC + data)
+    seen = progress.parse((MAGIC + data).ljust(progress_file.SIZE, b"\0"))
     assert seen is None or 0 <= seen.optimizer_steps <= progress.MAX_STEP
+    assert seen is None or 0 < (seen.busy_seconds or 1.0) <= progress.MAX_BUSY_SECONDS
 
 
 @given(st.binary(max_size=200) | st.from_regex(rb'\{"step":.{0,20},"metrics":.{0,40}\}', fullmatch=True))
 def test_no_report_upsets_the_reader(report: bytes) -> None:
-    header = bytearray(8 * 9)
+    header = bytearray(progress_file.REPORT_START)
     header[:8] = MAGIC
     header[64:72] = progress_file.check_word(report).to_bytes(8, "little")
-    seen = progress.parse(bytes(header) + report.ljust(4096 - 72, b"\0"))
+    seen = progress.parse(bytes(header) + report.ljust(progress_file.MAX_REPORT_BYTES, b"\0"))
     assert seen is not None
     assert all(type(value) is float for value in seen.metrics.values())
 
@@ -128,11 +179,15 @@ ROUNDS = [("AAAA", 4), ("ABAB", 2), ("ABBA", 2), ("DDDDDGDDDDDG", 10), ("ABCABC"
 @pytest.mark.parametrize(("order", "steps"), ROUNDS)
 def test_a_step_is_a_round_of_the_optimizers(tmp_path: Path, order: str, steps: int) -> None:
     path, writer = _claimed(tmp_path)
-    counter = Counter(writer)
+    counter = Counter(writer, lambda: None)
     optimizers = {name: object() for name in order}
     for name in order:
         counter(optimizers[name], (), {})
-    assert progress.read(path).optimizer_steps == steps
+    seen = progress.read(path)
+    assert seen.optimizer_steps == steps
+    assert seen.optimizer_first_stepped_at is not None
+    assert seen.optimizer_stepped_at is not None
+    assert 0 < seen.optimizer_first_stepped_at < seen.optimizer_stepped_at
     counter.stop()
     counter(optimizers["A" if "A" in order else "D"], (), {})
     assert progress.read(path).optimizer_steps == steps
@@ -140,7 +195,7 @@ def test_a_step_is_a_round_of_the_optimizers(tmp_path: Path, order: str, steps: 
 
 def test_counting_a_step_costs_less_than_three_microseconds(tmp_path: Path) -> None:
     _, writer = _claimed(tmp_path)
-    counter, optimizer = Counter(writer), object()
+    counter, optimizer = Counter(writer, lambda: None), object()
 
     def one_run() -> float:
         start = time.perf_counter()

@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -5,9 +6,11 @@ from pathlib import Path
 import pytest
 
 import muster_worker
+from muster_worker.rank import user
 
 OUTSIDE = """
 import muster_worker
+from muster_worker.rank import user
 class Tensor:
     def __float__(self):
         return 0.5
@@ -50,3 +53,9 @@ def test_mistakes_are_said_outside_muster_too(
 def test_there_is_nothing_else() -> None:
     with pytest.raises(AttributeError, match="nosuch"):
         _ = muster_worker.nosuch
+
+
+def test_a_report_is_the_json_that_the_agent_reads() -> None:
+    metrics = {'a"\\\n\u00e9\U0001f600': 1e308, "zero": -0.0, "small": 5e-324}
+    document = {"step": 2**62, "first_step": 0, "advanced_at": None, "metrics": metrics}
+    assert json.loads(user._encode(2**62, 0, None, metrics)) == document

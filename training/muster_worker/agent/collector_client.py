@@ -30,6 +30,7 @@ _MAX_BACKOFF = 1.0
 """Maximum delay in seconds, before jitter. It is short, so that agents reach a new leader soon. An overloaded collector
 sends a longer delay in Retry-After."""
 _CONNECTION_ERRORS = (OSError, http.client.HTTPException, ValueError)  # ValueError: the token isn't ASCII
+_UNKNOWN_POD_STATUSES = frozenset({401, 403})
 _RETRY_LATER_STATUSES = frozenset({401, 403, 413, 400})
 
 
@@ -74,6 +75,7 @@ class CollectorClient:
         self._token_file = token_file
         self._trust = trust
         self._connection: Optional[http.client.HTTPSConnection] = None
+        self.answered_at = time.monotonic()  # when the last answered request was sent
 
     def report(self, body: bytes) -> ReportAnswer:
         """Send a report. Raises `Unavailable`."""
@@ -108,7 +110,7 @@ class CollectorClient:
         return reused and not isinstance(error, TimeoutError)
 
     def _exchange(self, method: str, path: str, body: Optional[bytes], timeout: float) -> Tuple[int, bytes]:
-        connection = self._open(timeout)
+        sent_at, connection = time.monotonic(), self._open(timeout)
         headers = {
             "Authorization": f"Bearer {self._token()}",
             "Content-Type": "application/json",
@@ -120,6 +122,9 @@ class CollectorClient:
         if len(answer) > MAX_ANSWER_BYTES:
             self._close()
             raise Unavailable("the collector's answer is too large")
+        # A collector that refuses the token doesn't know this pod any more.
+        if response.status not in _UNKNOWN_POD_STATUSES:
+            self.answered_at = sent_at
         if response.getheader("Content-Encoding", "identity") == "deflate":
             answer = _inflate(answer)
         if response.status not in (http.client.OK, http.client.NO_CONTENT):

@@ -34,7 +34,14 @@ class Unreachable:
     reason: str
 
 
-Message = Union[Acknowledged, Unreachable, Command]
+@dataclass(frozen=True)
+class CutOff:
+    """This node may have been replaced, so its ranks have to stop."""
+
+    reason: str
+
+
+Message = Union[Acknowledged, Unreachable, CutOff, Command]
 
 
 class Inbox:

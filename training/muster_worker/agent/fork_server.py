@@ -6,7 +6,8 @@ import os
 import shutil
 import socket
 import subprocess
-from typing import Mapping, Optional, Sequence
+from dataclasses import replace
+from typing import Mapping, Optional, Sequence, Tuple
 
 from muster_worker.agent.log import Log
 from muster_worker.contract.schema import Launcher
@@ -28,11 +29,38 @@ def start_fork_server(context: NodeContext, base: Mapping[str, str], log: Log) -
 
     Call this from the main thread: the fork server ends with it.
     """
+    found = _find_modules(context, base, log)
+    if found is None:
+        return None
+    parsed, of_ranks, modules = found
+    if not modules:
+        return None
+    path = os.path.join(context.run_dir, "fork.sock")
+    environment = node_environment(base, context)
+    pid = spawn(parsed, modules, with_hook(environment, context.archive, SCOPE_RANK), path)
+    return ForkServer(pid, path, forks_ranks=bool(of_ranks))
+
+
+def follow_code(context: NodeContext, base: Mapping[str, str], log: Log) -> NodeContext:
+    """Return the context with the fork server for other code in the working directory. Raises `OSError`.
+
+    A fork server that runs has imported nothing of the code, so it remains: `fork_server/obstacles.py` checks that.
+    """
+    running = context.fork_server
+    if running is None:
+        return replace(context, fork_server=start_fork_server(context, base, log))
+    found = _find_modules(context, base, log)
+    return replace(context, fork_server=replace(running, forks_ranks=found is not None and bool(found[1])))
+
+
+def _find_modules(
+    context: NodeContext, base: Mapping[str, str], log: Log
+) -> Optional[Tuple[PythonCommand, Sequence[str], Sequence[str]]]:
+    """Return the script, the modules to import for its ranks, and those for the launcher, too; None for no script."""
     parsed = find_script(context.plan)
     if isinstance(parsed, str):
         return None
-    environment = node_environment(base, context)
-    sources = imports.read_sources(parsed.script, own_folders(parsed, environment))
+    sources = imports.read_sources(parsed.script, own_folders(parsed, node_environment(base, context)))
     of_ranks = imports.find_imports(sources)
     change = imports.find_early_change(sources) if of_ranks else None
     if change is not None:
@@ -40,12 +68,7 @@ def start_fork_server(context: NodeContext, base: Mapping[str, str], log: Log) -
         log.print_line(f"ranks start without a fork server: {change}; set it in spec.env instead")
     # torchrun itself imports torch, even if its ranks don't.
     of_launcher = (*imports.TORCH[:2], _OF_TORCHRUN) if context.plan.launcher == Launcher.TORCHRUN else ()
-    modules = tuple(dict.fromkeys((*of_ranks, *of_launcher)))
-    if not modules:
-        return None
-    path = os.path.join(context.run_dir, "fork.sock")
-    pid = spawn(parsed, modules, with_hook(environment, context.archive, SCOPE_RANK), path)
-    return ForkServer(pid, path, forks_ranks=bool(of_ranks))
+    return parsed, of_ranks, tuple(dict.fromkeys((*of_ranks, *of_launcher)))
 
 
 def spawn(parsed: PythonCommand, modules: Sequence[str], environment: Mapping[str, str], path: str) -> int:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import selectors
 import signal
-import socket
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import List, Mapping, Optional, Tuple
 
 from muster_worker.agent import termination
-from muster_worker.agent.exchange import Acknowledged, Inbox, Reporter, Unreachable
+from muster_worker.agent.edited_source import describe_problem, enter_code
+from muster_worker.agent.exchange import Acknowledged, CutOff, Inbox, Reporter, Unreachable
 from muster_worker.agent.log import Log
+from muster_worker.agent.node_options import NodeOptions
 from muster_worker.agent.outage import Outage
-from muster_worker.agent.peers import set_peers
+from muster_worker.agent.peers import find_node_rank, set_peers
 from muster_worker.agent.reports import Observation, Snapshot, make_report
 from muster_worker.agent.state import (
     Event,
@@ -25,10 +26,10 @@ from muster_worker.agent.state import (
     apply,
     begin_attempt,
     exit_code,
+    have_ranks_succeeded,
 )
-from muster_worker.contract.schema import AgentPhase, AgentProblem, Command, CommandKind, Order
+from muster_worker.contract.schema import FENCED, AgentPhase, AgentProblem, Command, CommandKind, Order
 from muster_worker.launchers.base import LauncherIO
-from muster_worker.launchers.environment import NodeContext
 from muster_worker.launchers.registry import find_launcher
 from muster_worker.machine import processes
 from muster_worker.network.port import hold_another_port
@@ -44,27 +45,14 @@ FIRST_HEARTBEAT_SECONDS = 1.0
 ORPHAN_GRACE_SECONDS = 2.0
 """Grace period for ranks when the agent's parent has exited: their results are no longer needed."""
 
+FENCE_GRACE_SECONDS = 8.0
+"""Grace period of ranks that have to stop because the node is cut off: below the operator's 15 s."""
+
 LAST_REPORT_SECONDS = 3.0
 """Time limit for the last report before the agent exits."""
 
 UNREACHABLE_SECONDS = 60.0
 """After its ranks have ended, the agent exits if the collector is unreachable for this time."""
-
-
-@dataclass(frozen=True)
-class NodeOptions:
-    """The agent's settings: its options, and the node's context without peers, which come with the Start command.
-
-    `grace_seconds` is the ranks' grace period after SIGTERM to the agent. `port` is held for the job, if a port was
-    free. `sync` is the socket of the process that syncs files with S3; None if the job has no files there.
-    """
-
-    context: NodeContext
-    grace_seconds: float
-    termination_log: Optional[str]
-    lifeline: Optional[int]
-    port: Optional[socket.socket] = None
-    sync: Optional[str] = None
 
 
 class Node:
@@ -130,7 +118,10 @@ class Node:
         before = self._state
         for event in self._oom_detector.add_oom_reasons(events, time.monotonic(), self._rank_memory):
             self._state = apply(self._state, event)
-        if self._state.phase == AgentPhase.ENDED != before.phase and self._options.port and not self._is_exiting:
+        has_ended = self._state.phase == AgentPhase.ENDED != before.phase
+        if has_ended and have_ranks_succeeded(self._state):
+            self._options.pings.succeed(self._state.attempt)
+        if has_ended and self._options.port and not self._is_exiting:
             # Remaining processes of this attempt on other nodes must not connect to the next attempt.
             port = hold_another_port(self._options.port)
             self._options = replace(self._options, port=port)
@@ -151,10 +142,10 @@ class Node:
     def _snapshot(self) -> Snapshot:
         lines: Tuple[str, ...] = ()
         if self._rank_group is not None:
-            self._observations, metrics = self._rank_group.observe()
+            self._observations, events = self._rank_group.observe()
             lines = self._rank_group.launcher_lines
-            for metric in metrics:
-                self._state = apply(self._state, metric)
+            for event in events:
+                self._state = apply(self._state, event)
         return Snapshot(self._state, self._observations, lines, self._log.dropped_lines)
 
     def _on_signals(self) -> List[Event]:
@@ -187,15 +178,15 @@ class Node:
         # Set this first, so that the report of the stop has the reason.
         self._state = apply(self._state, Terminated(time.monotonic()))
         released = [] if self._rank_group is None else self._rank_group.abandon_upload()
-        return [*released, *self._stop(grace)]
+        return [*released, *self._stop(grace, is_graceful=not self._is_orphaned)]
 
-    def _stop(self, grace: float) -> List[Event]:
+    def _stop(self, grace: float, *, is_graceful: bool, call: int = 0) -> List[Event]:
         if self._rank_group is None:
             return [PhaseReached(AgentPhase.ENDED)]
         if self._rank_group.is_finished or self._rank_group.is_uploading:
             return []
         self._apply_events([PhaseReached(AgentPhase.STOPPING)])
-        return self._rank_group.stop(grace)
+        return self._rank_group.stop(grace, is_graceful=is_graceful, call=call)
 
     def _on_messages(self) -> List[Event]:
         events: List[Event] = []
@@ -204,12 +195,19 @@ class Node:
                 self._log_line(self._outage.record_answer(time.monotonic()))
                 self._heartbeat = max(0.05, message.heartbeat_seconds)
                 self._acknowledged = (message.attempt, message.phase)
+            elif isinstance(message, CutOff):
+                events += self._fence_ranks(message.reason)
             elif isinstance(message, Unreachable):
                 self._log_line(self._outage.record_failure(message.reason, time.monotonic()))
             elif self._should_execute(message):
                 self._order = message.order
                 events += self._execute(message)
         return events
+
+    def _fence_ranks(self, reason: str) -> List[Event]:
+        if self._rank_group is None or self._rank_group.is_finished:
+            return []
+        return [ProblemFound(AgentProblem(FENCED, reason)), *self._terminate(reason, FENCE_GRACE_SECONDS)]
 
     def _log_line(self, text: Optional[str]) -> None:
         if text is not None:
@@ -222,10 +220,11 @@ class Node:
         return self._order is None or command.order > self._order
 
     def _execute(self, command: Command) -> List[Event]:
+        self._options.pings.end(command)
         if command.kind == CommandKind.START:
             return self._start(command)
-        if command.kind == CommandKind.STOP:
-            return self._stop(command.grace_seconds)
+        if command.kind in (CommandKind.STOP, CommandKind.STOP_AT):
+            return self._stop(command.grace_seconds, is_graceful=command.is_graceful, call=command.stop_call)
         is_running = self._rank_group is not None and not self._rank_group.is_finished
         events: List[Event] = []
         if is_running and self._rank_group is not None:
@@ -246,30 +245,34 @@ class Node:
             return []
         if self._state.address is None or self._state.problem is not None:
             return []  # the report has the problem
-        plan = self._options.context.plan
-        if tuple(peer.node for peer in command.peers) != tuple(range(plan.nodes)):
-            return [ProblemFound(AgentProblem("BadStart", f"Start has {len(command.peers)} of {plan.nodes} nodes"))]
-        first_rank = self._options.context.node * plan.procs_per_node
+        plan, node_rank = self._options.context.plan, find_node_rank(self._state.node, command.peers)
+        if node_rank is None:
+            numbers = ", ".join(str(peer.node) for peer in command.peers)
+            return [ProblemFound(AgentProblem("BadStart", f"Start for node {self._state.node} has nodes {numbers}"))]
+        first_rank = node_rank * plan.procs_per_node
         self._state = begin_attempt(self._state, command.attempt, first_rank, plan.procs_per_node, time.monotonic())
-        path = os.path.join(self._options.context.run_dir, f"{command.attempt}.sock")
-        before, (self._state, context) = self._context, set_peers(self._state, self._context, command.peers)
+        before, (self._state, context) = self._context, set_peers(self._state, self._context, command.peers, node_rank)
+        path = os.path.join(context.run_dir, f"{command.attempt}.sock")
         self._context = context = replace(context, socket_path=path, attempt=command.attempt)
         try:
+            context = enter_code(self._options.context, context, command.source, self._environment, self._log)
+            self._context = context
             if context.network != before.network:
                 self._log.print_line(
                     f"interface {self._state.interface} ({self._state.address}): {self._state.interface_why}"
                 )
-                opt_ml.prepare(context.root, plan, context.node, context.host)
+            if (context.host, context.plan, context.node) != (before.host, before.plan, before.node):
+                opt_ml.prepare(context.root, context.plan, context.node, context.host)
             world = None
             if self._options.port is not None:
                 io = LauncherIO(self._options.port, self._selector, self._log)
                 world = find_launcher(plan.launcher).join_world(context, self._environment, command.credentials, io)
+            self._options.pings.begin(command)
             rank_group = RankGroup(context, self._selector, self._log, world)
             self._rank_group = SyncedRankGroup(rank_group, self._options.sync, self._selector, self._log)
             return self._rank_group.launch(self._environment)
         except OSError as error:
-            problem = AgentProblem("RanksNotStarted", f"the ranks can't be started: {error}")
-            return [ProblemFound(problem), PhaseReached(AgentPhase.ENDED)]
+            return [ProblemFound(describe_problem(error)), PhaseReached(AgentPhase.ENDED)]
 
     def _may_exit(self) -> bool:
         if self._state.phase != AgentPhase.ENDED:
@@ -290,10 +293,6 @@ class Node:
         if reason is not None:
             opt_ml.write_failure(self._options.context.root, reason)
         if self._options.termination_log is not None:
-            try:
-                with open(self._options.termination_log, "wb") as file:
-                    file.write(termination.summary(report, code))
-            except OSError as error:
-                self._log.print_line(f"no termination log: {error}")
+            self._log_line(termination.write_summary(self._options.termination_log, report, code))
         self._log.flush(LAST_REPORT_SECONDS)
         return code

@@ -1,9 +1,9 @@
-"""Sets the interface and the peers of a node. Pure."""
+"""Sets the interface, the peers and the node rank of a node. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Tuple
+from typing import Optional, Tuple
 
 from muster_worker.agent.state import NodeState
 from muster_worker.contract.schema import Peer
@@ -23,12 +23,26 @@ def set_interface(state: NodeState, choice: InterfaceChoice) -> NodeState:
     )
 
 
-def set_peers(state: NodeState, context: NodeContext, peers: Tuple[Peer, ...]) -> Tuple[NodeState, NodeContext]:
-    """Set the peers, and the interface that has the node's address in `peers`."""
-    address = peers[context.node].address
+def find_node_rank(node: int, peers: Tuple[Peer, ...]) -> Optional[int]:
+    """Return the position of the node among the members of the attempt; None if they don't fit."""
+    numbers = [peer.node for peer in peers]
+    return numbers.index(node) if node in numbers and len(set(numbers)) == len(numbers) else None
+
+
+def set_peers(
+    state: NodeState, context: NodeContext, peers: Tuple[Peer, ...], node_rank: int
+) -> Tuple[NodeState, NodeContext]:
+    """Set the members of the attempt, by node rank, and the interface that has the node's address in `peers`."""
+    address = peers[node_rank].address
+    # Launchers and ranks know node ranks only.
+    members = tuple(replace(peer, node=rank) for rank, peer in enumerate(peers))
+    plan = replace(context.plan, nodes=len(peers))
+    numbers = tuple(peer.node for peer in peers)
+    host = replace(context.host, members=() if numbers == tuple(range(len(peers))) else numbers)
+    context = replace(context, plan=plan, node=node_rank, peers=members, host=host)
     choice = None if address == state.address else find_choice_by_address(state.links, address)
     if choice is None:
-        return state, replace(context, peers=peers)
+        return state, context
     network = replace(context.network, interface=choice.name, address=choice.address)
-    host = replace(context.host, interface=choice.name)
-    return set_interface(state, choice), replace(context, peers=peers, network=network, host=host)
+    host = replace(host, interface=choice.name)
+    return set_interface(state, choice), replace(context, network=network, host=host)

@@ -17,8 +17,13 @@ class Observation:
     last_lines: Tuple[str, ...] = ()
     step: Optional[int] = None
     stepped_at: Optional[float] = None
+    first_stepped_at: Optional[float] = None
+    first_script_step: Optional[int] = None
     no_step_reason: Optional[str] = None
+    phase: Optional[str] = None
+    phase_ended_at: Optional[float] = None
     rss_bytes: Optional[int] = None
+    busy_seconds: Optional[float] = None
 
 
 NO_OBSERVATION = Observation()
@@ -57,6 +62,8 @@ def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
         address=state.address,
         port=state.port,
         check_port=state.check_port,
+        ping_port=state.ping_port,
+        fence_seconds=state.fence_seconds,
         interface=state.interface,
         interface_why=_interface_reason(state),
         speed_mbps=state.speed_mbps,
@@ -73,6 +80,7 @@ def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
         launcher=_launcher_end(state, snapshot.launcher_lines, now),
         problem=state.problem,
         terminated_age=None if state.terminated_at is None else max(0.0, now - state.terminated_at),
+        stop_call=state.stop_call,
         dropped_lines=snapshot.dropped_lines,
     )
 
@@ -106,9 +114,15 @@ def _rank_report(record: RankRecord, observation: Observation, now: float, max_a
         last_lines=observation.last_lines,
         step=observation.step,
         step_age=_optional_age(observation.stepped_at, now, max_age),
+        first_step_age=_optional_age(observation.first_stepped_at, now, max_age),
+        first_script_step=observation.first_script_step,
         no_step_reason=observation.no_step_reason,
         activity=record.activity,
+        collectives=record.collectives,
         rss_bytes=observation.rss_bytes,
+        phase=observation.phase,
+        phase_ended_age=_optional_age(observation.phase_ended_at, now, max_age),
+        busy_seconds=observation.busy_seconds,
     )
 
 

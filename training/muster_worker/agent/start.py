@@ -6,20 +6,22 @@ import argparse
 import json
 import os
 import re
-import shutil
 import socket
 import sys
 from dataclasses import replace
 from typing import List, Optional, Sequence, Tuple
 
 from muster_worker.agent.collector_client import CollectorClient, Trust
-from muster_worker.agent.exchange import Inbox, Listener, Reporter
+from muster_worker.agent.exchange import CutOff, Inbox, Listener, Reporter
 from muster_worker.agent.fork_server import start_fork_server
 from muster_worker.agent.guardian import run_guarded
 from muster_worker.agent.log import Log
-from muster_worker.agent.node import Node, NodeOptions
+from muster_worker.agent.node import Node
+from muster_worker.agent.node_options import NodeOptions
+from muster_worker.agent.peer_pings import PeerPings
 from muster_worker.agent.peers import set_interface
 from muster_worker.agent.state import NodeState
+from muster_worker.agent.unpacked_archive import unpack
 from muster_worker.contract import wire
 from muster_worker.contract.schema import VERSION, AgentProblem, Plan
 from muster_worker.launchers.base import Launcher
@@ -87,14 +89,30 @@ def _run_agent(options: argparse.Namespace, plan: Plan, launcher: Launcher) -> i
     if state.problem is not None:
         log.print_line(state.problem.message)
     inbox = Inbox()
-    reporter = Reporter(_build_client(plan, options), inbox)
-    Listener(_build_client(plan, options), inbox)
-    node_options = _node_options(options, context, held_ports)
+    state, pings, reporter = _open_contacts(options, plan, state, inbox, log)
+    node_options = _node_options(options, context, held_ports, pings)
     try:
         return Node(node_options, state, reporter, inbox, log).run()
     finally:
         for held_port in held_ports:
             held_port.close()
+
+
+def _open_contacts(
+    options: argparse.Namespace, plan: Plan, state: NodeState, inbox: Inbox, log: Log
+) -> Tuple[NodeState, PeerPings, Reporter]:
+    """Start the threads for the collector and for the peers. Returns the state with the port for the peers."""
+    clients = (_build_client(plan, options), _build_client(plan, options))
+    pings = PeerPings(
+        state.node,
+        plan.fence_seconds,
+        lambda: max(client.answered_at for client in clients),
+        lambda reason: inbox.put(CutOff(reason)),
+        log.print_line,
+    )
+    Listener(clients[1], inbox)
+    state = replace(state, ping_port=pings.port, fence_seconds=plan.fence_seconds)
+    return state, pings, Reporter(clients[0], inbox)
 
 
 def _with_fork_server(context: NodeContext, state: NodeState, log: Log) -> NodeContext:
@@ -108,9 +126,12 @@ def _with_fork_server(context: NodeContext, state: NodeState, log: Log) -> NodeC
     return replace(context, fork_server=started)
 
 
-def _node_options(options: argparse.Namespace, context: NodeContext, held_ports: List[socket.socket]) -> NodeOptions:
+def _node_options(
+    options: argparse.Namespace, context: NodeContext, held_ports: List[socket.socket], pings: PeerPings
+) -> NodeOptions:
     return NodeOptions(
         context,
+        pings,
         max(0.0, options.grace_seconds),
         options.termination_log,
         options.lifeline,
@@ -164,19 +185,19 @@ def _build_context(options: argparse.Namespace, plan: Plan, state: NodeState, ho
         root=os.path.abspath(options.root),
         run_dir=run,
         socket_path=os.path.join(run, "0.sock"),
-        archive=_copy_archive(run),
+        archive=_unpack_archive(run),
         python=sys.executable,
     )
 
 
-def _copy_archive(run: str) -> str:
-    """Copy this agent's archive for its ranks, because an upgraded operator may replace it. Returns the copy's path."""
-    original, copy = os.path.abspath(sys.argv[0]), os.path.join(run, "agent.pyz")
+def _unpack_archive(run: str) -> str:
+    """Unpack this agent's archive, which an upgraded operator may replace, for its ranks. Returns the folder."""
+    original, folder = os.path.abspath(sys.argv[0]), os.path.join(run, "agent")
     try:
-        shutil.copyfile(original, copy)
-    except (OSError, shutil.SameFileError):
+        unpack(original, folder)
+    except OSError:
         return original  # the start of the ranks reports the problem with the folder
-    return copy
+    return folder
 
 
 def _build_client(plan: Plan, options: argparse.Namespace) -> CollectorClient:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Optional, Tuple, Union
 
-from muster_worker.contract.schema import MAX_METRICS, AgentPhase, AgentProblem, Link, NetworkFigures
+from muster_worker.contract.collectives import GroupCollective
+from muster_worker.contract.network import Link, NetworkFigures
+from muster_worker.contract.schema import MAX_METRICS, AgentPhase, AgentProblem
 from muster_worker.exit_codes import STOPPED_EXIT_CODE
 
 
@@ -23,6 +25,7 @@ class RankRecord:
     reason: Optional[str] = None
     stopped: bool = False
     activity: Optional[str] = None
+    collectives: Tuple[GroupCollective, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class NodeState:
     address: Optional[str] = None
     port: Optional[int] = None
     check_port: Optional[int] = None
+    ping_port: Optional[int] = None
+    fence_seconds: float = 0.0
     interface: Optional[str] = None
     interface_why: Optional[str] = None
     speed_mbps: int = 0
@@ -69,6 +74,7 @@ class NodeState:
     launcher: Optional[LauncherRecord] = None
     metrics: Tuple[MetricRecord, ...] = ()
     stop_began_at: Optional[float] = None
+    stop_call: Optional[int] = None
     terminated_at: Optional[float] = None
     problem: Optional[AgentProblem] = None
 
@@ -102,10 +108,26 @@ class ActivityFound:
 
 
 @dataclass(frozen=True)
+class ActivityChanged:
+    """The activity and the last collectives of a rank that runs but completes no step; none after its next step."""
+
+    rank: int
+    activity: Optional[str]
+    collectives: Tuple[GroupCollective, ...] = ()
+
+
+@dataclass(frozen=True)
 class StopBegan:
     """The agent is about to send the first signal to the node's ranks."""
 
     at: float
+
+
+@dataclass(frozen=True)
+class StopCallChosen:
+    """A graceful stop has begun: the ranks can stop at this call of `muster_worker.stopping`, or got SIGTERM (0)."""
+
+    call: int
 
 
 @dataclass(frozen=True)
@@ -140,9 +162,11 @@ Event = Union[
     RankStarted,
     RankEnded,
     ActivityFound,
+    ActivityChanged,
     LauncherRecord,
     MetricRecord,
     StopBegan,
+    StopCallChosen,
     Terminated,
     PhaseReached,
     NetworkMeasured,
@@ -163,6 +187,7 @@ def begin_attempt(state: NodeState, attempt: int, first_rank: int, procs: int, a
         launcher=None,
         metrics=(),
         stop_began_at=None,
+        stop_call=None,
         problem=None,
     )
 
@@ -175,7 +200,7 @@ def apply(state: NodeState, event: Event) -> NodeState:
         return replace(state, figures=event.figures)
     if isinstance(event, ProblemFound):
         return state if state.problem else replace(state, problem=event.problem)
-    if isinstance(event, (StopBegan, Terminated, LauncherRecord)):
+    if isinstance(event, (StopBegan, StopCallChosen, Terminated, LauncherRecord)):
         return _apply_once(state, event)
     if isinstance(event, MetricRecord):
         return replace(state, metrics=_set_metric(state.metrics, event))
@@ -188,10 +213,12 @@ def apply(state: NodeState, event: Event) -> NodeState:
     )
 
 
-def _apply_once(state: NodeState, event: Union[StopBegan, Terminated, LauncherRecord]) -> NodeState:
+def _apply_once(state: NodeState, event: Union[StopBegan, StopCallChosen, Terminated, LauncherRecord]) -> NodeState:
     """Apply an event of a kind of which only the first counts."""
     if isinstance(event, StopBegan):
         return state if state.stop_began_at is not None else replace(state, stop_began_at=event.at)
+    if isinstance(event, StopCallChosen):
+        return state if state.stop_call is not None else replace(state, stop_call=event.call)
     if isinstance(event, Terminated):
         return state if state.terminated_at is not None else replace(state, terminated_at=event.at)
     return state if state.launcher is not None else replace(state, launcher=event)
@@ -208,12 +235,16 @@ def _set_metric(current: Tuple[MetricRecord, ...], record: MetricRecord) -> Tupl
 
 
 def _apply_to_rank(
-    record: RankRecord, event: Union[RankStarted, RankEnded, ActivityFound], stop_began_at: Optional[float]
+    record: RankRecord,
+    event: Union[RankStarted, RankEnded, ActivityFound, ActivityChanged],
+    stop_began_at: Optional[float],
 ) -> RankRecord:
     if isinstance(event, ActivityFound):
         return record if record.activity else replace(record, activity=event.activity)
     if record.ended_at is not None:
         return record
+    if isinstance(event, ActivityChanged):
+        return replace(record, activity=event.activity, collectives=event.collectives)
     if isinstance(event, RankStarted):
         # A second RankStarted means that a child of the command is the rank: keep the start time.
         started_at = event.at if record.started_at is None else record.started_at
@@ -229,13 +260,22 @@ def _apply_to_rank(
     )
 
 
+def have_ranks_succeeded(state: NodeState) -> bool:
+    """Whether all ranks of the node ended by themselves with exit code 0."""
+    return _have_ranks_ended_by_themselves(state) and all(record.exit_code == 0 for record in state.ranks)
+
+
+def _have_ranks_ended_by_themselves(state: NodeState) -> bool:
+    return bool(state.ranks) and all(record.ended_at is not None and not record.stopped for record in state.ranks)
+
+
 def exit_code(state: NodeState) -> int:
     """Return the agent's exit code: 0 only if all ranks ended by themselves with 0.
 
     Otherwise it is the first of these that applies: `STOPPED_EXIT_CODE` after a signal to the agent, the shell's code
     for the first failed rank, the launcher's code, 1.
     """
-    finished = bool(state.ranks) and all(record.ended_at is not None and not record.stopped for record in state.ranks)
+    finished = _have_ranks_ended_by_themselves(state)
     # Ranks that ended before the signal keep their result.
     if state.terminated_at is not None and not finished:
         return STOPPED_EXIT_CODE

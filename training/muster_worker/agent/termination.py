@@ -11,6 +11,16 @@ MAX_BYTES = 4096
 """Kubernetes truncates longer termination messages."""
 
 
+def write_summary(path: str, report: Report, exit_code: int) -> Optional[str]:
+    """Write the summary to the termination log. Returns a line for the agent's log if that fails."""
+    try:
+        with open(path, "wb") as file:
+            file.write(summary(report, exit_code))
+    except OSError as error:
+        return f"no termination log: {error}"
+    return None
+
+
 def summary(report: Report, exit_code: int) -> bytes:
     """Return a summary of the node's end and its first failed rank, in at most `MAX_BYTES`."""
     first = first_failure(report)

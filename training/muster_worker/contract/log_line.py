@@ -69,6 +69,9 @@ class RankLine:
     no_step_reason: Optional[str] = None
     activity: Optional[str] = None
     rss_bytes: Optional[int] = None
+    first_stepped_at: Optional[float] = None
+    phase: Optional[str] = None
+    phase_ended_at: Optional[float] = None
     metrics: Mapping[str, float] = field(default_factory=dict)  # reported by the script
 
 
@@ -109,6 +112,7 @@ def _json(line: RankLine) -> str:
         line,
         last_lines=tuple(_SEARCHED_TEXTS.sub(_escape, text) for text in line.last_lines),
         activity=None if line.activity is None else _SEARCHED_TEXTS.sub(_escape, line.activity),
+        phase=None if line.phase is None else _SEARCHED_TEXTS.sub(_escape, line.phase),
         metrics={_FIRST.sub(_escape, name): value for name, value in line.metrics.items()},
     )
     fields: Dict[str, object] = {

@@ -4,9 +4,7 @@ The operator writes one `Plan` for all nodes of a job. Each agent sends `Report`
 receives `Command`s. All three are JSON objects; their keys are the names of the fields below.
 
 A report is a complete snapshot, so it may get lost, duplicated or delayed: the one with the highest (replacement,
-attempt, sequence) counts. Times are ages in seconds before the report was sent, measured on the agent's monotonic
-clock, so the nodes' clocks may differ.
-
+attempt, sequence) counts. Times are ages in seconds before the report was sent, on the agent's monotonic clock.
 `wire.py` encodes and decodes these types. The agent runs in the user's image: Python 3.8+, standard library only.
 """
 
@@ -15,12 +13,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple, Union
 
+from muster_worker.contract.collectives import GroupCollective
+from muster_worker.contract.network import Link, NetworkFigures
+from muster_worker.contract.source import EditedSource
+
 VERSION = 1
 """Version of the protocol: increment it if an older agent could misread a plan or a command."""
 
 MAX_REPORT_BYTES = 1024 * 1024
-"""The collector rejects larger reports. A report of 128 ranks with full ASCII lines fits; the agent drops old lines of
-larger ones."""
+"""The collector rejects larger reports: 128 ranks with full ASCII lines fit. The agent drops old lines if needed."""
 
 MAX_LAST_LINES = 8
 """Maximum number of lines of a rank's standard error in a report."""
@@ -40,8 +41,8 @@ TOKEN_AUDIENCE = "muster-collector"
 UNUSABLE_PYTHON = "muster's agent can't run on this python3: "
 """Start of the termination message if the image's Python can't run the agent. The reason follows."""
 
-MAX_LINKS = 16
-"""Maximum number of a node's network links in a report, the best ones first."""
+FENCED = "Fenced"
+"""Reason of the problem of an agent that stops its ranks because it is cut off."""
 
 Scalar = Union[str, int, float, bool]
 Order = Tuple[int, int, int]
@@ -106,9 +107,10 @@ class CommandKind:
 
     START = "Start"  # start the attempt's ranks
     STOP = "Stop"  # SIGTERM, `grace_seconds`, SIGKILL
+    STOP_AT = "StopAt"  # of a graceful Stop: all ranks stop at `stop_call`
     KILL = "Kill"  # SIGKILL at once
     EXIT = "Exit"  # kill all processes and exit the agent
-    ALL = (START, STOP, KILL, EXIT)
+    ALL = (START, STOP, STOP_AT, KILL, EXIT)
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,10 @@ class Metric:
 
 @dataclass(frozen=True)
 class Plan:
-    """The settings of a job's agents; the same bytes for all nodes."""
+    """The settings of a job's agents; the same bytes for all nodes.
+
+    `nodes` is the number of the job's nodes. The agent replaces it by the number of members of its attempt.
+    """
 
     version: int
     namespace: str
@@ -150,6 +155,8 @@ class Plan:
     mpi: str = Mpi.AUTO  # one of `Mpi`, for launcher `mpi` only
     network_check: bool = False  # measure the network before the ranks start
     has_code: bool = False  # the job's code is in the agent's working directory
+    hang_seconds: int = 600  # without a step until the agent writes a rank's stacks to its log
+    fence_seconds: float = 0.0  # stop the ranks after this time without contact; 0: never
     warm_start: bool = False  # a process that has imported torch forks the ranks, where that is possible
 
     @property
@@ -175,8 +182,14 @@ class RankReport:
     step: Optional[int] = None
     step_age: Optional[float] = None
     no_step_reason: Optional[str] = None  # why `step` is None: "PythonIsolated", "NotPython", ...
-    activity: Optional[str] = None  # of its main thread when stopped or failed: "all_reduce", "backward"
+    activity: Optional[str] = None  # of its main thread when it hung, was stopped or failed: "all_reduce", "backward"
     rss_bytes: Optional[int] = None  # current; the maximum if a signal ended the rank
+    phase: Optional[str] = None  # in which the script expects no steps: `muster_worker.phase("eval")`
+    phase_ended_age: Optional[float] = None  # since the end of the last such phase
+    first_step_age: Optional[float] = None  # since the end of the process's first step
+    first_script_step: Optional[int] = None  # the first that the script reported; None: `step` counts optimizer steps
+    collectives: Tuple[GroupCollective, ...] = ()  # by process group, the last used first, when it hung
+    busy_seconds: Optional[float] = None  # of a step, without waiting for other ranks: the median of the last ones
 
 
 @dataclass(frozen=True)
@@ -211,27 +224,6 @@ class AgentProblem:
 
 
 @dataclass(frozen=True)
-class Link:
-    """An address of a network interface, with the properties that decide whether to use it."""
-
-    interface: str
-    address: str  # with prefix length: 10.79.0.11/16
-    speed_mbps: int = 0  # 0: unknown
-    rdma: bool = False  # the interface has an EFA or InfiniBand device
-    to_operator: bool = False  # the route to the operator uses it
-
-
-@dataclass(frozen=True)
-class NetworkFigures:
-    """Results of a node's network check, each from the better partner; None if it was not measured."""
-
-    sent_mbps: Optional[float] = None
-    received_mbps: Optional[float] = None
-    round_trip_us: Optional[float] = None
-    problem: Optional[str] = None  # what could not be measured
-
-
-@dataclass(frozen=True)
 class Report:
     """The whole state of a node."""
 
@@ -254,7 +246,10 @@ class Report:
     launcher: Optional[LauncherEnd] = None
     problem: Optional[AgentProblem] = None
     terminated_age: Optional[float] = None  # since a signal or the parent's exit made the agent stop
+    stop_call: Optional[int] = None  # after a graceful stop began: see `graceful_stop.py`; 0: the ranks got SIGTERM
     dropped_lines: int = 0  # log lines dropped because the agent's output was read too slowly
+    ping_port: Optional[int] = None  # UDP: other nodes ask there whether this agent lives
+    fence_seconds: float = 0.0  # as in the agent's plan
 
 
 @dataclass(frozen=True)
@@ -266,13 +261,14 @@ class ReportAnswer:
 
 @dataclass(frozen=True)
 class Peer:
-    """A node of the job, with its address and ports."""
+    """A member of an attempt, with its address and ports. Its node rank is its position in the Start command."""
 
     node: int
     address: str
     port: int
     interface: Optional[str] = None  # the interface's name on that node
     check_port: Optional[int] = None
+    ping_port: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -291,9 +287,13 @@ class Command:
     job_uid: str
     attempt: int
     kind: str
-    peers: Tuple[Peer, ...] = ()  # of Start, by node
-    grace_seconds: float = 0.0  # of Stop
+    peers: Tuple[Peer, ...] = ()  # of Start: the members of the attempt, by node rank
+    grace_seconds: float = 0.0  # of Stop and StopAt
     credentials: Optional[Credentials] = field(default=None, repr=False)  # of Start, if the agents call each other
+    is_graceful: bool = False  # of Stop: ranks that call `muster_worker.stopping` get SIGTERM only at the end
+    stop_call: int = 0  # of StopAt: the number of the call that returns True first
+    ping_key: Optional[str] = field(default=None, repr=False)  # of Start, in hexadecimal, if the agents ask each other
+    source: Optional[EditedSource] = None  # of Start; None: the ranks run the job's own code
 
     @property
     def order(self) -> Order:

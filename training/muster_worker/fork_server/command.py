@@ -1,4 +1,4 @@
-"""The commands whose process a fork server can fork: a Python with a script. Pure."""
+"""Parse the commands that a fork server can start: Python with a script or a module. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _PYTHON = re.compile(r"(.*/)?python(\d+(\.\d+)*)?t?")
 
 OPTIONS = frozenset(("-u", "-O", "-OO", "-B", "-s", "-b", "-bb"))
-"""Options of the interpreter that the fork server is started with, so that its flags are those of the rank."""
+"""Python options that a rank's command may have: the fork server starts with the same ones."""
 
 
 class PythonCommand:
@@ -25,9 +25,9 @@ class PythonCommand:
 
 
 def parse_command(command: Sequence[str]) -> Union[PythonCommand, str]:
-    """Split a command line. Returns the reason why its process has to be started plainly, if there is one."""
+    """Split a command line. If the fork server can't start the command, return the reason as text."""
     if not command or not _PYTHON.fullmatch(command[0]):
-        return "the command is not a Python"
+        return "the command's program is not a Python interpreter"
     rest = list(command[1:])
     options = []
     while rest and rest[0] in OPTIONS:

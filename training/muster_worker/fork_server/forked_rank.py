@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import builtins
-import ctypes
 import fcntl
 import gc
 import os
@@ -16,19 +15,19 @@ from importlib.machinery import SourceFileLoader
 
 from muster_worker.fork_server.command import parse_command
 from muster_worker.rank import hook, hook_environment
+from muster_worker.rank.command_line import write_command_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Dict, Sequence
+    from typing import Callable, Dict, Optional, Sequence, Tuple
 
     from muster_worker.fork_server.request import Request
 
-_ARGUMENTS_START, _ARGUMENTS_END = 45, 46
-"""/proc/pid/stat, fields 48 and 49 of proc(5), counted after the command's name."""
 
-
-def become(asked: Request, fds: Sequence[int], printed: bytes, *, adds_locale: bool) -> Callable[[], None]:
-    """Give this process what the request asks for. Returns its program."""
+def become(
+    asked: Request, fds: Sequence[int], printed: bytes, moved: Optional[Tuple[str, str]], *, adds_locale: bool
+) -> Callable[[], None]:
+    """Give this process what the request asks for. Returns its program. `moved` is from `find_moved_code`."""
     parsed = parse_command(asked.command)
     if isinstance(parsed, str):
         raise ValueError(parsed)
@@ -39,7 +38,7 @@ def become(asked: Request, fds: Sequence[int], printed: bytes, *, adds_locale: b
     os.environb.clear()
     os.environb.update(added)  # as Python itself does in the C locale
     os.environb.update(asked.environment)
-    _write_command_line(asked.command)
+    write_command_line(asked.command)
     _set_signals(asked)
     atexit.register(gc.unfreeze)  # objects that are never freed look like leaks to some libraries
     _seed_generators()
@@ -55,6 +54,8 @@ def become(asked: Request, fds: Sequence[int], printed: bytes, *, adds_locale: b
     else:
         sys.argv = list(arguments)
         first = os.path.dirname(os.path.realpath(parsed.script))
+    if moved is not None:
+        sys.path[:] = [moved[1] if folder == moved[0] else folder for folder in sys.path]
     if not getattr(sys.flags, "safe_path", False):  # PYTHONSAFEPATH: the fork server's has no such folder either
         sys.path[0] = first
     if parsed.module:
@@ -110,18 +111,6 @@ def _set_signals(asked: Request) -> None:
         elif number in asked.ignored and not is_ignored:
             signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, asked.mask)
-
-
-def _write_command_line(command: Sequence[str]) -> None:
-    """Replace the arguments that the kernel shows for this process, as far as there is room."""
-    with open("/proc/self/stat", "rb") as file:
-        fields = file.read().rpartition(b")")[2].split()
-    start, end = int(fields[_ARGUMENTS_START]), int(fields[_ARGUMENTS_END])
-    if start >= end:  # gVisor has 0 for both
-        return
-    text = b"".join(os.fsencode(word) + b"\0" for word in command)[: end - start - 1]
-    ctypes.memset(start, 0, end - start)
-    ctypes.memmove(start, text, len(text))
 
 
 def _fresh_main() -> Dict[str, object]:

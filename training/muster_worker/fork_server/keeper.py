@@ -12,7 +12,8 @@ import time
 
 from muster_worker.fork_server import request
 from muster_worker.fork_server.forked_rank import become
-from muster_worker.fork_server.obstacles import ServerState, find_obstacle
+from muster_worker.fork_server.obstacles import ServerState, find_obstacle, own_variables
+from muster_worker.fork_server.variables import find_moved_code
 from muster_worker.rank import child
 
 TYPE_CHECKING = False
@@ -73,7 +74,8 @@ def _keep(connection: socket.socket, server: ServerState) -> Callable[[], None]:
 def _become(asked: request.Request, fds: List[int], server: ServerState, failure: int) -> Callable[[], None]:
     """Make this process the rank, or write the reason why it can't be to `failure` and end."""
     try:
-        program = become(asked, fds, server.printed, adds_locale=server.adds_locale)
+        moved = find_moved_code(server.environment, own_variables(asked))
+        program = become(asked, fds, server.printed, moved, adds_locale=server.adds_locale)
     except Exception as error:  # noqa: BLE001 - the rank then starts plainly
         os.write(failure, repr(error).encode("utf-8", "replace")[:_MAX_FAILURE_BYTES])
         os._exit(1)

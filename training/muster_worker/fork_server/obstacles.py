@@ -10,7 +10,7 @@ from importlib.machinery import PathFinder
 
 from muster_worker.fork_server import request
 from muster_worker.fork_server.command import parse_command
-from muster_worker.fork_server.variables import find_difference
+from muster_worker.fork_server.variables import find_difference, find_moved_code
 from muster_worker.rank.hook_environment import without_hook
 
 TYPE_CHECKING = False
@@ -72,7 +72,14 @@ def _find_hidden_module(folder: str) -> Optional[str]:
 
 
 def _find_in_surroundings(asked: request.Request, server: ServerState) -> Optional[str]:
-    name = find_difference(server.environment, _own_variables(asked))
+    variables = own_variables(asked)
+    moved = find_moved_code(server.environment, variables)
+    if moved is not None:
+        obstacle = _find_imported_from(moved[0]) or _find_hidden_module(moved[1])
+        if obstacle is not None:
+            return obstacle
+        variables["PYTHONPATH"] = server.environment["PYTHONPATH"]
+    name = find_difference(server.environment, variables)
     if name is not None:
         return f"variable {name} differs from the fork server's"
     if asked.places != request.places():
@@ -84,7 +91,17 @@ def _find_in_surroundings(asked: request.Request, server: ServerState) -> Option
     return None
 
 
-def _own_variables(asked: request.Request) -> Dict[str, str]:
+def _find_imported_from(folder: str) -> Optional[str]:
+    """Find an imported module of a folder whose code was replaced."""
+    for name, module in sorted(sys.modules.items()):
+        path = getattr(module, "__file__", None)
+        if isinstance(path, str) and os.path.realpath(path).startswith(os.path.join(os.path.realpath(folder), "")):
+            return f"an import has loaded {name} from the job's own code"
+    return None
+
+
+def own_variables(asked: request.Request) -> Dict[str, str]:
+    """The variables of the rank without those of muster's hook."""
     variables = asked.variables
     archive = variables.get("MUSTER_ARCHIVE")
     return variables if archive is None else without_hook(variables, archive)

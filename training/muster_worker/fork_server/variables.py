@@ -6,7 +6,7 @@ from muster_worker.contract.rendezvous import is_rendezvous_variable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Mapping, Optional
+    from typing import Mapping, Optional, Tuple
 
 _READ_LATER = (
     *("CUDA_VISIBLE_DEVICES", "GROUP_NAME", "OLDPWD", "PWD", "SHLVL", "_", "TOKENIZERS_PARALLELISM"),
@@ -22,6 +22,14 @@ def find_difference(fork_server: Mapping[str, str], rank: Mapping[str, str]) -> 
         if fork_server.get(name) != rank.get(name) and not is_read_later(name):
             return name
     return None
+
+
+def find_moved_code(fork_server: Mapping[str, str], rank: Mapping[str, str]) -> Optional[Tuple[str, str]]:
+    """The first folders of both PYTHONPATHs if only these differ: the code has moved to another folder."""
+    before, _, others_before = fork_server.get("PYTHONPATH", "").partition(":")
+    after, _, others_after = rank.get("PYTHONPATH", "").partition(":")
+    is_moved = before != after and others_before == others_after
+    return (before, after) if is_moved and before.startswith("/") and after.startswith("/") else None
 
 
 def is_read_later(name: str) -> bool:

@@ -17,7 +17,7 @@ def user_command(plan: Plan) -> Tuple[str, ...]:
 
 def agent_command(context: NodeContext, name: str) -> Tuple[str, ...]:
     """Return the command line of a sub-command of the agent's archive."""
-    return (context.python, "-I", "-S", context.archive, name)
+    return (context.python, "-I", "-S", context.program, name)
 
 
 def wrapper_command(context: NodeContext, *options: str) -> Tuple[str, ...]:

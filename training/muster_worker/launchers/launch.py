@@ -9,7 +9,9 @@ from typing import List, Mapping, Optional, Tuple
 
 from muster_worker.contract.schema import EndReason
 from muster_worker.launchers.base import ProcessSpec
+from muster_worker.launchers.commands import agent_command
 from muster_worker.launchers.environment import NodeContext, node_environment
+from muster_worker.launchers.forked_wrapper import WrapperCommand, fork_wrapper
 from muster_worker.launchers.registry import find_launcher
 from muster_worker.machine import processes
 from muster_worker.rank.child import NOT_EXECUTABLE, NOT_FOUND
@@ -46,10 +48,19 @@ def launch(context: NodeContext, base: Mapping[str, str]) -> Tuple[Tuple[Started
     started: List[StartedProcess] = []
     for spec in launcher.list_processes(context, environment, lambda name: shutil.which(name, path=path)):
         try:
-            started.append(start_process(spec))
+            started.append(_fork_wrapper(spec, context) or start_process(spec))
         except OSError as error:
             return tuple(started), describe_failure(spec.name, spec.command[0], error)
     return tuple(started), None
+
+
+def _fork_wrapper(spec: ProcessSpec, context: NodeContext) -> Optional[StartedProcess]:
+    """Fork a rank's wrapper from the main thread; None for another process. Raises `OSError`."""
+    wrapper = agent_command(context, "rank")
+    command = tuple(spec.command)
+    if command[: len(wrapper)] != wrapper:
+        return None
+    return StartedProcess(spec, *fork_wrapper(WrapperCommand(command, command[len(wrapper) :], spec.environment)))
 
 
 def start_process(spec: ProcessSpec) -> StartedProcess:

@@ -27,7 +27,7 @@ class Torchrun(Launcher):
         "--master_port": RENDEZVOUS,
         "--rdzv_id": ("muster", "ranks of another attempt can't join this one"),
         "--max_restarts": ("muster", "the operator decides about restarts, for all nodes at once"),
-        "--no_python": ("muster", "each rank starts under muster's wrapper, whatever its language"),
+        "--no_python": ("muster", "muster's wrapper starts each rank, in every language"),
     }
 
     def list_processes(
@@ -48,7 +48,16 @@ class Torchrun(Launcher):
             "--no_python",
             *commands.wrapper_command(context),
         )
-        return (ProcessSpec("torchrun", command, environment, forwards_signals=True),)
+        return (
+            ProcessSpec(
+                "torchrun",
+                command,
+                environment,
+                forwards_signals=True,
+                # With options of the user, such as --tee, it may still copy output of the ranks.
+                is_useless_after_ranks=not plan.launcher_args,
+            ),
+        )
 
     def split_command(self, plan: Plan, words: Tuple[str, ...]) -> Tuple[Tuple[Tuple[str, str], ...], Tuple[str, ...]]:
         first, last = words.index("--nnodes"), words.index("--no_python")

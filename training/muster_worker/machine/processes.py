@@ -15,6 +15,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 # proc(5), /proc/pid/stat: indexes of the fields after the command's name
 _STATE, _PARENT, _THREADS = 0, 1, 17
 
+_STOPS = {b"T": "stopped by a signal", b"t": "stopped by a debugger", b"D": "uninterruptible sleep"}
+
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -75,6 +77,13 @@ def _die_with_parent() -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
+def die_with_parent(parent: int) -> None:
+    """Make the kernel kill this process when the parent, process `parent`, ends."""
+    _die_with_parent()
+    if os.getppid() != parent:  # the parent ended before the call
+        os._exit(128 + signal.SIGKILL)
+
+
 def end_with_parent(parent: int) -> None:
     """Make the kernel send SIGTERM when the parent, process `parent`, ends."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
@@ -103,6 +112,8 @@ def list_descendants(excluded: Optional[int] = None) -> Tuple[int, ...]:
 
     A process whose main thread has ended looks like a zombie while other threads run.
     """
+    if not _has_children():
+        return ()  # reading /proc takes longer the more processes the machine has
     table = _read_table()
     children: Dict[int, List[int]] = {}
     for pid, entry in table.items():
@@ -114,6 +125,14 @@ def list_descendants(excluded: Optional[int] = None) -> Tuple[int, ...]:
         result += children_of_pid
         pending += children_of_pid
     return tuple(pid for pid in result if pid != excluded and not table[pid].is_zombie)
+
+
+def _has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def find_by_variable(variable: bytes) -> Tuple[int, ...]:
@@ -158,6 +177,16 @@ def read_resident_bytes(pid: int) -> int:
             return int(file.read().split()[1]) * _PAGE
     except (OSError, IndexError, ValueError):
         return 0
+
+
+def describe_stop(pid: int) -> Optional[str]:
+    """Return why a process can't run, for a sentence; None for one that runs, sleeps or has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            state = file.read().rpartition(b")")[2].split()[_STATE]
+    except (OSError, IndexError):
+        return None
+    return _STOPS.get(state)
 
 
 def take_outputs(process: subprocess.Popen[bytes]) -> Tuple[int, int]:

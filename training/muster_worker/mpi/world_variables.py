@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Mapping, Optional, Tuple
 
-# Open MPI; MPICH and Intel MPI; PRRTE with another PMIx library
+# Each tuple in this order: Open MPI, then MPICH and Intel MPI, then PRRTE with another PMIx library
 _RANK = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 _SIZE = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 _LOCAL_RANK = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
@@ -37,7 +37,10 @@ class Position:
 
 
 def find_position(environment: Mapping[str, str], nodes: int, procs_per_node: int) -> Optional[Position]:
-    """Return this process' position in its MPI world; None outside of one. The job's sizes replace unset variables."""
+    """Return this process' position in its MPI world; None outside of one.
+
+    Where a variable is unset, the job's number of nodes and ranks is used.
+    """
     rank = _read_number(environment, _RANK)
     if rank is None:
         return None
@@ -78,7 +81,7 @@ def describe_placement_mismatch(rank: int, node: int, procs_per_node: int) -> Op
     )
     return (
         f"mpirun started rank {rank} on node {node} instead of node {expected_node}:"
-        f" the job numbers ranks node by node, like {options}"
+        f" the job needs ranks numbered node by node: start mpirun with {options}"
     )
 
 

@@ -10,7 +10,7 @@ from typing import List, Mapping, Optional, Tuple
 
 from muster_worker.agent.state import Event
 from muster_worker.contract import wire
-from muster_worker.contract.schema import NetworkFigures
+from muster_worker.contract.network import NetworkFigures
 from muster_worker.launchers.environment import NodeContext
 from muster_worker.machine import processes
 from muster_worker.network.check_results import CHECK_SECONDS, MAX_PROBLEM_CHARS, assign
@@ -80,7 +80,7 @@ def start_check(
     if assignment is None:
         return None
     document = wire.encode(assignment).decode()
-    command = (context.python, "-I", "-S", context.archive, "network-check", document)
+    command = (context.python, "-I", "-S", context.program, "network-check", document)
     process = processes.start(command, base)
     return CheckProcess(process.pid, processes.take_outputs(process), selector, time.monotonic())
 

@@ -10,7 +10,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import Mapping, Optional, Sequence, Tuple
 
-from muster_worker.contract.schema import NetworkFigures, Peer
+from muster_worker.contract.network import NetworkFigures
+from muster_worker.contract.schema import Peer
 
 STRIDES = (1, 2)
 """Distances along the ring to a node's targets."""

@@ -6,7 +6,7 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Optional, Sequence, Tuple, Union
 
-from muster_worker.contract.schema import MAX_LINKS, Link
+from muster_worker.contract.network import MAX_LINKS, Link
 
 AUTO = "Auto"
 

@@ -1,11 +1,11 @@
-"""Holds a free port for the rendezvous."""
+"""Holds free ports: for the rendezvous, and for questions from other nodes."""
 
 from __future__ import annotations
 
 import socket
 
 
-def hold_port() -> socket.socket:
+def hold_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
     """Bind a free port on all addresses without listening. `getsockname()[1]` of the result is its number.
 
     Bind all addresses, because the operator selects the node's address later. Raises `OSError` without a port.
@@ -15,9 +15,9 @@ def hold_port() -> socket.socket:
     jobs that start at the same time don't conflict.
     """
     try:
-        return _bind(socket.AF_INET6, "::")
+        return _bind(socket.AF_INET6, kind, "::")
     except OSError:
-        return _bind(socket.AF_INET, "0.0.0.0")  # noqa: S104 - a kernel without IPv6; the port never listens
+        return _bind(socket.AF_INET, kind, "0.0.0.0")  # noqa: S104 - a kernel without IPv6; the port never listens
 
 
 def hold_another_port(held_port: socket.socket) -> socket.socket:
@@ -30,12 +30,14 @@ def hold_another_port(held_port: socket.socket) -> socket.socket:
     return result
 
 
-def _bind(family: socket.AddressFamily, address: str) -> socket.socket:
-    port = socket.socket(family, socket.SOCK_STREAM)
+def _bind(family: socket.AddressFamily, kind: socket.SocketKind, address: str) -> socket.socket:
+    port = socket.socket(family, kind)
     try:
         if family == socket.AF_INET6:
             port.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Two sockets for datagrams with this option would share the port.
+        if kind == socket.SOCK_STREAM:
+            port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         port.bind((address, 0))
     except OSError:
         port.close()

@@ -9,7 +9,16 @@ from __future__ import annotations
 import os
 import sys
 
-from muster_worker.rank import hook_environment, optimizer_steps, progress_file, stack_signal, user
+from muster_worker.rank import (
+    collectives,
+    hook_environment,
+    optimizer_steps,
+    phases,
+    progress_file,
+    stack_signal,
+    stopping,
+    user,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,10 +42,13 @@ def enter(archive: str) -> None:
     writer = progress_file.claim(path) if path else None
     if path is None or writer is None:
         return
-    counter = optimizer_steps.install(writer)
+    responder = collectives.Responder(path)
+    counter = optimizer_steps.install(writer, responder.start)
     user.start(writer)
-    os.register_at_fork(after_in_child=counter.stop)
-    os.register_at_fork(after_in_child=user.stop)
+    phases.start(writer)
+    stopping.start(writer, path)
+    for stop in (counter.stop, responder.stop, user.stop, phases.stop, stopping.stop):
+        os.register_at_fork(after_in_child=stop)
     stack_signal.install(writer, path + stack_signal.SUFFIX)
 
 

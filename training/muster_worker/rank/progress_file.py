@@ -7,7 +7,11 @@ atomically. The user's report is JSON with a checksum.
     word 0  magic      1  pid of the process that claimed it     2  start time of that process, clock ticks
     word 3  flags      4  optimizer steps                        5  monotonic time of the last one, seconds
     word 6  descriptor of the file for stack dumps               7  monotonic time of the last report, seconds
-    word 8  length << 32 | CRC-32 of the report, which follows
+    word 8  length << 32 | CRC-32 of the report              9  calls of `muster_worker.stopping`
+    word 10 monotonic time until which the current phase may last, seconds; 0: none
+    word 11 monotonic time of the end of the last phase       12-15  name of the phase, ASCII
+    word 16 monotonic time of the first optimizer step, seconds
+    word 17 number of measurements of the busy time     18-49  the last 32 of them, seconds; then the report
 """
 
 from __future__ import annotations
@@ -21,12 +25,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional, Tuple
 
-SIZE = 4096
+SIZE = 4416
 MAGIC = int.from_bytes(b"MUSTERP1", "little")
 
 WORD_MAGIC, WORD_PID, WORD_PID_START, WORD_FLAGS, WORD_STEPS = 0, 1, 2, 3, 4
-WORD_STEPPED_AT, WORD_STACKS_FD, WORD_REPORTED_AT, WORD_REPORT_CHECK = 5, 6, 7, 8
-REPORT_START = 9 * 8
+WORD_STEPPED_AT, WORD_STACKS_FD, WORD_REPORTED_AT, WORD_REPORT_CHECK, WORD_STOPPING_CALLS = 5, 6, 7, 8, 9
+WORD_PHASE_ENDS_AT, WORD_PHASE_ENDED_AT, WORD_PHASE_NAME, WORD_FIRST_STEPPED_AT = 10, 11, 12, 16
+WORD_BUSY_COUNT, WORD_BUSY_TIMES, BUSY_TIMES, REPORT_WORD = 17, 18, 32, 50
+PHASE_NAME_START = WORD_PHASE_NAME * 8
+PHASE_NAME_BYTES = (WORD_FIRST_STEPPED_AT - WORD_PHASE_NAME) * 8
+REPORT_START = REPORT_WORD * 8
 MAX_REPORT_BYTES = SIZE - REPORT_START
 
 FLAG_TORCH = 1  # torch's optimizers are imported
@@ -105,6 +113,17 @@ class Writer:
         self.area[REPORT_START : REPORT_START + len(report)] = report
         self.words[WORD_REPORT_CHECK] = check_word(report)
         self.times[WORD_REPORTED_AT] = at
+
+    def write_phase(self, name: bytes, ends_at: float) -> None:
+        """Begin a phase without steps, or replace the current one. The name has at most `PHASE_NAME_BYTES`."""
+        end = PHASE_NAME_START + PHASE_NAME_BYTES
+        self.area[PHASE_NAME_START:end] = name.ljust(PHASE_NAME_BYTES, b"\0")
+        self.times[WORD_PHASE_ENDS_AT] = ends_at
+
+    def end_phase(self, at: float) -> None:
+        """End the phase. The ranks that waited for it get the whole time for their next step."""
+        self.times[WORD_PHASE_ENDED_AT] = at
+        self.times[WORD_PHASE_ENDS_AT] = 0.0
 
 
 def check_word(report: bytes) -> int:

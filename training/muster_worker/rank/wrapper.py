@@ -45,14 +45,14 @@ class _RankPosition:
         self.progress = os.path.join(run_dir, f"rank-{rank}-{os.getpid()}.progress")
 
 
-def main(arguments: Sequence[str]) -> NoReturn:
-    """Run the command after `--` in `arguments` and exit as it does."""
+def main(arguments: Sequence[str], environment: Optional[Mapping[str, str]] = None) -> NoReturn:
+    """Run the command after `--` in `arguments` and exit as it does. `environment`: None for this process' own."""
     options, command = list(arguments[: arguments.index("--")]), list(arguments[arguments.index("--") + 1 :])
     child.open_standard_streams()
     signal_mask = child.block_signals()
     if ATTACHED_OPTION not in options:  # a user's launcher may start the rank in a thread that ends before the rank
         child.die_with_parent()
-    environment = child.read_environment()
+    environment = child.read_environment() if environment is None else dict(environment)
     fork_server = environment.pop(hook_environment.FORK_SERVER, None)
     if PYTHON_OF_PARENT_OPTION in options:
         from muster_worker.rank import interpreter  # imported on demand, so that ranks of other launchers start faster

@@ -15,7 +15,10 @@ from muster_worker.contract.schema import MAX_ACTIVITY_CHARS
 _TRACEBACK = "Traceback (most recent call last):"
 _FRAME = re.compile(r'\s*File "(?P<file>.*)", line (?P<line>\d+|\?\?\?),? in (?P<function>\S.*)')
 _THREAD = re.compile(r"(Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):")
-_LIBRARY = re.compile(r"/(site-packages|dist-packages|muster_worker)/|/lib(64)?/python\d+(\.\d+)?[^/]*/|^<frozen ")
+_LIBRARY = re.compile(
+    r"/(site-packages|dist-packages|muster_worker)/|/lib(64)?/python\d+(\.\d+)?[^/]*/|^<frozen "
+    r"|/torch/(distributed|nn|autograd|optim|utils|cuda)/"  # torch may be in any folder of PYTHONPATH
+)
 
 _COLLECTIVES = "torch/distributed/distributed_c10d.py"
 _COLLECTIVE = re.compile(

@@ -13,25 +13,24 @@ from muster_worker.agent.state import (
     ActivityFound,
     Event,
     LauncherRecord,
-    MetricRecord,
-    NetworkMeasured,
     PhaseReached,
     ProblemFound,
     RankEnded,
     StopBegan,
+    StopCallChosen,
 )
-from muster_worker.contract.schema import AgentPhase, AgentProblem, EndReason
+from muster_worker.contract.schema import AgentPhase, EndReason
 from muster_worker.launchers.environment import NodeContext
-from muster_worker.launchers.launch import LaunchFailure, StartedProcess, launch
+from muster_worker.launchers.launch import StartedProcess, launch
 from muster_worker.machine import processes
 from muster_worker.mpi.help_boxes import select_error_lines
-from muster_worker.network.check_process import CheckProcess, start_check
-from muster_worker.network.check_results import format_figures
-from muster_worker.network.reachability import ReachabilityCheck
 from muster_worker.rank_group import stack_dump
 from muster_worker.rank_group.exit_statuses import ExitStatuses
+from muster_worker.rank_group.graceful_stop import GracefulStop
+from muster_worker.rank_group.hang_watch import HangWatch
 from muster_worker.rank_group.metrics import MetricReader
 from muster_worker.rank_group.registry import RankRegistry
+from muster_worker.rank_group.start_checks import StartChecks
 from muster_worker.rank_group.streams import Stream
 
 TYPE_CHECKING = False
@@ -55,48 +54,44 @@ class RankGroup:
         log: Log,
         world: Optional[MpiWorld] = None,
     ) -> None:
-        """`world` is this node's part of an MPI world. Raises `OSError` if the ranks' socket can't be created."""
+        """`world` is this node's part of an MPI world. Raises `OSError` without their socket or stop file."""
         self._context = context
         self._selector = selector
         self._log = log
         self._metrics = MetricReader(context.plan.metrics)
+        self._graceful_stop = GracefulStop(context.run_dir)
         self._rank_registry = RankRegistry(context, selector, log, self._metrics)
+        self._hang_watch = HangWatch(context.plan.hang_seconds, log)
         self._children: Dict[int, StartedProcess] = {}  # started by the agent and not reaped
         self._streams: Dict[int, Tuple[Stream, Stream]] = {}  # output of launchers and wrappers, by pid
-        self._launcher_lines: Tuple[str, ...] = ()
+        self.launcher_lines: Tuple[str, ...] = ()  # the launcher's last lines; empty until it has ended
         self._exit_statuses = ExitStatuses()
         self._kill_at: Optional[float] = None  # when to send SIGKILL to all processes
         self._are_leftovers_stopped = False
         self._mpi_world = world
         self._base_environment: Mapping[str, str] = {}
-        self._reachability_check: Optional[ReachabilityCheck] = None  # before the start, on other nodes than 0
-        self._network_check: Optional[CheckProcess] = None  # after that, if the job enables it
+        self._start_checks: Optional[StartChecks] = None  # before the start
         self.is_finished = False
 
     def launch(self, base: Mapping[str, str]) -> List[Event]:
         """Start all processes as soon as node 0 is reachable. A failed start is an event, as another end is."""
         self._base_environment = base
-        if self._context.node == 0:
-            return self._start_network_check()
-        # Ranks that can't reach the rendezvous would wait until their own timeout of half an hour.
-        own, first = self._context.peers[self._context.node], self._context.master
-        self._reachability_check = ReachabilityCheck(own, first, self._selector, time.monotonic())
-        return self._check_peer(self._reachability_check)
+        self._start_checks = StartChecks(self._context, base, self._selector, self._log)
+        return self._continue_checks(self._start_checks)
 
-    def _start_network_check(self) -> List[Event]:
-        """Run the network check if the job enables it, then start."""
-        if self._context.plan.network_check:
-            try:
-                self._network_check = start_check(self._context, self._base_environment, self._selector)
-            except OSError as error:
-                self._log.print_line(f"no network check: {error}")
-        return [] if self._network_check is not None else self._start()
+    def _continue_checks(self, checks: StartChecks) -> List[Event]:
+        events = checks.poll()
+        if not checks.is_over:
+            return events
+        self._start_checks = None
+        return [*events, *(self._finish() if checks.has_failed else self._start())]
 
     def _start(self) -> List[Event]:
         if self._mpi_world is not None:
             problem = self._mpi_world.find_problem(self._base_environment)
             if problem is not None:
-                return self._fail(problem)
+                self._log.print_line(problem.message)
+                return [ProblemFound(problem), *self._finish()]
             started, failure = self._mpi_world.start(self._base_environment)
         else:
             started, failure = launch(self._context, self._base_environment)
@@ -110,48 +105,74 @@ class RankGroup:
                 )
             if process.spec.represents_rank:
                 self._rank_registry.set_outer_wrapper(process.pid)
-        return [] if failure is None else self._report_launch_failure(failure)
+        if failure is None:
+            return []
+        self._log.print_line(failure.message)
+        self.launcher_lines = (failure.message,)
+        return [LauncherRecord(failure.name, time.monotonic(), failure.exit_code, None, failure.reason)]
 
     @property
     def next_poll_in(self) -> Optional[float]:
         """Seconds until `poll` is due; None while waiting for events."""
         if self.is_finished:
             return None
-        if self._reachability_check is not None:
-            return max(0.0, self._reachability_check.next_poll_at - time.monotonic())
-        if self._network_check is not None:
-            return max(0.0, self._network_check.next_poll_at - time.monotonic())
-        if (
-            self._rank_registry.has_lost_ranks
-            or not self._is_busy
-            or (self._kill_at is not None and self._is_overdue())
-        ):
+        if self._start_checks is not None:
+            return max(0.0, self._start_checks.next_poll_at - time.monotonic())
+        if self._rank_registry.has_lost_ranks or not self._is_busy or self._is_overdue():
             return SCAN_SECONDS
         waits = [] if self._kill_at is None else [max(SCAN_SECONDS, self._kill_at - time.monotonic())]
         if self._mpi_world is not None and self._mpi_world.next_poll_in is not None:
             waits.append(self._mpi_world.next_poll_in)
+        if self._graceful_stop.next_poll_at is not None:
+            waits.append(max(0.0, self._graceful_stop.next_poll_at - time.monotonic()))
         return min(waits, default=None)
 
-    def stop(self, grace: float) -> List[Event]:
-        """Send SIGTERM now and SIGKILL after `grace` seconds. A second call can only shorten the grace period."""
-        if self._kill_at is not None:
+    def stop(self, grace: float, *, is_graceful: bool = False, call: int = 0) -> List[Event]:
+        """Send SIGTERM now and SIGKILL after `grace` seconds. A second call can only shorten the grace period.
+
+        `is_graceful` and `call`, the operator's decision or 0, are described in `graceful_stop.py`.
+        """
+        events: List[Event] = []
+        if self._kill_at is None:
+            events = self._begin_stop(grace, is_graceful=is_graceful)
+        else:
             self._kill_at = min(self._kill_at, time.monotonic() + grace)
-            return []
+            self._graceful_stop.shorten(grace if is_graceful else 0.0)
+        if call:
+            self._decide_call(call)
+        return events
+
+    def _begin_stop(self, grace: float, *, is_graceful: bool) -> List[Event]:
         self._cancel_checks()
-        events: List[Event] = [
-            ActivityFound(rank, text)
-            for rank, text in stack_dump.read_activities(self._rank_registry.live_links()).items()
-        ]
+        live_links = self._rank_registry.live_links()
+        activities = stack_dump.read_activities(live_links)
+        events: List[Event] = [ActivityFound(rank, text) for rank, text in activities.items()]
         # The grace period starts after the stack dumps.
         now = time.monotonic()
         self._kill_at = now + grace
         events.append(StopBegan(now))
+        files = [link.hello.progress for link in live_links.values() if link.hello is not None]
+        if is_graceful and self._graceful_stop.begin(files, grace):
+            # Without other nodes there is nothing to agree on.
+            if self._context.plan.nodes == 1:
+                self._decide_call(self._graceful_stop.call)
+        else:
+            self._send_sigterm()
+        if is_graceful:
+            events.append(StopCallChosen(self._graceful_stop.call))
+        return events
+
+    def _decide_call(self, call: int) -> None:
+        if self._graceful_stop.decide(call):
+            self._log.print_line(f"the ranks stop at call {call} of muster_worker.stopping()")
+
+    def _send_sigterm(self) -> None:
         live_pids = [link.pid for link in self._rank_registry.live_links().values() if link.pid is not None]
         if self._mpi_world is not None and live_pids:
             # Signal only the ranks. On SIGTERM mpirun and its daemons would kill the ranks after a second; without it,
             # they exit after their ranks.
             processes.signal_all(live_pids, signal.SIGTERM)
-            return events
+            return
         if self._mpi_world is not None:
             self._mpi_world.terminate()
         for process in self._children.values():
@@ -160,7 +181,15 @@ class RankGroup:
                 processes.signal_all((process.pid,), signal.SIGTERM)
             else:
                 processes.signal_session(process.pid, signal.SIGTERM)
-        return events
+
+    def _continue_stop(self) -> None:
+        stop = self._graceful_stop
+        if stop.is_overdue:
+            self._log.print_line("the operator has not decided where the ranks of all nodes stop")
+            self._decide_call(stop.call)
+        if stop.is_sigterm_due:
+            stop.sigterm_at = None
+            self._send_sigterm()
 
     def kill(self) -> List[Event]:
         """Send SIGKILL to all processes now."""
@@ -195,14 +224,17 @@ class RankGroup:
         """Kill after the grace period, stop leftover processes, and detect the end of the last process."""
         if self.is_finished:
             return []
-        if self._reachability_check is not None:
-            return self._check_peer(self._reachability_check)
-        if self._network_check is not None:
-            return self._check_network(self._network_check)
+        if self._start_checks is not None:
+            return self._continue_checks(self._start_checks)
         if self._mpi_world is not None:
             self._mpi_world.poll()
+        self._continue_stop()
         now = time.monotonic()
         events = self._rank_registry.resolve_lost_ranks(self._exit_statuses, now)
+        if self._kill_at is not None and self._rank_registry.have_all_ranks_ended:
+            # torchrun would need another second to end.
+            useless = [pid for pid, process in self._children.items() if process.spec.is_useless_after_ranks]
+            processes.signal_all(useless, signal.SIGKILL)
         if self._is_overdue():
             remaining = processes.signal_all(processes.list_descendants(self._context.fork_server_pid), signal.SIGKILL)
         elif not self._is_busy:
@@ -223,45 +255,17 @@ class RankGroup:
             return bool(self._children)
         return self._mpi_world.may_be_idle if self._kill_at is None else self._mpi_world.is_running
 
-    def observe(self) -> Tuple[Mapping[int, Observation], List[MetricRecord]]:
-        """Return the current observations and metrics of the ranks."""
-        return self._rank_registry.observe()
-
-    @property
-    def launcher_lines(self) -> Tuple[str, ...]:
-        """The launcher's last lines; empty until it has ended."""
-        return self._launcher_lines
-
-    def _check_peer(self, check: ReachabilityCheck) -> List[Event]:
-        check.poll(time.monotonic())
-        if check.is_reachable:
-            self._reachability_check = None
-            return self._start_network_check()
-        if check.problem is not None:
-            self._reachability_check = None
-            return self._fail(check.problem)
-        return []
-
-    def _fail(self, problem: AgentProblem) -> List[Event]:
-        self._log.print_line(problem.message)
-        return [ProblemFound(problem), *self._finish()]
-
-    def _check_network(self, check: CheckProcess) -> List[Event]:
-        check.poll(time.monotonic())
-        if check.figures is None:
-            return []
-        self._network_check = None
-        self._log.print_line(format_figures(check.figures))
-        # Start with any result: a slow job is better than none.
-        return [NetworkMeasured(check.figures), *self._start()]
+    def observe(self) -> Tuple[Mapping[int, Observation], List[Event]]:
+        """Return the current observations of the ranks, and their metrics and activities that have changed."""
+        observations, metrics = self._rank_registry.observe()
+        # A stop finds the activities by itself.
+        links = self._rank_registry.live_links() if self._kill_at is None else {}
+        return observations, [*metrics, *self._hang_watch.check(observations, links, time.monotonic())]
 
     def _cancel_checks(self) -> None:
-        if self._network_check is not None:
-            self._network_check.close()
-            self._network_check = None
-        if self._reachability_check is not None:
-            self._reachability_check.close()
-            self._reachability_check = None
+        if self._start_checks is not None:
+            self._start_checks.cancel()
+            self._start_checks = None
 
     def _finish(self) -> List[Event]:
         self.is_finished = True
@@ -278,17 +282,12 @@ class RankGroup:
                     stream.release(self._selector)
         return [*events, PhaseReached(AgentPhase.ENDED)]
 
-    def _report_launch_failure(self, failure: LaunchFailure) -> List[Event]:
-        self._log.print_line(failure.message)
-        self._launcher_lines = (failure.message,)
-        return [LauncherRecord(failure.name, time.monotonic(), failure.exit_code, None, failure.reason)]
-
     def _store_launcher_lines(self, process: StartedProcess) -> None:
         streams = self._streams[process.pid]
         for stream in reversed(streams):
             if not stream.is_closed:
                 stream.drain()
-        self._launcher_lines = select_error_lines(streams[1].tail.lines() or streams[0].tail.lines())
+        self.launcher_lines = select_error_lines(streams[1].tail.lines() or streams[0].tail.lines())
 
     def _is_overdue(self) -> bool:
         return self._kill_at is not None and time.monotonic() >= self._kill_at

@@ -9,7 +9,7 @@ import stat
 import struct
 from binascii import crc32
 from dataclasses import dataclass, field
-from typing import Dict, Mapping, Optional, Sequence, Tuple
+from typing import Mapping, Optional, Sequence, Tuple
 
 from muster_worker.rank import progress_file as layout
 
@@ -20,6 +20,15 @@ MAX_STEP = 2**63 - 1
 
 MAX_NAME_CHARS = 64
 """Maximum length of a metric's name, as in `user.py`."""
+
+MIN_BUSY_TIMES = 8
+"""With fewer measurements the busy time is unknown: the first steps of an attempt compile, fill caches, and differ."""
+
+MAX_BUSY_SECONDS = 86400.0
+"""A step is busy for at most this long: a longer time is forged and does not count."""
+
+MAX_PHASE_SECONDS = 86400.0
+"""A phase lasts at most this long, as in `phases.py`: a later end is forged and does not count."""
 
 
 class NoStepReason:
@@ -33,6 +42,16 @@ class NoStepReason:
 
 
 @dataclass(frozen=True)
+class UserReport:
+    """The valid values of what the script reported with `muster_worker.report`."""
+
+    step: Optional[int] = None
+    first_step: Optional[int] = None
+    advanced_at: Optional[float] = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Progress:
     """The content of a progress file, which a user's process wrote. Times are on the machine's monotonic clock."""
 
@@ -41,9 +60,33 @@ class Progress:
     optimizer_steps: int = 0
     optimizer_stepped_at: Optional[float] = None
     stacks_fd: Optional[int] = None  # the descriptor for stack dumps; None: no handler
+    optimizer_first_stepped_at: Optional[float] = None
     reported_step: Optional[int] = None
+    first_reported_step: Optional[int] = None
+    advanced_at: Optional[float] = None  # when the reported step first exceeded the first reported step
     reported_at: Optional[float] = None
     metrics: Mapping[str, float] = field(default_factory=dict)
+    stopping_calls: int = 0  # of `muster_worker.stopping`
+    phase: str = ""  # the name of the last phase without steps
+    phase_ends_at: Optional[float] = None  # None: the rank is in no phase
+    phase_ended_at: Optional[float] = None
+    busy_times: Tuple[float, ...] = ()  # the last measurements of the busy time of a step, seconds, in any order
+
+    @property
+    def busy_seconds(self) -> Optional[float]:
+        """The busy time of a step, from which a checkpoint or an evaluation in between makes no difference."""
+        times = sorted(seconds for seconds in self.busy_times if seconds <= MAX_BUSY_SECONDS)
+        if len(times) < MIN_BUSY_TIMES:
+            return None
+        # The module `statistics` is not in every Python that an agent runs with, and imports much.
+        upper = len(times) // 2
+        return (times[upper] + times[~upper]) / 2
+
+    def phase_at(self, now: float) -> Optional[str]:
+        """Return the phase that the rank is in; None without one, and for one that has lasted too long."""
+        if self.phase_ends_at is None or not now < self.phase_ends_at <= now + MAX_PHASE_SECONDS:
+            return None
+        return self.phase or "phase"
 
     @property
     def step(self) -> Optional[int]:
@@ -58,6 +101,12 @@ class Progress:
         """The time of the last optimizer step or report."""
         times = [at for at in (self.optimizer_stepped_at, self.reported_at) if at is not None]
         return max(times) if times else None
+
+    @property
+    def first_stepped_at(self) -> Optional[float]:
+        """The time of the first optimizer step, or of the first report of a further step."""
+        times = [at for at in (self.optimizer_first_stepped_at, self.advanced_at) if at is not None]
+        return min(times) if times else None
 
     @property
     def is_report_full(self) -> bool:
@@ -99,17 +148,25 @@ def parse(data: bytes) -> Optional[Progress]:
     report = data[layout.REPORT_START : layout.REPORT_START + length]
     if len(report) != length or (length and crc32(report) != checksum):
         return None
-    step, metrics = _parse_report(report) if report else (None, {})
+    user_report = _parse_report(report) if report else UserReport()
     flags = _read_word(data, layout.WORD_FLAGS)
     return Progress(
         pid=_read_word(data, layout.WORD_PID) or None,
         flags=flags,
         optimizer_steps=min(_read_word(data, layout.WORD_STEPS), MAX_STEP),
         optimizer_stepped_at=_read_time(data, layout.WORD_STEPPED_AT),
+        optimizer_first_stepped_at=_read_time(data, layout.WORD_FIRST_STEPPED_AT),
         stacks_fd=_read_word(data, layout.WORD_STACKS_FD) if flags & layout.FLAG_STACKS else None,
-        reported_step=step,
+        reported_step=user_report.step,
+        first_reported_step=user_report.first_step,
+        advanced_at=user_report.advanced_at,
         reported_at=_read_time(data, layout.WORD_REPORTED_AT),
-        metrics=metrics,
+        metrics=user_report.metrics,
+        stopping_calls=min(_read_word(data, layout.WORD_STOPPING_CALLS), MAX_STEP),
+        phase=_read_phase_name(data),
+        phase_ends_at=_read_time(data, layout.WORD_PHASE_ENDS_AT),
+        phase_ended_at=_read_time(data, layout.WORD_PHASE_ENDED_AT),
+        busy_times=_read_busy_times(data),
     )
 
 
@@ -149,23 +206,45 @@ def _is_isolated(arguments: Sequence[str]) -> bool:
     return False
 
 
-def _parse_report(report: bytes) -> Tuple[Optional[int], Dict[str, float]]:
+def _parse_report(report: bytes) -> UserReport:
     # A user's process wrote this: skip invalid values.
     try:
         document = json.loads(report.decode("utf-8"))
     except (ValueError, RecursionError):
-        return None, {}
+        return UserReport()
     if not isinstance(document, dict):
-        return None, {}
-    step, metrics = document.get("step"), document.get("metrics")
-    return (
-        step if type(step) is int and 0 <= step <= MAX_STEP else None,
-        {
+        return UserReport()
+    metrics = document.get("metrics")
+    return UserReport(
+        step=_valid_step(document.get("step")),
+        first_step=_valid_step(document.get("first_step")),
+        advanced_at=_valid_time(document.get("advanced_at")),
+        metrics={
             name: value
             for name, value in (metrics.items() if isinstance(metrics, dict) else ())
             if type(value) is float and math.isfinite(value) and len(name) <= MAX_NAME_CHARS and name.isprintable()
         },
     )
+
+
+def _read_phase_name(data: bytes) -> str:
+    name = data[layout.PHASE_NAME_START : layout.PHASE_NAME_START + layout.PHASE_NAME_BYTES].rstrip(b"\0")
+    text = name.decode("ascii", "replace")
+    return text if text.isprintable() else ""
+
+
+def _read_busy_times(data: bytes) -> Tuple[float, ...]:
+    count = min(_read_word(data, layout.WORD_BUSY_COUNT), layout.BUSY_TIMES)
+    times = (_read_time(data, layout.WORD_BUSY_TIMES + index) for index in range(count))
+    return tuple(seconds for seconds in times if seconds is not None)
+
+
+def _valid_step(value: object) -> Optional[int]:
+    return value if type(value) is int and 0 <= value <= MAX_STEP else None
+
+
+def _valid_time(value: object) -> Optional[float]:
+    return value if type(value) is float and math.isfinite(value) and value > 0 else None
 
 
 def _read_word(data: bytes, word: int) -> int:
@@ -174,5 +253,4 @@ def _read_word(data: bytes, word: int) -> int:
 
 
 def _read_time(data: bytes, word: int) -> Optional[float]:
-    value: float = struct.unpack_from("=d", data, 8 * word)[0]
-    return value if math.isfinite(value) and value > 0 else None
+    return _valid_time(struct.unpack_from("=d", data, 8 * word)[0])

@@ -60,6 +60,11 @@ class RankLink:
         return 0 if self.hello is None else self.hello.pid
 
     @property
+    def running_pid(self) -> Optional[int]:
+        """The rank's pid while it runs; None before its start and after its end."""
+        return None if self.is_finished or self.lost_at is not None else self.pid
+
+    @property
     def last_lines(self) -> Tuple[str, ...]:
         """The message of a refusal, else the last lines of standard error, or of standard output if that is empty."""
         if self._refusal:

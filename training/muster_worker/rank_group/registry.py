@@ -109,6 +109,12 @@ class RankRegistry:
         return events
 
     @property
+    def have_all_ranks_ended(self) -> bool:
+        """Whether every rank of this node has started and ended."""
+        links = [self._links_by_rank.get(rank) for rank in self._own_ranks]
+        return all(link is not None and link.is_finished for link in links)
+
+    @property
     def has_lost_ranks(self) -> bool:
         """Whether `resolve_lost_ranks` has to be called again."""
         return bool(self._lost_links())
@@ -125,20 +131,21 @@ class RankRegistry:
                     f"rank {rank} reports too much: a muster_worker.report was dropped, because all names and"
                     f" values together exceed {MAX_REPORT_BYTES} bytes; report fewer metrics, or shorter names"
                 )
-            at = current.reported_at
-            if at is not None:
+            if (at := current.reported_at) is not None:
                 reported += [MetricRecord(name, value, rank, at) for name, value in current.metrics.items()]
-            is_running = link.pid is not None and not link.is_finished and link.lost_at is None
-            if is_running and link.pid is not None:
-                link.command_line = _command_line(link.pid) or link.command_line
+            if (pid := link.running_pid) is not None:
+                link.command_line = _command_line(pid) or link.command_line
             observations[rank] = Observation(
-                last_lines=() if is_running else link.last_lines,
+                last_lines=link.last_lines if pid is None else (),
                 step=current.step,
                 stepped_at=current.stepped_at,
+                phase=None if pid is None else current.phase_at(time.monotonic()),
+                phase_ended_at=current.phase_ended_at,
+                first_stepped_at=current.first_stepped_at,
+                first_script_step=None if current.reported_step is None else current.first_reported_step,
                 no_step_reason=progress.find_no_step_reason(current, link.command_line or self._context.plan.command),
-                rss_bytes=processes.read_resident_bytes(link.pid)
-                if is_running and link.pid is not None
-                else link.peak_bytes,
+                busy_seconds=None if pid is None else current.busy_seconds,
+                rss_bytes=link.peak_bytes if pid is None else processes.read_resident_bytes(pid),
             )
         return observations, reported
 

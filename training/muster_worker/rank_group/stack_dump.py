@@ -29,13 +29,18 @@ class _Request:
 
 def read_activities(live_links: Mapping[int, RankLink]) -> Dict[int, str]:
     """Return the current activity of each rank's main thread, for ranks that answer."""
-    files = {rank: link.hello.progress for rank, link in live_links.items() if link.hello is not None}
     result = {}
-    for rank, dump in capture_stack_dumps(files, STOP_SECONDS).items():
+    for rank, dump in capture_link_dumps(live_links).items():
         current = activity.describe_dump(dump)
         if current is not None:
             result[rank] = current
     return result
+
+
+def capture_link_dumps(live_links: Mapping[int, RankLink]) -> Dict[int, str]:
+    """Return the stack dumps of the ranks that answer in time."""
+    files = {rank: link.hello.progress for rank, link in live_links.items() if link.hello is not None}
+    return capture_stack_dumps(files, STOP_SECONDS)
 
 
 def capture_stack_dumps(progress_files: Mapping[int, str], seconds: float) -> Dict[int, str]:

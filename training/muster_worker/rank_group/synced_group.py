@@ -8,7 +8,7 @@ from typing import List, Mapping, Optional, Tuple
 
 from muster_worker.agent.log import Log
 from muster_worker.agent.reports import Observation
-from muster_worker.agent.state import Event, MetricRecord, PhaseReached, ProblemFound
+from muster_worker.agent.state import Event, PhaseReached, ProblemFound
 from muster_worker.agent.sync_request import FINISH, REFRESH, SyncRequest
 from muster_worker.contract.schema import AgentPhase
 from muster_worker.machine.processes import ProcessExit
@@ -68,13 +68,13 @@ class SyncedRankGroup:
             events.append(ProblemFound(request.problem))
         return events + self._end()
 
-    def stop(self, grace: float) -> List[Event]:
-        """Stop the rank group. A running upload continues."""
+    def stop(self, grace: float, *, is_graceful: bool = False, call: int = 0) -> List[Event]:
+        """Stop the rank group, see `RankGroup.stop`. A running upload continues."""
         if self.is_finished or self.is_uploading:
             return []
         if self._request is not None:
             return self._end()
-        return self._rank_group.stop(grace)
+        return self._rank_group.stop(grace, is_graceful=is_graceful, call=call)
 
     def kill(self) -> List[Event]:
         """Kill the rank group and stop waiting for the sync server."""
@@ -95,7 +95,7 @@ class SyncedRankGroup:
         """Handle children of the rank group that have ended."""
         return self._rank_group.on_reaped(exits)
 
-    def observe(self) -> Tuple[Mapping[int, Observation], List[MetricRecord]]:
+    def observe(self) -> Tuple[Mapping[int, Observation], List[Event]]:
         """Return the current observations and metrics of the ranks."""
         return self._rank_group.observe()
 

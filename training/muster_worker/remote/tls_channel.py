@@ -10,7 +10,7 @@ import ssl
 from muster_worker.contract.schema import Credentials
 
 MAX_UNSENT_BYTES = 256 * 1024
-"""Maximum unsent data for a slow reader. At this limit the agent stops reading from the writer, which then blocks."""
+"""Maximum unsent data for a slow reader. At this limit the agent stops reading the output that it forwards."""
 
 READ_BYTES = 64 * 1024
 
@@ -37,7 +37,7 @@ class Identity:
         return Channel(self._client.wrap_socket(connection, do_handshake_on_connect=False), self)
 
     def matches_peer_of(self, connection: ssl.SSLSocket) -> bool:
-        """Whether the peer has this certificate itself, not one that it has signed."""
+        """Whether the peer presented exactly this certificate, and not one signed by it."""
         return connection.getpeercert(binary_form=True) == self._certificate
 
 
@@ -47,7 +47,7 @@ class Channel:
     def __init__(self, connection: ssl.SSLSocket, identity: Identity) -> None:
         self.socket = connection
         self.is_open = False  # handshake done and certificate verified
-        self.is_paused = False  # the owner has no room for more data
+        self.is_paused = False  # the caller has no room for more data
         self._identity = identity
         self._unsent = bytearray()
         self._write_blocked = False
@@ -60,7 +60,7 @@ class Channel:
 
     @property
     def is_full(self) -> bool:
-        """Whether too much data is unsent to write more."""
+        """Whether so much data is unsent that the caller should write no more."""
         return len(self._unsent) >= MAX_UNSENT_BYTES
 
     @property
@@ -136,7 +136,7 @@ class Channel:
 def _context(protocol: int, credentials: Credentials, folder: str) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = False  # the certificate belongs to the rank group, not to a host
+    context.check_hostname = False  # all agents of the attempt share the certificate, which names no host
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=credentials.certificate)
     _load_key(context, credentials, folder)
@@ -145,7 +145,7 @@ def _context(protocol: int, credentials: Credentials, folder: str) -> ssl.SSLCon
 
 def _load_key(context: ssl.SSLContext, credentials: Credentials, folder: str) -> None:
     """Load the key from a temporary file, because OpenSSL reads keys from files only."""
-    path = os.path.join(folder, "rank group.pem")
+    path = os.path.join(folder, "attempt.pem")
     if os.path.lexists(path):  # an agent was killed before it removed the file
         os.unlink(path)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -33,6 +33,7 @@ class Host:
     interface: str
     directory: str  # the working directory of the command
     memory_unreadable: bool = False  # processes can't read each other's memory
+    members: Tuple[int, ...] = ()  # the nodes of the attempt, by node rank; empty: all nodes in order
 
 
 def host_names(nodes: int) -> Tuple[str, ...]:
@@ -40,9 +41,17 @@ def host_names(nodes: int) -> Tuple[str, ...]:
     return tuple(f"algo-{node + 1}" for node in range(nodes))
 
 
+def member_names(plan: Plan, host: Host) -> Tuple[str, ...]:
+    """Return the host names of the attempt's nodes, by node rank: a pod keeps its name when its node rank changes."""
+    if not host.members:
+        return host_names(plan.nodes)
+    names = host_names(max(host.members) + 1)
+    return tuple(names[member] for member in host.members)
+
+
 def resource_config(plan: Plan, node: int, host: Host) -> Dict[str, object]:
     """Return the content of resourceconfig.json: this host and its peers."""
-    names = list(host_names(plan.nodes))
+    names = list(member_names(plan, host))
     group = {"instance_group_name": _GROUP, "instance_type": host.instance_type, "hosts": names}
     return {
         "current_host": names[node],
@@ -80,13 +89,14 @@ def build_sagemaker_variables(plan: Plan, node: int, host: Host, root: str) -> D
     than 5,000 nodes.
     """
     hyperparameters: Mapping[str, object] = dict(plan.hyperparameters)
+    names = member_names(plan, host)
     values: Dict[str, object] = {
-        "hosts": list(host_names(plan.nodes)),
-        "current_host": host_names(plan.nodes)[node],
+        "hosts": list(names),
+        "current_host": names[node],
         "network_interface_name": host.interface,
         "current_instance_type": host.instance_type,
         "current_instance_group": _GROUP,
-        "current_instance_group_hosts": list(host_names(plan.nodes)),
+        "current_instance_group_hosts": list(names),
         "is_hetero": False,
         "resource_config": resource_config(plan, node, host),
         "input_data_config": input_data_config(plan.channels),

@@ -10,9 +10,18 @@ MAX_RESTARTS = 1000
 MAX_DISRUPTIONS = 1000
 DEFAULT_DISRUPTIONS = 10
 
+DEFAULT_FENCE_SECONDS = 45
+MIN_FENCE_SECONDS = 30
+MAX_FENCE_SECONDS = 3600
+FENCE_MARGIN_SECONDS = 15
+"""The time in which a node that is cut off notices it and stops its ranks."""
+
 MAX_WINDOW_SECONDS = 31_536_000
 MAX_HISTORY = 32
 """The maximum number of failures that a status lists, and so the maximum that a sliding window can count."""
+
+MIN_HANG_SECONDS = 5
+MAX_HANG_SECONDS = 86_400
 
 MAX_RULES = 20
 MAX_VALUES = 64
@@ -43,7 +52,8 @@ class FailureRule(Model):
     )
     reasons: tuple[Reason, ...] = Field(
         default=(),
-        description="The reasons that match, as in status.ranks.details: OOMKilled, Evicted, ...",
+        description="The reasons that match, as in status.ranks.details: OOMKilled, Evicted, ... "
+        "Straggler: muster replaces the pod of a rank that is slower than the others.",
         max_length=MAX_VALUES,
     )
     ranks: tuple[Index, ...] = Field(default=(), description="The ranks that match.", max_length=MAX_VALUES)
@@ -74,10 +84,26 @@ class FailurePolicy(Model):
         ge=0,
         le=MAX_DISRUPTIONS,
     )
+    hang_timeout_seconds: int | None = Field(
+        default=None,
+        description="The seconds without an optimizer step after which the attempt fails with the reason Hung. A rank "
+        "counts from its first step on. Choose more than the longest step, evaluation and checkpoint take. If unset, "
+        "the condition Stalled is True after 600 seconds without a step, and muster stops nothing.",
+        ge=MIN_HANG_SECONDS,
+        le=MAX_HANG_SECONDS,
+    )
     restart_scope: RestartScope = Field(
         default="InPlace",
         description="InPlace: muster keeps the pods that still work and starts the ranks again in them. "
         "Pods: muster replaces all pods of the job.",
+    )
+    fence_seconds: int = Field(
+        default=DEFAULT_FENCE_SECONDS,
+        description="A node that reaches neither muster nor another node of the job for this long stops its ranks. "
+        f"muster replaces a lost pod that may still run {FENCE_MARGIN_SECONDS} s later at the earliest. A job with one "
+        "node never stops its ranks by itself.",
+        ge=MIN_FENCE_SECONDS,
+        le=MAX_FENCE_SECONDS,
     )
     rules: tuple[FailureRule, ...] = Field(
         default=(),

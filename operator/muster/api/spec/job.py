@@ -47,6 +47,9 @@ MAX_DEADLINE_SECONDS = 31_536_000
 MAX_METRICS = 40
 """Maximum number of a job's metrics; `muster status` shows a line for each."""
 
+MAX_SPARES = 100
+"""Each spare occupies a machine. Few nodes fail in the minutes that a new pod takes."""
+
 MAX_WORLD = 100_000
 """Maximum ranks of a job: the rank store and the status are designed for this number."""
 
@@ -142,9 +145,17 @@ class Spec(Model):
     suspend: bool = Field(
         default=False,
         description="true: muster stops the ranks and deletes the pods, and the whole spec may change. false: muster "
-        "starts the job, a suspended one from the beginning.",
+        "starts the job. The ranks of a suspended one start again, and their script loads its last checkpoint, if any.",
     )
     nodes: int = Field(default=1, description="The number of nodes that the job runs on.", ge=1, le=10000)
+    spares: int = Field(
+        default=0,
+        description="The number of hot spares: additional pods that wait with their data and their agent ready. When "
+        "muster restarts the job, a spare takes the place of a lost node at once. The job starts and continues without "
+        "spares that are not ready.",
+        ge=0,
+        le=MAX_SPARES,
+    )
     procs_per_node: Literal["Auto"] | Annotated[int, Field(ge=1, le=128)] = Field(
         default="Auto", description="The number of ranks on each node. Auto: one per GPU or Neuron core, else 1."
     )

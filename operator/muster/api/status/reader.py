@@ -15,7 +15,8 @@ def read_status(resource: Mapping[str, JSON]) -> Status:
     """Return the resource's status.
 
     The operator must start even if a user or a later version of muster has written the status, so this function
-    drops invalid fields and list entries that lack a field. It ignores a status that exceeds the size limits.
+    drops invalid fields and list entries that lack a field. It ignores a status that exceeds the size limits or is not
+    Unicode.
     """
     fields = resource.get("status")
     if find_size_problem(fields) is not None:
@@ -24,10 +25,14 @@ def read_status(resource: Mapping[str, JSON]) -> Status:
         try:
             return Status.model_validate_json(json.dumps(fields), by_alias=True, by_name=False)
         except ValidationError as error:
-            # Each iteration removes at least one field, so the loop ends.
-            fields = _remove_paths(
+            valid_fields = _remove_paths(
                 fields, {_find_invalid_path(detail["type"], detail["loc"]) for detail in _error_details(error)}
             )
+            # A text may be no Unicode at all, such as half of a surrogate pair: that error names no field. Without this
+            # check, one such request of a pod to the webhook would keep its thread busy for ever.
+            if valid_fields == fields:
+                return Status()
+            fields = valid_fields
     return Status()
 
 

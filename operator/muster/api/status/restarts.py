@@ -1,41 +1,82 @@
-"""The types of `status.restarts`: the attempts that failed."""
+"""The types of `status.restarts` and `status.restartRequest`: the earlier attempts, and why they ended."""
 
 from typing import Annotated
 
 from pydantic import Field
 
+from muster.api.names import MAX_RESTART_REQUEST_CHARS, RESTART_ANNOTATION
 from muster.api.spec.failure_policy import MAX_HISTORY
 from muster.api.spec.model import Model
 
 MAX_COUNT = 1_000_000
 MAX_REASON_CHARS = 64
+MAX_AVOIDED_NODES = 8
+MAX_NODE_NAME_CHARS = 253
+"""The length of a Kubernetes object's name."""
+
+MAX_MEMBERS_CHARS = 1024
+"""A record with more members than fit does not list them: the history has many records."""
 
 
 class RestartRecord(Model):
-    """A failure after which muster started the ranks again."""
+    """A failure or a request after which muster started the ranks again."""
 
-    attempt: int = Field(description="The attempt that failed.", ge=1)
-    reason: str = Field(description="The reason of the failure, as one CamelCase word.", max_length=MAX_REASON_CHARS)
+    attempt: int = Field(description="The attempt that ended.", ge=1)
+    reason: str = Field(
+        description="The reason of the failure, as one CamelCase word; RestartRequested after a request.",
+        max_length=MAX_REASON_CHARS,
+    )
     message: str = Field(description="The rank or pod that failed first, and its error.", max_length=1024)
     rank: int | None = Field(
         default=None, description="The rank that failed first; unset if a pod or a launcher failed first."
     )
     node: int | None = Field(default=None, description="The node rank of the first failure.")
+    node_name: str | None = Field(
+        default=None, description="The Kubernetes node of the first failure.", max_length=MAX_NODE_NAME_CHARS
+    )
     step: int | None = Field(default=None, description="The number of optimizer steps that the rank had completed.")
     counts_as: str = Field(
         description="The limit that the failure counts against: Failure (maxRestarts), Disruption (maxDisruptions) or "
         "Nothing.",
         max_length=16,
     )
+    members: str | None = Field(
+        default=None,
+        description="The nodes that ran the ranks, as in status.members; unset if these are always all nodes in order.",
+        max_length=MAX_MEMBERS_CHARS,
+    )
     replaced_pods: int = Field(default=0, description="The number of pods that muster replaced.", ge=0)
-    at: str = Field(description="The time of the failure (RFC 3339).", max_length=40)
+    at: str = Field(
+        description="The time of the failure, or when muster began to stop the ranks after a request (RFC 3339).",
+        max_length=40,
+    )
+    script_step: int | None = Field(
+        default=None,
+        description="The furthest step that the script had reported with muster_worker.report in the attempt; unset if "
+        "it reported none.",
+        ge=0,
+    )
+    steps_lost: int | None = Field(
+        default=None,
+        description="The steps that the next attempt has to repeat: scriptStep minus the first step that the script "
+        "reports in the next attempt, at least 0. Unset until then, and if the script reports no step.",
+        ge=0,
+    )
     seconds_lost: float | None = Field(
-        default=None, description="The seconds from the failure until all ranks ran again; unset until then."
+        default=None, description="The seconds from this time until all ranks ran again; unset until then."
     )
 
 
+class AvoidedNode(Model):
+    """A Kubernetes node on which the job has failed repeatedly."""
+
+    node_name: str = Field(description="The Kubernetes node.", max_length=MAX_NODE_NAME_CHARS)
+    failures: int = Field(description="The number of failures on it in the history.", ge=1, le=MAX_HISTORY)
+    reason: str = Field(description="The reason of the last failure on it.", max_length=MAX_REASON_CHARS)
+
+
 class Restarts(Model):
-    """How often muster has started the ranks again after a failure."""
+    """How often muster has started the ranks again after a failure or a request."""
 
     total: int = Field(description="The number of restarts.", ge=0, le=MAX_COUNT)
     failures: int = Field(description="The restarts that count against failurePolicy.maxRestarts.", ge=0, le=MAX_COUNT)
@@ -50,9 +91,34 @@ class Restarts(Model):
         default=None, description="The earliest start of the current attempt (RFC 3339).", max_length=40
     )
     history: Annotated[tuple[RestartRecord, ...], Field(max_length=MAX_HISTORY)] = Field(
-        default=(), description=f"The last {MAX_HISTORY} failures, oldest first."
+        default=(), description=f"The last {MAX_HISTORY} failures and requests, oldest first."
+    )
+    avoided_nodes: Annotated[tuple[AvoidedNode, ...], Field(max_length=MAX_AVOIDED_NODES)] = Field(
+        default=(),
+        description="The Kubernetes nodes on which the job has failed at least twice or had a straggler, by the "
+        "history: new pods prefer other nodes.",
     )
 
 
 NO_RESTARTS = Restarts(total=0, failures=0, disruptions=0, replacement=0)
 """The restarts of a job that muster has not restarted."""
+
+
+class RestartRequest(Model):
+    """The last restart that a user has requested."""
+
+    value: str = Field(
+        description=f"The value of the annotation {RESTART_ANNOTATION} that muster has handled last, or handles now: "
+        f"its first {MAX_RESTART_REQUEST_CHARS} characters.",
+        max_length=MAX_RESTART_REQUEST_CHARS,
+    )
+    stopping_since: str | None = Field(
+        default=None,
+        description="Since when muster stops the ranks for this request (RFC 3339); unset once it is handled.",
+        max_length=40,
+    )
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether muster still stops the ranks for this request."""
+        return self.stopping_since is not None

@@ -5,10 +5,15 @@ from typing import Annotated
 from pydantic import Field
 
 from muster.api.spec.model import Model
+from muster.api.status.goodput import Goodput
+from muster.api.status.hang import HangRecord
 from muster.api.status.network import NetworkStatus
-from muster.api.status.restarts import RestartRecord, Restarts
+from muster.api.status.restarts import RestartRecord, RestartRequest, Restarts
 from muster.api.status.rules import MAX_CONDITIONS
 from muster.api.status.sagemaker import BackendStatus
+from muster.api.status.source import SourceStatus
+from muster.api.status.spares import SpareStatus
+from muster.api.status.stragglers import StragglerRecord
 
 SUSPENDED = "Suspended"
 SUSPENDING = "Suspending"
@@ -19,7 +24,7 @@ STOPPING = "Stopping"
 """The reason of the condition Complete or Failed while the job's result is known and its pods are still stopping."""
 
 RESTARTING = "Restarting"
-"""The phase between the end of a failed attempt and the start of the next attempt."""
+"""The phase between the end of an attempt and the start of the next one, after a failure or a request."""
 
 REFUSED = "Refused"
 """The phase of a job that muster does not start until the user corrects its spec."""
@@ -74,6 +79,10 @@ class RankDetail(Model):
     message: str = Field(default="", description="The rank's last line of output, or another detail.")
     step: int | None = Field(default=None, description="The number of optimizer steps that the rank has completed.")
     activity: str | None = Field(default=None, description="The rank's current activity: all_reduce, backward, ...")
+    last_collective: str | None = Field(
+        default=None,
+        description="The collective that the rank entered last when it hung, if torch's flight recorder is on.",
+    )
     at: str | None = Field(default=None, description="The time when the rank ended (RFC 3339).")
 
 
@@ -150,16 +159,45 @@ class Status(Model):
         default=(), description="The conditions Accepted, Scheduled, Running, Stalled, Suspended, Complete and Failed."
     )
     nodes: NodeCounts | None = Field(default=None, description="The number of nodes.")
+    members: str | None = Field(
+        default=None,
+        description="The nodes that run the ranks of the attempt, in the order of their node ranks, as ranges: 0-1,3. "
+        "Unset if these are always all nodes in order.",
+        max_length=65536,
+    )
+    spares: SpareStatus | None = Field(default=None, description="The hot spares; unset if the job has none.")
     network: NetworkStatus | None = Field(default=None, description="The network between the ranks.")
     ranks: RankStatus | None = Field(default=None, description="The ranks of the job.")
     progress: Progress | None = Field(default=None, description="The job's progress.")
+    hang: HangRecord | None = Field(
+        default=None,
+        description="The ranks that run but complete no optimizer step any more, or did so when muster stopped them; "
+        "unset without any.",
+    )
+    stragglers: StragglerRecord | None = Field(
+        default=None,
+        description="The ranks that are slower than the others, which wait for them; unset without any, and on "
+        "SageMaker.",
+    )
     placement: Placement | None = Field(
         default=None,
         description="The deletions of scheduled pods because other pods could not be scheduled; unset if none.",
     )
     backend: BackendStatus | None = Field(default=None, description="The status of the job in its backend.")
+    goodput: Goodput | None = Field(
+        default=None,
+        description="How much of the job's time was productive; unset before a node is scheduled, and on SageMaker.",
+    )
     restarts: Restarts | None = Field(
-        default=None, description="The restarts of the job on a cluster; unset if there was none."
+        default=None, description="The restarts of the job; unset if there was none, and on SageMaker."
+    )
+    restart_request: RestartRequest | None = Field(
+        default=None, description="The last restart that a user has requested; unset if there was none."
+    )
+    source: SourceStatus | None = Field(
+        default=None,
+        description="The edited code from `muster rerun` that the ranks of the current attempt run; unset while they "
+        "run the code of the spec.",
     )
     attempt: int = Field(
         default=0,
@@ -229,14 +267,19 @@ class Status(Model):
 
     @property
     def last_restart(self) -> RestartRecord | None:
-        """The failure before the current attempt; None if no failure preceded it."""
+        """The failure or request before the current attempt; None for an attempt that follows no other one."""
         last = None if self.restarts is None or not self.restarts.history else self.restarts.history[-1]
         return last if last is not None and last.attempt == self.attempt - 1 else None
 
     @property
     def is_restarting(self) -> bool:
-        """Whether an attempt has failed and the next attempt has not started."""
+        """Whether an attempt has failed or was stopped for a restart, and the next attempt has not started."""
         return self.restarts is not None and self.restarts.is_pending and self.last_restart is not None
+
+    @property
+    def is_stopping_for_restart(self) -> bool:
+        """Whether muster stops the ranks because a user has requested a restart."""
+        return self.restart_request is not None and self.restart_request.is_pending
 
     @property
     def was_ever_started(self) -> bool:

@@ -24,6 +24,7 @@ from muster.api.validation.rules.sagemaker.rules import SAGEMAKER_RULES
 from muster.api.validation.rules.sagemaker.start import START_RULES
 from muster.api.validation.rules.sagemaker.support import SUPPORT_RULES
 from muster.api.validation.rules.source import SOURCE_RULES
+from muster.api.validation.rules.spares import SPARE_RULES
 
 
 def _check_repeated_names(spec: Spec) -> Iterator[Violation]:
@@ -59,6 +60,7 @@ LASTING_RULES: tuple[Rule, ...] = (
     *START_RULES,
     *SAGEMAKER_DATA_RULES,
     *FAILURE_POLICY_RULES,
+    *SPARE_RULES,
 )
 """Rules that a job must satisfy during its whole life, because muster's other modules rely on them."""
 

@@ -1,30 +1,30 @@
-"""Parse JSON text as kubectl does, but reject duplicate keys, of which kubectl silently uses the last."""
+"""Parse JSON text as kubectl does, but reject duplicate keys. kubectl silently uses the last value of a key."""
 
 import json
 import math
 
 from muster.api.document import JSON, quote
-from muster.api.yaml.reader import Unreadable
+from muster.api.yaml.reader import ParseError
 from muster.api.yaml.scalars import canonical_number
 
 
 def read_json(text: str, start: int) -> tuple[JSON, int] | None:
-    """Read the JSON object that begins at `start`: return its value and its end, or None if it is not JSON.
+    """Read the JSON object that begins at `start`; return its value and its end, or None if the text is not JSON.
 
-    Raises `Unreadable` for a duplicate key and for text that isn't Unicode.
+    Raises `ParseError` for a duplicate key and for text that isn't Unicode.
     """
     decoder = json.JSONDecoder(
         object_pairs_hook=_read_object,
         parse_int=_read_integer,
         parse_float=_read_float,
-        parse_constant=_refuse_constant,
+        parse_constant=_reject_constant,
     )
     try:
         value, end = decoder.raw_decode(text, start)
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
-        raise Unreadable("half of a surrogate pair is no character") from None
-    except Unreadable:
+        raise ParseError("the text contains half of a surrogate pair, which is not a character") from None
+    except ParseError:
         raise
     except (ValueError, RecursionError):
         return None
@@ -35,13 +35,13 @@ def _read_object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     result = dict(pairs)
     if len(result) < len(pairs):
         names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise Unreadable(f"the key {quote(twice)} occurs twice")
+        duplicate_key = next(name for name in names if names.count(name) > 1)
+        raise ParseError(f"the key {quote(duplicate_key)} occurs twice")
     return result
 
 
 def _read_integer(text: str) -> int | float:
-    return _read_float(text) if len(text) > 20 else canonical_number(int(text))  # noqa: PLR2004  (64 bits have 20 characters)
+    return _read_float(text) if len(text) > 20 else canonical_number(int(text))  # noqa: PLR2004  (a 64-bit integer has at most 20)
 
 
 def _read_float(text: str) -> int | float:
@@ -51,5 +51,5 @@ def _read_float(text: str) -> int | float:
     return canonical_number(value)
 
 
-def _refuse_constant(text: str) -> None:
+def _reject_constant(text: str) -> None:
     raise ValueError(text)

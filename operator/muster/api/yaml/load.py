@@ -4,16 +4,16 @@ from dataclasses import dataclass
 
 from muster.api.document import Document, FieldPath
 from muster.api.yaml.json_reader import read_json
-from muster.api.yaml.reader import Unreadable, read_yaml
+from muster.api.yaml.reader import ParseError, read_yaml
 
 MAX_TEXT_BYTES = 1024 * 1024
-"""Maximum size of a file: etcd stores no resource above 1.5 MiB."""
+"""Maximum size of a file. etcd stores no resource above 1.5 MiB."""
 
 _SEPARATOR = "---"
 
 
 class NotReadable(Exception):
-    """The text is neither YAML nor JSON; the message begins with file and line: `job.yaml:12`."""
+    """The text is neither YAML nor JSON. The message begins with the file and the line: `job.yaml:12`."""
 
     def __init__(self, source: str, line: int | None, message: str) -> None:
         super().__init__(f"{source}: {message}" if line is None else f"{source}:{line}: {message}")
@@ -29,17 +29,19 @@ class _Chunk:
 
 
 def load(text: str, source: str) -> list[Document]:
-    """Return all documents of `text` except empty ones. `source` is the file's name in messages.
+    """Return all documents of `text` that are not empty. `source` is the file's name in messages.
 
     The text is a stream of JSON objects or of YAML documents between lines of `---`. Raises `NotReadable`.
     """
     if len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT_BYTES:
-        raise NotReadable(source, None, f"longer than {MAX_TEXT_BYTES} bytes; a job's file is a few thousand")
+        raise NotReadable(
+            source, None, f"the file has more than {MAX_TEXT_BYTES} bytes; move code and data to other files"
+        )
     text = text.removeprefix("\ufeff")
     documents: list[Document] = []
     try:
         position = _load_json(text, source, documents)
-    except Unreadable as error:
+    except ParseError as error:
         raise NotReadable(source, error.line, error.message) from None
     for chunk in _split_chunks(text[position:], text.count("\n", 0, position), source):
         document = _load_chunk(chunk, source)
@@ -49,7 +51,7 @@ def load(text: str, source: str) -> list[Document]:
 
 
 def load_bytes(data: bytes, source: str) -> list[Document]:
-    """Like `load`, for a file's bytes. Raises `NotReadable` also if they are not UTF-8."""
+    """Do the same as `load` for a file's bytes. Raises `NotReadable` also for bytes that are not UTF-8."""
     try:
         return load(data.decode("utf-8"), source)
     except UnicodeDecodeError as error:
@@ -58,7 +60,7 @@ def load_bytes(data: bytes, source: str) -> list[Document]:
 
 
 def _load_json(text: str, source: str, documents: list[Document]) -> int:
-    """Parse JSON objects up to the first other text; return its position."""
+    """Parse the JSON objects at the beginning of `text`; return the position of the first other text."""
     position = 0
     while True:
         start = position + len(text[position:]) - len(text[position:].lstrip())
@@ -70,7 +72,7 @@ def _load_json(text: str, source: str, documents: list[Document]) -> int:
 
 
 def _split_chunks(text: str, lines_before: int, source: str) -> list[_Chunk]:
-    # kubectl splits at separator lines before it parses YAML, even within block scalars
+    # kubectl splits at separator lines before it parses YAML, even within block scalars.
     chunks: list[_Chunk] = []
     lines: list[str] = []
     start = lines_before
@@ -90,12 +92,12 @@ def _split_chunks(text: str, lines_before: int, source: str) -> list[_Chunk]:
 
 def _load_chunk(chunk: _Chunk, source: str) -> Document | None:
     try:
-        read = read_yaml(chunk.text)
-    except Unreadable as error:
+        parsed_yaml = read_yaml(chunk.text)
+    except ParseError as error:
         line = None if error.line is None else error.line + chunk.lines_before
         raise NotReadable(source, line, error.message) from None
-    if read is None or read[0] is None:
+    if parsed_yaml is None or parsed_yaml[0] is None:
         return None
-    value, relative_lines = read
+    value, relative_lines = parsed_yaml
     lines: dict[FieldPath, int] = {path: line + chunk.lines_before for path, line in relative_lines.items()}
     return Document(value=value, source=source, lines=lines)

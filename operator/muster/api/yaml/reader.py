@@ -1,6 +1,6 @@
-"""Parse a YAML document into the JSON that kubectl would send, with the line of every field.
+"""Parse a YAML document into the JSON that kubectl would send, and into the line of every field.
 
-It rejects what kubectl silently drops: duplicate keys, unknown tags, and a second document after `...`.
+The parser rejects text that kubectl silently drops: duplicate keys, unknown tags, and a second document after `...`.
 """
 
 import base64
@@ -20,14 +20,14 @@ from muster.api.document import JSON, FieldPath, quote
 from muster.api.yaml.scalars import NotJSON, Scalar, resolve_scalar
 
 MAX_VALUES = 100_000
-"""Maximum number of values in a document after expanding its anchors: more than jobs have, and quick to parse."""
+"""Maximum number of values in a document after expanding its anchors."""
 
 _PLAIN = "plain"
 _STR, _INT, _FLOAT, _BOOL, _NULL, _TIMESTAMP, _BINARY, _MERGE, _MAP, _SEQ = (
     f"tag:yaml.org,2002:{name}"
     for name in ("str", "int", "float", "bool", "null", "timestamp", "binary", "merge", "map", "seq")
 )
-_KINDS: dict[str, tuple[type, ...]] = {
+_TAG_TYPES: dict[str, tuple[type, ...]] = {
     _INT: (int,),
     _FLOAT: (int, float),
     _BOOL: (bool,),
@@ -37,8 +37,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
 _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?")
 
 
-class Unreadable(ValueError):
-    """Text that is not a document: `line` counts from 1, None if it isn't known."""
+class ParseError(ValueError):
+    """The text is not a document that muster accepts. `line` counts from 1; None if the line is unknown."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class Unreadable(ValueError):
 
 
 class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
-    """PyYAML's parser without its scalar types: it only marks plain scalars."""
+    """PyYAML's parser without its scalar types. It only marks plain scalars."""
 
     def __init__(self, text: str) -> None:
         Reader.__init__(self, text)
@@ -67,11 +67,11 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
         """Reject the tag `!`, which PyYAML would drop."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if event.tag == "!":
-            raise Unreadable("the tag ! has no meaning here; remove it", event.start_mark.line + 1)
+            raise ParseError("the tag ! is not supported; remove it", event.start_mark.line + 1)
         return super().compose_scalar_node(anchor)
 
 
-# kubectl's parser lacks this YAML 1.2 escape; the stubs declare the table final, but the scanner reads it from self
+# kubectl's parser lacks this YAML 1.2 escape. The stubs declare the table final, but the scanner reads it from self.
 _Loader.ESCAPE_REPLACEMENTS = {  # type: ignore[misc]
     char: meaning for char, meaning in Scanner.ESCAPE_REPLACEMENTS.items() if char != "/"
 }
@@ -79,84 +79,86 @@ _Loader.add_implicit_resolver(_PLAIN, re.compile(""), None)
 
 
 def read_yaml(text: str) -> tuple[JSON, dict[FieldPath, int]] | None:
-    """Parse one document; return its value and its fields' lines (from 1), or None if the text has only comments.
+    """Return the document's value and its fields' lines (from 1); None if the text has only comments.
 
-    Raises `Unreadable` for text that is not YAML, has no JSON form, or contains what kubectl would drop.
+    Raises `ParseError` for text that is not YAML, has no JSON form, or that kubectl would drop.
     """
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
-    except Unreadable:
+    except ParseError:
         raise
     except yaml.MarkedYAMLError as error:
-        raise _explain(error) from None
+        raise _convert_error(error) from None
     except yaml.YAMLError as error:
-        raise Unreadable(f"not YAML: {' '.join(str(error).split())}") from None
+        raise ParseError(f"not YAML: {' '.join(str(error).split())}") from None
     except (RecursionError, ValueError, OverflowError):
-        # ValueError and OverflowError: an escape such as \UFFFFFFFF that is not a character
-        raise Unreadable("not YAML: nested too deeply, or an escape that is no character") from None
+        # ValueError and OverflowError come from an escape such as \UFFFFFFFF, which is not a character.
+        raise ParseError("not YAML: values are nested too deeply, or an escape is not a character") from None
     if node is None:
         return None
-    reading = _NodeReader()
+    node_reader = _NodeReader()
     try:
-        return reading.value(node, ()), reading.lines
+        return node_reader.read_value(node, ()), node_reader.lines
     except RecursionError:
-        raise Unreadable("nested too deeply", _line(node)) from None
+        raise ParseError("values are nested too deeply", _line(node)) from None
 
 
 class _NodeReader:
-    """Converts a document's nodes in one pass."""
+    """Converts a document's nodes to JSON values in one pass."""
 
     def __init__(self) -> None:
         self.lines: dict[FieldPath, int] = {}
-        self._left = MAX_VALUES
-        self._around: set[int] = set()
+        self._remaining_values = MAX_VALUES
+        self._parent_ids: set[int] = set()
 
-    def value(self, node: Node, path: FieldPath) -> JSON:
-        self._left -= 1
-        if self._left < 0:
-            raise Unreadable(f"more than {MAX_VALUES} values, counting what its anchors repeat", _line(node))
+    def read_value(self, node: Node, path: FieldPath) -> JSON:
+        self._remaining_values -= 1
+        if self._remaining_values < 0:
+            raise ParseError(f"more than {MAX_VALUES} values, including repeated anchors", _line(node))
         self.lines.setdefault(path, _line(node))
         if isinstance(node, ScalarNode):
             return _read_scalar(node)
-        if id(node) in self._around:
-            raise Unreadable("an anchor's value contains itself", _line(node))
-        self._around.add(id(node))
+        if id(node) in self._parent_ids:
+            raise ParseError("an anchor's value contains itself", _line(node))
+        self._parent_ids.add(id(node))
         try:
-            return self._map(node, path) if isinstance(node, MappingNode) else self._list(node, path)
+            return self._read_map(node, path) if isinstance(node, MappingNode) else self._read_list(node, path)
         finally:
-            self._around.discard(id(node))
+            self._parent_ids.discard(id(node))
 
-    def _list(self, node: Node, path: FieldPath) -> list[JSON]:
+    def _read_list(self, node: Node, path: FieldPath) -> list[JSON]:
         if node.tag != _SEQ or not isinstance(node, SequenceNode):
-            raise _unknown_tag(node)
-        return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
+            raise _build_tag_error(node)
+        return [self.read_value(item, (*path, index)) for index, item in enumerate(node.value)]
 
-    def _map(self, node: MappingNode, path: FieldPath) -> dict[str, JSON]:
+    def _read_map(self, node: MappingNode, path: FieldPath) -> dict[str, JSON]:
         if node.tag != _MAP:
-            raise _unknown_tag(node)
+            raise _build_tag_error(node)
         result: dict[str, JSON] = {}
-        own_lines: dict[str, int] = {}
+        key_lines: dict[str, int] = {}
         for key_node, value_node in node.value:
             if _is_merge(key_node):
-                for merged in _merged_nodes(value_node):
-                    self._merge(self.value(merged, path), result, own_lines, key_node)
+                for merged in _find_merged_nodes(value_node):
+                    self._merge(self.read_value(merged, path), result, key_lines, key_node)
                 continue
             key = _read_key(key_node)
-            if key in own_lines:
-                raise Unreadable(f"the key {quote(key)} occurs twice, first on line {own_lines[key]}", _line(key_node))
-            own_lines[key] = _line(key_node)
-            self.lines[(*path, key)] = own_lines[key]
-            result[key] = self.value(value_node, (*path, key))
+            if key in key_lines:
+                raise ParseError(f"the key {quote(key)} occurs twice, first on line {key_lines[key]}", _line(key_node))
+            key_lines[key] = _line(key_node)
+            self.lines[(*path, key)] = key_lines[key]
+            result[key] = self.read_value(value_node, (*path, key))
         return result
 
-    def _merge(self, merged: JSON, result: dict[str, JSON], own_lines: dict[str, int], node: Node) -> None:
+    def _merge(self, merged: JSON, result: dict[str, JSON], key_lines: dict[str, int], node: Node) -> None:
         if not isinstance(merged, dict):
-            raise Unreadable("<< takes a map, or a list of maps", _line(node))
+            raise ParseError("<< needs a map, or a list of maps", _line(node))
         for key, value in merged.items():
-            # kubectl lets a later << override the key, YAML lets the key override <<: with << first both agree
-            if key in own_lines:
-                raise Unreadable(f"<< comes after the key {quote(key)} that it also holds; write << first", _line(node))
+            # With kubectl a later << overrides the key, in YAML the key overrides <<. They agree if << comes first.
+            if key in key_lines:
+                raise ParseError(
+                    f"<< comes after the key {quote(key)} and also contains it; write << first", _line(node)
+                )
             result[key] = value
 
 
@@ -164,16 +166,16 @@ def _is_merge(node: Node) -> bool:
     return isinstance(node, ScalarNode) and (node.tag == _MERGE or (node.tag == _PLAIN and node.value == "<<"))
 
 
-def _merged_nodes(node: Node) -> Iterator[Node]:
+def _find_merged_nodes(node: Node) -> Iterator[Node]:
     if isinstance(node, SequenceNode):
-        yield from reversed(node.value)  # so that the first of them wins
+        yield from reversed(node.value)  # so that the first map takes precedence
     else:
         yield node
 
 
 def _read_key(node: Node) -> str:
     if not isinstance(node, ScalarNode):
-        raise Unreadable("a key is a list or a map; keys are text", _line(node))
+        raise ParseError("a key is a list or a map; keys must be text", _line(node))
     raw: str = node.value
     value = _read_scalar(node)
     if isinstance(value, str):
@@ -182,15 +184,15 @@ def _read_key(node: Node) -> str:
         return raw
     if isinstance(value, bool) and raw in ("true", "false"):
         return raw
-    # kubectl would silently rename the field: y becomes true, 010 becomes 8
+    # kubectl would silently rename the field: y becomes true, and 010 becomes 8.
     kind = "null" if value is None else "a truth value" if isinstance(value, bool) else "a number"
-    raise Unreadable(f"the key {quote(raw)} is {kind} to YAML; quote it to mean the text", _line(node))
+    raise ParseError(f"YAML reads the key {quote(raw)} as {kind}; put it in quotes", _line(node))
 
 
 def _read_scalar(node: ScalarNode) -> Scalar:
     text: str = node.value
     if any("\ud800" <= char <= "\udfff" for char in text):
-        raise Unreadable("half of a surrogate pair is no character", _line(node))
+        raise ParseError("the text contains half of a surrogate pair, which is not a character", _line(node))
     try:
         if node.tag == _PLAIN:
             return resolve_scalar(text)
@@ -198,29 +200,29 @@ def _read_scalar(node: ScalarNode) -> Scalar:
             return text
         if node.tag == _BINARY:
             return base64.b64decode("".join(text.splitlines()), validate=True).decode("utf-8")
-        if node.tag in _KINDS:
+        if node.tag in _TAG_TYPES:
             return _read_tagged_scalar(node, text)
     except NotJSON as error:
-        raise Unreadable(str(error), _line(node)) from None
+        raise ParseError(str(error), _line(node)) from None
     except (binascii.Error, UnicodeDecodeError):
-        raise Unreadable("!!binary takes the base64 of a UTF-8 text", _line(node)) from None
-    raise _unknown_tag(node)
+        raise ParseError("!!binary needs UTF-8 text, encoded in base64", _line(node)) from None
+    raise _build_tag_error(node)
 
 
 def _read_tagged_scalar(node: ScalarNode, text: str) -> Scalar:
     value = resolve_scalar(text)
-    kinds = _KINDS[node.tag]
-    wrong_bool = isinstance(value, bool) and bool not in kinds
-    if not isinstance(value, kinds) or wrong_bool or (node.tag == _TIMESTAMP and not _DATE.fullmatch(text)):
-        raise Unreadable(f"{quote(text)} is not a {_short_tag(node.tag)}", _line(node))
+    types = _TAG_TYPES[node.tag]
+    is_wrong_bool = isinstance(value, bool) and bool not in types
+    if not isinstance(value, types) or is_wrong_bool or (node.tag == _TIMESTAMP and not _DATE.fullmatch(text)):
+        raise ParseError(f"{quote(text)} is not a {_abbreviate_tag(node.tag)}", _line(node))
     return value
 
 
-def _unknown_tag(node: Node) -> Unreadable:
-    return Unreadable(f"the tag {_short_tag(node.tag)} has no meaning here; remove it", _line(node))
+def _build_tag_error(node: Node) -> ParseError:
+    return ParseError(f"the tag {_abbreviate_tag(node.tag)} is not supported; remove it", _line(node))
 
 
-def _short_tag(tag: str) -> str:
+def _abbreviate_tag(tag: str) -> str:
     return tag.replace("tag:yaml.org,2002:", "!!")
 
 
@@ -228,13 +230,13 @@ def _line(node: Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _explain(error: yaml.MarkedYAMLError) -> Unreadable:
+def _convert_error(error: yaml.MarkedYAMLError) -> ParseError:
     line = None if error.problem_mark is None else error.problem_mark.line + 1
     problem = error.problem or error.context or "no YAML"
     if "'\\t'" in problem:
-        return Unreadable("a tab where YAML wants spaces; indent and separate with spaces", line)
+        return ParseError("a tab where YAML requires spaces; indent and separate with spaces", line)
     if "duplicate anchor" in (error.context or ""):
-        return Unreadable("an anchor is defined twice; choose another name", line)
+        return ParseError("an anchor is defined twice; choose another name", line)
     if "<document start>" in problem or "single document" in (error.context or ""):
-        return Unreadable("a second document after '...'; separate documents by a line with ---", line)
-    return Unreadable(f"not YAML: {problem}", line)
+        return ParseError("a second document after '...'; separate documents by a line with ---", line)
+    return ParseError(f"not YAML: {problem}", line)

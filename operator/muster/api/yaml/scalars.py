@@ -1,8 +1,8 @@
-r"""How kubectl interprets a plain YAML scalar.
+r"""Interpret plain YAML scalars as kubectl does.
 
-kubectl reads YAML with sigs.k8s.io/yaml, that is go-yaml v2, whose rules are neither YAML 1.1's nor 1.2's: `y` is true,
-`3e-5` and `1_000` are numbers, `010` and `08` are both 8, `1:30` and dates are text. This module follows its
-resolve.go (go.yaml.in/yaml/v2 2.4.4); tests/unit/api/kubectl_scalars.json has its results.
+kubectl reads YAML with sigs.k8s.io/yaml, a fork of go-yaml v2, which follows neither YAML 1.1 nor 1.2: `y` is true,
+`3e-5` and `1_000` are numbers, `010` and `08` are both 8, `1:30` and dates are text. This module follows go-yaml's
+resolve.go (go.yaml.in/yaml/v2 2.4.4); tests/unit/api/kubectl_scalars.json has kubectl's results.
 """
 
 import math
@@ -29,7 +29,7 @@ _POINT_FLOAT = re.compile(r"\.[0-9](_?[0-9])*([eE][-+]?[0-9](_?[0-9])*)?")
 _INT64 = range(-(2**63), 2**63)
 _UINT64_END = 2**64
 _DECIMAL_DIGITS = len(str(_UINT64_END))
-"""A number with more digits exceeds 64 bits. Python limits the digits that it parses (sys.set_int_max_str_digits)."""
+"""Maximum number of digits that Python parses here; a number with more digits exceeds 64 bits."""
 
 
 class NotJSON(ValueError):
@@ -45,7 +45,7 @@ def resolve_scalar(text: str) -> Scalar:
     if text in _NULL:
         return None
     if text in _NOT_FINITE:
-        raise NotJSON(f"{text} is not a number that JSON can hold; write a finite number, or quote it to mean the text")
+        raise NotJSON(f"JSON can't represent the number {text}; write a finite number, or put the text in quotes")
     number = _parse_number(text)
     return text if number is None else number
 
@@ -56,9 +56,9 @@ def canonical_number(number: float) -> int | float:
         return number if number in _INT64 else float(number)
     if not number.is_integer() or abs(number) >= _INT64.stop:
         return number
-    # Go writes a whole float's shortest digits, padded by zeros; the server reads those as an integer
-    whole = int(Decimal(repr(number)))
-    return whole if whole in _INT64 else number
+    # Go writes a whole float as its shortest digits and zeros, which the API server reads as an integer.
+    whole_number = int(Decimal(repr(number)))
+    return whole_number if whole_number in _INT64 else number
 
 
 def _parse_number(text: str) -> int | float | None:
@@ -66,31 +66,31 @@ def _parse_number(text: str) -> int | float | None:
         return _parse_finite(text.replace("_", "")) if _POINT_FLOAT.fullmatch(text) else None
     if text[0] not in "+-0123456789":
         return None
-    plain = text.replace("_", "")
-    integer = _parse_integer(plain)
+    digits_text = text.replace("_", "")
+    integer = _parse_integer(digits_text)
     if integer is not None:
         return canonical_number(integer)
-    return _parse_finite(plain) if _FLOAT.fullmatch(plain) else None
+    return _parse_finite(digits_text) if _FLOAT.fullmatch(digits_text) else None
 
 
-def _parse_integer(plain: str) -> int | None:
-    match = _INTEGER.fullmatch(plain)
+def _parse_integer(digits_text: str) -> int | None:
+    match = _INTEGER.fullmatch(digits_text)
     if match is None:
-        # go-yaml parses binary twice, the second time without the prefix, and so accepts a second sign
-        binary = _BINARY.fullmatch(plain)
+        # go-yaml parses binary numbers twice, the second time without the prefix, so it accepts a second sign.
+        binary = _BINARY.fullmatch(digits_text)
         return None if binary is None or (binary[1] and binary[2][0] in "+-") else int(binary[1] + binary[2], 2)
     groups = match.groupdict()
-    kind = next(name for name, digits in groups.items() if digits is not None)
-    digits = groups[kind]
-    if kind == "dec" and len(digits) > _DECIMAL_DIGITS:
+    base = next(name for name, digits in groups.items() if digits is not None)
+    digits = groups[base]
+    if base == "dec" and len(digits) > _DECIMAL_DIGITS:
         return None
-    size = int(digits.lower().replace("o", ""), {"hex": 16, "bin": 2, "oct": 8, "dec": 10}[kind])
-    value = -size if plain[0] == "-" else size
-    # Go refuses an integer beyond 64 bits and then tries to parse a float
-    fits = value in _INT64 or (plain[0] not in "+-" and value < _UINT64_END)
-    return value if fits else None
+    magnitude = int(digits.lower().replace("o", ""), {"hex": 16, "bin": 2, "oct": 8, "dec": 10}[base])
+    value = -magnitude if digits_text[0] == "-" else magnitude
+    # Go rejects an integer beyond 64 bits and then tries to parse a float.
+    is_in_range = value in _INT64 or (digits_text[0] not in "+-" and value < _UINT64_END)
+    return value if is_in_range else None
 
 
-def _parse_finite(plain: str) -> int | float | None:
-    value = float(plain)
+def _parse_finite(digits_text: str) -> int | float | None:
+    value = float(digits_text)
     return canonical_number(value) if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""Serialise a job and its status as a resource: camelCase, in the order of the types, without unset fields."""
+"""Serialise a job and its status as a resource, without unset fields."""
 
 import yaml
 from yaml.nodes import ScalarNode
@@ -27,15 +27,15 @@ def serialise_resource(job: Job, status: Status | None = None) -> dict[str, JSON
 
 
 def serialise_spec(job: Job) -> dict[str, JSON]:
-    """The spec with every default, without empty lists and maps."""
+    """Return the spec with every default, without empty lists and maps."""
     fields = job.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
     return {key: value for key, value in fields.items() if value not in ([], {})}
 
 
 def serialise_status(status: Status) -> dict[str, JSON]:
-    """The status for a patch of the resource, without unknown values."""
+    """Return the status for a patch of the resource, without unknown values."""
     fields = status.model_dump(mode="json", by_alias=True, exclude_none=True)
-    # keep every field of conditions: Kubernetes requires a message, even an empty one
+    # Keep every field of conditions, because Kubernetes requires a message, even if it is empty.
     fields |= status.model_dump(mode="json", by_alias=True, exclude_defaults=True, include={"ranks", "progress"})
     return {key: value for key, value in fields.items() if value not in ([], {}, "")}
 
@@ -46,20 +46,20 @@ def to_yaml(value: JSON) -> str:
 
 
 class _ReadableDumper(yaml.SafeDumper):
-    """Write long texts as blocks, no anchors, and quote text that kubectl would read as another type."""
+    """A dumper that writes multi-line text as blocks, uses no anchors, and quotes text that kubectl misreads."""
 
-    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML calls it so
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML defines the parameter
         return True
 
     def text(self, text: str) -> ScalarNode:
-        """Quote text such as `y` and `3e-5`: PyYAML leaves it plain, and kubectl reads it as true or a number."""
-        return self.represent_scalar("tag:yaml.org,2002:str", text, style=_style(text))
+        """Quote text such as `y` and `3e-5`, which PyYAML does not quote and kubectl would read as true or a number."""
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=_choose_style(text))
 
 
 _ReadableDumper.add_representer(str, _ReadableDumper.text)
 
 
-def _style(text: str) -> str | None:
+def _choose_style(text: str) -> str | None:
     if not text.replace("\n", "").isprintable():
         return '"'  # escape characters that YAML would fold or treat as a line break
     if "\n" in text:

@@ -1,4 +1,4 @@
-"""Run a job's nodes as pods: observe the pods, and execute the plan's actions."""
+"""Run a job's nodes as pods: observe the pods, and execute actions."""
 
 from __future__ import annotations
 
@@ -11,23 +11,27 @@ from typing import assert_never
 from muster.api.spec.job import Job
 from muster.api.timestamps import parse_timestamp
 from muster.backends.kubernetes.children import Children
+from muster.backends.kubernetes.edited_sources import EditedSources
 from muster.backends.kubernetes.job_state import JobState, PodDeletion, SentCommand
 from muster.backends.kubernetes.pod_creator import UNCONFIRMED_SECONDS, PodCreator
 from muster.backends.kubernetes.pod_index import PodEntry, PodIndex
 from muster.clients.kubernetes.client import Client
 from muster.collector.heartbeat import heartbeat_seconds
 from muster.collector.store import RankStore
-from muster.collector.trust.rank_group_credentials import with_credentials
-from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveStray, SendCommand
+from muster.collector.trust.attempt_credentials import with_credentials
+from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveSurplusPod, SendCommand
+from muster.core.edited_source import RequestedSource
 from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.failure.problems import LOST_SECONDS, lost_at
+from muster.core.fence import fence_seconds
+from muster.core.members import slot_count
 from muster.diagnose.kubernetes.node_facts import is_caused_by_muster, missing_process, with_agent_report
 from muster.diagnose.kubernetes.start_problems import CONFIG_MISSING
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import JOBS, PODS
 from muster.objects.kubernetes.names import children_name
 from muster.objects.kubernetes.pods import PodView, read_pod
-from muster.render.kubernetes.setting import Setting
+from muster.render.kubernetes.pod_settings import PodSettings
 
 KILL_GRACE_SECONDS = 1
 """The minimum: with 0, the API server deletes a pod without waiting until its processes have ended."""
@@ -40,25 +44,29 @@ NODES_PER_SLICE = 500
 class KubernetesBackend:
     """The pods of all jobs, while this replica is the leader.
 
-    `authority` returns the CA certificates for agents, as PEM. `seed` returns the secret from which the agents'
+    `ca_bundle` returns the CA certificates for agents, as PEM. `seed` returns the secret from which the agents'
     credentials are derived. `clock` returns Unix seconds.
     """
 
     client: Client
     pods: PodIndex
     store: RankStore
-    setting: Setting
-    authority: Callable[[], str]
+    pod_settings: PodSettings
+    ca_bundle: Callable[[], str]
     seed: Callable[[], bytes]
     clock: Callable[[], float]
     _children: Children = field(init=False)
+    _sources: EditedSources = field(init=False)
     _pod_creator: PodCreator = field(init=False)
     _collector_started_at: float = field(init=False)
     _job_states: dict[str, JobState] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._children = Children(self.client, self.setting, self.authority)
-        self._pod_creator = PodCreator(self.client, self.pods, self.store, self.setting, self._children, self.clock)
+        self._children = Children(self.client, self.pod_settings, self.ca_bundle)
+        self._sources = EditedSources(self.client, self.clock)
+        self._pod_creator = PodCreator(
+            self.client, self.pods, self.store, self.pod_settings, self._children, self.clock
+        )
         self._collector_started_at = self.clock()
 
     def forget(self, job_uid: str) -> None:
@@ -71,7 +79,7 @@ class KubernetesBackend:
         uid, job_state = job.metadata.uid, self._job_state(job)
         await self._fetch_unconfirmed(job)
         nodes = [pair async for pair in self._observed_nodes(job, job_state)]
-        strays = self.pods.strays(uid, job.spec.nodes)
+        surplus = self.pods.surplus_pods(uid, slot_count(job))
         existing = (pod_entry for pod_entry in self.pods.pods_of(uid) if not self._is_lost(pod_entry, job_state))
         facts = JobFacts(
             # The API server's clock may be ahead of this one: a job must not start in the future.
@@ -79,9 +87,11 @@ class KubernetesBackend:
             nodes=tuple(node for node, _ in nodes),
             heartbeat_seconds=heartbeat_seconds(self.store.agent_count()),
             refusal=job_state.refusal(job.metadata.generation),
-            strays=tuple(pod_entry.pod.name for pod_entry in strays if not self._is_lost(pod_entry, job_state)),
+            surplus_pods=tuple(entry.pod.name for entry in surplus if not self._is_lost(entry, job_state)),
             has_outdated_pods=any(pod_entry.pod.spec_hash != job_state.spec_hash(job) for pod_entry in existing),
             collector_started_at=self._collector_started_at,
+            problem=job_state.source_problem,
+            fence_seconds=fence_seconds(job),
         )
         return self._mark_lost_nodes(job_state, facts, [last_pod for _, last_pod in nodes])
 
@@ -96,7 +106,7 @@ class KubernetesBackend:
         return replace(facts, nodes=tuple(nodes))
 
     def _is_lost(self, entry: PodEntry, job_state: JobState) -> bool:
-        """Whether a deleted pod still exists only because its machine doesn't respond: don't wait for its end."""
+        """Whether only the silence of its machine keeps a deleted pod in existence: callers don't wait for its end."""
         deletion_deadline = entry.observations.deletion_deadline
         return deletion_deadline is not None and (
             entry.pod.uid in job_state.lost_since or self.clock() >= deletion_deadline + LOST_SECONDS
@@ -111,13 +121,13 @@ class KubernetesBackend:
                 case CreateNode():
                     pass  # `_create_or_refresh` creates all pods together, because one refusal applies to all
                 case SendCommand():
-                    self._send(job, job_state, action)
+                    requests.append(self._send(job, job_state, action))
                 case KillNode():
                     requests += self._delete_node(job, job_state, action.node, KILL_GRACE_SECONDS)
                 case RemoveNode():
                     requests += self._delete_node(job, job_state, action.node, whole_seconds(action.grace_seconds))
-                case RemoveStray():
-                    requests.append(self._delete_stray(job, job_state, action))
+                case RemoveSurplusPod():
+                    requests.append(self._delete_surplus_pod(job, job_state, action))
                 case DeleteResource():
                     requests.append(self._delete_resource(job))
                 case _:
@@ -132,7 +142,7 @@ class KubernetesBackend:
         creates = [action for action in actions if isinstance(action, CreateNode)]
         if creates:
             return [self._pod_creator.create(job, job_state, creates)]
-        # The job is being deleted: send no commands, and create no objects.
+        # The job is being deleted: don't update its ConfigMap.
         if any(isinstance(action, DeleteResource) for action in actions):
             return []
         return [self._refresh_config_map(job, job_state)]
@@ -146,7 +156,7 @@ class KubernetesBackend:
 
     async def _observed_nodes(self, job: Job, job_state: JobState) -> AsyncIterator[tuple[NodeFacts, PodEntry | None]]:
         """Yield each node and its last pod."""
-        for node in range(job.spec.nodes):
+        for node in range(slot_count(job)):
             # Let other tasks run between two slices of a large job.
             if node and node % NODES_PER_SLICE == 0:
                 await asyncio.sleep(0)
@@ -191,9 +201,9 @@ class KubernetesBackend:
         return replace(process, problem=problem, lost_at=job_state.lost_since.get(last_pod.pod.uid))
 
     async def _fetch_unconfirmed(self, job: Job) -> None:
-        """Read created pods that the informer has not reported. It never reports a pod that was deleted soon.
+        """Read created pods that the informer has not reported. Raises `ApiError`.
 
-        Raises `ApiError`.
+        The informer may never report a pod that was deleted right after its creation.
         """
         for pod_entry in self.pods.unconfirmed(job.metadata.uid):
             if pod_entry.unconfirmed_since is None or self.clock() < pod_entry.unconfirmed_since + UNCONFIRMED_SECONDS:
@@ -209,28 +219,37 @@ class KubernetesBackend:
             if stored is not None and stored.job_uid == job.metadata.uid:
                 self.pods.add_created(stored, self.clock())
 
-    def _send(self, job: Job, job_state: JobState, action: SendCommand) -> None:
-        command = with_credentials(job, action.command, self.seed())
+    async def find_source(self, job: Job, name: str) -> RequestedSource:
+        """Find the edited code in ConfigMap `name`. Raises `ApiError`."""
+        return await self._sources.find(job, self._job_state(job), name)
+
+    async def _send(self, job: Job, job_state: JobState, action: SendCommand) -> None:
+        """Send a command, a Start with the edited code that the status names. Raises `ApiError`."""
+        command = await self._sources.add_source(job, job_state, action.command)
+        if command is None:
+            return
+        command = with_credentials(job, command, self.seed())
         for node in action.nodes:
             entry = self.pods.newest_pod(job.metadata.uid, node)
-            if entry is None:
+            # Without memory for the code, the next reconcile sends the command again.
+            if entry is None or not self.store.send(job.metadata.uid, node, command):
                 continue
             previous = job_state.sent_commands.get(node)
+            # The record has no copy of the code.
             if previous is None or (previous.pod_uid, previous.command) != (entry.pod.uid, action.command):
                 job_state.sent_commands[node] = SentCommand(entry.pod.uid, action.command, self.clock())
-            self.store.send(job.metadata.uid, node, command)
 
     def _delete_node(self, job: Job, job_state: JobState, node: int, grace_seconds: int) -> list[Awaitable[None]]:
         entry = self.pods.newest_pod(job.metadata.uid, node)
         return [] if entry is None else [self._delete_pod(job_state, entry.pod, grace_seconds)]
 
-    async def _delete_stray(self, job: Job, job_state: JobState, action: RemoveStray) -> None:
-        for pod_entry in self.pods.strays(job.metadata.uid, job.spec.nodes):
+    async def _delete_surplus_pod(self, job: Job, job_state: JobState, action: RemoveSurplusPod) -> None:
+        for pod_entry in self.pods.surplus_pods(job.metadata.uid, slot_count(job)):
             if pod_entry.pod.name == action.name:
                 await self._delete_pod(job_state, pod_entry.pod, KILL_GRACE_SECONDS)
 
     async def _delete_pod(self, job_state: JobState, pod: PodView, grace_seconds: int) -> None:
-        # The plan repeats the action as long as the pod exists.
+        # `decide` repeats the action as long as the pod exists.
         if job_state.is_deletion_pending(pod, grace_seconds, self.clock()):
             return
         job_state.deletions[pod.uid] = PodDeletion(self.clock(), grace_seconds)
@@ -246,19 +265,19 @@ class KubernetesBackend:
 
     async def _refresh_config_map(self, job: Job, job_state: JobState) -> None:
         """Update the CA certificates in the ConfigMap, from which running agents read them."""
-        authority = self.authority()
+        ca_bundle = self.ca_bundle()
         processes = self._active_processes(job)
         if not processes or (
-            authority == job_state.authority and not any(_lacks_config_map(job, process) for process in processes)
+            ca_bundle == job_state.ca_bundle and not any(_lacks_config_map(job, process) for process in processes)
         ):
             return
-        # Ignore a refusal: the pods have already reported it, and agents trust the previous CA for a while.
+        # A refusal does no harm: pods without the ConfigMap show it, and agents trust the previous CA for a while.
         await self._children.make_config_map(job)
-        job_state.authority = authority
+        job_state.ca_bundle = ca_bundle
 
     def _active_processes(self, job: Job) -> tuple[ProcessFacts, ...]:
         """Return the nodes' processes that have not ended."""
-        newest = (self.pods.newest_pod(job.metadata.uid, node) for node in range(job.spec.nodes))
+        newest = (self.pods.newest_pod(job.metadata.uid, node) for node in range(slot_count(job)))
         processes = (pod_entry.process for pod_entry in newest if pod_entry is not None)
         return tuple(process for process in processes if process.state is not ProcessState.EXITED)
 

@@ -19,7 +19,7 @@ from muster.render.agent_archive import agent_archive
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes import render
 from muster.render.kubernetes.gang import PodGroup, render_pod_group
-from muster.render.kubernetes.setting import Setting
+from muster.render.kubernetes.pod_settings import PodSettings
 
 QUEUE_NOT_INSTALLED = "QueueNotInstalled"
 
@@ -28,11 +28,11 @@ _CONTENT_FIELDS = ("data", "binaryData")
 
 @dataclass(frozen=True)
 class Children:
-    """`authority` returns the CA certificates for agents, as PEM. All methods raise `ApiError`."""
+    """`ca_bundle` returns the CA certificates for agents, as PEM. All methods raise `ApiError`."""
 
     client: Client
-    setting: Setting
-    authority: Callable[[], str]
+    pod_settings: PodSettings
+    ca_bundle: Callable[[], str]
 
     async def make(self, job: Job) -> Refusal | None:
         """Create or update the Service and the ConfigMap. Return the refusal, if any."""
@@ -43,7 +43,7 @@ class Children:
 
     async def make_config_map(self, job: Job) -> Refusal | None:
         """Create or update the ConfigMap with the current plan and agent. Return the refusal, if any."""
-        plan = render_plan(job, self.setting.collector_url, self.authority())
+        plan = render_plan(job, self.pod_settings.collector_url, self.ca_bundle())
         return await self._create_or_update(job, CONFIG_MAPS, render.config_map(job, plan, agent_archive()))
 
     async def make_pod_group(self, job: Job) -> Refusal | None:

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 from muster.api.spec.job import Job
+from muster.core.edited_source import RequestedSource
 from muster.core.facts import Problem
 from muster.core.failure.problems import LOST_SECONDS
 from muster.objects.kubernetes.observations import is_cut_off
@@ -60,8 +61,19 @@ class JobState:
     taken_replacements: dict[int, int] = field(default_factory=dict)
     """For each node, the highest replacement whose pod name another job's lost pod still uses."""
 
-    authority: str | None = None
+    ca_bundle: str | None = None
     """The CA certificates in the agents' ConfigMap."""
+
+    found_source: RequestedSource | None = None
+    source_found_at: float = 0.0
+    """The edited code that the job's annotation named last, and when its ConfigMap was read."""
+
+    source_problem: Problem | None = None
+    """The reason why the ranks can't start with their edited code."""
+
+    read_source: tuple[int, str] | None = None
+    source_read_at: float = 0.0
+    """The attempt whose edited code was read last, the hash of this code, and when that was."""
 
     backoff_until: float = 0.0
     _deletion_deadlines: dict[str, float] = field(default_factory=dict)

@@ -22,8 +22,8 @@ from muster.objects.kubernetes.names import pod_name
 from muster.objects.kubernetes.pods import read_pod
 from muster.render.kubernetes import render
 from muster.render.kubernetes.not_renderable import NotRenderable
-from muster.render.kubernetes.owner_patches import group_equal_nodes
-from muster.render.kubernetes.setting import Setting
+from muster.render.kubernetes.pod_settings import PodSettings
+from muster.render.kubernetes.user_patches import group_equal_nodes
 
 MAX_CONCURRENT_CREATES = 64
 """The maximum number of concurrent requests of the client."""
@@ -49,7 +49,7 @@ class PodCreator:
     client: Client
     pods: PodIndex
     store: RankStore
-    setting: Setting
+    pod_settings: PodSettings
     children: Children
     clock: Callable[[], float]
     _slots: FairSlots = field(default_factory=lambda: FairSlots(MAX_CONCURRENT_CREATES))
@@ -87,10 +87,10 @@ class PodCreator:
             if refusal is not None:
                 return refusal
             job_state.record_dry_run(job.metadata.generation)
-        authority = self.children.authority()
+        ca_bundle = self.children.ca_bundle()
         refusal = await self.children.make(job)
         if refusal is None:
-            job_state.authority = authority
+            job_state.ca_bundle = ca_bundle
         return refusal
 
     async def _dry_run(self, job: Job, actions: dict[int, CreateNode]) -> Refusal | None:
@@ -100,7 +100,7 @@ class PodCreator:
             if action is None:
                 continue
             try:
-                body = render.pod(job, action.node, action.replacement, self.setting)
+                body = self._body(job, action)
                 await self.client.dry_run_create(PODS, job.metadata.namespace, body)
             except NotRenderable as error:
                 return Refusal(error.problem, is_final=True)
@@ -162,7 +162,10 @@ class PodCreator:
         """Render a node's pod. Each iteration of the event loop renders only one pod."""
         async with self._rendering.slot(job.metadata.namespace):
             await asyncio.sleep(0)
-            return render.pod(job, action.node, action.replacement, self.setting)
+            return self._body(job, action)
+
+    def _body(self, job: Job, action: CreateNode) -> Object:
+        return render.pod(job, action.node, action.replacement, self.pod_settings, action.avoided_nodes)
 
     def _record_refusals(self, job_state: JobState, batch: _Batch, actions: Sequence[CreateNode]) -> None:
         refusal = batch.refusal

@@ -189,7 +189,7 @@ class PodIndex:
         entry = self._entry(job_uid)
         return -1 if entry is None else entry.highest.get(node, -1)
 
-    def strays(self, job_uid: str, nodes: int) -> tuple[PodEntry, ...]:
+    def surplus_pods(self, job_uid: str, nodes: int) -> tuple[PodEntry, ...]:
         """Return the job's surplus pods: those of nodes beyond `nodes`, and those that were replaced."""
         entry = self._entry(job_uid)
         if entry is None:

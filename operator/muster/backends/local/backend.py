@@ -1,4 +1,4 @@
-"""Run a job's nodes as local processes: observe them, and execute the plan's actions."""
+"""Run a job's nodes as local processes: observe them, and execute actions."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from muster.backends.local.processes import AgentProcesses, AgentStart
 from muster.backends.local.stop_request import merge_stop_request
 from muster.backends.local.storage import code_folder
 from muster.collector.store import RankStore
-from muster.collector.trust.rank_group_credentials import with_credentials
+from muster.collector.trust.attempt_credentials import with_credentials
 from muster.core.actions import (
     Action,
     CreateNode,
     DeleteResource,
     KillNode,
     RemoveNode,
-    RemoveStray,
+    RemoveSurplusPod,
     SendCommand,
 )
 from muster.core.facts import JobFacts, NodeFacts, StopRequest
+from muster.core.members import slot_count
 from muster.core.world import uploads_to_s3
 from muster_worker.contract.schema import Command
 
@@ -63,7 +64,7 @@ class LocalBackend:
 
     async def observe(self, job: Job) -> JobFacts:
         """Observe the job's nodes."""
-        nodes = tuple(self._node(job, node) for node in range(job.spec.nodes))
+        nodes = tuple(self._node(job, node) for node in range(slot_count(job)))
         return JobFacts(self._created_at, nodes, self.heartbeat_seconds, self._stop)
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:  # noqa: ARG002 - a local run has one job
@@ -76,7 +77,7 @@ class LocalBackend:
                     self._send(action)
                 case KillNode():
                     self.processes.kill(action.node)
-                case RemoveNode() | RemoveStray() | DeleteResource():
+                case RemoveNode() | RemoveSurplusPod() | DeleteResource():
                     raise AssertionError("a local run has nothing to remove")
                 case _:
                     assert_never(action)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from muster.api.spec.job import EnvVar, Job
 from muster.backends.local.devices import VISIBLE_DEVICES
-from muster.render.storage.git_token import VARIABLE
+from muster.render.storage.git_token import GIT_TOKEN_VARIABLE
 from muster_worker.contract.rendezvous import is_rendezvous_variable
 
 _OTHER_RUN_PREFIXES = ("OMPI_", "PMI_", "PMIX_", "SM_")
@@ -28,7 +28,7 @@ class Inherited:
 def inherit(environment: Mapping[str, str]) -> Inherited:
     """Copy the user's environment without another run's variables, such as those of a SLURM job around this one."""
     # only the process that fetches the code gets the git token
-    variables = {name: value for name, value in environment.items() if name != VARIABLE}
+    variables = {name: value for name, value in environment.items() if name != GIT_TOKEN_VARIABLE}
     dropped = tuple(sorted(name for name in variables if _is_of_other_run(name)))
     return Inherited({name: value for name, value in variables.items() if name not in dropped}, dropped)
 

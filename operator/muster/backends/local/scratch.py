@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 _PREFIX = "muster-"
-_LOCK = "muster-run.lock"  # a name that only muster uses: a folder with this file, unlocked, is removed
+_LOCK = "muster-run.lock"  # only muster uses this name: a folder that contains it unlocked gets deleted
 
 
 class Scratch:
@@ -28,10 +28,10 @@ class Scratch:
     def __enter__(self) -> Self:
         _remove_leftovers(self._base)
         self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._base))
-        unnamed_lock = self.folder / f"{_LOCK}.draft"
-        self._lock = os.open(unnamed_lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        draft_lock = self.folder / f"{_LOCK}.draft"
+        self._lock = os.open(draft_lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        unnamed_lock.rename(self.folder / _LOCK)  # lock the file before it gets the name that other runs look for
+        draft_lock.rename(self.folder / _LOCK)  # lock the file before it gets the name that other runs look for
         return self
 
     def __exit__(self, *_: object) -> None:

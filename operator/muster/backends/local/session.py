@@ -7,7 +7,7 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from muster.api.spec.job import Job
 from muster.backends.local.backend import LocalBackend
@@ -22,10 +22,11 @@ from muster.collector.collector import Collector
 from muster.collector.heartbeat import heartbeat_seconds
 from muster.collector.pod_directory import Member
 from muster.collector.store import RankStore
+from muster.collector.trust.attempt_credentials import SEED_BYTES
 from muster.collector.trust.certificate import issue
 from muster.collector.trust.keys import read_keys
-from muster.collector.trust.rank_group_credentials import SEED_BYTES
 from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
+from muster.core.members import has_fixed_members, slot_count
 from muster.core.reports.check import Shape
 from muster.core.world import procs_per_node, world_size
 from muster.render.agent_archive import agent_archive
@@ -94,10 +95,13 @@ async def open_session(
 
     `clock` returns Unix seconds. Raises `OSError` if folders or files can't be created.
     """
-    make_folders(layout, job.spec.nodes, folders.checkpoints)
-    link_channels(layout, job.spec.nodes, folders)
+    make_folders(layout, slot_count(job), folders.checkpoints)
+    link_channels(layout, slot_count(job), folders)
     tokens, store = _Tokens(job, layout, clock), RankStore()
-    store.register(Shape(job.metadata.uid, job.spec.nodes, procs_per_node(job), clock()))
+    has_fixed_ranks = has_fixed_members(job)
+    store.register(
+        Shape(job.metadata.uid, slot_count(job), procs_per_node(job), clock(), has_fixed_ranks=has_fixed_ranks)
+    )
     changed = store.changed(job.metadata.uid)
     certificate = issue([COLLECTOR_HOST], clock(), _RUN_SECONDS)
     collector = Collector(
@@ -121,7 +125,7 @@ async def open_session(
 def _backend(machine: Machine, processes: AgentProcesses, store: RankStore, tokens: _Tokens) -> LocalBackend:
     job = tokens.job
     world = world_size(job)
-    node_gpus = split_gpus(machine.gpus, job.spec.nodes)
+    node_gpus = split_gpus(machine.gpus, slot_count(job))
     return LocalBackend(
         job=job,
         layout=tokens.layout,
@@ -130,13 +134,15 @@ def _backend(machine: Machine, processes: AgentProcesses, store: RankStore, toke
         store=store,
         write_token=tokens.write,
         clock=tokens.clock,
-        heartbeat_seconds=heartbeat_seconds(job.spec.nodes),
+        heartbeat_seconds=heartbeat_seconds(slot_count(job)),
         seed=secrets.token_bytes(SEED_BYTES),
     )
 
 
 def _write_files(job: Job, layout: RunLayout, machine: Machine, url: str, authority: str) -> None:
     layout.archive.write_bytes(agent_archive())
-    layout.plan.write_bytes(wire.encode(render_plan(job, url, authority)))
-    text = hosts_file(job.metadata.uid, job.metadata.name, job.spec.nodes, machine.hosts)
+    # Nodes on one machine can't be cut off from each other.
+    plan = replace(render_plan(job, url, authority), fence_seconds=0.0)
+    layout.plan.write_bytes(wire.encode(plan))
+    text = hosts_file(job.metadata.uid, job.metadata.name, slot_count(job), machine.hosts)
     layout.hosts.write_text(text, encoding="utf-8", errors="surrogateescape")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from muster.api.spec.job import Job
 from muster.backends.local.layout import RunLayout
-from muster.render.storage.git_token import VARIABLE
+from muster.render.storage.git_token import GIT_TOKEN_VARIABLE
 from muster.render.storage.storage_plan import StoragePlan, storage_plan
 from muster.storage.code import download_code
 from muster.storage.dependencies import StorageDependencies
@@ -129,5 +129,5 @@ def _dependencies(report: Callable[[str], object]) -> StorageDependencies:
         return s3_client()
 
     return StorageDependencies(
-        client=client, sleep=time.sleep, clock=time.time, report=report, git_token=os.environ.get(VARIABLE)
+        client=client, sleep=time.sleep, clock=time.time, report=report, git_token=os.environ.get(GIT_TOKEN_VARIABLE)
     )

@@ -9,12 +9,13 @@ from typing import assert_never
 
 from muster.api.backends import TRAINING_JOB_FINALIZER
 from muster.api.field_problems import InvalidResource
+from muster.api.names import RESTART_ANNOTATION, SOURCE_ANNOTATION
 from muster.api.spec.job import Job, Metadata
 from muster.api.status.status import Status
 from muster.api.timestamps import format_seconds
 from muster.backends.base import REQUEUE_SECONDS, JobResource, Requeue, ResourceWriter
 from muster.backends.sagemaker.backend import SageMakerBackend
-from muster.backends.sagemaker.plan import TrainingPlan
+from muster.backends.sagemaker.decisions import TrainingDecisions
 from muster.backends.sagemaker.targets import spec_location
 from muster.backends.sagemaker.withdrawal import Withdrawal
 from muster.core.actions import DeleteResource
@@ -32,6 +33,16 @@ from muster.core.training_job.decide import (
 from muster.core.training_job.deletion import RemoveFinalizer, Stop, decide_deletion
 from muster.core.training_job.facts import Location, TrainingFacts
 from muster.core.training_job.name import training_job_name
+
+NO_RESTART_REQUESTS = (
+    f"the annotation {RESTART_ANNOTATION} has no effect on SageMaker, where another attempt needs another training "
+    "job: suspend and resume the job"
+)
+
+NO_EDITED_SOURCES = (
+    f"the annotation {SOURCE_ANNOTATION} has no effect on SageMaker, where a training job keeps its code: change "
+    "spec.source of the suspended job"
+)
 
 _log = logging.getLogger(__name__)
 
@@ -109,12 +120,16 @@ class TrainingJobBackend:
     jobs: SageMakerJobs
     resource: JobResource
     writer: ResourceWriter
-    plan: TrainingPlan = field(default_factory=TrainingPlan)
+    decisions: TrainingDecisions = field(default_factory=TrainingDecisions)
 
     async def observe(self, job: Job, previous: Status) -> TrainingFacts:
         facts = await self.jobs.backend.observe(
             job, previous, self._where(job), has_finalizer=self.resource.has_finalizer
         )
+        if self.resource.restart_request is not None:
+            facts = replace(facts, warnings=(*facts.warnings, NO_RESTART_REQUESTS))
+        if self.resource.source_name is not None:
+            facts = replace(facts, warnings=(*facts.warnings, NO_EDITED_SOURCES))
         if not _may_create_next(previous, facts):
             return facts
         # The spec may have changed between two training jobs.

@@ -39,8 +39,8 @@ _log = logging.getLogger(__name__)
 class Logs(Protocol):
     """Requests the lines of a training job's log (`JobLogs`)."""
 
-    async def new_lines(self, job: str, words: str, mark: LogPosition) -> tuple[list[LogEvent], LogPosition]:
-        """Return the lines after `mark` that contain `words`, and the mark for the next read."""
+    async def new_lines(self, job: str, words: str, position: LogPosition) -> tuple[list[LogEvent], LogPosition]:
+        """Return the lines after `position` that contain `words`, and the position for the next read."""
 
     async def last_lines(self, job: str) -> list[LogEvent]:
         """Return the last lines of each stream."""
@@ -112,15 +112,15 @@ class LogFollower:
     async def _read(self, followed_log: _FollowedLog) -> None:
         source = followed_log.source
         logs = self._logs_of(source.place)
-        mark, delay = LogPosition(int(followed_log.log.rank_group.created_at * 1000)), POLL_SECONDS
+        position, delay = LogPosition(int(followed_log.log.rank_group.created_at * 1000)), POLL_SECONDS
         while not followed_log.is_complete:
             source, is_last = followed_log.source, _is_last(followed_log)
             try:
                 if source.has_reports:
-                    events, mark = await logs.new_lines(source.name, MARK.strip(), mark)
+                    events, position = await logs.new_lines(source.name, MARK.strip(), position)
                     await self._take(followed_log, events)
-                delay = 0.0 if mark.more else POLL_SECONDS
-                if is_last and not mark.more:
+                delay = 0.0 if position.next_token else POLL_SECONDS
+                if is_last and not position.next_token:
                     await self._finish(followed_log, logs)
             except NotFound:
                 # the log doesn't exist yet, or it was deleted
@@ -129,7 +129,7 @@ class LogFollower:
             except AwsError as error:
                 delay = min(MAX_BACKOFF_SECONDS, 2 * max(delay, POLL_SECONDS))
                 # drop the page token: an expired token would fail again
-                mark = LogPosition(mark.since)
+                position = LogPosition(position.since)
                 # don't delay the job's end: the retries may fail, too
                 followed_log.is_complete = is_last
                 _log.warning("The logs of %s could not be read; retry in %.0f s: %s", source.name, delay, error.message)

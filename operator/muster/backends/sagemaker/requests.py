@@ -29,11 +29,11 @@ from muster.objects.aws.place import Place
 from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.request.identity import job_tags
 from muster.render.sagemaker.request.render import render_request
-from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.settings import RequestSettings
 from muster.render.sagemaker.request.shared_code import contains_uri, shared_uri, with_uri
 from muster.render.sagemaker.request.training_request import Archive, TrainingRequest
 from muster.render.storage.errors import GIT_TOO_SLOW, StorageError
-from muster.render.storage.git_place import GIT_FIELD
+from muster.render.storage.git_folder import GIT_FIELD
 from muster.render.storage.source_archive import SourceArchive, members_of, pack
 from muster.render.storage.source_files import (
     MAX_BYTES,
@@ -43,7 +43,7 @@ from muster.render.storage.source_files import (
     from_texts,
     source_refused,
 )
-from muster.render.storage.storage_plan import git_place
+from muster.render.storage.storage_plan import git_folder
 from muster.storage.archive.confinement import Limits
 from muster.storage.archive.isolated_archive import make_archive
 from muster.storage.archive.messages import ArchiveRequest
@@ -95,13 +95,13 @@ def _any_address(_namespace: str, _url: str) -> AddressPolicy:
 class RequestPreparer:
     """Prepares the requests of jobs.
 
-    `reach` returns the permitted addresses of a git host, by namespace and URL.
+    `address_policy_of` returns the permitted addresses of a git host, by namespace and URL.
     """
 
     aws: Aws
     read_config_map: ReadConfigMap
     read_token: ReadToken
-    reach: Callable[[str, str], AddressPolicy] = _any_address
+    address_policy_of: Callable[[str, str], AddressPolicy] = _any_address
     _fetching: PreemptibleSlots = field(default_factory=lambda: PreemptibleSlots(MAX_FETCHES, GUARANTEED_SECONDS))
     _uploading: PreemptibleSlots = field(default_factory=lambda: PreemptibleSlots(MAX_UPLOADS, GUARANTEED_SECONDS))
 
@@ -113,8 +113,8 @@ class RequestPreparer:
         role = block_of(job.spec).role or ""
         name = training_job_name(job.metadata, attempt)
         # Use the configured role's account, even if the operator's credentials have changed.
-        setting = Setting(place.region, account_of(role), name, tags=job_tags(job, attempt))
-        rendered: TrainingRequest = render_request(job, setting, image_facts())
+        settings = RequestSettings(place.region, account_of(role), name, tags=job_tags(job, attempt))
+        rendered: TrainingRequest = render_request(job, settings, image_facts())
         if rendered.archive is None:
             return rendered.body
         for uri, content in rendered.archive.objects.items():
@@ -158,11 +158,11 @@ class RequestPreparer:
 
     async def _archive_request(self, namespace: str, git: GitSource, archive: Archive) -> ArchiveRequest:
         return ArchiveRequest(
-            place=git_place(git),
+            place=git_folder(git),
             limits=LIMITS,
             fetch_seconds=FETCH_SECONDS,
             added=archive.files,
-            reach=self.reach(namespace, git.url),
+            address_policy=self.address_policy_of(namespace, git.url),
             token=None if git.secret_key_ref is None else await self.read_token(namespace, git.secret_key_ref),
         )
 
@@ -206,7 +206,7 @@ class RequestPreparer:
         location = parse(uri)
         try:
             async with asyncio.timeout(UPLOAD_SECONDS):
-                return await self.aws.ask(
+                return await self.aws.send_request(
                     place, "s3", operation, {"Bucket": location.bucket, "Key": location.key, **request}
                 )
         except TimeoutError:

@@ -10,6 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from muster.api.plurals import pluralize
+from muster.cli.board.goodput_lines import format_goodput
+from muster.cli.board.restart_lines import format_restarts
+from muster.cli.board.source_lines import format_source
+from muster.cli.board.spare_line import format_spares
 from muster.cli.board.view import (
     NodeRow,
     RankRow,
@@ -76,8 +80,17 @@ def draw_board(view: View, width: int, height: int) -> RenderableType:
     """Draw the board for a terminal of `width` columns and `height` lines."""
     rows = rank_rows(view)
     parts: list[RenderableType] = [_draw_header(view), _draw_message(view)]
+    history = [
+        *(Text(line, style="yellow", overflow="ellipsis", no_wrap=True) for line in format_source(view.status)),
+        *(Text(line, style="yellow", overflow="ellipsis", no_wrap=True) for line in format_restarts(view.status)),
+        *(
+            Text(line, style="dim", overflow="ellipsis", no_wrap=True)
+            for line in (*format_spares(view.status), *format_goodput(view.status))
+        ),
+    ]
+    parts += history
     if rows:
-        parts += [Text(), _draw_rows(rows, width, height)]
+        parts += [Text(), _draw_rows(rows, width, height - len(history))]
     if view.notice:
         parts.append(Text(view.notice, style="bold yellow"))
     return Group(*parts)

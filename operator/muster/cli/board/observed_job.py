@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from muster.api.document import JSON
 from muster.api.json_fields import integer, mapping, string
+from muster.api.size_limits import find_size_problem
 from muster.api.status.reader import read_status
 from muster.api.status.status import REFUSED, Status
 from muster.api.timestamps import parse_timestamp
+from muster.cli.board.printable import replace_unprintable
 from muster.cli.board.view import View
 from muster.objects.kubernetes.kinds import Object
 
@@ -42,7 +45,7 @@ class ObservedJob:
 def read_observed_job(resource: Object) -> ObservedJob:
     """Read a resource from the API server."""
     metadata = mapping(resource.get("metadata"))
-    status = read_status(resource)
+    status = _read_printable_status(resource.get("status"))
     if not status.conditions and not status.message:
         status = status.model_copy(update={"message": NOT_RECONCILED})
     return ObservedJob(
@@ -52,6 +55,19 @@ def read_observed_job(resource: Object) -> ObservedJob:
         created_at=_parse_seconds(string(metadata.get("creationTimestamp"))),
         status=status,
     )
+
+
+def _read_printable_status(fields: JSON) -> Status:
+    """Read the status without characters that a terminal obeys: users who may edit it can write any text."""
+    return Status() if find_size_problem(fields) is not None else read_status({"status": _make_printable(fields)})
+
+
+def _make_printable(value: JSON) -> JSON:
+    if isinstance(value, str):
+        return replace_unprintable(value)
+    if isinstance(value, dict):
+        return {replace_unprintable(key): _make_printable(item) for key, item in value.items()}
+    return [_make_printable(item) for item in value] if isinstance(value, list) else value
 
 
 def build_view(observed: ObservedJob, now: float) -> View:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from muster.api.status.status import RankDetail, Status
 from muster.core.facts import JobFacts
-from muster.core.status.stragglers import read_step_count, steps_behind
+from muster.core.members import MAX_SLOTS, parse_members
+from muster.core.metrics.totals import MAX_RANKS
+from muster.core.status.steps_behind import read_step_count, steps_behind
 from muster_worker.contract.schema import RankReport
+
+_RANGE = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
 
 
 @dataclass(frozen=True)
@@ -61,14 +66,16 @@ def rank_rows(view: View) -> tuple[RankRow, ...]:
         steps = {}
     behind = _steps_behind(view, states) if view.facts else _slowest_steps_behind(view.status, steps)
     notes = _rank_notes(view)
-    world = view.status.ranks.world if view.status.ranks else 0
+    members = parse_members(view.status.members or "", MAX_SLOTS) or ()
+    # A user may have edited the number.
+    world = min(view.status.ranks.world, MAX_RANKS) if view.status.ranks else 0
     rows = []
     for rank in range(world):
         report = reports.get(rank)
         rows.append(
             RankRow(
                 rank=rank,
-                node=f"{view.name}-{rank // view.procs_per_node}",
+                node=f"{view.name}-{_find_node(members, rank // view.procs_per_node)}",
                 state=states.get(rank, "Unknown"),
                 pid=report.pid if report else None,
                 memory=report.rss_bytes if report else None,
@@ -78,6 +85,11 @@ def rank_rows(view: View) -> tuple[RankRow, ...]:
             )
         )
     return tuple(rows)
+
+
+def _find_node(members: Sequence[int], node_rank: int) -> int:
+    """Return the node with this node rank: the same number, unless the status lists the attempt's members."""
+    return members[node_rank] if node_rank < len(members) else node_rank
 
 
 def node_rows(rows: tuple[RankRow, ...]) -> tuple[NodeRow, ...]:
@@ -120,10 +132,10 @@ def _slowest_steps_behind(status: Status, steps: Mapping[int, int | None]) -> Ma
 
 def _expand_ranges(ranges: str) -> Iterator[int]:
     for part in ranges.split(","):
-        first, _, last = part.partition("-")
         # a truncated list ends with an ellipsis
-        if first.isdigit() and (not last or last.isdigit()):
-            yield from range(int(first), int(last or first) + 1)
+        ends = _RANGE.fullmatch(part)
+        if ends is not None:
+            yield from range(int(ends[1]), int(ends[2] or ends[1]) + 1)
 
 
 def _rank_reports(facts: JobFacts | None) -> dict[int, RankReport]:

@@ -6,18 +6,18 @@ from muster_worker.launchers.registry import find_launcher
 from muster_worker.network.check_results import CHECK_SECONDS
 from muster_worker.network.library_interfaces import LAUNCHER_SETTINGS, RANK_SETTINGS
 
-_OWN = ("muster", "the rank's wrapper finds its agent through it")
-_HOOK = ("muster", "counts the steps of a Python rank; removed from its environment before your first line")
+_FOR_WRAPPER = ("muster", "the rank's wrapper needs this to find the agent")
+_HOOK = ("muster", "counts the steps of a Python rank; muster removes it before the rank runs your code")
 _SAGEMAKER = ("muster", "SageMaker's variable, so that scripts for SageMaker run unchanged")
 
 _VARIABLES = {
-    "PYTHONUNBUFFERED": ("muster", "otherwise a rank's last lines would be lost in a buffer when a signal ends it"),
+    "PYTHONUNBUFFERED": ("muster", "without it, the last lines of a rank that a signal ends would be lost"),
     "OMP_NUM_THREADS": ("agent", "the node's cores divided by its ranks: more threads than cores slow down all ranks"),
-    "MUSTER_ATTEMPT": ("agent", "how often muster has started the ranks: status.attempt"),
-    "MUSTER_AGENT_SOCKET": _OWN,
-    "MUSTER_ARCHIVE": _OWN,
-    "MUSTER_PYTHON": _OWN,
-    "MUSTER_RUN_DIR": _OWN,
+    "MUSTER_ATTEMPT": ("agent", "the number of times that muster has started the ranks: status.attempt"),
+    "MUSTER_AGENT_SOCKET": _FOR_WRAPPER,
+    "MUSTER_ARCHIVE": _FOR_WRAPPER,
+    "MUSTER_PYTHON": _FOR_WRAPPER,
+    "MUSTER_RUN_DIR": _FOR_WRAPPER,
     "MUSTER_CHECKPOINT_DIR": ("spec.checkpoint", "the folder for checkpoints, from which ranks resume"),
     "MUSTER_HOOK": _HOOK,
     "PYTHONPATH": _HOOK,
@@ -39,14 +39,14 @@ _PREFIXES = (
 )
 
 _PARTS = {
-    "network check": ("spec.network.check", "it names a node that would slow down all others"),
-    "wrapper": ("muster", "sees each rank's start, exit code, signal and last lines"),
+    "network check": ("spec.network.check", "detects nodes whose network would slow down all ranks"),
+    "wrapper": ("muster", "reports each rank's start, exit code, signal and last lines"),
     "arguments": ("spec.hyperparameters", "appended to spec.command, as SageMaker does"),
 }
 
 
 CHECK_VALUE = f"before the ranks start, at most {CHECK_SECONDS:.0f} s"
-"""The value shown for the network check."""
+"""The value that `muster explain` shows for the network check."""
 
 
 def variable_reason(launcher: str, name: str) -> tuple[str, str]:
@@ -58,5 +58,5 @@ def variable_reason(launcher: str, name: str) -> tuple[str, str]:
 
 
 def part_reason(launcher: str, part: str) -> tuple[str, str]:
-    """Return the source of a part of a node's command and its reason. Raises `KeyError` for an unknown part."""
+    """Return the source of a part of a node's command, and the part's reason. Raises `KeyError` for an unknown part."""
     return {**_PARTS, **find_launcher(launcher).options}[part]

@@ -1,4 +1,4 @@
-"""`muster explain`: every setting that muster adds to a job, with its value, its source, and why."""
+"""Run `muster explain`: print every setting that muster adds to a job, with its value, source and reason."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ _SHOWN_CHARS = 60
 """Maximum number of characters of a value on a terminal."""
 
 _LINE_CHARS = 40
-"""In plain text, a longer value follows below its line."""
+"""Maximum number of characters of a value in a line of plain text. A longer value follows below its line."""
 
 _FOLD_CHARS = 100
 _BELOW = "..."
 _BELOW_INDENT = " " * 6
 
 _MAX_WIDTHS = (40, _LINE_CHARS, 40, 1000)
-"""Maximum width of each column: a longer text shifts only the rest of its own line."""
+"""Maximum width of each column. Longer text shifts only the rest of its line."""
 
 _COLUMNS = ("SETTING", "VALUE", "FROM", "WHY")
 
 
 def explain_job(job: Job, node: int, config: OperatorConfig | None = None) -> None:
-    """Print the tables of one node: as tables on a terminal, else as lines that tools can parse.
+    """Print the settings of a node: as tables on a terminal, else as lines that tools can parse.
 
-    A SageMaker job has one table, for its request. `config` is the operator's (None: unknown).
+    For a SageMaker job, print the fields of its request. `config` is None if the operator's configuration is unknown.
     """
     if node >= job.spec.nodes:
-        raise BadInput(f"--node {node}: the job has the nodes 0 to {job.spec.nodes - 1}")
+        spares = "; its spares have the same pod as node 0" if job.spec.spares else ""
+        raise BadInput(f"--node {node}: the job has the nodes 0 to {job.spec.nodes - 1}{spares}")
     result = commands_of(job).explain(job, node, config)
     console = Console(file=sys.stdout, highlight=False)
     if console.is_terminal:
@@ -49,7 +50,7 @@ def explain_job(job: Job, node: int, config: OperatorConfig | None = None) -> No
 
 
 def format_plain_text(entries: Sequence[Explanation]) -> str:
-    """Print each setting on a line, in columns; a long value follows below its line, folded."""
+    """Format each setting as a line with columns, and a long value as lines below it."""
     rows = [_format_cells(entry) for entry in entries]
     widths = [
         max(len(text) for text in column if len(text) <= max_width)
@@ -78,7 +79,7 @@ def _format_cells(entry: Explanation) -> tuple[str, str, str, str]:
 
 
 def build_tables(entries: Sequence[Explanation]) -> list[RenderableType]:
-    """A table for each group, as wide as the terminal."""
+    """Build a table for each group of settings."""
     parts: list[RenderableType] = []
     for group, members in groupby(entries, key=lambda entry: entry.group):
         table = Table(box=None, title=group, title_justify="left", title_style="bold", pad_edge=False)
@@ -86,8 +87,8 @@ def build_tables(entries: Sequence[Explanation]) -> list[RenderableType]:
             table.add_column(name, overflow="fold", header_style="dim")
         for entry in members:
             setting, value, source, why = _format_cells(entry)
-            shown = Text(value)
-            shown.truncate(_SHOWN_CHARS, overflow="ellipsis")
-            table.add_row(Text(setting, style="cyan"), shown, Text(source, style="dim"), Text(why))
+            value_text = Text(value)
+            value_text.truncate(_SHOWN_CHARS, overflow="ellipsis")
+            table.add_row(Text(setting, style="cyan"), value_text, Text(source, style="dim"), Text(why))
         parts += [table, Text()]
     return parts

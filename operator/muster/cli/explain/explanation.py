@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Explanation:
-    """`source` is a field of the resource, `muster` for its defaults, or `agent` for values known only at run time."""
+    """A setting. `source` is a field of the resource, `muster` for a default, or `agent` for run-time values."""
 
     group: str
     setting: str

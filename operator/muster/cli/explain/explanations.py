@@ -30,7 +30,7 @@ from muster_worker.contract.schema import Plan
 GROUPS = ("Pod", "Container", "Files", "Environment", "Launcher")
 
 _TRAINER = "spec.containers[trainer]."
-_YOURS = "yours takes precedence; muster's would be "
+_OVERRIDDEN = "yours takes precedence; muster's would be "
 
 
 def explain_node(job: Job, node: int) -> tuple[Explanation, ...]:
@@ -38,64 +38,66 @@ def explain_node(job: Job, node: int) -> tuple[Explanation, ...]:
 
     Raises `NotRenderable` and `InvalidResource` for a job that can't run on a cluster.
     """
-    applied = with_procs(simulate_apply(job))
-    plan = render_plan(applied, PLACEHOLDERS.collector_url, "CERTIFICATE")
-    patches = pod_patches(applied, node, 0, PLACEHOLDERS)
-    bare = pod_patches(_without_template(applied), node, 0, PLACEHOLDERS)
-    start = preview_launch(applied, plan, node)
+    applied_job = with_procs(simulate_apply(job))
+    plan = render_plan(applied_job, PLACEHOLDERS.collector_url, "CERTIFICATE")
+    patches = pod_patches(applied_job, node, 0, PLACEHOLDERS)
+    patches_without_template = pod_patches(_without_template(applied_job), node, 0, PLACEHOLDERS)
+    preview = preview_launch(applied_job, plan, node)
     result = [
-        *_explain_instance_type(applied, patches.owners),
-        *_explain_pod(patches, bare),
-        *_explain_environment(applied, plan, node, patches.owners, start),
-        *_explain_launcher(plan, start.command),
+        *_explain_instance_type(applied_job, patches.user_patches),
+        *_explain_pod(patches, patches_without_template),
+        *_explain_environment(applied_job, plan, node, patches.user_patches, preview),
+        *_explain_launcher(plan, preview.command),
     ]
     return tuple(sorted(result, key=lambda entry: GROUPS.index(entry.group)))
 
 
 def _without_template(job: Job) -> Job:
-    # Whether EFA is required may depend on the instance type in the template.
+    # The template may set the instance type, without which EFA can't be required.
     network = job.spec.network.model_copy(update={"efa": "Auto"})
-    bare = {"image": "IMAGE", "template": {}, "node_overrides": (), "network": network}
-    return job.model_copy(update={"spec": job.spec.model_copy(update=bare)})
+    fields = {"image": "IMAGE", "template": {}, "node_overrides": (), "network": network}
+    return job.model_copy(update={"spec": job.spec.model_copy(update=fields)})
 
 
-def _explain_instance_type(job: Job, owners: tuple[PodPatch, ...]) -> list[Explanation]:
+def _explain_instance_type(job: Job, user_patches: tuple[PodPatch, ...]) -> list[Explanation]:
     """Explain the node's instance type, on which the pod's requests depend."""
-    machine = machine_type(job, merge_patches(owners))
+    machine = machine_type(job, merge_patches(user_patches))
     if machine is None:
         return []
-    why = "muster doesn't know this type: set devices, EFA and tolerations yourself"
+    why = "muster doesn't know this type; set devices, EFA and tolerations yourself"
     if machine.facts is not None:
         why = f"it has {sentence(machine.facts)}"
     return [Explanation("Pod", "instance type", machine.name, machine.source, why)]
 
 
-def _explain_pod(patches: PodPatches, bare: PodPatches) -> list[Explanation]:
+def _explain_pod(patches: PodPatches, patches_without_template: PodPatches) -> list[Explanation]:
     final = settings(merge_patches(patches.all))
-    result: dict[str, Explanation] = {}  # folders may share a volume
+    result: dict[str, Explanation] = {}  # several folders may share a volume
     for patch in (*patches.defaults, *patches.fixed):
         for setting, value in settings(patch.fields).items():
-            result.setdefault(setting, _explain_setting(setting, value, final, patch, patches.owners))
-    for patch in bare.defaults:
-        # defaults that muster omits because the user's template sets them, such as a mounted folder
+            result.setdefault(setting, _explain_setting(setting, value, final, patch, patches.user_patches))
+    for patch in patches_without_template.defaults:
+        # These are defaults that muster omits because the user's template sets them, such as a mounted folder.
         for setting, value in settings(patch.fields).items():
             if setting in final and setting not in result:
-                result.setdefault(setting, _explain_setting(setting, value, final, patch, patches.owners))
+                result.setdefault(setting, _explain_setting(setting, value, final, patch, patches.user_patches))
     return list(result.values())
 
 
 def _explain_setting(
-    setting: str, value: JSON, final: Mapping[str, JSON], patch: PodPatch, owners: tuple[PodPatch, ...]
+    setting: str, value: JSON, final: Mapping[str, JSON], patch: PodPatch, user_patches: tuple[PodPatch, ...]
 ) -> Explanation:
     group, name = _split_setting(setting)
     if setting in final and final[setting] == value:
         return Explanation(group, name, _format_value(value), patch.source, patch.reason)
-    shown = _format_value(final[setting]) if setting in final else "none"
-    return Explanation(group, name, shown, _find_source(setting, owners), _YOURS + _format_value(value))
+    shown_value = _format_value(final[setting]) if setting in final else "none"
+    return Explanation(
+        group, name, shown_value, _find_source(setting, user_patches), _OVERRIDDEN + _format_value(value)
+    )
 
 
-def _find_source(setting: str, owners: tuple[PodPatch, ...]) -> str:
-    return [owner.source for owner in owners if setting in settings(owner.fields)][-1]
+def _find_source(setting: str, user_patches: tuple[PodPatch, ...]) -> str:
+    return [owner.source for owner in user_patches if setting in settings(owner.fields)][-1]
 
 
 def _split_setting(setting: str) -> tuple[str, str]:
@@ -106,16 +108,16 @@ def _split_setting(setting: str) -> tuple[str, str]:
 
 
 def _explain_environment(
-    job: Job, plan: Plan, node: int, owners: tuple[PodPatch, ...], start: LaunchPreview
+    job: Job, plan: Plan, node: int, user_patches: tuple[PodPatch, ...], preview: LaunchPreview
 ) -> list[Explanation]:
     result: list[Explanation] = []
-    user_variables = start.own
+    user_variables = preview.user_variables
     for name, value in sorted(added_variables(job, plan, node).items()):
-        if name not in start.environment and name not in HOOK_VARIABLES:
-            continue  # another variable of the user replaces it
+        if name not in preview.environment and name not in HOOK_VARIABLES:
+            continue  # another variable of the user replaces this one
         source, why = variable_reason(plan.launcher, name)
         if name in user_variables:
-            source, why = _find_source(f"{_TRAINER}env[{name}]", owners), _YOURS + value
+            source, why = _find_source(f"{_TRAINER}env[{name}]", user_patches), _OVERRIDDEN + value
         result.append(Explanation("Environment", name, user_variables.get(name, value), source, why))
     return result
 

@@ -14,8 +14,8 @@ from muster.render.kubernetes.hardware import TYPE_VARIABLE
 from muster.render.kubernetes.machine_type import machine_type, sagemaker_name
 from muster.render.kubernetes.opt_ml import CODE, ROOT
 from muster.render.kubernetes.own_python import agent_python, uses_own_python
-from muster.render.kubernetes.owner_patches import owner_patches
 from muster.render.kubernetes.pod_patch import entries, merge_patches, trainer_of
+from muster.render.kubernetes.user_patches import collect_user_patches
 from muster_worker.contract.schema import Peer, Plan
 from muster_worker.launchers.commands import find_script, user_command
 from muster_worker.launchers.environment import NodeContext
@@ -35,23 +35,25 @@ _PORT = 29500
 
 @dataclass(frozen=True)
 class LaunchPreview:
-    """A node's command, and the environment of its first rank. `own` has the variables that the user set.
+    """A node's command, and the environment of its first rank. `user_variables` are those that the user set.
 
-    Values that are unknown before the job runs (addresses, programs, cores) are in capitals; the port is an example.
+    Values that are unknown before the job runs (addresses, programs, cores) are in capitals. The port is an example.
     """
 
     command: tuple[str, ...]
     environment: Mapping[str, str]
-    own: Mapping[str, str]
+    user_variables: Mapping[str, str]
 
 
 def preview_launch(job: Job, plan: Plan, node: int) -> LaunchPreview:
-    """Compute what the agent of `node` starts."""
+    """Return the launch that the agent of `node` would run."""
     user_variables = _user_variables(job, node)
     context = _build_context(job, plan, node)
-    counted = {name: value for name, value in _machine_variables(job, node).items() if name not in user_variables}
+    machine_variables = {
+        name: value for name, value in _machine_variables(job, node).items() if name not in user_variables
+    }
     start = find_launcher(plan.launcher).build_example(context, user_variables)
-    return LaunchPreview(tuple(start.command), {**start.environment, **counted}, user_variables)
+    return LaunchPreview(tuple(start.command), {**start.environment, **machine_variables}, user_variables)
 
 
 def warm_start(plan: Plan) -> tuple[str, str, str]:
@@ -77,16 +79,16 @@ def _machine_variables(job: Job, node: int) -> Mapping[str, str]:
 
 
 def _user_variables(job: Job, node: int) -> dict[str, str]:
-    variables = entries(trainer_of(merge_patches(owner_patches(job, node))), "env")
+    variables = entries(trainer_of(merge_patches(collect_user_patches(job, node))), "env")
     return {
         str(variable["name"]): _resolve_value(variable.get("value"), variable.get("valueFrom"))
         for variable in variables
     }
 
 
-def _resolve_value(value: object, elsewhere: object) -> str:
-    if isinstance(elsewhere, dict):
-        return "".join(f"<{kind}>" for kind in elsewhere)
+def _resolve_value(value: object, value_from: object) -> str:
+    if isinstance(value_from, dict):
+        return "".join(f"<{kind}>" for kind in value_from)
     return str(value or "")
 
 
@@ -103,7 +105,8 @@ def _build_context(job: Job, plan: Plan, node: int) -> NodeContext:
             instance_type=_instance_type(job, node),
             interface="INTERFACE",
             directory=CODE if plan.has_code else ".",
-            # Assume a runtime that forbids it: with other runtimes, MPICH works without this variable.
+            # Assume a container runtime that forbids ranks to read each other's memory, for which MPICH needs a
+            # variable.
             memory_unreadable=True,
         ),
         root=ROOT,
@@ -116,7 +119,7 @@ def _build_context(job: Job, plan: Plan, node: int) -> NodeContext:
 
 def _instance_type(job: Job, node: int) -> str:
     user_value = _user_variables(job, node).get(TYPE_VARIABLE)
-    machine = machine_type(job, merge_patches(owner_patches(job, node)))
+    machine = machine_type(job, merge_patches(collect_user_patches(job, node)))
     return user_value or (UNKNOWN_TYPE if machine is None else sagemaker_name(machine))
 
 
@@ -124,11 +127,11 @@ def command_parts(plan: Plan, command: tuple[str, ...]) -> tuple[tuple[str, str]
     """Return the options that muster adds to a node's command, with their values."""
     if not command:
         return ()
-    owners = user_command(plan)
-    options, wrapper = find_launcher(plan.launcher).split_command(plan, command[: len(command) - len(owners)])
+    user_arguments = user_command(plan)
+    options, wrapper = find_launcher(plan.launcher).split_command(plan, command[: len(command) - len(user_arguments)])
     result = list(options)
     if wrapper:
         result.append(("wrapper", shlex.join(wrapper)))
-    if owners != plan.command:
-        result.append(("arguments", shlex.join(owners[len(plan.command) :])))
+    if user_arguments != plan.command:
+        result.append(("arguments", shlex.join(user_arguments[len(plan.command) :])))
     return tuple(result)

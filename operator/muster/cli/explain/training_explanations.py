@@ -1,4 +1,4 @@
-"""Explain each field of a SageMaker job's request: the source of its value and its reason. Pure."""
+"""Explain each field of a SageMaker job's request with its source and its reason. Pure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from muster.render.sagemaker.request.training_request import TrainingRequest
 _SDK = "the SageMaker SDK's default"
 
 _PAIRS = ({"Key", "Value"}, {"Name", "Regex"})
-"""A name with its value: tags and metrics."""
+"""The keys of objects that hold a name and its value: tags and metrics."""
 
 
-def explain_training_request(job: Job, made: TrainingRequest) -> tuple[Explanation, ...]:
+def explain_training_request(job: Job, request: TrainingRequest) -> tuple[Explanation, ...]:
     """Explain every field of the request, in the order of `GROUPS`."""
-    result = [_explain_field(job, setting, value) for setting, value in _find_leaves("", made.body)]
+    result = [_explain_field(job, setting, value) for setting, value in _find_leaves("", request.body)]
     return tuple(sorted(result, key=lambda entry: GROUPS.index(entry.group)))
 
 
@@ -60,7 +60,7 @@ def _find_job_source(job: Job, setting: str, value: str) -> tuple[str, str] | No
     if setting.startswith("AlgorithmSpecification.Container") and block.container_entrypoint:
         return "spec.sagemaker.containerEntrypoint", "yours, unchanged"
     if setting == "HyperParameters.sagemaker_program" and json.loads(value) != start.program:
-        return "spec.sagemaker.rankReports", f"it starts {start.program}, and reports on the ranks to muster"
+        return "spec.sagemaker.rankReports", f"this script starts {start.program} and reports on the ranks to muster"
     if setting == "HyperParameters.sagemaker_program" and start.uses_start_script:
         return "muster", f"{START_SCRIPT} runs the command: {_start_script_reason(job, start)}"
     if setting.startswith("HyperParameters.sagemaker_") and setting.endswith("_enabled") and block.distribution is None:
@@ -79,9 +79,9 @@ def _find_default_source(job: Job, setting: str) -> tuple[str, str] | None:
     """Return the source and reason of a default value; None if the job sets the value."""
     block = block_of(job.spec)
     set_fields = block.model_fields_set
-    own_output = job.spec.output is not None and job.spec.output.s3 is not None
-    unsaid = {
-        "OutputDataConfig.S3OutputPath": not own_output,
+    has_output = job.spec.output is not None and job.spec.output.s3 is not None
+    is_default_by_field = {
+        "OutputDataConfig.S3OutputPath": not has_output,
         "DebugHookConfig": "debugger" not in set_fields,
         "ProfilerConfig": "profiler" not in set_fields,
         "ResourceConfig.VolumeSizeInGB": "volume_size_gb" not in set_fields,
@@ -90,5 +90,5 @@ def _find_default_source(job: Job, setting: str) -> tuple[str, str] | None:
         "AlgorithmSpecification.EnableSageMakerMetrics": "metrics_time_series" not in set_fields,
         "HyperParameters.sagemaker_container_log_level": "container_log_level" not in set_fields,
     }
-    is_default = any(setting.startswith(field) and is_unset for field, is_unset in unsaid.items())
+    is_default = any(setting.startswith(field) and is_unset for field, is_unset in is_default_by_field.items())
     return ("muster", _SDK) if is_default else None

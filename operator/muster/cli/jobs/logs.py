@@ -38,8 +38,8 @@ def show_logs(wanted: JobReference, asked: LogSelection) -> int:
 
     async def show(target: ClusterJob) -> int:
         observed = await get_job(target)
-        _check_ranks(asked, observed)
-        pods = await _list_pods(target, observed)
+        check_job(asked.ranks, observed)
+        pods = await list_pods(target, observed)
         if not pods:
             raise BadInput(f"{target} has no pods{_explain_missing_pods(observed)}")
         printer = _printer(asked)
@@ -63,7 +63,7 @@ def follow_logs(wanted: JobReference, asked: LogSelection) -> int:
         try:
             async with aclosing(watch_job(target)) as jobs:
                 async for observed in jobs:
-                    _check_ranks(asked, observed)
+                    check_job(asked.ranks, observed)
                     await following.look(observed)
                     if observed.is_over:
                         break
@@ -123,7 +123,7 @@ class _LogFollower:
     _said: str = ""
 
     async def look(self, observed: ObservedJob) -> None:
-        pods = await _list_pods(self.target, observed)
+        pods = await list_pods(self.target, observed)
         if not self._tasks and all(pod.is_pending for pod in pods) and not observed.is_over:
             # explain why there are no lines
             self.note(observed.status.message)
@@ -156,29 +156,32 @@ def reject_training_job(observed: ObservedJob) -> None:
     )
 
 
-def _check_ranks(asked: LogSelection, observed: ObservedJob) -> None:
+def check_job(ranks: frozenset[int], observed: ObservedJob) -> None:
+    """Raise `BadInput` for a job without pods' logs, and for ranks that the job does not have."""
     reject_training_job(observed)
     if observed.status.ranks is not None:
-        check_ranks(asked.ranks, observed.status.ranks.world)
+        check_ranks(ranks, observed.status.ranks.world)
 
 
 @dataclass(frozen=True, order=True)
-class _Pod:
+class JobPod:
+    """A pod of the job, in the order of nodes."""
+
     node: int
     name: str
     is_pending: bool
 
 
-async def _list_pods(target: ClusterJob, observed: ObservedJob) -> tuple[_Pod, ...]:
+async def list_pods(target: ClusterJob, observed: ObservedJob) -> tuple[JobPod, ...]:
     """The job's pods, node by node."""
     listing = await target.client.list(PODS, target.namespace, labels=f"{JOB_UID_LABEL}={observed.uid}")
     return tuple(sorted(map(_read_pod, listing.items)))
 
 
-def _read_pod(pod: Object) -> _Pod:
+def _read_pod(pod: Object) -> JobPod:
     metadata = mapping(pod.get("metadata"))
     node = string(mapping(metadata.get("labels")).get(NODE_LABEL))
-    return _Pod(int(node) if node.isdecimal() else 0, string(metadata.get("name")), is_pending(pod))
+    return JobPod(int(node) if node.isdecimal() else 0, string(metadata.get("name")), is_pending(pod))
 
 
 def _explain_missing_pods(observed: ObservedJob) -> str:

@@ -9,17 +9,21 @@ import typer
 
 Namespaces = Annotated[
     list[str] | None,
-    typer.Option("--namespace", metavar="NAMESPACE", help="Run this namespace's jobs. May be repeated. [all]"),
+    typer.Option(
+        "--namespace", metavar="NAMESPACE", help="A namespace whose jobs to run. May be repeated. [default: all]"
+    ),
 ]
 
 ConfigFile = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="The configuration file, read once: node pools, SageMaker, storage, tenancy."),
+    typer.Option(metavar="FILE", help="The configuration file for node pools, SageMaker, storage and tenancy."),
 ]
 
 CollectorUrl = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="The URL for agents. [default: https://muster-collector.<ns>.svc:<port>]"),
+    typer.Option(
+        metavar="URL", help="The collector's URL for agents. [default: https://muster-collector.<ns>.svc:<port>]"
+    ),
 ]
 
 CollectorAddress = Annotated[
@@ -27,19 +31,23 @@ CollectorAddress = Annotated[
     typer.Option(
         "--collector-address",
         metavar="ADDRESS[,ADDRESS]",
-        help="The pod's IP addresses; the leader's are in the Service <lease-name>-collector. [none]",
+        help="The pod's IP addresses. The leader writes its own to the Service <lease-name>-collector. [default: none]",
     ),
 ]
 
 AgentImage = Annotated[
-    str, typer.Option(metavar="IMAGE", help="Provides Python for agents in images without one: the operator's image.")
+    str,
+    typer.Option(metavar="IMAGE", help="The operator's image, which provides Python for agents in images without it."),
 ]
 
-StorageImage = Annotated[str, typer.Option(metavar="IMAGE", help="Syncs jobs' files with S3: the operator's image.")]
+StorageImage = Annotated[str, typer.Option(metavar="IMAGE", help="The operator's image, which syncs files with S3.")]
 
 PullPolicy = Annotated[
     str,
-    typer.Option(metavar="POLICY", help="Both images' imagePullPolicy: Always, IfNotPresent or Never. [Kubernetes']"),
+    typer.Option(
+        metavar="POLICY",
+        help="The imagePullPolicy of both images: Always, IfNotPresent or Never. [default: Kubernetes']",
+    ),
 ]
 
 
@@ -53,11 +61,18 @@ WebhookAddress = Annotated[
     typer.Option(metavar="HOST", help="The webhook's host name. [default: muster-webhook.<ns>.svc]"),
 ]
 
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(min=1, max=65535, help="The port of /metrics, for Prometheus. [default: none]"),
+]
+
 LeaseNamespace = Annotated[
     str | None, typer.Option(metavar="NAMESPACE", help="The Lease's namespace. [default: the operator's]")
 ]
 
-LeaseName = Annotated[str, typer.Option(metavar="NAME", help="The Lease's name, and the prefix of its Secret's.")]
+LeaseName = Annotated[
+    str, typer.Option(metavar="NAME", help="The name of the Lease, and the prefix of the Secret's name.")
+]
 
 
 def operator(
@@ -74,29 +89,29 @@ def operator(
     pull_policy: PullPolicy = "",
     webhook_port: WebhookPort = None,
     webhook_address: WebhookAddress = None,
+    metrics_port: MetricsPort = None,
     lease_namespace: LeaseNamespace = None,
     lease_name: LeaseName = "muster",
     config: ConfigFile = None,
     log_format: Annotated[str, typer.Option(metavar="plain|json", help="The format of log lines.")] = "plain",
 ) -> None:
-    """Run the jobs of a cluster. muster's chart starts it in a pod; of several replicas, one is the leader."""
-    from muster.cli.operator import operator as reading
-    from muster.controller.replica import OperatorOptions, WebhookOptions
+    """Run the jobs of a cluster. muster's chart runs this command in pods, one of which is the leader."""
+    from muster.cli.operator import operator as operator_process
+    from muster.controller.replica import ImageOptions, OperatorOptions, WebhookOptions
 
     options = OperatorOptions(
         namespaces=tuple(dict.fromkeys(namespace or ())),
         host=host,
         collector_port=collector_port,
-        collector_url=reading.read_collector_url(collector_url),
-        collector_addresses=reading.read_addresses(collector_address or ()),
+        collector_url=operator_process.read_collector_url(collector_url),
+        collector_addresses=operator_process.read_addresses(collector_address or ()),
         health_port=health_port,
         cluster_domain=cluster_domain,
-        agent_image=agent_image,
-        storage_image=storage_image,
-        pull_policy=reading.read_pull_policy(pull_policy),
+        images=ImageOptions(agent_image, storage_image, operator_process.read_pull_policy(pull_policy)),
         lease_namespace=lease_namespace,
         lease_name=lease_name,
         webhook=None if webhook_port is None else WebhookOptions(webhook_port, webhook_address),
+        metrics_port=metrics_port,
     )
-    configured = reading.apply_config_file(options, config)
-    raise typer.Exit(reading.run_operator(configured, reading.read_log_format(log_format)))
+    configured = operator_process.apply_config_file(options, config)
+    raise typer.Exit(operator_process.run_operator(configured, operator_process.read_log_format(log_format)))

@@ -11,27 +11,27 @@ from typing import Literal
 LogFormat = Literal["plain", "json"]
 
 _LIBRARIES = ("aiohttp", "asyncio", "kopf", "kubernetes")
-"""Libraries of which only warnings are logged."""
+"""The libraries whose log records below warnings are dropped."""
 
 _EXPECTED_WARNINGS = ("OS signals are ignored",)
-"""Warnings of kopf about intended behaviour: only the main thread handles signals."""
+"""kopf's warnings about intended behaviour, such as that only the main thread handles signals."""
 
 
 _WEBHOOK_REFUSAL = " failed permanently: "
-"""kopf's log line for a job that the webhook rejects; the user already has the message."""
+"""The text in kopf's log line for a job that the webhook rejects. The user has already seen the message."""
 
 
-def start_log(form: LogFormat) -> None:
+def start_log(log_format: LogFormat) -> None:
     """Start logging to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_PlainFormatter() if form == "plain" else _JsonFormatter())
-    handler.addFilter(_is_wanted)
+    handler.setFormatter(_PlainFormatter() if log_format == "plain" else _JsonFormatter())
+    handler.addFilter(_should_log)
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for name in _LIBRARIES:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def _is_wanted(record: logging.LogRecord) -> bool:
+def _should_log(record: logging.LogRecord) -> bool:
     if not record.name.startswith("kopf."):
         return True
     message = record.getMessage()
@@ -40,7 +40,7 @@ def _is_wanted(record: logging.LogRecord) -> bool:
 
 def _format_message(record: logging.LogRecord) -> str:
     message = record.getMessage()
-    # kopf logs a stack trace for each of its layers; log only its message
+    # kopf logs a stack trace in each of its layers, so log only its message.
     if record.exc_info is not None and not record.name.startswith("kopf."):
         message += "\n" + logging.Formatter().formatException(record.exc_info)
     return message

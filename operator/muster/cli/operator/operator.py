@@ -1,4 +1,4 @@
-"""`muster operator`: run the operator's process."""
+"""Run the operator's process: `muster operator`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 def run_operator(options: OperatorOptions, log_format: LogFormat) -> int:
-    """Run until a signal stops it; return the exit code. Raises `BadInput` for invalid options."""
+    """Run until a signal arrives; return the exit code. Raises `BadInput` for invalid options."""
     start_log(log_format)
     try:
         serve(options)
@@ -36,15 +36,15 @@ def run_operator(options: OperatorOptions, log_format: LogFormat) -> int:
     except OSError as problem:
         _log.critical("muster operator can't listen: %s", format_os_error(problem))
         return FAILED
-    except ExceptionGroup as ended:
+    except ExceptionGroup as failures:
         # The kubelet restarts the operator, which continues every job from its status.
-        _log.critical("muster operator failed", exc_info=ended)
+        _log.critical("muster operator failed", exc_info=failures)
         return FAILED
     return 0
 
 
 def apply_config_file(options: OperatorOptions, file: str | None) -> OperatorOptions:
-    """Add the configuration file to the options. Raises `BadInput`."""
+    """Return the options with the content of the configuration file. Raises `BadInput`."""
     config = read_config_file(file)
     if config is None:
         return options
@@ -67,7 +67,7 @@ def read_pull_policy(text: str) -> str:
 
 
 def read_addresses(texts: Sequence[str]) -> tuple[str, ...]:
-    """Parse the values of `--collector-address`: addresses, maybe several separated by commas. Raises `BadInput`."""
+    """Parse the values of `--collector-address`, each a comma-separated list of addresses. Raises `BadInput`."""
     result = [part.strip() for text in texts for part in text.split(",")]
     for address in result:
         try:
@@ -83,9 +83,9 @@ def read_collector_url(text: str | None) -> str | None:
         return None
     try:
         parts = urlsplit(text)
-        is_good = parts.scheme == "https" and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        is_valid = parts.scheme == "https" and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
-        is_good = False
-    if not is_good or parts.path not in ("", "/") or parts.query:
+        is_valid = False
+    if not is_valid or parts.path not in ("", "/") or parts.query:
         raise BadInput(f"--collector-url {text}: expected https://<host>:<port>, as agents in the jobs' pods reach it")
     return text.rstrip("/")

@@ -17,8 +17,8 @@ from muster.cli.render.render import PLACEHOLDERS, render_text, simulate_apply
 from muster.render.agent_archive import agent_archive
 from muster.render.kubernetes.devices import with_procs
 from muster.render.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
-from muster.render.kubernetes.owner_patches import group_equal_nodes
 from muster.render.kubernetes.render import pod
+from muster.render.kubernetes.user_patches import group_equal_nodes
 
 
 def _render(job: Job, options: AwsOptions, config: OperatorConfig | None) -> str:
@@ -29,15 +29,15 @@ def _render(job: Job, options: AwsOptions, config: OperatorConfig | None) -> str
 
 def _explain(job: Job, node: int, config: OperatorConfig | None) -> Sequence[Explanation]:
     try:
-        return _explained(apply_config(job, config), node)
+        return _explain_without_image(apply_config(job, config), node)
     except NotRenderable as error:
         raise BadInput(f"not for a cluster yet: {error}") from None
     except InvalidResource as invalid:
         raise BadInput(f"not for a cluster yet: {'; '.join(map(str, invalid.problems))}") from None
 
 
-def _explained(job: Job, node: int) -> Sequence[Explanation]:
-    """Explain the job, even if it has no image: muster adds the same settings for every image."""
+def _explain_without_image(job: Job, node: int) -> Sequence[Explanation]:
+    """Explain the job, even if it has no image, because muster's settings do not depend on the image."""
     try:
         return explain_node(job, node)
     except NotRenderable as error:
@@ -48,11 +48,11 @@ def _explained(job: Job, node: int) -> Sequence[Explanation]:
 
 
 def _find_problems(job: Job, config: OperatorConfig | None) -> tuple[str, ...]:
-    """Return why muster can't render the job's pods. The job may still run on this machine."""
+    """Return the reasons why muster can't render the job's pods. The job may still run on this machine."""
     try:
-        applied = with_procs(simulate_apply(apply_config(job, config)))
-        for nodes in group_equal_nodes(applied):
-            pod(applied, nodes[0], 0, PLACEHOLDERS)
+        applied_job = with_procs(simulate_apply(apply_config(job, config)))
+        for nodes in group_equal_nodes(applied_job):
+            pod(applied_job, nodes[0], 0, PLACEHOLDERS)
     except NotRenderable as error:
         return (str(error),)
     except InvalidResource as invalid:

@@ -1,4 +1,4 @@
-"""`muster render`: show a job's objects and commands as text; needs no cluster and starts nothing. Pure."""
+"""Format a job's objects and commands as text for `muster render`, without a cluster. Pure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from muster.render.kubernetes.devices import with_procs
 from muster.render.kubernetes.gang import render_pod_group
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
-from muster.render.kubernetes.owner_patches import group_equal_nodes
+from muster.render.kubernetes.pod_settings import PodSettings
 from muster.render.kubernetes.render import config_map, pod, service
-from muster.render.kubernetes.setting import Setting
+from muster.render.kubernetes.user_patches import group_equal_nodes
 from muster_worker.contract.schema import Plan
 from muster_worker.launchers.registry import find_launcher
 
-PLACEHOLDERS = Setting(
+PLACEHOLDERS = PodSettings(
     "cluster.local", "https://COLLECTOR", agent_image="OPERATOR_IMAGE", storage_image="OPERATOR_IMAGE"
 )
 """Placeholders for a cluster's settings."""
@@ -42,31 +42,37 @@ def simulate_apply(job: Job) -> Job:
 
 
 def render_text(job: Job, archive: bytes, config: OperatorConfig | None = None) -> str:
-    """Return YAML documents: the job with its defaults, its Service, ConfigMap and PodGroup, and its different pods.
+    """Return YAML documents: the job with its defaults, its Service, ConfigMap and PodGroup, and its pods.
 
-    A comment above each pod shows what its agent starts. Nodes that differ only in their rank share one pod. Values
-    that are unknown outside the cluster are in capitals. `archive` contains the agent; `config` is the operator's
-    (None: unknown).
+    A comment above each pod shows the agent's command. Nodes that differ only in their rank share one pod. Values
+    that are unknown outside the cluster are in capitals. `archive` contains the agent. `config` is None if the
+    operator's configuration is unknown.
     """
-    head = to_yaml(serialise_resource(job))
+    job_text = to_yaml(serialise_resource(job))
     try:
-        applied = with_procs(simulate_apply(apply_config(job, config)))
+        applied_job = with_procs(simulate_apply(apply_config(job, config)))
     except InvalidResource as invalid:
-        return f"{head}---\n" + "".join(f"# not for a cluster yet: {problem}\n" for problem in invalid.problems)
-    plan = render_plan(applied, PLACEHOLDERS.collector_url, "CERTIFICATE")
-    parts = [head, to_yaml(dict(service(applied))), _config_map_text(config_map(applied, plan, archive), archive)]
-    group = render_pod_group(applied)
+        return f"{job_text}---\n" + "".join(f"# not for a cluster yet: {problem}\n" for problem in invalid.problems)
+    plan = render_plan(applied_job, PLACEHOLDERS.collector_url, "CERTIFICATE")
+    parts = [
+        job_text,
+        to_yaml(dict(service(applied_job))),
+        _config_map_text(config_map(applied_job, plan, archive), archive),
+    ]
+    group = render_pod_group(applied_job)
     if group is not None:
         parts.append(to_yaml(dict(group.body)))
-    parts += [_nodes_text(applied, plan, nodes) for nodes in group_equal_nodes(applied)]
+    parts += [_nodes_text(applied_job, plan, nodes) for nodes in group_equal_nodes(applied_job)]
     return "---\n".join(parts)
 
 
 def _config_map_text(child: Object, archive: bytes) -> str:
     data: Fields = {name: _indent_json(str(text)) for name, text in mapping(child["data"]).items()}
-    shown: Fields = {**child, "data": data}
-    shown["binaryData"] = {ARCHIVE_KEY: f"{len(archive)} bytes, sha256 {hashlib.sha256(archive).hexdigest()}"}
-    return to_yaml(shown)
+    config_map_fields: Fields = {**child, "data": data}
+    config_map_fields["binaryData"] = {
+        ARCHIVE_KEY: f"{len(archive)} bytes, sha256 {hashlib.sha256(archive).hexdigest()}"
+    }
+    return to_yaml(config_map_fields)
 
 
 def _indent_json(text: str) -> str:
@@ -75,10 +81,12 @@ def _indent_json(text: str) -> str:
 
 
 def _nodes_text(job: Job, plan: Plan, nodes: tuple[int, ...]) -> str:
-    result = preview_launch(job, plan, nodes[0])
-    command = f"$ {shlex.join(result.command)}" if result.command else "mpirun on node 0 starts its ranks"
+    preview = preview_launch(job, plan, nodes[0])
+    command = (
+        f"$ {shlex.join(preview.command)}" if preview.command else "mpirun on node 0 starts the ranks of this node"
+    )
     lines = [*_titles(plan, nodes), command]
-    lines += [f"  {name}={value}" for name, value in sorted(result.environment.items())]
+    lines += [f"  {name}={value}" for name, value in sorted(preview.environment.items())]
     return "".join(f"# {one_line(line)}\n" for line in lines) + _pod_text(job, nodes[0])
 
 
@@ -95,7 +103,7 @@ def _titles(plan: Plan, nodes: tuple[int, ...]) -> list[str]:
     if len(nodes) > 1:
         program = find_launcher(plan.launcher).program_of_first_node
         difference = f" and in node 0's {program}" if program and first == 0 else ""
-        titles.insert(0, f"nodes {format_ranges(nodes)}, which differ only in their number{difference}; the first one:")
+        titles.insert(0, f"nodes {format_ranges(nodes)}, which differ only in their rank{difference}; the first one:")
     return titles
 
 
@@ -103,11 +111,11 @@ def _describe_ranks(plan: Plan, node: int) -> str:
     first = node * plan.procs_per_node
     if plan.procs_per_node == 1:
         return f"rank {first}"
-    by_rank = find_launcher(plan.launcher).starts_each_rank
-    shown = " (rank by rank; the first one's environment is shown)" if by_rank else ""
-    return f"ranks {first} to {first + plan.procs_per_node - 1}{shown}"
+    starts_each_rank = find_launcher(plan.launcher).starts_each_rank
+    note = " (rank by rank; the first one's environment is shown)" if starts_each_rank else ""
+    return f"ranks {first} to {first + plan.procs_per_node - 1}{note}"
 
 
 def one_line(text: str) -> str:
-    """Escape the characters that would start a new line."""
+    """Escape characters that are not printable, such as line ends."""
     return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)

@@ -1,4 +1,4 @@
-"""`muster render` of a job for SageMaker: the CreateTrainingJob request as text. No request reaches AWS. Pure."""
+"""Format the CreateTrainingJob request of a SageMaker job as text for `muster render`, without AWS. Pure."""
 
 from __future__ import annotations
 
@@ -16,46 +16,46 @@ from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.notes import training_notes
 from muster.render.sagemaker.request.identity import job_tags
 from muster.render.sagemaker.request.render import render_request
-from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.settings import RequestSettings
 from muster.render.sagemaker.request.training_request import Archive, TrainingRequest
 
 FIRST_ATTEMPT = 1
 ANY_REGION = "us-east-1"
-"""A region with all images, used if the job has no known region."""
+"""A region that has all images, for jobs whose region is unknown."""
 
 
 def request_text(job: Job, region: str | None, account: str | None, config: OperatorConfig | None) -> str:
-    """Return the request as YAML, with comments about uploads. `region` and `account` None: those of the job.
+    """Return the request as YAML, with comments about uploads. By default, the job sets the region and the account.
 
     Raises `BadInput` if they are unknown, or if muster can't build the request.
     """
-    setting = region_and_account(simulate_apply(job), resolve_region(job, check_region(region), config), account)
+    settings = region_and_account(simulate_apply(job), resolve_region(job, check_region(region), config), account)
     try:
-        made = build_request(job, setting.region, account)
+        training_request = build_request(job, settings.region, account)
     except InvalidResource as invalid:
         raise BadInput("\n".join(map(str, invalid.problems))) from None
     comments = [
-        f"CreateTrainingJob in {setting.region}, account {setting.account}",
+        f"CreateTrainingJob in {settings.region}, account {settings.account}",
         "the training job's name contains a hash of the resource's uid, and ends with the number of the attempt",
-        *_archive_lines(made.archive),
+        *_archive_lines(training_request.archive),
         *training_notes(job),
     ]
-    return "".join(f"# {one_line(line)}\n" for line in comments) + to_yaml(made.body)
+    return "".join(f"# {one_line(line)}\n" for line in comments) + to_yaml(training_request.body)
 
 
 def build_request(job: Job, region: str, account: str | None = None) -> TrainingRequest:
     """Return the request of the job's first attempt. Raises `InvalidResource`."""
-    applied = simulate_apply(job)
-    # Raise the operator's errors; the defaults that it derives are not part of a request.
-    apply_defaults(applied, region)
-    return render_request(applied, region_and_account(applied, region, account), image_facts())
+    applied_job = simulate_apply(job)
+    # Raise the errors of the operator's defaults. The request does not contain these defaults.
+    apply_defaults(applied_job, region)
+    return render_request(applied_job, region_and_account(applied_job, region, account), image_facts())
 
 
-def region_and_account(job: Job, region: str, account: str | None) -> Setting:
-    """Return the region and account of the job's first attempt; `account` None: the role's account."""
+def region_and_account(job: Job, region: str, account: str | None) -> RequestSettings:
+    """Return the region and account of the job's first attempt. The default of `account` is the role's account."""
     role = job.spec.sagemaker.role if job.spec.sagemaker is not None else None
     name = training_job_name(job.metadata, FIRST_ATTEMPT)
-    return Setting(region, choose_account(account, role) or "", name, tags=job_tags(job, FIRST_ATTEMPT))
+    return RequestSettings(region, choose_account(account, role) or "", name, tags=job_tags(job, FIRST_ATTEMPT))
 
 
 def resolve_region(job: Job, region: str | None, config: OperatorConfig | None) -> str:
@@ -65,12 +65,12 @@ def resolve_region(job: Job, region: str | None, config: OperatorConfig | None) 
         raise BadInput(f"--aws-region {region}: the job has spec.sagemaker.region: {job_region}")
     result = job_region or region or (config.sagemaker.region if config is not None else None)
     if result is None:
-        raise BadInput("the job has no region: set --aws-region, or write spec.sagemaker.region")
+        raise BadInput("the job has no region: set --aws-region or spec.sagemaker.region")
     return result
 
 
 def region_or_any(job: Job, config: OperatorConfig | None) -> str:
-    """Return the job's region, else the operator's, else any, for results that don't depend on the region."""
+    """Return the job's region, or the operator's, or ANY_REGION, for results that don't depend on the region."""
     job_region = job.spec.sagemaker.region if job.spec.sagemaker is not None else None
     return job_region or (config.sagemaker.region if config is not None else None) or ANY_REGION
 
@@ -90,7 +90,7 @@ def check_request(job: Job, document: Document, config: OperatorConfig | None) -
 def _archive_lines(archive: Archive | None) -> list[str]:
     if archive is None:
         return []
-    additional = f", with {', '.join(sorted(archive.files))} beside it" if archive.files else ""
+    additional = f", with {', '.join(sorted(archive.files))} added" if archive.files else ""
     lines = [f"{archive.uri}: muster uploads the job's code there first{additional}"] if archive.uri else []
     return lines + [
         f"{uri}: muster uploads {len(content)} bytes there first" for uri, content in archive.objects.items()

@@ -1,4 +1,4 @@
-"""`muster validate`: report all problems in files of jobs."""
+"""Run `muster validate`: report all problems in files of jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNREADABLE = 2
 
 
 def check_files(names: Sequence[str], config: OperatorConfig | None = None) -> int:
-    """Check files, report problems, and return the worst exit code: 1: a job is not valid, 2: a file can't be read."""
+    """Check files, report problems, and return the exit code: 1 for invalid jobs, 2 if a file can't be read."""
     return max([check_file(name, config) for name in names], default=0)
 
 
@@ -37,13 +37,13 @@ def check_file(name: str, config: OperatorConfig | None = None) -> int:
         typer.echo(str(error), err=True)
         return _UNREADABLE
     if not any(is_job(document) for document in documents) and len(documents) != 1:
-        typer.echo(f"{source}: no DistributedTrainingJob in it", err=True)
+        typer.echo(f"{source}: found no DistributedTrainingJob", err=True)
         return _INVALID
-    return max(_check(document, config, alone=len(documents) == 1) for document in documents)
+    return max(_check(document, config, is_only_document=len(documents) == 1) for document in documents)
 
 
-def _check(document: Document, config: OperatorConfig | None, *, alone: bool) -> int:
-    if not alone and not is_job(document):
+def _check(document: Document, config: OperatorConfig | None, *, is_only_document: bool) -> int:
+    if not is_only_document and not is_job(document):
         line = document.line(())
         location = document.source if line is None else f"{document.source}:{line}"
         typer.echo(f"{location}: not a DistributedTrainingJob; skipped", err=True)

@@ -1,4 +1,4 @@
-"""Fields of a job that `muster run` ignores, because they have an effect only on a cluster."""
+"""Find the fields of a job that `muster run` ignores, because they have an effect only on a cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from muster.cli.options import RunOptions
 
 
 def cluster_notes(job: Job, options: RunOptions) -> tuple[str, ...]:
-    """Notes for the user about fields that are set and ignored here."""
+    """Return notes for the user about fields that `muster run` ignores."""
     unused = cluster_fields(job, options)
     notes: tuple[str, ...] = (f"ignored here, because they are for a cluster: {', '.join(unused)}",) if unused else ()
     if job.spec.suspend:
@@ -16,13 +16,14 @@ def cluster_notes(job: Job, options: RunOptions) -> tuple[str, ...]:
 
 
 def cluster_fields(job: Job, options: RunOptions) -> tuple[str, ...]:
-    """The fields that are set and ignored here, in the order of the spec."""
+    """Return the fields that are set and that `muster run` ignores, in the order of the spec."""
     spec = job.spec
     checkpoint_volume = spec.checkpoint.volume if spec.checkpoint is not None else None
     fields = {
+        "spares": spec.spares > 0,
         "image": spec.image is not None,
         "resources": spec.resources != Resources(),
-        # a run writes its results to its own folder, which its last lines show, never to a cluster's path
+        # A run writes its results to its own folder, never to a path of a cluster.
         "output.volume": spec.output is not None and spec.output.volume is not None,
         "checkpoint.volume": checkpoint_volume is not None
         and checkpoint_volume.host_path is None

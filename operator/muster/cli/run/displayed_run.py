@@ -1,4 +1,4 @@
-"""Run a job on this machine and show it: its board, its last lines, its exit code."""
+"""Run a job on this machine, and show its board and its summary."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from muster.render.storage.errors import StorageError
 FAILED = 1
 
 
-class Opener(Protocol):
-    """Opens a run's backend; on exit, it kills the remaining processes."""
+class SessionOpener(Protocol):
+    """Opens a session of the run's backend, which kills the remaining processes when it exits."""
 
     def __call__(self, *, on_line: OnLine, clock: Callable[[], float]) -> AbstractAsyncContextManager[Session]:
-        """`on_line` gets each line of a node's output, `clock` returns Unix seconds."""
+        """Open a session. `on_line` gets each line of a node's output, and `clock` returns Unix seconds."""
         ...
 
 
@@ -49,12 +49,12 @@ _TICK_SECONDS = 0.5
 
 
 def open_stderr_display() -> Display:
-    """Show runs on standard error."""
+    """Open a display on standard error."""
     return open_display(Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False))
 
 
 def run_or_report(display: Display, work: Callable[[], int]) -> int:
-    """Return the exit code of `work`, or report the error that stopped it. Raises `BadInput`."""
+    """Run `work` and return its exit code, or report the error that ended it. Raises `BadInput`."""
     try:
         return work()
     except FolderInUse as error:
@@ -62,7 +62,7 @@ def run_or_report(display: Display, work: Callable[[], int]) -> int:
     except StorageError as error:
         problem = f"{error.reason}: {error.message}"
     except OSError as error:
-        # an error of the system, such as a full disk, is not a bug in muster
+        # A system error, such as a full disk, is not a bug in muster.
         problem = format_os_error(error)
     display.close(None)
     display.note(f"muster: {problem}")
@@ -83,7 +83,7 @@ class Run:
     _last_lines: dict[int, str] = field(default_factory=dict)
     _notice: str = ""
 
-    async def run(self, opener: Opener) -> ReconcileResult[JobFacts]:
+    async def run(self, opener: SessionOpener) -> ReconcileResult[JobFacts]:
         """Open the backend, reconcile until the job has ended, and clean up."""
         clock = steady_clock(time.time(), time.monotonic)
         async with opener(on_line=self._show_line, clock=clock) as session:
@@ -93,21 +93,21 @@ class Run:
                 session.backend.request_stop(request.by, request.grace_seconds)
                 session.changed.set()
 
-            loop = LocalRun(self.job, session.backend, session.changed, clock, self._publish)
+            local_run = LocalRun(self.job, session.backend, session.changed, clock, self._publish)
             self.signals = StopSignals(stop)
             self.signals.listen(asyncio.get_running_loop())
             ticker = asyncio.create_task(self._tick())
             try:
-                return await loop.run()
+                return await local_run.run()
             finally:
                 ticker.cancel()
 
-    def end_notice(self) -> None:
+    def remove_notice(self) -> None:
         """Remove the notice about stopping."""
         self._notice = ""
 
     def view(self) -> View | None:
-        """The run's current view; None before the first reconcile."""
+        """Return the current view of the run; None before the first reconcile."""
         if self._result is None:
             return None
         elapsed = time.monotonic() - self._started_at
@@ -152,9 +152,9 @@ class Run:
 
 
 def finish_run(run: Run, job: Job, result: ReconcileResult[JobFacts]) -> int:
-    """Show how the run ended, write the resource to the run's folder and, if requested, to standard output."""
+    """Show the summary, and write the resource to the run's folder and, if requested, to standard output."""
     options, layout = run.options, run.layout
-    run.end_notice()
+    run.remove_notice()
     run.display.close(run.view())
     layout.resource.write_text(format_resource(job, result.status, "yaml"), encoding="utf-8")
     for line in summarize_run(result.status, result.facts, layout, Path.cwd()):

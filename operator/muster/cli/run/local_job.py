@@ -1,4 +1,4 @@
-"""Prepare a job for a run on this machine: defaults, its folder, and the environment of its ranks."""
+"""Prepare a job for a run on this machine."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from muster.backends.local.session import Machine
 from muster.cli.display import Display
 from muster.cli.options import RunOptions
 
-SCRATCH = Path("/tmp")  # noqa: S108 - socket paths must be short and without spaces (mpirun); mkdtemp is private
+SCRATCH = Path("/tmp")  # noqa: S108 - mpirun needs short socket paths without spaces; mkdtemp's folder is private
 
 
 def set_uid(job: Job) -> Job:
-    """Return the job with a uid, which the API server would set."""
+    """Return the job with a new uid, as the API server would set it."""
     return job.model_copy(update={"metadata": job.metadata.model_copy(update={"uid": str(uuid.uuid4())})})
 
 
 def resolve_job(job: Job, gpus: int) -> Job:
     """Return the job with all defaults for this machine. Raises `MissingVariable`."""
-    running = job.model_copy(update={"spec": job.spec.model_copy(update={"suspend": False})})
+    # All nodes share this machine, so that a spare would replace nothing.
+    running = job.model_copy(update={"spec": job.spec.model_copy(update={"suspend": False, "spares": 0})})
     return with_variables(with_procs(running, gpus), os.environ)
 
 
@@ -51,14 +52,14 @@ def choose_folder(options: RunOptions, job: Job) -> Path:
 
 
 def prepare_machine(display: Display, gpus: tuple[str, ...]) -> Machine:
-    """Return this machine with the environment for the ranks; the display shows how it differs from the user's."""
+    """Return this machine with the environment for the ranks. Show the differences from the user's environment."""
     inherited = inherit(os.environ)
     if inherited.dropped:
         display.note(f"not passed on to the ranks, because they belong to another run: {', '.join(inherited.dropped)}")
     home = PythonHome(sysconfig.get_path("scripts"), sys.prefix != sys.base_prefix, find_spec("torch") is not None)
     environment = with_python(inherited.variables, home)
     if environment is not None:
-        display.note(f"no virtual environment is active: python means {home.bin}/python")
+        display.note(f"no virtual environment is active: the ranks' python is {home.bin}/python")
     cores = len(os.sched_getaffinity(0))
     return Machine(environment or inherited.variables, gpus, cores, _machine_hosts())
 

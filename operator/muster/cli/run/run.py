@@ -1,4 +1,4 @@
-"""`muster run`: run a job on this machine."""
+"""Run a job on this machine: `muster run`."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ from muster.core.world import world_size
 
 def run_job(options: RunOptions) -> int:
     """Run the job and show it; return the exit code. Raises `BadInput` before it starts a process."""
-    from_file = read_job(options.file)
-    # Without agents there are no nodes that this machine could simulate.
-    if not from_file.spec.traits.has_collector:
-        raise BadInput(f"{options.file}: use --local to run a job of backend {from_file.spec.backend} on this machine")
-    job = set_uid(from_file)
+    file_job = read_job(options.file)
+    # This machine can simulate only nodes that run muster's agent.
+    if not file_job.spec.traits.has_collector:
+        raise BadInput(f"{options.file}: use --local to run a job of backend {file_job.spec.backend} on this machine")
+    job = set_uid(file_job)
     gpus = machine_gpus(os.environ, Path("/dev"))
     try:
-        resolved = without_remote_storage(resolve_job(job, len(gpus)), options)
-        check_ranks(options.ranks, world_size(resolved))
-        plan = local_plan(resolved, options.inputs)
+        resolved_job = without_remote_storage(resolve_job(job, len(gpus)), options)
+        check_ranks(options.ranks, world_size(resolved_job))
+        plan = local_plan(resolved_job, options.inputs)
         folders = find_folders(without_downloaded_channels(job, plan), options.inputs, options.checkpoint)
     except (MissingFolder, MissingVariable) as error:
         raise BadInput(str(error)) from None
@@ -61,12 +61,12 @@ def run_job(options: RunOptions) -> int:
         folder = choose_folder(options, job)
         with lock_folder(folder), Scratch(SCRATCH) as scratch:
             layout = RunLayout(folder, scratch.folder, job.metadata.name)
-            run = Run(resolved, layout, display, options)
+            run = Run(resolved_job, layout, display, options)
             machine = prepare_machine(display, gpus)
             if plan is not None:
                 download_inputs(plan, layout, display.note)
             all_folders = replace(folders, downloads=downloaded_folders(plan, layout))
-            opener = partial(open_session, resolved, layout, machine=machine, folders=all_folders)
+            opener = partial(open_session, resolved_job, layout, machine=machine, folders=all_folders)
             with sync(plan, layout, display.note):
                 result = asyncio.run(run.run(opener))
         return finish_run(run, job, result)

@@ -1,4 +1,4 @@
-"""`muster run --local` of a SageMaker job: run the job's request to SageMaker on this machine."""
+"""Run a SageMaker job's request on this machine: `muster run --local`."""
 
 from __future__ import annotations
 
@@ -52,23 +52,23 @@ from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.notes import kubernetes_fields
 from muster.render.sagemaker.rank_reports import PROGRAM
 from muster.render.sagemaker.request.render import render_request
-from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.settings import RequestSettings
 from muster.render.sagemaker.request.training_request import TrainingRequest
 from muster.render.storage.storage_plan import StoragePlan
 
 TOOLKIT = "sagemaker-training==5.1.4 sagemaker-pytorch-training==3.0.0"
-"""The tested versions of the toolkit."""
+"""The versions of the toolkit that muster's tests use."""
 
 _CHECK_MODULES = "import importlib.util as u, sys; sys.exit(any(u.find_spec(name) is None for name in sys.argv[1:]))"
 
-PLACEHOLDERS = Setting(region="us-east-1", account="000000000000", training_job="local")
-"""Placeholders for region and account: the local run does not use them."""
+PLACEHOLDERS = RequestSettings(region="us-east-1", account="000000000000", training_job="local")
+"""Placeholders for the region and the account, which a local run does not use."""
 
 
 def run_training(options: RunOptions, source: Path | None) -> int:
-    """Run the job and show it; return the exit code. `source` is the folder of its code, instead of `spec.source`.
+    """Run the job and show it; return the exit code. `source` is the folder of the code; by default `spec.source`.
 
-    Raises `BadInput` before it starts a process. Files for S3 stay in the run's folder.
+    Raises `BadInput` before it starts a process. Files for S3 remain in the run's folder.
     """
     job = _simulate_creation(set_uid(read_job(options.file)))
     if job.spec.backend != "SageMaker":
@@ -77,13 +77,13 @@ def run_training(options: RunOptions, source: Path | None) -> int:
         raise BadInput(f"--source {source}: not a folder")
     gpus = machine_gpus(os.environ, Path("/dev"))
     try:
-        resolved = apply_defaults(without_remote_storage(resolve_job(job, len(gpus)), options), PLACEHOLDERS.region)
-        check_ranks(options.ranks, world_size(resolved))
-        rendered = _render_request(resolved)
-        plan = _plan_storage(resolved, options, source)
+        resolved_job = apply_defaults(without_remote_storage(resolve_job(job, len(gpus)), options), PLACEHOLDERS.region)
+        check_ranks(options.ranks, world_size(resolved_job))
+        training_request = _render_request(resolved_job)
+        plan = _plan_storage(resolved_job, options, source)
         folders = find_folders(without_downloaded_channels(job, plan), options.inputs, options.checkpoint)
-    except InvalidResource as refused:
-        raise BadInput("; ".join(map(str, refused.problems))) from None
+    except InvalidResource as error:
+        raise BadInput("; ".join(map(str, error.problems))) from None
     except (MissingFolder, MissingVariable) as error:
         raise BadInput(str(error)) from None
     display = open_stderr_display()
@@ -92,16 +92,16 @@ def run_training(options: RunOptions, source: Path | None) -> int:
 
     def work() -> int:
         machine, folder = prepare_machine(display, gpus), choose_folder(options, job)
-        python = _find_python(machine, resolved)
-        with lock_folder(folder), _rendezvous_port(resolved), Scratch(SCRATCH) as scratch:
+        python = _find_python(machine, resolved_job)
+        with lock_folder(folder), _rendezvous_port(resolved_job), Scratch(SCRATCH) as scratch:
             layout = RunLayout(folder, scratch.folder, job.metadata.name)
             if plan is not None:
                 download_inputs(plan, layout, display.note)
-            training = training_of(resolved, rendered, _read_code(source or code_folder(layout)))
+            training = training_of(resolved_job, training_request, _read_code(source or code_folder(layout)))
             all_folders = replace(folders, downloads=downloaded_folders(plan, layout))
-            run = Run(resolved, layout, display, options)
-            what = ToolkitRun(resolved, training, layout, machine, all_folders, python)
-            result = asyncio.run(run.run(partial(open_toolkit, what)))
+            run = Run(resolved_job, layout, display, options)
+            toolkit_run = ToolkitRun(resolved_job, training, layout, machine, all_folders, python)
+            result = asyncio.run(run.run(partial(open_toolkit, toolkit_run)))
         return finish_run(run, job, result)
 
     return run_or_report(display, work)
@@ -114,7 +114,7 @@ def _describe_unused_fields(job: Job) -> tuple[str, ...]:
 
 @contextmanager
 def _rendezvous_port(job: Job) -> Iterator[None]:
-    """Reserve the toolkit's port, if the job's ranks rendezvous there. Raises `BadInput`."""
+    """Reserve the toolkit's port if the ranks use it for their rendezvous. Raises `BadInput`."""
     distribution = distribution_of(job.spec)
     is_torch = distribution is not None and distribution.torch_distributed is not None
     launcher = job.spec.launcher.chosen
@@ -124,8 +124,8 @@ def _rendezvous_port(job: Job) -> Iterator[None]:
     try:
         with reserve_rendezvous_port():
             yield
-    except PortTaken as taken:
-        raise BadInput(str(taken)) from None
+    except PortTaken as error:
+        raise BadInput(str(error)) from None
 
 
 def _render_request(job: Job) -> TrainingRequest:
@@ -134,26 +134,26 @@ def _render_request(job: Job) -> TrainingRequest:
     if len(groups) > 1:
         names = ", ".join(group.name for group in groups)
         raise BadInput(f"--local supports one instance type, and this job has sagemaker.instanceGroups {names}")
-    rendered = render_request(job, PLACEHOLDERS, image_facts())
-    if PROGRAM not in rendered.hyperparameters:
+    training_request = render_request(job, PLACEHOLDERS, image_facts())
+    if PROGRAM not in training_request.hyperparameters:
         raise BadInput(
-            "--local runs only programs that SageMaker's toolkit starts, and this job's container starts by itself:"
+            "--local runs only programs that SageMaker's toolkit starts, and the toolkit does not start this job:"
             " set spec.sagemaker.framework to the image's framework, with start: Auto, or run it as a job of backend"
             " Kubernetes"
         )
-    return rendered
+    return training_request
 
 
 def _plan_storage(job: Job, options: RunOptions, source: Path | None) -> StoragePlan | None:
-    """What to download: data and code, without outputs of earlier runs in S3."""
-    trial = job.model_copy(
+    """Return the storage plan for data and code, without the job's output and checkpoints in S3."""
+    local_job = job.model_copy(
         update={
             "spec": job.spec.model_copy(
                 update={"output": None, "checkpoint": None, **({} if source is None else {"source": None})}
             )
         }
     )
-    return local_plan(trial, options.inputs)
+    return local_plan(local_job, options.inputs)
 
 
 def _simulate_creation(job: Job) -> Job:
@@ -162,7 +162,7 @@ def _simulate_creation(job: Job) -> Job:
 
 
 def _read_code(folder: Path) -> Mapping[str, CodeFile]:
-    """The files of the job's code; none if the folder is missing."""
+    """Return the files of the job's code; {} if the folder does not exist."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return {str(path.relative_to(folder)): _read_code_file(path) for path in files}
 
@@ -172,7 +172,7 @@ def _read_code_file(path: Path) -> CodeFile:
 
 
 def _find_python(machine: Machine, job: Job) -> str:
-    """Return the user's `python`, which replaces the training image and needs the toolkit."""
+    """Return the user's `python`, which runs instead of the training image. Raises `BadInput` without the toolkit."""
     path = machine.environment.get("PATH", os.defpath)
     python = shutil.which("python", path=path) or shutil.which("python3", path=path)
     framework = framework_module(job).partition(".")[0]

@@ -1,4 +1,4 @@
-"""Handle signals such as Ctrl-C: the first stops the job, the second kills it."""
+"""Handle signals such as Ctrl-C. The first signal stops the job, and the second signal kills it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 GRACE_SECONDS = 10.0
-"""How long ranks may take to exit after the first Ctrl-C, to write a last checkpoint."""
+"""The time that ranks have to exit after the first Ctrl-C, for example to write a checkpoint."""
 
 _NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "the terminal was closed (SIGHUP)"}
 
 
 @dataclass(frozen=True)
 class StopRequest:
-    """A request to stop: messages show its cause `by`; `grace_seconds` 0 kills the ranks at once."""
+    """A request to stop the job, with its cause. If `grace_seconds` is 0, muster kills the ranks at once."""
 
     by: str
     grace_seconds: float
@@ -23,18 +23,18 @@ class StopRequest:
 
 @dataclass
 class StopSignals:
-    """Handles signals and passes each request on to `on_stop`."""
+    """Handles signals, and passes a request for each signal to `on_stop`."""
 
     on_stop: Callable[[StopRequest], None]
     _received: list[signal.Signals] = field(default_factory=list)
 
     @property
     def exit_code(self) -> int | None:
-        """128 + the first signal, as in shells; None if there was none."""
+        """128 plus the number of the first signal, as in shells; None if no signal arrived."""
         return 128 + self._received[0] if self._received else None
 
     def listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Handle the signals as long as the loop runs."""
+        """Handle the signals while the loop runs."""
         for number in _NAMES:
             loop.add_signal_handler(number, self._handle, number)
 

@@ -1,4 +1,4 @@
-"""The summary of a run: how it ended, the last lines of the root cause, and paths. Pure."""
+"""Build the summary of a run: the last lines of the root cause, and paths. Pure."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from pathlib import Path
 
 from muster.api.status.status import Status
 from muster.backends.local.layout import RunLayout
+from muster.cli.board.goodput_lines import format_goodput
 from muster.cli.board.rank_lines import strip_control_sequences
+from muster.cli.board.restart_lines import format_restarts
 from muster.core.facts import JobFacts, NodeFacts
+from muster.core.members import find_node
 from muster_worker.contract.schema import Mpi
 
 
 @dataclass(frozen=True)
 class RootCause:
-    """The process whose last lines explain a failure; `process` is "rank 3" or "torchrun"."""
+    """The process whose last lines explain a failure. `process` is a name such as "rank 3" or "torchrun"."""
 
     process: str
     node: int
@@ -28,11 +31,11 @@ def is_complete(status: Status) -> bool:
 
 
 def find_root_cause(status: Status, facts: JobFacts) -> RootCause | None:
-    """Return the first failed rank, else the failed launcher, else the node with a problem."""
+    """Return the first failed rank, or the failed launcher, or the agent with a problem; None if there is none."""
     launcher = _find_failed_launcher(facts)
     for detail in status.ranks.details if status.ranks else ():
         if detail.state == "Failed":
-            lines = _last_lines_of_rank(facts.nodes[detail.node], detail.rank)
+            lines = _last_lines_of_rank(find_node(facts, detail.node), detail.rank)
             # An mpirun in the user's command prints the ranks' output on its own node.
             if not lines and launcher is not None and launcher.process in Mpi.RUNNERS:
                 return launcher
@@ -54,23 +57,25 @@ def _find_failed_launcher(facts: JobFacts) -> RootCause | None:
 
 
 def summarize_run(status: Status, facts: JobFacts, layout: RunLayout, here: Path) -> list[str]:
-    """Return the lines that follow the run's message; paths below `here` are relative to it."""
+    """Return the lines that follow the run's message. Paths below the folder `here` are relative to it."""
+    history = [f"  {line}" for line in (*format_restarts(status), *format_goodput(status))]
     if is_complete(status):
         return [
-            f"  model and output  {_shown(layout.model, here)}, {_shown(layout.output, here)}",
-            f"  logs              {_shown(layout.folder / 'logs', here)}",
-            f"  resource          {_shown(layout.resource, here)}",
+            *history,
+            f"  model and output  {_format_path(layout.model, here)}, {_format_path(layout.output, here)}",
+            f"  logs              {_format_path(layout.folder / 'logs', here)}",
+            f"  resource          {_format_path(layout.resource, here)}",
         ]
-    lines: list[str] = []
+    lines = history
     root_cause = None if _was_stopped(status) else find_root_cause(status, facts)
     if root_cause is not None:
         if root_cause.last_lines:
             lines.append(f"  last lines of {root_cause.process} on {layout.node_name(root_cause.node)}:")
             lines += [f"  | {strip_control_sequences(line)}" for line in root_cause.last_lines]
-        lines.append(f"  its log   {_shown(layout.node(root_cause.node).log, here)}")
+        lines.append(f"  its log   {_format_path(layout.node(root_cause.node).log, here)}")
     else:
-        lines.append(f"  logs      {_shown(layout.folder / 'logs', here)}")
-    lines.append(f"  resource  {_shown(layout.resource, here)}")
+        lines.append(f"  logs      {_format_path(layout.folder / 'logs', here)}")
+    lines.append(f"  resource  {_format_path(layout.resource, here)}")
     return lines
 
 
@@ -83,5 +88,5 @@ def _last_lines_of_rank(node: NodeFacts, rank: int) -> tuple[str, ...]:
     return next((entry.report.last_lines for entry in ranks if entry.report.rank == rank), ())
 
 
-def _shown(path: Path, here: Path) -> str:
+def _format_path(path: Path, here: Path) -> str:
     return str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -1,5 +1,5 @@
-"""The commands of the storage containers in a job's pods; users do not run them."""
-# ruff: noqa: PLC0415 - each command imports its own modules
+"""The commands of the storage containers in a job's pods, which users do not run."""
+# ruff: noqa: PLC0415 - each command imports its modules itself
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def download(
     root: _Root,
     node: Annotated[int, typer.Option("--node", metavar="N", min=0, help="The node's rank.")],
     config_map: Annotated[
-        Path | None, typer.Option("--config-map", metavar="DIR", help="The code's ConfigMap, as a folder.")
+        Path | None,
+        typer.Option("--config-map", metavar="DIR", help="The folder with the files of the code's ConfigMap."),
     ] = None,
 ) -> None:
     """Download code, data and checkpoints, then exit."""

@@ -1,4 +1,4 @@
-"""`muster storage`: the containers beside the ranks that sync files with S3."""
+"""Run `muster storage`: sync files with S3, in containers of the ranks' pods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from muster.render.storage import storage_plan
 from muster.render.storage.errors import StorageError
-from muster.render.storage.git_token import VARIABLE
+from muster.render.storage.git_token import GIT_TOKEN_VARIABLE
 from muster.render.storage.storage_plan import StoragePlan
 from muster.storage.dependencies import StorageDependencies
 from muster.storage.node_download import download_node
@@ -27,17 +27,17 @@ FAILED = 1
 
 @dataclass(frozen=True)
 class StorageOptions:
-    """`plan` is the job's storage plan, `root` the node's folder."""
+    """The options of `muster storage`: the file of the job's storage plan, and the node's folder."""
 
     plan: Path
     root: Path
 
 
 def download_files(options: StorageOptions, node: int, config_map: Path | None) -> int:
-    """Download the files of node `node`; return the exit code. The last line on standard error is the error."""
-    # files here belong to the pod, and its ranks may run as another user
+    """Download the files of node `node`; return the exit code. After a failure, the last line is the error."""
+    # The ranks may run as another user, so they need access to the files.
     os.umask(0)
-    # the root file system is read-only
+    # The root file system is read-only.
     tempfile.tempdir = str(options.root)
     try:
         download_node(_plan(options), node, folders_below(options.root), config_map, _dependencies())
@@ -57,7 +57,7 @@ def upload_files(options: StorageOptions, socket: Path) -> int:
         os.set_blocking(descriptor, False)
     signal.set_wakeup_fd(writer)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # the wake-up descriptor reports it
+        signal.signal(number, lambda *_: None)  # the wake-up descriptor reports the signal
     serve(NodeSync(_plan(options), folders_below(options.root), _dependencies()), socket, reader)
     return 0
 
@@ -71,11 +71,11 @@ def _dependencies() -> StorageDependencies:
         client=cache(s3_client),
         sleep=time.sleep,
         clock=time.time,
-        report=_say,
-        git_token=os.environ.pop(VARIABLE, None),
+        report=_print_line,
+        git_token=os.environ.pop(GIT_TOKEN_VARIABLE, None),
     )
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     sys.stderr.write(f"[muster] {line}\n")
     sys.stderr.flush()

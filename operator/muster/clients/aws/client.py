@@ -16,6 +16,7 @@ from muster.clients.aws.rate_limiter import RateLimiter
 from muster.clients.aws.sweep import Sweep
 from muster.clients.aws.threads import Threads
 from muster.clients.aws.training_jobs import TrainingJobs
+from muster.clients.request_counter import RequestCounter
 from muster.objects.aws import decode
 from muster.objects.aws.errors import Unavailable
 from muster.objects.aws.place import Place
@@ -33,7 +34,7 @@ class Aws:
     """The client of AWS. All places in an account share its rate limits. Only one event loop may use this.
 
     `jitter` returns a random number from 0 to 1, for jitter. Requests that change AWS are sent only while
-    `may_change()` returns True; threads call it.
+    `may_change()` returns True; threads call it. `requests` counts requests by service, operation and code.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Aws:
         jitter: Callable[[], float] = random.random,
         may_change: Callable[[], bool] = always_true,
     ) -> None:
+        self.requests = RequestCounter()
         self._endpoints = endpoints or AwsEndpoints()
         self._chance = jitter
         self._may_change = may_change
@@ -53,35 +55,39 @@ class Aws:
         self._sweeps: dict[Place, Sweep] = {}
         self._tasks: dict[Place, asyncio.Task[None]] = {}
 
-    async def ask(self, place: Place, service: Service, operation: str, request: Mapping[str, object]) -> Response:
+    async def send_request(
+        self, place: Place, service: Service, operation: str, request: Mapping[str, object]
+    ) -> Response:
         """Send a request, within its rate limit. Raises AwsError. `operation` has the API's name: `GetLogEvents`."""
         quota = QUOTAS.get(operation)
         if quota is None:
-            return await self.connection(place).ask(service, operation, request)
+            return await self.connection(place).send_request(service, operation, request)
         key = (await self._account(place), place.region, operation)
         if key not in self._rate_limiters:
             self._rate_limiters[key] = RateLimiter(quota)
         async with self._rate_limiters[key].slot():
-            return await self.connection(place).ask(service, operation, request)
+            return await self.connection(place).send_request(service, operation, request)
 
     async def identity(self, place: Place) -> CallerIdentity:
         """Return the account and the ARN. Raises AwsError."""
         # A lock, because all jobs call this when an operator becomes the leader.
         async with self._identity_locks.setdefault(place, asyncio.Lock()):
             if place not in self._identities:
-                response = await self.connection(place).ask("sts", "GetCallerIdentity", {})
+                response = await self.connection(place).send_request("sts", "GetCallerIdentity", {})
                 self._identities[place] = CallerIdentity(decode.text(response, "Account"), decode.text(response, "Arn"))
             return self._identities[place]
 
     def connection(self, place: Place) -> Connection:
         """Return the connection for requests without a rate limit, such as S3's."""
         if place not in self._connections:
-            self._connections[place] = Connection(place, self._endpoints, self._threads, self._may_change)
+            self._connections[place] = Connection(
+                place, self._endpoints, self._threads, self._may_change, self.requests
+            )
         return self._connections[place]
 
     def training_jobs(self, place: Place) -> TrainingJobs:
         """Return the client for the training jobs in this place."""
-        return TrainingJobs(partial(self.ask, place, "sagemaker"))
+        return TrainingJobs(partial(self.send_request, place, "sagemaker"))
 
     def sweep(self, place: Place) -> Sweep:
         """Return the sweep of this place. It ends with its last watch, or with `close`."""

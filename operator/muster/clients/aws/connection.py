@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
 from botocore import xform_name
+from botocore.awsrequest import AWSResponse
 from botocore.client import BaseClient
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
@@ -16,6 +17,7 @@ from botocore.session import Session
 from muster.api.config.sagemaker import AwsEndpoints
 from muster.clients.aws.credentials import new_session
 from muster.clients.aws.threads import MAX_THREADS, Threads
+from muster.clients.request_counter import RequestCounter
 from muster.diagnose.aws import translate_error
 from muster.objects.aws.errors import ExpiredCredentials, NoCredentials, Unavailable
 from muster.objects.aws.place import Place
@@ -57,16 +59,22 @@ class _ChangeForbidden(Exception):
 class Connection:
     """Sends requests for one place. It creates clients when needed, and again after an error of their credentials.
 
-    Requests that change AWS are sent only while `may_change()` returns True; threads call it.
+    Requests that change AWS are sent only while `may_change()` returns True; threads call it. `requests` counts them.
     """
 
     def __init__(
-        self, place: Place, endpoints: AwsEndpoints, threads: Threads, may_change: Callable[[], bool] = always_true
+        self,
+        place: Place,
+        endpoints: AwsEndpoints,
+        threads: Threads,
+        may_change: Callable[[], bool] = always_true,
+        requests: RequestCounter | None = None,
     ) -> None:
         self.place = place
         self._endpoints = endpoints
         self._threads = threads
         self._may_change = may_change
+        self._requests = requests or RequestCounter()
         self._dropped_clients_at = float("-inf")
         # A slow upload to S3 must not delay requests about training jobs.
         self._s3_threads = Threads()
@@ -75,11 +83,11 @@ class Connection:
         self._session: Session | None = None
         self._clients: dict[Service, BaseClient] = {}
 
-    async def ask(self, service: Service, operation: str, request: Mapping[str, object]) -> Response:
+    async def send_request(self, service: Service, operation: str, request: Mapping[str, object]) -> Response:
         """Send a request once, without retries. `operation` is the API's name, such as `ListTags`. Raises AwsError."""
         threads = self._s3_threads if service == "s3" else self._threads
         now = asyncio.get_running_loop().time()
-        return await threads.run(lambda: self._ask(service, operation, request, now))
+        return await threads.run(lambda: self._send_request(service, operation, request, now))
 
     def close(self) -> None:
         """Close all connections."""
@@ -88,7 +96,7 @@ class Connection:
             for client in self._clients.values():
                 client.close()
 
-    def _ask(self, service: Service, operation: str, request: Mapping[str, object], now: float) -> Response:
+    def _send_request(self, service: Service, operation: str, request: Mapping[str, object], now: float) -> Response:
         try:
             client = self.client(service)
             response: Response = getattr(client, xform_name(operation))(**request)
@@ -115,12 +123,23 @@ class Connection:
         client = self._session.create_client(service, endpoint_url=url, config=_CONFIG)
         # Check right before sending: loading credentials, for example, may take long.
         client.meta.events.register_first("before-send", self._before_send)
+        client.meta.events.register("after-call", self._count_response)
+        client.meta.events.register("after-call-error", self._count_failure)
         return client
 
     def _before_send(self, event_name: str, **_: object) -> None:
         operation = event_name.rpartition(".")[2]
         if not operation.startswith(_READ_ONLY_PREFIXES) and not self._may_change():
             raise _ChangeForbidden
+
+    def _count_response(self, event_name: str, http_response: AWSResponse, **_: object) -> None:
+        service, operation = event_name.split(".")[1:]
+        self._requests.count(service, operation, http_response.status_code)
+
+    def _count_failure(self, event_name: str, exception: Exception, **_: object) -> None:
+        if not isinstance(exception, _ChangeForbidden):
+            service, operation = event_name.split(".")[1:]
+            self._requests.count(service, operation, 0)
 
     def _drop_clients(self, now: float) -> None:
         # New clients load the credentials again.

@@ -33,41 +33,44 @@ class LogEvent:
 
 @dataclass(frozen=True)
 class LogPosition:
-    """The position after a query: `since` in milliseconds, and `more`, CloudWatch's token for the next page."""
+    """The position after a query: `since` in milliseconds, and CloudWatch's `next_token`."""
 
     since: int
-    more: str = ""
+    next_token: str = ""
 
 
 class JobLogs:
-    """The logs of one place. `ask` sends a request by its operation. Methods raise AwsError and don't retry."""
+    """The logs of the training jobs in one region, read with one role.
 
-    def __init__(self, ask: Callable[[str, Mapping[str, object]], Awaitable[Response]]) -> None:
-        self._ask = ask
+    `send_request(operation, request)` sends a request to CloudWatch Logs. Methods raise AwsError and don't retry.
+    """
 
-    async def new_lines(self, job: str, words: str, mark: LogPosition) -> tuple[list[LogEvent], LogPosition]:
-        """Return the lines of a training job after `mark` that contain `words`, and the next position.
+    def __init__(self, send_request: Callable[[str, Mapping[str, object]], Awaitable[Response]]) -> None:
+        self._send_request = send_request
+
+    async def new_lines(self, job: str, words: str, position: LogPosition) -> tuple[list[LogEvent], LogPosition]:
+        """Return the lines of a training job after `position` that contain `words`, and the next position.
 
         Some lines may be returned again by the next call.
         """
         events: list[LogEvent] = []
-        token, latest = mark.more, mark.since
+        token, latest = position.next_token, position.since
         for _ in range(MAX_PAGES):
-            response = await self._ask("FilterLogEvents", _request(job, words, mark.since, token))
+            response = await self._send_request("FilterLogEvents", _request(job, words, position.since, token))
             page = _events(response, job)
             events += page
             latest = max([latest, *(int(event.at * 1000 - LATE_SECONDS * 1000) for event in page)])
             token = decode.text(response, "nextToken")
             if not token:
                 return events, LogPosition(latest)
-        return events, LogPosition(mark.since, token)
+        return events, LogPosition(position.since, token)
 
     async def last_lines(self, job: str) -> list[LogEvent]:
         """Return the last lines of the training job's streams, for a limited number of hosts."""
         events: list[LogEvent] = []
         for stream in (await self._streams(job))[:MAX_TAILS]:
             request = {"logGroupName": LOG_GROUP, "logStreamName": stream, "limit": TAIL_EVENTS, "startFromHead": False}
-            response = await self._ask("GetLogEvents", request)
+            response = await self._send_request("GetLogEvents", request)
             events += [_event(stream, fields) for fields in decode.objects(response, "events")]
         return events
 
@@ -76,7 +79,7 @@ class JobLogs:
         token = ""
         while len(names) < MAX_STREAMS:
             request = {"logGroupName": LOG_GROUP, "logStreamNamePrefix": f"{job}/"}
-            response = await self._ask("DescribeLogStreams", request | ({"nextToken": token} if token else {}))
+            response = await self._send_request("DescribeLogStreams", request | ({"nextToken": token} if token else {}))
             names += [decode.text(fields, "logStreamName") for fields in decode.objects(response, "logStreams")]
             token = decode.text(response, "nextToken")
             if not token:
@@ -90,14 +93,14 @@ def _host_order_key(stream: str) -> tuple[int, str]:
     return (int(number) if number.isdigit() else MAX_STREAMS, stream)
 
 
-def _request(job: str, words: str, since: int, more: str) -> dict[str, object]:
+def _request(job: str, words: str, since: int, next_token: str) -> dict[str, object]:
     request: dict[str, object] = {
         "logGroupName": LOG_GROUP,
         "logStreamNamePrefix": f"{job}/",
         "startTime": since,
         "filterPattern": f'"{words}"',
     }
-    return request | ({"nextToken": more} if more else {})
+    return request | ({"nextToken": next_token} if next_token else {})
 
 
 def _events(response: Response, job: str) -> list[LogEvent]:

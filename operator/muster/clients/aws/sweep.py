@@ -23,7 +23,7 @@ FULL_SECONDS = 600.0
 """The interval of listings of all jobs, which find missed changes and deleted jobs."""
 
 HEAD_START_SECONDS = 2.0
-"""A change in a listing waits this long for the job's description before it is reported."""
+"""The time that a changed job's description may take. After it, the sweep reports the change from the listing."""
 
 DESCRIBERS = 4
 """The maximum number of concurrent descriptions: the quota allows this many at usual response times."""
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 class TrainingJobRequests(Protocol):
     """Sends the requests of a sweep (TrainingJobs)."""
 
-    async def page(self, since: Since, more: str = "") -> Page:
+    async def page(self, since: Since, next_token: str = "") -> Page:
         """Return a page of the listing."""
 
     async def describe(self, name: str) -> Description:
@@ -77,7 +77,7 @@ class Watch:
 
 
 class Sweep:
-    """Observes the watched jobs of one place while `run` runs. The other methods may be called before.
+    """Observes the watched jobs of one place while `run` runs. The other methods may also be called before `run`.
 
     `on_unused` is called after the last watch is closed; `jitter` returns a random number from 0 to 1.
     """
@@ -176,7 +176,7 @@ class Sweep:
             first = first or page
             names.update(summary.name for summary in page.summaries)
             self._handle_page(page)
-            token = page.more
+            token = page.next_token
             if not token:
                 break
         if listing_range.seen_until is None:
@@ -185,14 +185,14 @@ class Sweep:
         self._listing_range = listing_range.after(first)
         return True
 
-    async def _page(self, since: Since, more: str) -> Page | None:
+    async def _page(self, since: Since, next_token: str) -> Page | None:
         """Return a page, with retries; None if the listing must start again."""
         while True:
             try:
-                page = await self._jobs.page(since, more)
+                page = await self._jobs.page(since, next_token)
             except AwsError as error:
                 await self._handle_failure("ListTrainingJobs", error)
-                if more and isinstance(error, Invalid):
+                if next_token and isinstance(error, Invalid):
                     # The page token may have expired: AWS doesn't document its lifetime.
                     return None
             else:

@@ -20,40 +20,42 @@ _NOT_RUNNING_TEXT = "because the training job is in status"
 
 
 class TrainingJobs:
-    """The training jobs of one place.
+    """The training jobs of one account in one region.
 
-    `ask` sends a request by its operation. Methods raise AwsError and don't retry.
+    `send_request(operation, request)` sends a request to SageMaker. Methods raise AwsError and don't retry.
     """
 
-    def __init__(self, ask: Callable[[str, Mapping[str, object]], Awaitable[Response]]) -> None:
-        self._ask = ask
+    def __init__(self, send_request: Callable[[str, Mapping[str, object]], Awaitable[Response]]) -> None:
+        self._send_request = send_request
 
     async def create(self, request: Mapping[str, object]) -> str:
         """Create a job; return its ARN. Raises AlreadyExists for a used name. After Unavailable, the job may exist."""
-        return decode.text(await self._ask("CreateTrainingJob", request), "TrainingJobArn")
+        return decode.text(await self._send_request("CreateTrainingJob", request), "TrainingJobArn")
 
     async def describe(self, name: str) -> Description:
         """Describe a job. Raises NotFound if it doesn't exist."""
-        return decode.description(await self._ask("DescribeTrainingJob", {"TrainingJobName": name}))
+        return decode.description(await self._send_request("DescribeTrainingJob", {"TrainingJobName": name}))
 
     async def stop(self, name: str) -> None:
         """Stop a job. Do nothing if the job has ended or is stopping."""
         try:
-            await self._ask("StopTrainingJob", {"TrainingJobName": name})
+            await self._send_request("StopTrainingJob", {"TrainingJobName": name})
         except Invalid as error:
             if _NOT_RUNNING_TEXT not in error.message:
                 raise
 
     async def delete(self, name: str) -> None:
         """Delete an ended job, so that its name is free again. Raises NotFound if it doesn't exist."""
-        await self._ask("DeleteTrainingJob", {"TrainingJobName": name})
+        await self._send_request("DeleteTrainingJob", {"TrainingJobName": name})
 
     async def tags(self, arn: str) -> Mapping[str, str]:
         """Return all tags of a job."""
         result: dict[str, str] = {}
         token = ""
         while True:
-            response = await self._ask("ListTags", {"ResourceArn": arn, **({"NextToken": token} if token else {})})
+            response = await self._send_request(
+                "ListTags", {"ResourceArn": arn, **({"NextToken": token} if token else {})}
+            )
             result |= decode.tags(response)
             token = decode.text(response, "NextToken")
             if not token:
@@ -65,22 +67,24 @@ class TrainingJobs:
         request = {"MaxResults": PAGE_SIZE, "NameContains": part, "CreationTimeAfter": created_after}
         token = ""
         while True:
-            response = await self._ask("ListTrainingJobs", {**request, **({"NextToken": token} if token else {})})
+            response = await self._send_request(
+                "ListTrainingJobs", {**request, **({"NextToken": token} if token else {})}
+            )
             summaries += (decode.summary(item) for item in decode.objects(response, "TrainingJobSummaries"))
             token = decode.text(response, "NextToken")
             if not token:
                 return tuple(summaries)
 
-    async def page(self, since: Since, more: str = "") -> Page:
+    async def page(self, since: Since, next_token: str = "") -> Page:
         """Return a page of the listing, newest jobs first. Even an empty page may not be the last."""
         request: dict[str, object] = {"MaxResults": PAGE_SIZE, "SortBy": "CreationTime", "SortOrder": "Descending"}
         if since.modified is not None:
             request["LastModifiedTimeAfter"] = since.modified
         if since.created is not None:
             request["CreationTimeAfter"] = since.created
-        if more:
-            request["NextToken"] = more
-        response = await self._ask("ListTrainingJobs", request)
+        if next_token:
+            request["NextToken"] = next_token
+        response = await self._send_request("ListTrainingJobs", request)
         return Page(
             tuple(decode.summary(item) for item in decode.objects(response, "TrainingJobSummaries")),
             decode.text(response, "NextToken"),

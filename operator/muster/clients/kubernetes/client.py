@@ -12,6 +12,7 @@ from muster.api.document import JSON
 from muster.clients.kubernetes.access import find_cluster
 from muster.clients.kubernetes.lines import LineSplitter
 from muster.clients.kubernetes.session import MAX_RESPONSE_BYTES, Request, ResponseTooLong, Session, always_true
+from muster.clients.request_counter import RequestCounter
 from muster.objects.kubernetes.answers import event_object, parse_object, read_event, read_page, status_error
 from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
 from muster.objects.kubernetes.kinds import PODS, Kind, Object, Reading
@@ -92,6 +93,11 @@ class Client:
     def restricted_by(self, may_change: Callable[[], bool]) -> Client:
         """Return a client with the same connections, which sends changes only while `may_change()` returns True."""
         return Client(self._session, may_change)
+
+    @property
+    def requests(self) -> RequestCounter:
+        """The number of requests so far, by verb, resource and code."""
+        return self._session.requests
 
     @property
     def namespace(self) -> str:

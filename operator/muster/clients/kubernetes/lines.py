@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""The maximum length of a line. A watch's line is one object: 1.5 MiB in etcd, and up to six times as much as JSON."""
+"""The maximum length of a line. A watch's line is one object: 1.5 MiB in etcd at most, six times that as JSON."""
 
 
 @dataclass
 class LineSplitter:
-    """Splits chunks into lines. Lines longer than `most` are discarded; `dropped` counts them."""
+    """Splits chunks into lines. Lines longer than `max_bytes` are discarded; `dropped` counts them."""
 
-    most: int = MAX_LINE_BYTES
+    max_bytes: int = MAX_LINE_BYTES
     dropped: int = 0
     _pieces: list[bytes] = field(default_factory=list)
     _size: int = 0
@@ -24,7 +24,7 @@ class LineSplitter:
         while (end := chunk.find(b"\n", start)) >= 0:
             self._add(chunk[start:end])
             start = end + 1
-            if self._size > self.most:
+            if self._size > self.max_bytes:
                 self.dropped += 1
             elif self._size:
                 yield b"".join(self._pieces)
@@ -33,7 +33,7 @@ class LineSplitter:
 
     def _add(self, piece: bytes) -> None:
         self._size += len(piece)
-        if self._size > self.most:
+        if self._size > self.max_bytes:
             self._pieces = []
         elif piece:
             self._pieces.append(piece)

@@ -15,6 +15,8 @@ from muster.api.document import JSON
 from muster.clients.kubernetes.access import ClusterAccess, NoCluster, find_cluster
 from muster.clients.kubernetes.adaptive_limit import AdaptiveLimit
 from muster.clients.kubernetes.fair_slots import FairSlots
+from muster.clients.kubernetes.request_labels import find_resource, find_verb
+from muster.clients.request_counter import RequestCounter
 from muster.objects.kubernetes.answers import response_error
 from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
 
@@ -29,7 +31,7 @@ RESPONSE_SECONDS = 20.0
 """The timeout of a response, or of the start of a stream."""
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
-"""The maximum size of an object: 1.5 MiB in etcd by default, and up to six times as much as JSON."""
+"""The maximum size of an object: by default 1.5 MiB in etcd, and up to six times that size as JSON."""
 
 MAX_ERROR_BYTES = 1024 * 1024
 """The maximum size of an error's body. A larger body is ignored, and the error has only the HTTP status."""
@@ -82,10 +84,11 @@ class Request:
 
 
 class Session:
-    """Sends requests. Only one event loop may use this."""
+    """Sends requests. Only one event loop may use this. `requests` counts them by verb, resource and code."""
 
     def __init__(self, access: ClusterAccess, kubeconfig: str | None) -> None:
         self._access = access
+        self.requests = RequestCounter()
         self._kubeconfig = kubeconfig
         self._outdated: list[ClusterAccess] = []
         self._renewal_lock = asyncio.Lock()
@@ -162,12 +165,34 @@ class Session:
     async def _send(self, request: Request, client_timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         access = self._access
         try:
-            return await _send_request(access, request, client_timeout)
+            return await self._send_once(access, request, client_timeout)
         except ApiError as error:
             if error.status != HTTPStatus.UNAUTHORIZED:
                 raise
             # The token of a plug-in or a file may have expired: read it again, and repeat the request.
-            return await _send_request(await self._renew_access(access, error), request, client_timeout)
+            return await self._send_once(await self._renew_access(access, error), request, client_timeout)
+
+    async def _send_once(
+        self, access: ClusterAccess, request: Request, client_timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        if not request.may_send():
+            raise ApiError(
+                NO_ANSWER, "NotLeading", f"{request.method} {request.path} was not sent: the Lease is not held"
+            )
+        try:
+            response = await _send_request(access, request, client_timeout)
+        except ApiError as error:
+            self._count(request, error.status)
+            raise
+        except (TimeoutError, aiohttp.ClientError, OSError):
+            self._count(request, NO_ANSWER)
+            raise
+        self._count(request, response.status)
+        return response
+
+    def _count(self, request: Request, status: int) -> None:
+        verb = find_verb(request.method, request.path, request.query)
+        self.requests.count(verb, find_resource(request.path), status)
 
     async def _renew_access(self, used: ClusterAccess, refusal_error: ApiError) -> ClusterAccess:
         async with self._renewal_lock:
@@ -197,8 +222,6 @@ async def _send_request(
     access: ClusterAccess, request: Request, client_timeout: aiohttp.ClientTimeout
 ) -> aiohttp.ClientResponse:
     headers = {"Content-Type": request.content_type, "Accept": request.accept}
-    if not request.may_send():
-        raise ApiError(NO_ANSWER, "NotLeading", f"{request.method} {request.path} was not sent: the Lease is not held")
     async with asyncio.timeout(RESPONSE_SECONDS):
         response = await access.send(request.method, request.target, headers, request.body, client_timeout)
         if response.ok:

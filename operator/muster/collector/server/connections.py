@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from muster.collector.server.cpu_shares import CpuShares
+from muster.collector.server.cpu_budgets import CpuBudgets
 from muster.collector.server.handshake_queue import HandshakeQueue
 from muster.collector.server.refusal import Reason
 from muster.collector.server.refusal_counter import RefusalCounter
@@ -62,10 +62,10 @@ class AcceptedConnection:
     pod: PodClaim | None = None
     cpu_seconds: float = 0.0  # used before authentication
 
-    def trust(self, pod: PodClaim) -> None:
+    def authenticate(self, pod: PodClaim) -> None:
         """Record the pod of the connection, after its first valid token."""
         if self.pod != pod:
-            self.connections.trust(self, pod)
+            self.connections.authenticate(self, pod)
 
     def refuse(self, reason: Reason) -> None:
         """Close the connection without a response."""
@@ -76,7 +76,7 @@ class AcceptedConnection:
         self.connections.drop(self)
 
     def charge(self, seconds: float) -> None:
-        """Charge the processor time for this connection's input."""
+        """Count the processor time for this connection's input against its pod or address."""
         self.connections.charge(self, seconds)
 
 
@@ -89,7 +89,7 @@ class Connections:
     make_protocol: Callable[[AcceptedConnection], asyncio.Protocol]
     limits: ConnectionLimits
     refusals: RefusalCounter
-    cpu: CpuShares
+    cpu: CpuBudgets
     # ordered sets: the oldest connection is first
     _clients: dict[AcceptedConnection, None] = field(default_factory=dict)
     _pods: dict[str, dict[AcceptedConnection, None]] = field(default_factory=dict)
@@ -121,9 +121,9 @@ class Connections:
     def close(self) -> None:
         """Close every connection."""
         for client in list(self._clients):
-            self._evict(client)
+            self._close_connection(client)
 
-    def trust(self, client: AcceptedConnection, pod: PodClaim) -> None:
+    def authenticate(self, client: AcceptedConnection, pod: PodClaim) -> None:
         """Record that the connection belongs to the pod. If the pod has too many connections, close its oldest."""
         if client not in self._clients:
             return
@@ -157,7 +157,7 @@ class Connections:
             self.refusals.count(reason, client.address)
         else:
             self.refusals.count(reason, client.pod.pod_name, client.pod.namespace)
-        self._evict(client)
+        self._close_connection(client)
 
     def drop(self, client: AcceptedConnection) -> None:
         """Remove a closed connection. May be called twice."""
@@ -179,7 +179,7 @@ class Connections:
 
     def _accept(self) -> None:
         deadline = time.thread_time() + ACCEPT_CPU_SECONDS
-        # accept() doesn't wait while the kernel's queue has connections: let other tasks run
+        # with many queued connections this loop would never pause: stop at the deadline
         while time.thread_time() < deadline:
             try:
                 connection, address = self.listening.accept()
@@ -253,7 +253,7 @@ class Connections:
             self.refusals.count(Reason.BAD_HANDSHAKE, client.address)
             self.drop(client)
 
-    def _evict(self, client: AcceptedConnection) -> None:
+    def _close_connection(self, client: AcceptedConnection) -> None:
         self.drop(client)
         if client.handshake is not None:
             client.handshake.cancel()

@@ -5,7 +5,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from muster.collector.server.cpu_shares import CpuShares
+from muster.collector.server.cpu_budgets import CpuBudgets
 
 T = TypeVar("T", bound=Hashable)
 
@@ -30,7 +30,7 @@ class HandshakeQueue(Generic[T]):
 
     max_handshaking: int
     max_per_address: int
-    cpu: CpuShares
+    cpu: CpuBudgets
     _addresses: OrderedDict[str, _Address[T]] = field(default_factory=OrderedDict)
     _waiting: int = 0
     _handshaking: int = 0

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import InitVar, dataclass, field
+from typing import Any, TypeAlias
 
 from muster.api.backends import BackendName
 from muster.api.field_problems import InvalidResource
@@ -27,6 +28,7 @@ from muster.controller.status.writer import (
     StatusWriter,
     StatusWriterDependencies,
 )
+from muster.core.members import has_fixed_members, slot_count
 from muster.core.reports.check import Shape
 from muster.core.status.refused_status import make_refused_status
 from muster.core.status.unreadable_status import make_unreadable_status
@@ -51,6 +53,14 @@ BUG_BACKOFF_FACTOR = 4.0
 _log = logging.getLogger(__name__)
 
 
+Reconcile: TypeAlias = Callable[[], Coroutine[Any, Any, Requeue]]
+
+
+def unmeasured(work: Reconcile) -> Coroutine[Any, Any, Requeue]:
+    """Start the reconcile as it is: the default of `measure`."""
+    return work()
+
+
 class UnreadableStatus(Exception):
     """The job's status has fields that muster can't read."""
 
@@ -61,7 +71,7 @@ class JobControllerDependencies:
 
     `apply_defaults` completes a spec for its backend. `admit` raises `InvalidResource` if the job's namespace may not
     use what the job requests. `processor` shares the event loop's time among namespaces. `clock` returns Unix seconds,
-    `jitter` a random number from 0 to 1.
+    `jitter` a random number from 0 to 1. `measure` wraps each reconcile, for metrics.
     """
 
     backends: Mapping[BackendName, ClusterBackend]
@@ -72,6 +82,7 @@ class JobControllerDependencies:
     clock: Callable[[], float]
     processor: ProcessorQueue
     jitter: Callable[[], float]
+    measure: Callable[[Reconcile], Coroutine[Any, Any, Requeue]] = unmeasured
 
 
 @dataclass(frozen=True)
@@ -146,7 +157,8 @@ class JobController:
         """Reconcile once and handle failures. Return None if nothing is left to do."""
         self._changed.clear()
         self._is_urgent = False
-        meter = MeteredCoroutine(self._reconcile(), self.dependencies.processor, self.resource.namespace)
+        work = self.dependencies.measure(self._reconcile)
+        meter = MeteredCoroutine(work, self.dependencies.processor, self.resource.namespace)
         self._is_reconciling = True
         try:
             requeue = await meter
@@ -226,7 +238,14 @@ class JobController:
         """Accept reports of the job's agents; new reports wake this controller."""
         metadata = job.metadata
         created_at = parse_timestamp(metadata.creation_timestamp)
-        shape = Shape(metadata.uid, job.spec.nodes, procs_per_node(job), created_at, self.resource.namespace)
+        shape = Shape(
+            metadata.uid,
+            slot_count(job),
+            procs_per_node(job),
+            created_at,
+            self.resource.namespace,
+            has_fixed_ranks=has_fixed_members(job),
+        )
         self.dependencies.store.register(shape)
         change_event = self.dependencies.store.changed(metadata.uid)
         if change_event is not self._changed:
@@ -254,7 +273,7 @@ class JobController:
 
     def _rank_states(self) -> int:
         job = self.resource.job
-        nodes = 0 if isinstance(job, InvalidResource) else job.spec.nodes
+        nodes = 0 if isinstance(job, InvalidResource) else slot_count(job)
         return hash_rank_states(self.dependencies.store.agent(self.resource.uid, node) for node in range(nodes))
 
     def _next_backoff(self, error: ApiError | None) -> float:

@@ -115,6 +115,11 @@ class JobMemory:
         with self._lock:
             return tuple(self._loaded.values())
 
+    def waiting_jobs(self) -> tuple[JobIdentity, ...]:
+        """Return all jobs that wait for memory."""
+        with self._lock:
+            return tuple(waiting.identity for waiting in self._waiting.values())
+
     def waiting_jobs_that_fit(self, most: int) -> tuple[JobIdentity, ...]:
         """Return at most `most` waiting jobs, each of which would fit now if it were loaded alone."""
         with self._lock:

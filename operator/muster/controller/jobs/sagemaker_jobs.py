@@ -34,6 +34,6 @@ def make_sagemaker_jobs(  # noqa: PLR0917 - the dependencies of a leader
         return AddressPolicy.NAMED if is_git_host_listed(namespace, url, config.tenancy) else AddressPolicy.PUBLIC
 
     requests = RequestPreparer(aws, ConfigMapSource(client), GitTokenSource(client), reach)
-    reports = LogFollower(lambda place: JobLogs(partial(aws.ask, place, "logs")))
+    reports = LogFollower(lambda place: JobLogs(partial(aws.send_request, place, "logs")))
     backend = SageMakerBackend(aws, requests, reports, clock, wake)
     return SageMakerJobs(backend, config.sagemaker.region or "", admit, clock)

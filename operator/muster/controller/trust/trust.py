@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from muster.api.document import JSON
 from muster.clients.kubernetes.client import Client
+from muster.collector.trust.attempt_credentials import SEED_BYTES
 from muster.collector.trust.authorities import (
     SERVING_SECONDS,
     ca_bundle,
@@ -24,7 +25,6 @@ from muster.collector.trust.authorities import (
 )
 from muster.collector.trust.certificate import Authority, ServingCertificate, make_authority, sign
 from muster.collector.trust.keys import Keys, read_keys
-from muster.collector.trust.rank_group_credentials import SEED_BYTES
 from muster.collector.trust.tokens import Verifier
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import SECRETS, Object

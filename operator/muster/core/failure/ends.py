@@ -9,6 +9,7 @@ from muster.core.facts import JobFacts, NodeFacts, RankFacts
 AGENT_LOST = "AgentLost"
 NODE_LOST = "NodeLost"
 NODE_STOPPED = "NodeStopped"
+STRAGGLER = "Straggler"
 
 
 class Subject(StrEnum):

@@ -19,6 +19,7 @@ from muster.core.facts import (
     RankFacts,
 )
 from muster.core.failure.ends import NODE_LOST
+from muster.core.fence import fence_timeout
 
 AGENT_UNREACHABLE = "AgentUnreachable"
 NODE_SILENT = "NodeSilent"
@@ -26,6 +27,9 @@ OOM_KILLED = "OOMKilled"
 CONTAINER_KILLED = "ContainerKilled"
 POD_DELETED = "PodDeleted"
 PREEMPTED = "Preempted"
+EVICTED = "Evicted"
+NODE_SHUTDOWN = "NodeShutdown"
+REFUSED_BY_KUBELET = "RefusedByKubelet"
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULING_GATED = "SchedulingGated"
 QUOTA_EXCEEDED = "QuotaExceeded"
@@ -74,7 +78,7 @@ def lost_at(node: NodeFacts, facts: JobFacts) -> float | None:
     # The process has ended, and only its pod's deletion is overdue.
     if process.state is ProcessState.EXITED:
         return None if process.deletion_deadline is None else process.deletion_deadline + LOST_SECONDS
-    timeout = max(LOST_SECONDS, SILENT_PACES * facts.heartbeat_seconds)
+    timeout = max(LOST_SECONDS, SILENT_PACES * facts.heartbeat_seconds, fence_timeout(node, facts))
     return max(min(suspected_at) + LOST_SECONDS, _last_report_at(node, facts) + timeout)
 
 

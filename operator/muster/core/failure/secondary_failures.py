@@ -17,11 +17,15 @@ from muster.core.failure.ends import (
     rank_ends_of,
     sort_ends,
 )
+from muster.core.failure.problems import EVICTED, NODE_SHUTDOWN, POD_DELETED, PREEMPTED
 from muster.core.world import procs_per_node, uploads_to_s3
 from muster_worker.contract.schema import CommandKind, EndReason
 
 LAUNCHER_LOSS_SECONDS = 1.0
 """How long after their launcher ranks die at the latest: twice the delay of a report on a loaded machine."""
+
+_DELETIONS = frozenset((NODE_LOST, POD_DELETED, PREEMPTED, EVICTED, NODE_SHUTDOWN))
+"""Reasons why something other than muster deletes a running pod."""
 
 _STOP_SIGNAL_NUMBERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _STOP_SIGNALS = frozenset(_STOP_SIGNAL_NUMBERS)
@@ -70,7 +74,9 @@ def _find_failed_processes(node: NodeFacts) -> list[End]:
     ranks = rank_ends_of(node)
     failed = [end for end in ranks if not end.is_good and not end.stopped]
     launcher = launcher_end(node)
-    if launcher is not None and not launcher.is_good:
+    # The agent kills a launcher that outlives its ranks after a stop.
+    was_stopped = node.launcher is not None and node.launcher.end.stopped
+    if launcher is not None and not launcher.is_good and not was_stopped:
         # The ranks die with a killed launcher.
         if launcher.signal is not None and launcher.signal not in _STOP_SIGNALS:
             independent = [end for end in failed if not _died_with_launcher(end, launcher)]
@@ -129,17 +135,27 @@ def _lost_agent_end(facts: JobFacts, node: NodeFacts, reason: str) -> End:
 
 
 def _find_external_stop(node: NodeFacts) -> End | None:
-    """The end of an agent that received SIGTERM from something other than muster."""
-    agent = node.current_agent
-    if agent is None or agent.terminated_at is None:
+    """The end of an agent that something other than muster stops."""
+    stopped_at = external_stop_at(node)
+    if stopped_at is None:
         return None
     # muster's own command came first. Without its time, the earlier cause still comes first.
-    if node.has_end_command and node.command_sent_at is not None and node.command_sent_at <= agent.terminated_at:
+    if node.has_end_command and node.command_sent_at is not None and node.command_sent_at <= stopped_at:
         return None
-    # All ranks had ended before the SIGTERM.
-    if node.has_ended and agent.ranks and not any(rank.report.stopped for rank in agent.ranks):
+    # All ranks had ended before the stop.
+    if node.has_ended and node.ranks and not any(rank.report.stopped for rank in node.ranks):
         return None
-    return agent_end(node, agent.terminated_at, NODE_STOPPED)
+    return agent_end(node, stopped_at, NODE_STOPPED)
+
+
+def external_stop_at(node: NodeFacts) -> float | None:
+    """Return when something other than muster sent the agent SIGTERM or, perhaps much earlier, deleted its pod."""
+    process, agent = node.process, node.current_agent
+    times = [] if agent is None or agent.terminated_at is None else [agent.terminated_at]
+    is_deleted = process.problem is not None and process.problem.reason in _DELETIONS and process.lost_at is None
+    if is_deleted and process.deletion_requested_at is not None:
+        times.append(process.deletion_requested_at)
+    return min(times, default=None)
 
 
 def _has_exit_command(node: NodeFacts) -> bool:

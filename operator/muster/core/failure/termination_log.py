@@ -1,12 +1,14 @@
 """Read the agent's result from its pod's termination log, and treat it like a report."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
 from muster.api.document import JSON
 from muster.api.spec.job import Job
-from muster.core.facts import AgentFacts, LauncherFacts, NodeFacts, ProcessState, RankFacts, TerminationMessage
+from muster.core.facts import AgentFacts, LauncherFacts, NodeFacts, ProcessState, RankFacts
+from muster.core.termination_message import TerminationMessage
 from muster.core.world import procs_per_node
 from muster_worker.contract.schema import (
     MAX_LAST_LINES,
@@ -20,6 +22,7 @@ from muster_worker.contract.schema import (
 )
 
 _MAX_TEXT_CHARS = 64
+_WORD = re.compile(rf"[A-Za-z][A-Za-z0-9]{{0,{_MAX_TEXT_CHARS - 1}}}")
 
 
 def read_termination_message(text: str) -> TerminationMessage | None:
@@ -71,8 +74,7 @@ def _make_agent_facts(job: Job, node: NodeFacts, termination: TerminationMessage
     agent, process = node.current_agent, node.process
     last_report_at = agent.last_report_at if agent is not None else (process.started_at or 0.0)
     at = process.ended_at if process.ended_at is not None else last_report_at
-    before = agent.ranks if agent is not None else ()
-    ranks = _complete_ranks(job, before, termination, at)
+    ranks = _complete_ranks(job, node, termination, at)
     report = Report(
         job_uid=termination.job_uid,
         node=termination.node,
@@ -103,17 +105,16 @@ def _launcher_facts(agent: AgentFacts | None, termination: TerminationMessage, a
     return LauncherFacts(termination.launcher, at) if termination.launcher is not None else None
 
 
-def _complete_ranks(
-    job: Job, reported_ranks: tuple[RankFacts, ...], termination: TerminationMessage, at: float
-) -> tuple[RankFacts, ...]:
+def _complete_ranks(job: Job, node: NodeFacts, termination: TerminationMessage, at: float) -> tuple[RankFacts, ...]:
+    reported_ranks = node.ranks
     ranks = {facts.report.rank: facts for facts in reported_ranks}
     procs, failure = procs_per_node(job), termination.first_failure
     # Launchers number the ranks of each node consecutively.
     for local in range(min(termination.ranks, procs) if not reported_ranks else 0):
-        number = termination.node * procs + local
+        number = node.node_rank * procs + local
         ranks[number] = RankFacts(RankReport(number, local, RankState.RUNNING))
     if failure is not None and (failure.rank not in ranks or not ranks[failure.rank].has_exited):
-        local = max(0, failure.rank - termination.node * procs)
+        local = max(0, failure.rank - node.node_rank * procs)
         ranks[failure.rank] = RankFacts(replace(failure, local_rank=local), ended_at=at)
     unfinished = [number for number, facts in ranks.items() if not facts.has_exited]
     known_successes = sum(facts.report.exit_code == 0 and not facts.report.stopped for facts in ranks.values())
@@ -129,7 +130,7 @@ def _read_problem(value: Mapping[str, JSON]) -> AgentProblem | None:
     message = value.get("problem")
     if not isinstance(message, str):
         return None
-    return AgentProblem(_read_short_text(value.get("problemReason")) or "NodeProblem", message[:MAX_LINE_CHARS])
+    return AgentProblem(_read_word(value.get("problemReason")) or "NodeProblem", message[:MAX_LINE_CHARS])
 
 
 def _read_launcher(value: JSON) -> LauncherEnd | None:
@@ -140,7 +141,7 @@ def _read_launcher(value: JSON) -> LauncherEnd | None:
         age=0.0,
         exit_code=_read_count(value, "exitCode"),
         signal=_read_count(value, "signal"),
-        reason=_read_short_text(value.get("reason")),
+        reason=_read_word(value.get("reason")),
         last_lines=_read_last_lines(value.get("lastLines")),
         stopped=value.get("stopped") is True,
     )
@@ -157,7 +158,7 @@ def _read_first_failure(value: JSON) -> RankReport | None:
         exit_code=_read_count(value, "exitCode"),
         signal=_read_count(value, "signal"),
         stopped=value.get("stopped") is True,
-        reason=_read_short_text(value.get("reason")),
+        reason=_read_word(value.get("reason")),
         last_lines=_read_last_lines(value.get("lastLines")),
         step=_read_count(value, "step"),
     )
@@ -170,6 +171,11 @@ def _read_count(value: Mapping[str, JSON], key: str) -> int | None:
 
 def _read_short_text(value: JSON) -> str | None:
     return value[:_MAX_TEXT_CHARS] if isinstance(value, str) and value else None
+
+
+def _read_word(value: JSON) -> str | None:
+    # The status has a reason unchanged, and terminals obey control characters.
+    return value if isinstance(value, str) and _WORD.fullmatch(value) is not None else None
 
 
 def _read_last_lines(value: JSON) -> tuple[str, ...]:

@@ -6,8 +6,8 @@
 from muster_worker.contract.schema import MAX_METRICS
 from muster_worker.contract.wire import max_report_bytes
 
-ITEMS_PER_RANK = 40
-"""A rank's report has 17 fields and 8 lines."""
+ITEMS_PER_RANK = 80
+"""A rank's report has 25 fields, of which 5 are text, 8 lines, and 4 collectives with 5 fields, of which 3 are text."""
 
 ITEMS_PER_METRIC = 8
 
@@ -18,7 +18,7 @@ MAX_STRING_BYTES = 32 * 1024
 """The longest string is a problem's message; each of its characters takes up to six bytes."""
 
 MAX_DEPTH = 6
-"""The report, its ranks, a rank and its lines have 4 levels; the rest is a reserve."""
+"""The report, its ranks, a rank and its collectives have 5 levels; the rest is a reserve."""
 
 _ALL_BUT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 

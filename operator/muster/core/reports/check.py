@@ -4,14 +4,15 @@ The sender is a pod with a user's code. The checks ensure that a false report af
 limit its ranks, times and sizes, and reject values that would harm other pods.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_interface
 
+from muster.api.spec.failure_policy import MAX_FENCE_SECONDS
+from muster.core.reports.check_rank_records import find_collectives_problem, find_lines_problem
+from muster_worker.contract.network import MAX_LINKS
 from muster_worker.contract.schema import (
-    MAX_LAST_LINES,
-    MAX_LINE_CHARS,
-    MAX_LINKS,
     MAX_METRICS,
     AgentPhase,
     RankReport,
@@ -46,7 +47,8 @@ class Implausible(ValueError):
 class Shape:
     """Properties of a job that are known without reports.
 
-    `created_at` is in Unix seconds, `namespace` "" without a cluster.
+    `created_at` is in Unix seconds, `namespace` "" without a cluster. `has_fixed_ranks`: a node has the same ranks in
+    every attempt. Otherwise it may report those of any one node, and `infer` drops them if they aren't its own.
     """
 
     job_uid: str
@@ -54,10 +56,14 @@ class Shape:
     procs_per_node: int
     created_at: float
     namespace: str = ""
+    has_fixed_ranks: bool = True
 
-    def ranks_of(self, node: int) -> range:
-        """The global ranks of a node."""
-        return range(node * self.procs_per_node, (node + 1) * self.procs_per_node)
+    def ranks_of(self, report: Report) -> range:
+        """The global ranks of the node that sent the report; without fixed ranks, of the node with its first rank."""
+        ranks = [entry.rank for entries in (report.ranks, report.metrics) for entry in entries]
+        node_rank = report.node if self.has_fixed_ranks or not ranks else ranks[0] // self.procs_per_node
+        start = min(max(0, node_rank), self.nodes - 1) * self.procs_per_node
+        return range(start, start + self.procs_per_node)
 
 
 def check(report: Report, shape: Shape, at: float) -> None:
@@ -77,6 +83,8 @@ def _check_counters(report: Report, _: Shape, __: float) -> str | None:
     for name in ("replacement", "attempt", "sequence", "dropped_lines"):
         if getattr(report, name) < 0:
             return f"{name}: below 0"
+    if report.stop_call is not None and report.stop_call < 0:
+        return "stop_call: below 0"
     return None
 
 
@@ -117,8 +125,11 @@ def _check_links(report: Report, _: Shape, __: float) -> str | None:
 
 
 def _check_figures(report: Report, _: Shape, __: float) -> str | None:
-    if report.check_port is not None and not 0 < report.check_port <= MAX_PORT:
-        return f"check_port: expected 1 to {MAX_PORT}"
+    for name, port in (("check_port", report.check_port), ("ping_port", report.ping_port)):
+        if port is not None and not 0 < port <= MAX_PORT:
+            return f"{name}: expected 1 to {MAX_PORT}"
+    if not 0 <= report.fence_seconds <= MAX_FENCE_SECONDS:
+        return f"fence_seconds: expected 0 to {MAX_FENCE_SECONDS}"
     result = report.figures
     if result is None:
         return None
@@ -133,15 +144,15 @@ def _check_texts(report: Report, _: Shape, __: float) -> str | None:
         return "interface: too long"
     if report.problem is not None and len(report.problem.message) > MAX_PROBLEM_CHARS:
         return f"problem.message: longer than {MAX_PROBLEM_CHARS} characters"
-    if report.problem is not None and _is_long(report.problem.reason):
-        return "problem.reason: too long"
+    if report.problem is not None and _is_no_word(report.problem.reason):
+        return f"problem.reason: {_NO_WORD}"
     return None
 
 
 def _check_rank_numbers(report: Report, shape: Shape, _: float) -> str | None:
     if len(report.ranks) > shape.procs_per_node:
         return f"ranks: a node of this job has {shape.procs_per_node}"
-    node_ranks = shape.ranks_of(report.node)
+    node_ranks = shape.ranks_of(report)
     for index, rank in enumerate(report.ranks):
         # Another node's rank would overwrite that node's own report.
         if rank.rank not in node_ranks:
@@ -172,9 +183,11 @@ def _check_launcher(report: Report, _: Shape, __: float) -> str | None:
     end = report.launcher
     if end is None:
         return None
-    if _is_long(end.name) or _is_long(end.reason):
+    if _is_long(end.name):
         return "launcher: a word too long"
-    problem = _end_problem(end.exit_code, end.signal) or _lines_problem(end.last_lines)
+    if _is_no_word(end.reason):
+        return f"launcher.reason: {_NO_WORD}"
+    problem = _end_problem(end.exit_code, end.signal) or find_lines_problem(end.last_lines)
     return None if problem is None else f"launcher.{problem}"
 
 
@@ -185,20 +198,22 @@ def _check_rank_values(report: Report, _: Shape, __: float) -> str | None:
 def _rank_value_problem(rank: RankReport) -> str | None:
     if rank.pid is not None and rank.pid <= 0:
         return "pid: below 1"
-    if rank.step is not None and rank.step < 0:
-        return "step: below 0"
-    if rank.rss_bytes is not None and rank.rss_bytes < 0:
-        return "rss_bytes: below 0"
-    for name in ("reason", "no_step_reason", "activity"):
+    for name in ("step", "first_script_step", "rss_bytes", "busy_seconds"):
+        value = getattr(rank, name)
+        if value is not None and value < 0:
+            return f"{name}: below 0"
+    if _is_no_word(rank.reason):
+        return f"reason: {_NO_WORD}"
+    for name in ("no_step_reason", "activity", "phase"):
         if _is_long(getattr(rank, name)):
             return f"{name}: longer than {MAX_WORD_CHARS} characters"
-    return _lines_problem(rank.last_lines)
+    return find_collectives_problem(rank.collectives) or find_lines_problem(rank.last_lines)
 
 
 def _check_metrics(report: Report, shape: Shape, _: float) -> str | None:
     if len(report.metrics) > MAX_METRICS:
         return f"metrics: more than {MAX_METRICS}"
-    node_ranks = shape.ranks_of(report.node)
+    node_ranks = shape.ranks_of(report)
     for index, metric in enumerate(report.metrics):
         if metric.rank not in node_ranks:
             return f"metrics[{index}].rank: not of this node"
@@ -211,7 +226,7 @@ def _check_ages(report: Report, shape: Shape, at: float) -> str | None:
     # The earliest end is the root cause of a job's failure, so no event may be in the future or before the job.
     oldest = max(0.0, at - shape.created_at) + CLOCK_SLACK
     for index, rank in enumerate(report.ranks):
-        for name in ("started_age", "ended_age", "step_age"):
+        for name in ("started_age", "ended_age", "step_age", "first_step_age", "phase_ended_age"):
             age = getattr(rank, name)
             if age is not None and not 0.0 <= age <= oldest:
                 return f"ranks[{index}].{name}: {_NOT_OF_THE_JOB}"
@@ -246,16 +261,17 @@ def _end_problem(exit_code: int | None, signal: int | None) -> str | None:
     return None
 
 
-def _lines_problem(lines: tuple[str, ...]) -> str | None:
-    if len(lines) > MAX_LAST_LINES:
-        return f"last_lines: more than {MAX_LAST_LINES}"
-    if any(len(line) > MAX_LINE_CHARS for line in lines):
-        return f"last_lines: a line longer than {MAX_LINE_CHARS} characters"
-    return None
-
-
 def _is_long(text: str | None) -> bool:
     return text is not None and len(text) > MAX_WORD_CHARS
+
+
+def _is_no_word(reason: str | None) -> bool:
+    return reason is not None and _WORD.fullmatch(reason) is None
+
+
+# The status has the reason unchanged, and terminals obey control characters.
+_WORD = re.compile(rf"[A-Za-z][A-Za-z0-9]{{0,{MAX_WORD_CHARS - 1}}}", re.ASCII)
+_NO_WORD = f"expected one CamelCase word of at most {MAX_WORD_CHARS} characters"
 
 
 _CHECKS: tuple[Callable[[Report, Shape, float], str | None], ...] = (

@@ -42,6 +42,9 @@ def _read_rank(rank: RankReport, sequence: int, at: float) -> RankFacts:
         started_at=_time_of_age(at, rank.started_age),
         ended_at=ended_at,
         stepped_at=_time_of_age(at, rank.step_age),
+        active_at=_time_of_age(at, rank.step_age),
+        phase_ended_at=_time_of_age(at, rank.phase_ended_age),
+        first_stepped_at=_time_of_age(at, rank.first_step_age),
         sequence=sequence,
     )
 
@@ -100,16 +103,24 @@ def _join_rank(one: RankFacts, other: RankFacts) -> RankFacts:
     newer, older = (one, other) if _is_newer_rank(one, other) else (other, one)
     ended, stepped = _first_end(newer, older), _most_steps(newer, older)
     return RankFacts(
-        report=_with_end_and_step(newer.report, ended.report, stepped.report.step),
+        report=_with_end_and_step(newer.report, ended.report, stepped.report),
         started_at=_earliest(newer.started_at, older.started_at),
         ended_at=ended.ended_at,
         stepped_at=stepped.stepped_at,
+        active_at=_latest_estimate(newer, older, newer.active_at, older.active_at),
+        phase_ended_at=_latest_estimate(newer, older, newer.phase_ended_at, older.phase_ended_at),
+        first_stepped_at=_earliest(newer.first_stepped_at, older.first_stepped_at),
         sequence=newer.sequence,
     )
 
 
-def _with_end_and_step(report: RankReport, ended: RankReport, step: int | None) -> RankReport:
-    if ended is report and step == report.step:
+def _latest_estimate(newer: RankFacts, older: RankFacts, value: float | None, earlier: float | None) -> float | None:
+    """The time in the newer report; the earliest one if both are the same report."""
+    return value if newer.sequence != older.sequence else _earliest(value, earlier)
+
+
+def _with_end_and_step(report: RankReport, ended: RankReport, stepped: RankReport) -> RankReport:
+    if ended is report and stepped is report:
         return report
     return replace(
         report,
@@ -118,7 +129,8 @@ def _with_end_and_step(report: RankReport, ended: RankReport, step: int | None) 
         signal=ended.signal,
         reason=ended.reason,
         stopped=ended.stopped,
-        step=step,
+        step=stepped.step,
+        first_script_step=stepped.first_script_step,
     )
 
 
@@ -126,7 +138,9 @@ def _is_newer_rank(one: RankFacts, other: RankFacts) -> bool:
     if one.sequence != other.sequence:
         return one.sequence > other.sequence
     # The sequence number was reused: compare only the fields that have no merge rule of their own.
-    return repr(_with_end_and_step(one.report, _NO_END, None)) >= repr(_with_end_and_step(other.report, _NO_END, None))
+    return repr(_with_end_and_step(one.report, _NO_END, _NO_END)) >= repr(
+        _with_end_and_step(other.report, _NO_END, _NO_END)
+    )
 
 
 _NO_END = RankReport(rank=0, local_rank=0, state=RankState.EXITED)
@@ -147,13 +161,22 @@ def _end_order(facts: RankFacts) -> tuple[float, str]:
 
 
 def _most_steps(newer: RankFacts, older: RankFacts) -> RankFacts:
-    """The facts with the most steps; if equal, those that reached the step first."""
+    """The facts with the most steps; if equal, those that reached the step first.
+
+    A step that the script reported replaces a count of optimizer steps, even a higher one.
+    """
     return min(newer, older, key=_step_order)
 
 
-def _step_order(facts: RankFacts) -> tuple[int, float]:
-    step, at = facts.report.step, facts.stepped_at
-    return (1 if step is None else -step, math.inf if at is None else at)
+def _step_order(facts: RankFacts) -> tuple[int, int, float, int]:
+    report, at = facts.report, facts.stepped_at
+    step, first = report.step, report.first_script_step
+    return (
+        1 if first is None else 0,
+        1 if step is None else -step,
+        math.inf if at is None else at,
+        0 if first is None else first,
+    )
 
 
 def _join_launchers(newer: LauncherFacts | None, older: LauncherFacts | None) -> LauncherFacts | None:

@@ -1,6 +1,6 @@
 """Measure the texts in agents' facts, and drop them to save memory.
 
-States, codes and times take a few bytes a rank, but eight lines of 512 characters take 16 KiB.
+States, codes and times take a few bytes a rank, but eight lines of 512 characters take up to 16 KiB.
 """
 
 import sys
@@ -11,7 +11,7 @@ from muster.core.facts import AgentFacts
 from muster_worker.contract.schema import RankReport
 
 MAX_WORD_CHARS = 64
-"""The length to which reasons and activities are truncated when other texts are dropped."""
+"""The length to which reasons, activities and phases are truncated when other texts are dropped."""
 
 
 def text_bytes(agent: AgentFacts) -> int:
@@ -20,7 +20,7 @@ def text_bytes(agent: AgentFacts) -> int:
 
 
 def without_texts(agent: AgentFacts) -> AgentFacts:
-    """Return the facts without the ranks' last lines and metrics, which only users read."""
+    """Return the facts without the ranks' last lines, collectives and metrics, which only users read."""
     launcher = agent.launcher
     if launcher is not None:
         launcher = replace(launcher, end=replace(launcher.end, last_lines=()))
@@ -44,7 +44,9 @@ def _texts(agent: AgentFacts) -> Iterator[str]:
         id(report): report for report in (*agent.report.ranks, *(facts.report for facts in agent.ranks))
     }.values():
         yield from rank.last_lines
-        yield from filter(None, (rank.reason, rank.no_step_reason, rank.activity))
+        yield from filter(None, (rank.reason, rank.no_step_reason, rank.activity, rank.phase))
+        for entry in rank.collectives:
+            yield from filter(None, (entry.group, entry.operation, entry.pending_operation))
     for metric in agent.metrics:
         yield metric.value.name
     if agent.launcher is not None:
@@ -55,9 +57,11 @@ def _without_rank_texts(rank: RankReport) -> RankReport:
     return replace(
         rank,
         last_lines=(),
+        collectives=(),
         reason=_truncate(rank.reason),
         no_step_reason=_truncate(rank.no_step_reason),
         activity=_truncate(rank.activity),
+        phase=_truncate(rank.phase),
     )
 
 

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from muster.api.plurals import capitalize, describe_share
 from muster.api.status.status import RESTARTING, RESUMED, STOPPING, SUSPENDED, SUSPENDING, Condition, Status
 from muster.api.timestamps import format_seconds
+from muster.core.edited_source import describe_source
 from muster.core.facts import Problem
 from muster.core.failure.problems import NODE_SILENT
 from muster.core.gang_release import GANG_RELEASED
+from muster.core.hangs import HUNG
 from muster.core.outcome import Outcome, Verdict
+from muster.core.status.hang import describe_hang
 from muster.core.status.problems import TRANSIENT_REASONS, SharedProblem, group_problems
 from muster.core.status.progress import ranks_with_steps
 from muster.core.status.truncate import truncate_message
@@ -93,7 +96,8 @@ def _accepted_condition(status_input: StatusInput) -> ConditionState:
     refusal = refusal_before_start(status_input)
     if refusal is not None:
         return ConditionState(ACCEPTED, False, refusal.reason, truncate_message(refusal.message))
-    warnings = status_input.facts.warnings
+    facts = status_input.facts
+    warnings = (*facts.warnings, *describe_source(status_input.outcome.source, facts.requested_source))
     if warnings:
         return ConditionState(
             ACCEPTED, True, REMARKS, truncate_message(f"The resource is valid; {'; '.join(warnings)}")
@@ -151,6 +155,8 @@ def _stalled_condition(status_input: StatusInput, message: str) -> ConditionStat
     lasting = tuple(entry for entry in shared if not entry.is_transient and _is_relevant(outcome, entry))
     if lasting:
         return ConditionState("Stalled", True, lasting[0].problem.reason, _join_sentences(lasting))
+    if outcome.hang is not None and not outcome.is_decided:
+        return ConditionState("Stalled", True, HUNG, truncate_message(capitalize(describe_hang(outcome.hang))))
     return ConditionState("Stalled", False, *_not_stalled_reason(status_input))
 
 
@@ -200,7 +206,8 @@ def _least_recent_step(status_input: StatusInput) -> float | None:
     if not status_input.job.spec.traits.has_collector:
         return None
     running = (view.facts for view in ranks_with_steps(status_input.views) if view.state == RUNNING)
-    return min((facts.stepped_at for facts in running if facts and facts.stepped_at is not None), default=None)
+    stepping = [facts for facts in running if facts is not None and facts.first_stepped_at is not None]
+    return min((facts.stepped_at for facts in stepping if facts.stepped_at is not None), default=None)
 
 
 def _is_relevant(outcome: Outcome, shared: SharedProblem) -> bool:

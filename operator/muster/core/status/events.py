@@ -7,9 +7,14 @@ from typing import Literal
 from muster.api.plurals import pluralize
 from muster.api.status.network import NetworkCheck
 from muster.api.status.status import RESTARTING, RESUMED, SUSPENDED, Condition, Status
+from muster.core.failure.ends import STRAGGLER
 from muster.core.gang_release import GANG_RELEASED
+from muster.core.members import describe_replaced_members, find_replaced_members
+from muster.core.restarts import RESTART_REQUESTED
 from muster.core.status.conditions import NODES_NOT_PLACED, REMARKS
 from muster.core.status.truncate import truncate_message
+
+SPARE_USED = "SpareUsed"
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,11 @@ class JobEvent:
 def new_events(previous: Status, status: Status) -> tuple[JobEvent, ...]:
     """Return the events about the change from `previous` to `status`, each only once."""
     transitions = tuple(_transition_events(previous, status))
-    warnings = (*_slow_network_events(previous, status), *_warning_events(previous, status))
+    warnings = (
+        *_slow_network_events(previous, status),
+        *_straggler_events(previous, status),
+        *_warning_events(previous, status),
+    )
     # Stalled has the same reason as the failure or refusal.
     if any(event.type == "Warning" for event in transitions):
         return (*transitions, *warnings)
@@ -42,6 +51,7 @@ def past_events(status: Status) -> tuple[JobEvent, ...]:
     return (
         *_transition_events(Status(), status),
         *_slow_network_events(Status(), status),
+        *_straggler_events(Status(), status),
         *_warning_events(Status(), status),
     )
 
@@ -49,7 +59,7 @@ def past_events(status: Status) -> tuple[JobEvent, ...]:
 def _transition_events(previous: Status, status: Status) -> Iterator[JobEvent]:
     suspension = _condition(status, SUSPENDED)
     if _is_resumed(status) and not _is_resumed(previous):
-        text = "spec.suspend is false: the job starts from the beginning"
+        text = "spec.suspend is false: the ranks start again"
         yield JobEvent("Normal", "Resumed", text, suspension.last_transition_time)
     releases = _releases(status)
     if releases > _releases(previous) and status.placement is not None:
@@ -59,14 +69,14 @@ def _transition_events(previous: Status, status: Status) -> Iterator[JobEvent]:
         )
     last = status.last_restart
     if last is not None and _count_restarts(status) > _count_restarts(previous):
-        yield JobEvent(
-            "Warning", RESTARTING, truncate_message(f"{last.message}; attempt {status.attempt} follows"), last.at
-        )
+        text = truncate_message(f"{last.message}; attempt {status.attempt} follows")
+        yield JobEvent("Normal" if last.reason == RESTART_REQUESTED else "Warning", RESTARTING, text, last.at)
     if _last_started(status) > _last_started(previous) and status.start_time is not None:
         # The message about a training job's predecessor may become more detailed later.
         occasion = None if status.backend is None else str(status.attempt)
         since = status.start_time if last is None else last.at
         yield JobEvent("Normal", "Started", _start_message(status), since, occasion)
+        yield from _spare_events(status, since)
     if _became_true(previous, status, SUSPENDED):
         yield JobEvent("Normal", "Suspended", truncate_message(status.message), suspension.last_transition_time)
     if _became_true(previous, status, "Complete"):
@@ -80,6 +90,17 @@ def _transition_events(previous: Status, status: Status) -> Iterator[JobEvent]:
     elif _has_changed_to(previous, status, "Accepted", "False"):
         accepted = _condition(status, "Accepted")
         yield JobEvent("Warning", "Refused", truncate_message(accepted.message), accepted.last_transition_time)
+
+
+def _spare_events(status: Status, since: str) -> Iterator[JobEvent]:
+    """Report which spares run the ranks of lost nodes in this attempt."""
+    last = status.last_restart
+    replaced = () if last is None else find_replaced_members(last.members, status.members)
+    if status.spares is None or not replaced:
+        return
+    subject = "A spare takes the place of a node" if len(replaced) == 1 else "Spares take the place of nodes"
+    text = f"{subject} in attempt {status.attempt}: {describe_replaced_members(replaced)}"
+    yield JobEvent("Normal", SPARE_USED, text, since, occasion=str(status.attempt))
 
 
 def _start_message(status: Status) -> str:
@@ -102,6 +123,13 @@ def _slow_network_events(previous: Status, status: Status) -> Iterator[JobEvent]
         return
     if previous.attempt != status.attempt or _network_check(previous) != check:
         yield JobEvent("Warning", "SlowNetwork", truncate_message(check.message), since, occasion=str(status.attempt))
+
+
+def _straggler_events(previous: Status, status: Status) -> Iterator[JobEvent]:
+    """Report stragglers once, and again when they are other ranks."""
+    record, before = status.stragglers, previous.stragglers
+    if record is not None and (before is None or (before.since, before.message) != (record.since, record.message)):
+        yield JobEvent("Warning", STRAGGLER, truncate_message(record.message), record.since)
 
 
 def _warning_events(previous: Status, status: Status) -> Iterator[JobEvent]:

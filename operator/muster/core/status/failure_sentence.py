@@ -6,9 +6,10 @@ from collections import Counter
 from muster.api.plurals import pluralize
 from muster.api.spec.job import Job
 from muster.core.failure import rank_output
-from muster.core.failure.ends import NODE_LOST, NODE_STOPPED, End, Subject
+from muster.core.failure.ends import NODE_LOST, NODE_STOPPED, STRAGGLER, End, Subject
 from muster.core.failure.failure import Failure
 from muster.core.failure.problems import OOM_KILLED
+from muster.core.hangs import HUNG
 from muster.core.outcome import WORLD_SIZE_MISMATCH
 from muster.core.status.problems import MAX_CHARS as MAX_PROBLEM_CHARS
 from muster.core.status.problems import join_node_names
@@ -44,6 +45,15 @@ _STATE_TEXTS = {
     STARTING: "not started yet",
     FAILED: "failing too",
     UNKNOWN: "unknown",
+}
+
+_ENDS_BY_REASON = {
+    EndReason.COMMAND_NOT_FOUND: "could not start",
+    EndReason.COMMAND_NOT_EXECUTABLE: "could not start",
+    EndReason.WRAPPER_LOST: "was lost with the process that watched it",
+    OOM_KILLED: "was OOM-killed",
+    HUNG: "hung",
+    STRAGGLER: "was slower than the others",
 }
 
 _IDLE = frozenset((*_STATE_TEXTS.values(), _CUT_OFF, _STOPPED_TEXT, _STILL_RUNNING))
@@ -110,7 +120,7 @@ def _describe_wrong_world_size(job: Job, failure: Failure) -> str:
 
 def _describe_ranks(job: Job, failure: Failure) -> str:
     first, count = failure.first, len({end.rank for end in failure.root_causes})
-    line = _find_error_text(job, first)
+    line = _describe_observation(first) or _find_error_text(job, first)
     if count == 1:
         sentence = f"Rank {first.rank} on {first.node_name} {_describe_failed_end(first)}{_describe_step(first)}"
         return f"{sentence}: {line}" if line else sentence
@@ -155,7 +165,7 @@ def _describe_early_exit(failure: Failure) -> str:
     also = f" and {more} more" if more else ""
     sentence = f"Rank {early.rank} on {early.node_name}{also} ended early with exit code 0{_describe_step(early)}"
     activity = first.activity or rank_output.find_collective(first.lines)
-    activity_text = _add_preposition(rank_output.clean(activity, limit=MAX_ACTIVITY_CHARS)) if activity else ""
+    activity_text = add_preposition(rank_output.clean(activity, limit=MAX_ACTIVITY_CHARS)) if activity else ""
     where = f" {activity_text}" if activity_text else ""
     subject = f"rank {first.rank}" if first.subject is Subject.RANK else rank_output.clean(first.name, limit=64)
     line = rank_output.find_error_line(first.lines)
@@ -165,12 +175,8 @@ def _describe_early_exit(failure: Failure) -> str:
 
 def _describe_failed_end(end: End) -> str:
     """Describe how a root cause ended. Its exit code or signal alone can be misleading."""
-    if end.reason in (EndReason.COMMAND_NOT_FOUND, EndReason.COMMAND_NOT_EXECUTABLE):
-        return "could not start"
-    if end.reason == EndReason.WRAPPER_LOST:
-        return "was lost with the process that watched it"
-    if end.reason == OOM_KILLED:
-        return "was OOM-killed"
+    if end.reason in _ENDS_BY_REASON:
+        return _ENDS_BY_REASON[end.reason]
     if end.signal is not None and rank_output.contains_abort(end.lines):
         return "called MPI_Abort"
     # The rank failed by itself, and the signal arrived during its exit.
@@ -205,6 +211,20 @@ def _find_error_text(job: Job, end: End) -> str:
     if end.signal is not None and not has_own_output:
         return ""
     return line
+
+
+def _describe_observation(end: End) -> str:
+    """Describe why muster stops a rank that still runs; "" for a rank that ended by itself."""
+    if end.reason == STRAGGLER:
+        return end.lines[0]
+    return _describe_hang(end) if end.reason == HUNG else ""
+
+
+def _describe_hang(end: End) -> str:
+    line, *collectives = end.lines
+    if end.activity:
+        line += f" and was {add_preposition(rank_output.clean(end.activity, limit=MAX_ACTIVITY_CHARS))}"
+    return "; ".join((line, *(rank_output.clean(text) for text in collectives)))
 
 
 def _describe_memory(end: End) -> str:
@@ -242,16 +262,18 @@ def _find_other_ranks(failure: Failure, views: tuple[RankView, ...]) -> tuple[Ra
     )
 
 
-def _add_preposition(activity: str) -> str:
+def add_preposition(activity: str) -> str:
     """Put a preposition before an activity: "in all_reduce", "at train.py:27 in main". "loading data" needs none."""
+    if activity.startswith("stopped by "):
+        return activity
     if ":" in activity:
         return f"at {activity}"
     return activity if activity.split(" ", maxsplit=1)[0].endswith("ing") else f"in {activity}"
 
 
 def _describe_activity(view: RankView) -> str:
-    if view.activity is not None and view.state in (STOPPED, FAILED):
-        return _add_preposition(view.activity)
+    if view.activity is not None and view.state in (RUNNING, STOPPED, FAILED):
+        return add_preposition(view.activity)
     if view.state == RUNNING:
         return _STILL_RUNNING
     if view.state == STOPPED and view.end is not None and rank_output.mentions_lost_peer(view.end.lines):

@@ -12,7 +12,8 @@ from muster.api.status.network import LinkGroup, NetworkCheck, NetworkStatus, No
 from muster.core.facts import NodeFacts
 from muster.core.failure.rank_output import clean
 from muster.core.status.rank_ranges import format_ranges
-from muster_worker.contract.schema import AgentPhase, NetworkFigures, Report
+from muster_worker.contract.network import NetworkFigures
+from muster_worker.contract.schema import AgentPhase, Report
 
 MAX_GROUPS = 16
 """Similar machines form a few groups; the status leaves out the rest."""

@@ -1,4 +1,7 @@
-"""Describe the problems of nodes in sentences: one for all nodes with the same problem, or for a released gang."""
+"""Describe the problems of nodes: in one sentence for all nodes with the same problem.
+
+Another sentence describes that muster deletes the pods of a gang to schedule them again later.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,6 +19,7 @@ from muster.core.failure.problems import (
     UNSCHEDULABLE,
 )
 from muster.core.failure.rank_output import clean, normalize_error_line
+from muster.core.fence import OLD_POD_MAY_RUN
 from muster.core.gang_release import GANG_RELEASED, GangRelease
 from muster.core.training_job.problems import CAPACITY_REASONS, SERVICE_REASONS
 
@@ -46,7 +50,8 @@ class SharedProblem:
     def is_transient(self) -> bool:
         """Whether the problem may end without a user's action."""
         # A pod that is being deleted is either replaced, or its job ends.
-        return self.problem.reason in TRANSIENT_REASONS or all(node.process.is_terminating for node in self.nodes)
+        is_leaving = all(node.process.is_terminating for node in self.nodes)
+        return self.problem.reason in TRANSIENT_REASONS or (is_leaving and self.problem.reason != OLD_POD_MAY_RUN)
 
     @property
     def sentence(self) -> str:
@@ -82,7 +87,7 @@ def join_node_names(names: list[str]) -> str:
 
 
 def describe_release(job: Job, previous: Status, facts: JobFacts, release: GangRelease) -> str:
-    """Describe a release of the gang that is under way."""
+    """Describe that muster is deleting the gang's pods, and when it creates them again."""
     # Resource shortages are visible only while the pods exist, so prefer the previous message of this release.
     return _previous_message(previous, release) or _new_message(job, facts, release)
 

@@ -8,7 +8,7 @@ from muster.api.status.status import Progress
 from muster.api.timestamps import format_milliseconds, parse_timestamp
 from muster.core.facts import JobFacts, MetricFacts
 from muster.core.failure import rank_output
-from muster.core.status.stragglers import read_step_count, steps_behind
+from muster.core.status.steps_behind import read_step_count, steps_behind
 from muster.core.status.views import RUNNING, RankView, StatusInput
 
 SMOOTHING_SECONDS = 10.0
@@ -34,7 +34,7 @@ def job_progress(status_input: StatusInput) -> Progress | None:
     is_running = slowest.state == RUNNING and not status_input.outcome.is_decided
     return Progress(
         step=steps_completed(slowest),
-        steps_per_second=_steps_per_second(slowest, status_input.previous.progress) if is_running else None,
+        steps_per_second=_current_speed(status_input, slowest) if is_running else None,
         slowest_rank=_find_slowest(count_steps_behind(status_input)),
         metrics=shown,
         metrics_left_out=left_out,
@@ -74,6 +74,11 @@ def ranks_with_steps(views: tuple[RankView, ...]) -> list[RankView]:
 def steps_completed(view: RankView) -> int:
     """The steps that the rank has completed."""
     return view.facts.report.step or 0 if view.facts is not None else 0
+
+
+def _current_speed(status_input: StatusInput, slowest: RankView) -> float | None:
+    # The average would only approach 0 while ranks hang.
+    return 0.0 if status_input.outcome.hang else _steps_per_second(slowest, status_input.previous.progress)
 
 
 def _steps_per_second(slowest: RankView, before: Progress | None) -> float | None:

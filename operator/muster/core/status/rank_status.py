@@ -3,9 +3,13 @@
 from muster.api.status.status import RankDetail, RankStatus, StateRange, StepRange
 from muster.api.timestamps import format_milliseconds
 from muster.core.failure import rank_output
+from muster.core.failure.ends import STRAGGLER
+from muster.core.hangs import HUNG
 from muster.core.outcome import Outcome
+from muster.core.status.hang import hung_ranks
 from muster.core.status.progress import ranks_with_steps, steps_completed
 from muster.core.status.rank_ranges import format_ranges
+from muster.core.status.straggler_record import describe_slow_ranks
 from muster.core.status.views import (
     FAILED,
     NOT_REPORTED,
@@ -63,9 +67,13 @@ def _step_ranges(views: tuple[RankView, ...]) -> tuple[StepRange, ...]:
 def _rank_details(views: tuple[RankView, ...], outcome: Outcome) -> tuple[RankDetail, ...]:
     """At most `MAX_DETAILS` ranks: root causes, ranks that ended early, other failures, secondary ones, the rest."""
     uncounted = _uncounted_ranks(views)
-    notable = [view for view in views if _is_notable(view) or view.rank in uncounted]
-    notable.sort(key=lambda view: (_priority(view, outcome), _ended_at(view), view.rank))
-    return tuple(_detail(view) for view in notable[:MAX_DETAILS])
+    hung, stragglers = hung_ranks(outcome), describe_slow_ranks(outcome)
+    special = uncounted | hung.keys() | stragglers.keys()
+    notable = [view for view in views if _is_notable(view) or view.rank in special]
+    notable.sort(key=lambda view: (_priority(view, outcome), _ended_at(view), hung.get(view.rank, 0), view.rank))
+    remarks = {rank: (STRAGGLER, text) for rank, text in stragglers.items()}
+    remarks.update(dict.fromkeys(hung, (HUNG, "it completes no step any more")))
+    return tuple(_detail(view, remarks.get(view.rank)) for view in notable[:MAX_DETAILS])
 
 
 def _is_notable(view: RankView) -> bool:
@@ -100,7 +108,9 @@ def _ended_at(view: RankView) -> float:
     return view.end.at if view.end is not None else 0.0
 
 
-def _detail(view: RankView) -> RankDetail:
+def _detail(view: RankView, remark: tuple[str, str] | None) -> RankDetail:
+    """Return the rank's detail; `remark` has the reason and the message for a rank that hangs or is slow."""
+    reason, message = remark or (view.no_step_reason or view.reason, _message(view))
     report = view.facts.report if view.facts is not None else None
     return RankDetail(
         rank=view.rank,
@@ -108,13 +118,14 @@ def _detail(view: RankView) -> RankDetail:
         pod=view.node.process.name,
         node_name=view.node.process.machine,
         state=view.state,
-        reason=view.no_step_reason or view.reason,
-        message=_message(view),
+        reason=reason,
+        message=message,
         pid=report.pid if report is not None else None,
         exit_code=report.exit_code if report is not None else None,
         signal=report.signal if report is not None else None,
         step=(report.step or None) if report is not None else None,
         activity=view.activity,
+        last_collective=view.last_collective,
         at=format_milliseconds(view.end.at) if view.end is not None else None,
     )
 

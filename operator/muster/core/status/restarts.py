@@ -1,50 +1,60 @@
-"""The status' record of restarts: which attempts failed, why, and how much time each failure cost."""
+"""The status' record of restarts: which attempts ended, why, and how much time each restart cost."""
 
 from muster.api.spec.failure_policy import MAX_HISTORY
-from muster.api.status.restarts import MAX_COUNT, MAX_REASON_CHARS, NO_RESTARTS, RestartRecord, Restarts
-from muster.api.timestamps import format_milliseconds, parse_timestamp
-from muster.core.facts import ProcessState
+from muster.api.status.restarts import (
+    MAX_COUNT,
+    MAX_MEMBERS_CHARS,
+    MAX_NODE_NAME_CHARS,
+    MAX_REASON_CHARS,
+    NO_RESTARTS,
+    RestartRecord,
+    Restarts,
+)
+from muster.api.timestamps import format_milliseconds, parse_or_past, parse_timestamp
+from muster.core.avoided_nodes import find_avoided_nodes
+from muster.core.facts import NodeFacts, ProcessFacts, ProcessState
 from muster.core.failure import rank_output
+from muster.core.failure.ends import STRAGGLER
 from muster.core.failure.failure import Failure
+from muster.core.members import find_node
 from muster.core.outcome import Verdict
-from muster.core.restarts import Restart, RestartBudget
+from muster.core.restarts import RESTART_REQUESTED, Restart, RestartBudget
+from muster.core.status.attempt_steps import find_attempt_steps
 from muster.core.status.failure_sentence import failure_sentence
 from muster.core.status.views import RUNNING, SUCCEEDED, StatusInput
+
+REQUEST_MESSAGE = "A user has requested a restart"
+"""The message of a restart without a failure."""
 
 _MAX_MESSAGE_CHARS = 300
 """The limit for each of up to 32 messages in a status."""
 
 
 def restarts_of(status_input: StatusInput) -> Restarts | None:
-    """Return the record of the job's restarts. A failure is added once its attempt is over and another one follows."""
+    """Return the record of the job's restarts. One is added once its attempt is over and another one follows."""
     outcome, before = status_input.outcome, status_input.previous.restarts
-    if outcome.is_restart_due and outcome.restart and outcome.failure:
-        return _add_failure(status_input, before or NO_RESTARTS, outcome.restart, outcome.failure)
+    if outcome.is_restart_due and outcome.restart:
+        return _add_restart(status_input, before or NO_RESTARTS, outcome.restart)
     if before is None:
         return None
-    record = _add_recovery_time(status_input, before)
+    record = _shorten_backoff(status_input, _add_recovery_time(status_input, before))
+    record = _add_steps_lost(status_input, record)
     has_started = outcome.has_started and outcome.verdict is not Verdict.RESTARTING
     return record.model_copy(update={"is_pending": False}) if has_started or status_input.starts else record
 
 
-def _add_failure(status_input: StatusInput, before: Restarts, restart: Restart, failure: Failure) -> Restarts:
-    nodes, policy = status_input.facts.nodes, status_input.job.spec.failure_policy
-    in_place = policy is None or policy.restart_scope == "InPlace"
-    ended = sum(node.process.state is not ProcessState.RUNNING for node in nodes)
-    record = RestartRecord(
-        attempt=status_input.outcome.attempt,
-        reason=failure.reason[:MAX_REASON_CHARS],
-        message=rank_output.clean(
-            failure_sentence(status_input.job, failure, status_input.views), limit=_MAX_MESSAGE_CHARS
-        ),
-        rank=failure.first.rank,
-        node=failure.first.node,
-        step=failure.first.step or None,
-        counts_as=restart.counts_as.value,
-        replaced_pods=ended if in_place else len(nodes),
-        at=format_milliseconds(restart.failed_at),
-    )
+def _shorten_backoff(status_input: StatusInput, before: Restarts) -> Restarts:
+    """Record an earlier start of the next attempt, which a user has requested."""
+    last = status_input.outcome.last_restart
+    if last is None or before.not_before is None or parse_or_past(before.not_before) <= last.not_before:
+        return before
+    return before.model_copy(update={"not_before": format_milliseconds(last.not_before)})
+
+
+def _add_restart(status_input: StatusInput, before: Restarts, restart: Restart) -> Restarts:
+    nodes = status_input.facts.nodes
     replacement = max(before.replacement, *(node.process.replacement + 1 for node in nodes))
+    history = _limit_history((*before.history, _make_record(status_input, restart)))
     return Restarts(
         total=min(MAX_COUNT, before.total + 1),
         failures=min(MAX_COUNT, before.failures + (restart.counts_as is RestartBudget.FAILURE)),
@@ -52,8 +62,57 @@ def _add_failure(status_input: StatusInput, before: Restarts, restart: Restart, 
         replacement=min(MAX_COUNT, replacement),
         is_pending=True,
         not_before=format_milliseconds(status_input.now + restart.backoff_seconds),
-        history=_limit_history((*before.history, record)),
+        history=history,
+        avoided_nodes=find_avoided_nodes(history),
     )
+
+
+def _make_record(status_input: StatusInput, restart: Restart) -> RestartRecord:
+    nodes, policy = status_input.facts.nodes, status_input.job.spec.failure_policy
+    in_place = policy is None or policy.restart_scope == "InPlace"
+    failure = status_input.outcome.failure
+    straggler_node = failure.first.node if failure is not None and failure.reason == STRAGGLER else None
+    replaced = sum(_needs_new_pod(node) or node.node == straggler_node for node in nodes)
+    record = RestartRecord(
+        attempt=status_input.outcome.attempt,
+        reason=RESTART_REQUESTED,
+        message=REQUEST_MESSAGE,
+        counts_as=restart.counts_as.value,
+        members=_record_members(status_input),
+        replaced_pods=replaced if in_place else len(nodes),
+        at=format_milliseconds(restart.failed_at),
+        script_step=find_attempt_steps(status_input).script_step,
+    )
+    return record if failure is None else record.model_copy(update=_describe_failure(status_input, failure))
+
+
+def _record_members(status_input: StatusInput) -> str | None:
+    members = status_input.previous.members
+    return members if members is None or len(members) <= MAX_MEMBERS_CHARS else None
+
+
+def _describe_failure(status_input: StatusInput, failure: Failure) -> dict[str, object]:
+    """Return the fields of a record that describe the failure."""
+    first, sentence = failure.first, failure_sentence(status_input.job, failure, status_input.views)
+    return {
+        "reason": failure.reason[:MAX_REASON_CHARS],
+        "message": rank_output.clean(sentence, limit=_MAX_MESSAGE_CHARS),
+        "rank": first.rank,
+        "node": first.node,
+        "node_name": _node_name(find_node(status_input.facts, first.node).process),
+        "step": first.step or None,
+    }
+
+
+def _needs_new_pod(node: NodeFacts) -> bool:
+    """Whether the node's pod has ended, or something other than muster ends it."""
+    agent = node.current_agent
+    is_stopped = node.process.is_terminating or (agent is not None and agent.terminated_at is not None)
+    return is_stopped or node.process.state is not ProcessState.RUNNING
+
+
+def _node_name(process: ProcessFacts) -> str | None:
+    return None if process.machine is None else process.machine[:MAX_NODE_NAME_CHARS]
 
 
 def _limit_history(history: tuple[RestartRecord, ...]) -> tuple[RestartRecord, ...]:
@@ -66,7 +125,7 @@ def _limit_history(history: tuple[RestartRecord, ...]) -> tuple[RestartRecord, .
 
 
 def _add_recovery_time(status_input: StatusInput, before: Restarts) -> Restarts:
-    """Add the time that the last failure cost, once all ranks run again."""
+    """Add the time that the last restart cost, once all ranks run again."""
     last = status_input.previous.last_restart
     if last is None or last.seconds_lost is not None:
         return before
@@ -78,5 +137,18 @@ def _add_recovery_time(status_input: StatusInput, before: Restarts) -> Restarts:
         seconds = round(max(0.0, running_since - parse_timestamp(last.at)), 3)
     except ValueError:
         return before  # a user has edited the time
-    done = last.model_copy(update={"seconds_lost": seconds})
-    return before.model_copy(update={"history": (*before.history[:-1], done)})
+    return _replace_last(before, last.model_copy(update={"seconds_lost": seconds}))
+
+
+def _add_steps_lost(status_input: StatusInput, record: Restarts) -> Restarts:
+    """Add the steps that the last failure cost, once the script of the current attempt has reported a step."""
+    if status_input.previous.last_restart is None or not record.history or not status_input.outcome.has_started:
+        return record
+    last, resumed_at = record.history[-1], find_attempt_steps(status_input).resumed_at_step
+    if last.script_step is None or resumed_at is None:
+        return record
+    return _replace_last(record, last.model_copy(update={"steps_lost": max(0, last.script_step - resumed_at)}))
+
+
+def _replace_last(restarts: Restarts, last: RestartRecord) -> Restarts:
+    return restarts.model_copy(update={"history": (*restarts.history[:-1], last)})

@@ -24,10 +24,13 @@ from muster.core.status.failure_sentence import (
     describe_requested_world,
     failure_sentence,
 )
+from muster.core.status.hang import describe_hang
 from muster.core.status.network import summarise_check
 from muster.core.status.problems import MAX_NAMES, group_problems
 from muster.core.status.progress import count_steps_behind
 from muster.core.status.rank_ranges import format_ranges
+from muster.core.status.restarts import REQUEST_MESSAGE
+from muster.core.status.straggler_record import describe_stragglers
 from muster.core.status.truncate import truncate_message
 from muster.core.status.views import PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, RankView, StatusInput
 from muster.core.world import find_started_ranks, is_mpi
@@ -115,6 +118,8 @@ def _describe_suspension(status_input: StatusInput) -> str:
 
 def _describe_stop(status_input: StatusInput, progress: Progress | None) -> str:
     request = status_input.facts.stop_request
+    if status_input.outcome.is_restart_requested:
+        return f"{REQUEST_MESSAGE}{_describe_step(progress)}; attempt {status_input.outcome.attempt + 1} follows"
     if status_input.outcome.reason == STOP_REQUESTED and request is not None:
         return f"Stopped by {rank_output.clean(request.by, limit=64)}{_describe_step(progress)}"
     if status_input.outcome.reason == DEADLINE_EXCEEDED:
@@ -144,11 +149,19 @@ def describe_running(status_input: StatusInput, progress: Progress | None) -> st
     views = status_input.views
     parts = [capitalize(describe_share(_count_ranks(views, RUNNING), len(views), "rank", "runs", "run"))]
     if progress is not None and progress.step is not None:
-        speed = f", {progress.steps_per_second:g} steps/s" if progress.steps_per_second is not None else ""
+        hang = status_input.outcome.hang
+        speed = (
+            f", {progress.steps_per_second:g} steps/s" if progress.steps_per_second is not None and hang is None else ""
+        )
         parts.append(f"step {progress.step}{speed}")
-        if progress.slowest_rank is not None:
+        if hang is not None:
+            parts.append(describe_hang(hang))
+        elif progress.slowest_rank is not None:
             behind = count_steps_behind(status_input)[progress.slowest_rank]
             parts.append(f"rank {progress.slowest_rank} is {pluralize(behind, 'step')} behind")
+        stragglers = status_input.outcome.stragglers
+        if hang is None and stragglers is not None:
+            parts.append(describe_stragglers(stragglers))
     else:
         parts.extend(_describe_missing_step_counts(views))
     for state, text in ((STARTING, "starting"), (SUCCEEDED, "done")):

@@ -1,6 +1,9 @@
 """Find out whether a change of the status must be written at once. Progress may wait."""
 
+from muster.api.status.restarts import Restarts
 from muster.api.status.status import Status
+from muster.api.status.stragglers import StragglerRecord
+from muster.core.failure.ends import STRAGGLER
 
 
 def is_significant_change(before: Status, after: Status) -> bool:
@@ -11,10 +14,32 @@ def is_significant_change(before: Status, after: Status) -> bool:
 def _without_progress(status: Status) -> Status:
     ranks = status.ranks
     if ranks is not None:
-        details = tuple(entry.model_copy(update={"step": None}) for entry in ranks.details)
+        details = tuple(entry.model_copy(update={"step": None}) for entry in ranks.details if entry.reason != STRAGGLER)
         ranks = ranks.model_copy(update={"by_step": (), "details": details})
     message = "" if status.phase == "Running" else status.message
     conditions = tuple(
         entry.model_copy(update={"message": ""}) if entry.type == "Running" else entry for entry in status.conditions
     )
-    return status.model_copy(update={"progress": None, "ranks": ranks, "message": message, "conditions": conditions})
+    return status.model_copy(
+        update={
+            "progress": None,
+            "ranks": ranks,
+            "message": message,
+            "conditions": conditions,
+            "goodput": None,
+            "stragglers": _only_failure(status.stragglers),
+            "restarts": _without_steps_lost(status.restarts),
+        }
+    )
+
+
+def _only_failure(record: StragglerRecord | None) -> StragglerRecord | None:
+    """Without stragglers that only slow the job down: ranks near the limit, and forged reports, change all the time."""
+    return record if record is not None and record.is_failure else None
+
+
+def _without_steps_lost(restarts: Restarts | None) -> Restarts | None:
+    if restarts is None:
+        return None
+    history = tuple(record.model_copy(update={"steps_lost": None}) for record in restarts.history)
+    return restarts.model_copy(update={"history": history})

@@ -4,19 +4,26 @@ from collections.abc import Sequence
 
 from muster.api.spec.job import Job
 from muster.api.status.network import NetworkStatus
+from muster.api.status.source import SourceStatus
 from muster.api.status.status import REFUSED, RESTARTING, NodeCounts, Placement, Status
 from muster.api.timestamps import format_seconds
 from muster.core.actions import Action, SendCommand
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure.problems import SCHEDULING_GATED, may_still_report
+from muster.core.members import format_members
 from muster.core.outcome import Outcome, Verdict
 from muster.core.status.conditions import conditions, refusal_before_start
 from muster.core.status.ended_status import ended_status
+from muster.core.status.goodput import count_goodput
+from muster.core.status.hang import hang_record
 from muster.core.status.network import network_status
 from muster.core.status.progress import job_progress
 from muster.core.status.rank_status import rank_status
+from muster.core.status.restart_request import restart_request_of
 from muster.core.status.restarts import restarts_of
 from muster.core.status.sentences import describe_status
+from muster.core.status.spares import spare_status
+from muster.core.status.straggler_record import straggler_record
 from muster.core.status.views import PENDING, STARTING, UNKNOWN, StatusInput
 from muster_worker.contract.schema import CommandKind
 
@@ -37,21 +44,36 @@ def summarise(  # noqa: PLR0917 - the results of one reconcile
     progress = job_progress(status_input)
     phase = _phase(status_input)
     message = describe_status(status_input, progress)
-    return Status(
+    status = Status(
         observed_generation=job.metadata.generation,
         phase=phase,
         message=message,
         conditions=conditions(status_input, phase, message),
-        nodes=NodeCounts(desired=job.spec.nodes, ready=sum(_is_up(node, facts, now) for node in facts.nodes)),
+        nodes=_count_nodes(status_input),
+        members=None if facts.desired_nodes is None else format_members(facts.nodes),
+        spares=spare_status(status_input),
         network=_network(status_input),
         ranks=rank_status(status_input),
         progress=progress,
+        hang=hang_record(status_input),
+        stragglers=straggler_record(status_input),
         placement=_placement(status_input),
+        goodput=previous.goodput,
         restarts=restarts_of(status_input),
+        restart_request=restart_request_of(status_input),
+        source=_source(status_input),
         attempt=_attempt(status_input),
         start_time=_start_time(status_input),
         completion_time=format_seconds(now) if phase in ("Succeeded", "Failed") else None,
     )
+    # The passing of time alone is no reason to write the status.
+    return status if status == previous else status.model_copy(update={"goodput": count_goodput(status_input)})
+
+
+def _count_nodes(status_input: StatusInput) -> NodeCounts:
+    facts, now = status_input.facts, status_input.now
+    desired = status_input.job.spec.nodes if facts.desired_nodes is None else facts.desired_nodes
+    return NodeCounts(desired=desired, ready=sum(_is_up(node, facts, now) for node in facts.nodes))
 
 
 def _is_more_complete(previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> bool:
@@ -76,6 +98,12 @@ def _attempt(status_input: StatusInput) -> int:
     if outcome.is_restart_due:
         return outcome.attempt + 1
     return outcome.attempt if outcome.has_started or status_input.starts else status_input.previous.attempt
+
+
+def _source(status_input: StatusInput) -> SourceStatus | None:
+    """Return the edited code of the attempt that runs or starts. It is written before an agent receives it."""
+    outcome = status_input.outcome
+    return outcome.source if outcome.has_started or status_input.starts else status_input.previous.source
 
 
 def _phase(status_input: StatusInput) -> str:

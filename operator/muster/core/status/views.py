@@ -58,6 +58,13 @@ class RankView:
         activity = report.activity or rank_output.find_collective(report.last_lines)
         return rank_output.clean(activity, limit=MAX_ACTIVITY_CHARS) if activity else None
 
+    @property
+    def last_collective(self) -> str | None:
+        """The collective that the rank entered last when it hung; None if its agent reports none."""
+        if self.facts is None or not self.facts.report.collectives:
+            return None
+        return rank_output.clean(self.facts.report.collectives[0].text)
+
 
 @dataclass(frozen=True)
 class StatusInput:
@@ -101,7 +108,7 @@ def _find_ranks(job: Job, facts: JobFacts) -> Mapping[int, tuple[NodeFacts, Rank
     for node in facts.nodes:
         for rank_facts in node.ranks:
             rank = rank_facts.report.rank
-            if rank not in by_key or node_of_rank(job, rank) == node.node:
+            if rank not in by_key or node_of_rank(job, rank) == node.node_rank:
                 by_key[rank] = (node, rank_facts)
     return by_key
 

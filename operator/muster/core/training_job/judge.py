@@ -7,6 +7,7 @@ from muster.api.status.status import SUSPENDED, Status
 from muster.core.facts import JobFacts
 from muster.core.failure.ends import Subject
 from muster.core.failure.failure import Failure, find_failure
+from muster.core.hangs import find_hang
 from muster.core.judge import apply_final_condition, find_active_deadline, find_active_since
 from muster.core.outcome import DEADLINE_EXCEEDED, SUCCEEDED, WORLD_SIZE_MISMATCH, Outcome, Verdict
 from muster.core.training_job.attempt_state import arrives_until, is_lost
@@ -21,6 +22,7 @@ def judge_training_job(job: Job, previous: Status, state: TrainingState, now: fl
     active_since = find_active_since(previous, state.nodes, now)
     outcome = Outcome(
         Verdict.UNDECIDED,
+        hang=None if attempt_state.is_next else find_hang(job, state.nodes, attempt_state.attempt, now),
         is_idle=_is_idle(previous, facts, now),
         has_started=not attempt_state.is_next and facts.training is not None and facts.training.has_trained,
         attempt=attempt_state.attempt,

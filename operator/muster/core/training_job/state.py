@@ -1,4 +1,4 @@
-"""Complete the facts of a job on SageMaker with its current attempt and its nodes.
+"""Derive the current attempt and the nodes of a job on SageMaker from the observed facts.
 
 The nodes come from SageMaker's description of the training job and from the ranks' reports.
 """
@@ -26,7 +26,7 @@ class TrainingState:
     nodes: JobFacts
 
 
-def complete_training(job: Job, previous: Status, observed: TrainingFacts, now: float) -> TrainingState:
+def derive_training_state(job: Job, previous: Status, observed: TrainingFacts, now: float) -> TrainingState:
     """Derive the attempt, the nodes and the problems in this order, at `now` (Unix seconds).
 
     `previous` is the result of `with_unrecorded_attempt`.

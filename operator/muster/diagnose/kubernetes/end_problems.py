@@ -4,7 +4,15 @@ import re
 
 from muster.core.facts import Problem
 from muster.core.failure.ends import NODE_LOST
-from muster.core.failure.problems import CONTAINER_KILLED, OOM_KILLED, POD_DELETED, PREEMPTED
+from muster.core.failure.problems import (
+    CONTAINER_KILLED,
+    EVICTED,
+    NODE_SHUTDOWN,
+    OOM_KILLED,
+    POD_DELETED,
+    PREEMPTED,
+    REFUSED_BY_KUBELET,
+)
 from muster.core.failure.rank_output import find_error_line
 from muster.core.failure.termination_log import read_termination_message
 from muster.diagnose.kubernetes.quoting import quote
@@ -13,10 +21,7 @@ from muster.objects.kubernetes.pods import Condition, PodView
 from muster.objects.kubernetes.warnings import PodWarning
 from muster.render.kubernetes import storage
 
-EVICTED = "Evicted"
 POD_DEADLINE_EXCEEDED = "PodDeadlineExceeded"
-REFUSED_BY_KUBELET = "RefusedByKubelet"
-NODE_SHUTDOWN = "NodeShutdown"
 INIT_CONTAINER_FAILED = "InitContainerFailed"
 SIDECAR_FAILED = "SidecarFailed"
 

@@ -6,11 +6,9 @@ from muster.diagnose.kubernetes.end_problems import find_failed_init_container
 from muster.diagnose.kubernetes.problems import find_problem
 from muster.objects.kubernetes.containers import Running, Terminated
 from muster.objects.kubernetes.observations import UNOBSERVED, Observations, on_operator_clock
-from muster.objects.kubernetes.pods import PodView
+from muster.objects.kubernetes.pods import FINAL_PHASES, PodView
 from muster.objects.kubernetes.warnings import PodWarning
 from muster.render.kubernetes.agent_container import rank_grace_seconds
-
-_FINAL_PHASES = ("Failed", "Succeeded")
 
 _FIRST_SIGNAL_CODE = 128
 _MAX_SIGNAL = 64
@@ -30,18 +28,20 @@ def process_facts(
         exit_code=exit_code,
         signal=signal,
         started_at=state.started_at if isinstance(state, Running | Terminated) else None,
-        ended_at=_ended_at(pod),
+        ended_at=_ended_at(pod, observations),
         problem=find_problem(pod, warnings),
         name=pod.name,
         machine=pod.machine or None,
         scheduled_at=scheduled.at if scheduled is not None and scheduled.is_true else None,
         is_terminating=pod.deletion_requested_at is not None,
+        deletion_requested_at=pod.deletion_requested_at,
         grace_seconds=None if pod.grace_seconds is None else float(rank_grace_seconds(pod.grace_seconds)),
         has_running_sidecars=isinstance(state, Terminated) and _is_anything_running(pod),
         termination_message=read_termination_message(state.message)
         if isinstance(state, Terminated) and state.message
         else None,
         memory_limit=pod.trainer.memory_limit,
+        devices=pod.trainer.devices,
         unreachable_since=None if observations.cut_off is None else observations.cut_off.at,
         deletion_deadline=observations.deletion_deadline,
     )
@@ -52,7 +52,7 @@ def process_state(pod: PodView) -> ProcessState:
     if isinstance(pod.trainer.state, Terminated):
         return ProcessState.EXITED
     # For an evicted, rejected or lost pod, the kubelet may report no container states.
-    if pod.phase in _FINAL_PHASES or pod.reason == "NodeLost":
+    if pod.phase in FINAL_PHASES or pod.reason == "NodeLost":
         return ProcessState.EXITED
     # The kubelet sets the pod's phase a second later. It doesn't restart the container.
     if find_failed_init_container(pod) is not None:
@@ -64,7 +64,7 @@ def process_state(pod: PodView) -> ProcessState:
 
 
 def _is_anything_running(pod: PodView) -> bool:
-    return pod.phase not in _FINAL_PHASES and any(
+    return pod.phase not in FINAL_PHASES and any(
         isinstance(container.state, Running) for container in (*pod.inits, *pod.others)
     )
 
@@ -81,12 +81,12 @@ def _end(pod: PodView) -> tuple[int | None, int | None]:
     return (None, signal) if 0 < signal <= _MAX_SIGNAL else (state.exit_code, None)
 
 
-def _ended_at(pod: PodView) -> float | None:
+def _ended_at(pod: PodView, observations: Observations) -> float | None:
     state = pod.trainer.state
     if isinstance(state, Terminated) and state.finished_at is not None:
         return state.finished_at
     if process_state(pod) is not ProcessState.EXITED:
         return None
-    # Without an end of the container, use the time of the pod's last condition.
+    # Without an end of the container, use the time of the pod's last condition. A refused pod has none, either.
     changes = [entry.at for entry in pod.conditions if entry.at is not None and entry.type != "PodScheduled"]
-    return max(changes, default=None)
+    return max(changes, default=None if observations.ended is None else observations.ended.at)

@@ -64,8 +64,8 @@ def find_missing_image(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | Non
         if waiting.reason == "InvalidImageName":
             return Problem(INVALID_IMAGE_NAME, f"{image!r} is not an image name: correct {_field(container)}")
         if waiting.reason == "ErrImageNeverPull":
-            words = f"image {image} is not on {pod.machine}, and imagePullPolicy is Never: load it there"
-            return Problem(IMAGE_NOT_FOUND, words)
+            text = f"image {image} is not on {pod.machine}, and imagePullPolicy is Never: load it there"
+            return Problem(IMAGE_NOT_FOUND, text)
         if waiting.reason in _PULLS:
             return _pull_problem(container, image, waiting.message)
     return None
@@ -81,8 +81,8 @@ def _pull_problem(container: Container, image: str, message: str) -> Problem:
         return Problem(IMAGE_NOT_FOUND if is_missing else IMAGE_PULL_FAILED, f"image {image} can't be fetched; {why}")
     if is_missing:
         return Problem(IMAGE_NOT_FOUND, f"image {image} doesn't exist: correct {_field(container)}")
-    words = innermost_error(message) or "the registry gives no reason yet"
-    return Problem(IMAGE_PULL_FAILED, f"image {image} can't be fetched: {words}")
+    cause = innermost_error(message) or "the registry gives no reason yet"
+    return Problem(IMAGE_PULL_FAILED, f"image {image} can't be fetched: {cause}")
 
 
 def find_missing_config(pod: PodView, warnings: tuple[PodWarning, ...]) -> Problem | None:
@@ -120,8 +120,8 @@ def find_mount_failure(pod: PodView, warnings: tuple[PodWarning, ...]) -> Proble
     # In the message, the output of a mount program follows its command line.
     output = _OUTPUT.search(message)
     why = output.group(1) if output is not None else re.sub(r"^.*?for volume \"[^\"]*\" ?:? ?", "", message, count=1)
-    words = f"volume {_volume(message)} can't be mounted on {pod.machine}: {_without_paths(why)}"
-    return Problem(VOLUME_NOT_MOUNTED, quote(words))
+    text = f"volume {_volume(message)} can't be mounted on {pod.machine}: {_without_paths(why)}"
+    return Problem(VOLUME_NOT_MOUNTED, quote(text))
 
 
 def find_sandbox_failure(pod: PodView, warnings: tuple[PodWarning, ...]) -> Problem | None:
@@ -149,8 +149,8 @@ def find_unusable_python(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | N
     python_image = next((container for container in pod.inits if container.name == own_python.CONTAINER), None)
     if python_image is None:
         return _needs_python(pod, f"has a python3 that can't run muster's agent: {why}")
-    words = f"the Python from image {quote(python_image.image, 200)} can't run muster's agent: {why}"
-    return Problem(AGENT_NEEDS_PYTHON, f"{words}: {_field(python_image)} has to be of the operator's version")
+    text = f"the Python from image {quote(python_image.image, 200)} can't run muster's agent: {why}"
+    return Problem(AGENT_NEEDS_PYTHON, f"{text}: {_field(python_image)} has to be of the operator's version")
 
 
 def find_running_download(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
@@ -175,7 +175,7 @@ def find_start_failure(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | Non
 
 
 def _needs_python(pod: PodView, what: str) -> Problem:
-    remedy = "set spec.agent.inject to InitContainer, which brings one, or use an image with Python 3.8 or later"
+    remedy = "set spec.agent.inject to InitContainer, which provides Python, or use an image with Python 3.8 or later"
     return Problem(AGENT_NEEDS_PYTHON, f"image {quote(pod.trainer.image, 200)} {what}: {remedy}")
 
 

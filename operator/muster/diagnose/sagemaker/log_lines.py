@@ -67,6 +67,7 @@ def parse_rank_report(text: str, logged_at: float, world: World) -> RankLogRepor
         no_step_reason=line.no_step_reason,
         activity=line.activity,
         rss_bytes=line.rss_bytes,
+        phase=line.phase,
     )
     reported_at = times.of(line.at)
     facts = RankFacts(
@@ -74,6 +75,9 @@ def parse_rank_report(text: str, logged_at: float, world: World) -> RankLogRepor
         started_at=times.of(line.started_at),
         ended_at=times.of(line.at if line.ended_at is None else line.ended_at) if ended else None,
         stepped_at=None if line.stepped_at is None else times.of(line.stepped_at),
+        active_at=None if line.stepped_at is None else times.of(line.stepped_at),
+        phase_ended_at=None if line.phase_ended_at is None else times.of(line.phase_ended_at),
+        first_stepped_at=None if line.first_stepped_at is None else times.of(line.first_stepped_at),
     )
     return RankLogReport(facts, _metrics(line, reported_at), line.world, line.host, reported_at)
 
@@ -99,7 +103,7 @@ def _is_plausible(line: RankLine, world: World) -> bool:
     numbers = (line.step, line.rss_bytes, line.pid)
     if any(number is not None and number < 0 for number in numbers):
         return False
-    words = (line.host, line.no_step_reason, line.activity)
+    words = (line.host, line.no_step_reason, line.activity, line.phase)
     if any(word is not None and len(word) > MAX_WORD_CHARS for word in words):
         return False
     if line.reason is not None and line.reason not in EndReason.ALL:

@@ -148,7 +148,9 @@ def _merge(facts: RankFacts, rank_report: RankFacts) -> RankFacts:
         return facts
     if rank_report.report.state == RankState.EXITED:
         return rank_report
-    return rank_report if (rank_report.report.step or 0) >= (facts.report.step or 0) else facts
+    latest = rank_report if (rank_report.report.step or 0) >= (facts.report.step or 0) else facts
+    # A script may report lower steps again: that is progress, too.
+    return replace(latest, active_at=max((at for at in (facts.active_at, rank_report.active_at) if at), default=None))
 
 
 def _with_end_of(reported: RankFacts, facts: RankFacts) -> RankFacts:

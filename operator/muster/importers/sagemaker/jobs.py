@@ -1,4 +1,4 @@
-"""Convert the training runs of a launch script to documents of jobs."""
+"""Convert the training runs of a launch script to job documents."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from muster.importers.sagemaker.source import CodeNotInline, read_inline_code
 from muster.importers.sagemaker.translate.arguments import Problems
 from muster.importers.sagemaker.translate.document import build_resource, format_resource
 from muster.importers.sagemaker.translate.entry_point import LocalCode
-from muster.importers.sagemaker.translate.estimator.estimator import translate_estimator as translated_fit
+from muster.importers.sagemaker.translate.estimator.estimator import translate_estimator as translate_fit
 from muster.importers.sagemaker.translate.job_names import choose_job_name
 from muster.importers.sagemaker.translate.recording import EstimatorFit, Recording, TrainerRun
 from muster.importers.sagemaker.translate.secret_names import warn_of_secrets
-from muster.importers.sagemaker.translate.trainer.trainer import translate_trainer as translated_run
+from muster.importers.sagemaker.translate.trainer.trainer import translate_trainer as translate_run
 from muster.importers.sagemaker.translate.translation import AccountOptions, TranslatedJob
 
 
 @dataclass(frozen=True)
 class ImportResult:
-    """The jobs' documents in the script's order, warnings, and problems with runs that can't be imported."""
+    """The jobs' documents in the script's order, warnings, and the problems of runs that muster can't import."""
 
     documents: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -33,14 +33,14 @@ class ImportResult:
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """The location of the code: below `folder`, unless the user sets the source in `override`."""
+    """The location of the code: the folder `folder`, or the job's source in `override` if the user set one."""
 
     folder: Path
     override: Mapping[str, JSON] | None
 
 
 JobCheck = Callable[[Job], None]
-"""Checks that muster can build the job's request. Raises `InvalidResource`."""
+"""Checks that muster can build the job's request. Raises `InvalidResource` if it can't."""
 
 
 def import_jobs(
@@ -58,25 +58,25 @@ def import_jobs(
         names.add(name)
         spec = _add_source(result, sources, recording.files, run_problems)
         warn_of_secrets(spec, run_problems)
-        # report the script's mistakes without those of the incomplete job
-        if not run_problems.found:
-            documents += _build_document(build_resource(name, spec), run.place, check_job, run_problems)
-        warnings += [f"{run.place}: {warning}" for warning in run_problems.warnings]
-        problems += [f"{run.place}: {problem}" for problem in run_problems.found]
+        # Validate only jobs whose translation is complete.
+        if not run_problems.messages:
+            documents += _build_document(build_resource(name, spec), run.location, check_job, run_problems)
+        warnings += [f"{run.location}: {warning}" for warning in run_problems.warnings]
+        problems += [f"{run.location}: {problem}" for problem in run_problems.messages]
     return ImportResult(tuple(documents), tuple(warnings), tuple(problems))
 
 
 def _translate(run: EstimatorFit | TrainerRun, account: AccountOptions, problems: Problems) -> TranslatedJob:
     if isinstance(run, EstimatorFit):
-        return translated_fit(run, account, problems)
-    return translated_run(run, account, problems)
+        return translate_fit(run, account, problems)
+    return translate_run(run, account, problems)
 
 
 def _build_document(value: JSON, origin: str, check_job: JobCheck, problems: Problems) -> list[str]:
     try:
         check_job(validate(Document(value, origin)))
     except InvalidResource as invalid:
-        problems.found.extend(str(problem) for problem in invalid.problems)
+        problems.messages.extend(str(problem) for problem in invalid.problems)
         return []
     return [format_resource(value, origin)]
 
@@ -101,6 +101,6 @@ def _build_source(
     if sources.override is not None:
         return sources.override
     code = read_inline_code(result.code, sources.folder, files)
-    if code.left_out:
-        problems.warn("its code", f"{', '.join(code.left_out)} is left out, although the SDK packs it, too")
+    if code.omitted_files:
+        problems.warn("its code", f"muster omits {', '.join(code.omitted_files)}, which the SDK packs")
     return {"inline": {"files": dict(code.files)}}

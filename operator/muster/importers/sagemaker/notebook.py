@@ -1,4 +1,4 @@
-"""Convert a notebook's code cells to parts of a script. Pure."""
+"""Convert a notebook's code cells to Python code. Pure."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _MAGIC = re.compile(r"(?P<indent>\s*)%(?P<magic>\w+)(?P<line>.*)")
 _HELP = re.compile(r"\s*(\?{1,2}[\w.]+|[\w.]+\?{1,2})\s*")
 
 _WRAPPING_MAGIC = frozenset({"capture", "prun", "time", "timeit"})
-"""Cell magic that runs the cell as Python, and measures it or captures its output."""
+"""Cell magics that run the cell as Python and measure it or capture its output."""
 
 
 class InvalidNotebook(Exception):
-    """The text isn't a notebook of version 4; the message says why."""
+    """The text isn't a notebook of format 4. The message has the reason."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Python code of one cell or script. Messages show `name`: `launch.ipynb[3]`."""
+    """The Python code of a notebook's cell or of a script. Messages show `name`: `launch.ipynb[3]`."""
 
     name: str
     text: str
@@ -32,7 +32,7 @@ class Part:
 def split_notebook(text: str, name: str) -> tuple[Part, ...]:
     """Return the code cells, numbered from 1 by their position in the notebook. Raises `InvalidNotebook`.
 
-    Magic becomes calls of `get_ipython()`, as when a notebook is saved as a script.
+    Magics become calls of `get_ipython()`, as in Jupyter's export to a script.
     """
     try:
         cells = json.loads(text)["cells"]
@@ -57,7 +57,7 @@ def _convert_cell(cell: str) -> str:
 
 
 def _is_python(cell: str) -> bool:
-    """Whether the cell is Python without magic; even then, lines of a string may begin with ! or %."""
+    """Whether the cell is Python without magics. Lines of a string in it may begin with ! or %."""
     try:
         ast.parse(cell)
     except SyntaxError:
@@ -66,7 +66,7 @@ def _is_python(cell: str) -> bool:
 
 
 def _convert_lines(cell: str) -> Iterator[str]:
-    """Convert line by line, so that messages have the line numbers of the cell."""
+    """Convert the cell line by line, so that messages have the line numbers of the cell."""
     for line in cell.splitlines():
         if match := _SYSTEM.fullmatch(line):
             yield f"{match['indent']}get_ipython().system({match['command'].strip()!r})\n"

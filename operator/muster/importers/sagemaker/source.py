@@ -13,13 +13,13 @@ from muster.api.spec.source import MAX_FILE_CHARS, MAX_FILES
 from muster.importers.sagemaker.translate.entry_point import LocalCode
 
 MAX_INLINE_CHARS = 128 * 1024
-"""Half of the limit of a spec (api/validation/validate.py), so that the job's file remains readable."""
+"""Half of the maximum size of a spec, so that the job's file remains readable."""
 
 _OMITTED = frozenset({".git", ".ipynb_checkpoints", "__pycache__", ".DS_Store"})
-"""Files of tools, which training scripts don't read. muster omits them with a warning."""
+"""Files of tools, which training scripts don't read. muster omits these files with a warning."""
 
 _REMEDY = (
-    "name the code's location instead: --source https://host/owner/name.git@COMMIT for a repository, with //FOLDER "
+    "set the code's location: --source https://host/owner/name.git@COMMIT for a repository, with //FOLDER "
     "after it for one of its folders, or --source s3://bucket/key.tar.gz for an archive"
 )
 
@@ -30,57 +30,59 @@ class CodeNotInline(Exception):
 
 @dataclass(frozen=True)
 class InlineCode:
-    """The contents of the files by their path in the archive, and the names of omitted files."""
+    """The contents of the files, by their paths in the archive, and the names of omitted files."""
 
     files: Mapping[str, JSON]
-    left_out: Sequence[str]
+    omitted_files: Sequence[str]
 
 
 def read_inline_code(code: LocalCode, working_folder: Path, notebook_files: Mapping[str, str]) -> InlineCode:
-    """Read the files below `working_folder`; `notebook_files` are files that the notebook would write.
+    """Read the code's files. `notebook_files` are files that the notebook would write to `working_folder`.
 
-    Raises `CodeNotInline`.
+    Raises `CodeNotInline` if the job's file can't contain them.
     """
-    left_out: list[str] = []
+    omitted_files: list[str] = []
     files: dict[str, JSON] = {}
-    for name, path in _find_files(code, working_folder, notebook_files, left_out):
+    for name, path in _find_files(code, working_folder, notebook_files, omitted_files):
         files[name] = _read_text(path, notebook_files, working_folder)
     if len(files) > MAX_FILES or sum(len(str(text)) for text in files.values()) > MAX_INLINE_CHARS:
-        raise CodeNotInline(f"{len(files)} files are more than a job's file can hold; {_REMEDY}")
-    return InlineCode(dict(sorted(files.items())), sorted(set(left_out)))
+        raise CodeNotInline(f"{len(files)} files are too much for a job's file; {_REMEDY}")
+    return InlineCode(dict(sorted(files.items())), sorted(set(omitted_files)))
 
 
 def _find_files(
-    code: LocalCode, working_folder: Path, files: Mapping[str, str], left_out: list[str]
+    code: LocalCode, working_folder: Path, files: Mapping[str, str], omitted_files: list[str]
 ) -> Iterator[tuple[str, Path]]:
-    """Yield names in the archive and their files (sagemaker 2.257.7, fw_utils.tar_and_upload_dir)."""
-    made = {_absolute_path(working_folder, name) for name in files}
+    """Yield the paths in the archive and the files, as the SDK packs them (fw_utils.tar_and_upload_dir, 2.257.7)."""
+    notebook_paths = {_absolute_path(working_folder, name) for name in files}
     if code.folder is None:
         yield Path(code.script).name, _absolute_path(working_folder, code.script)
     else:
         folder = _absolute_path(working_folder, code.folder)
-        if not folder.is_dir() and not any(path.is_relative_to(folder) for path in made):
+        if not folder.is_dir() and not any(path.is_relative_to(folder) for path in notebook_paths):
             raise CodeNotInline(
-                f"there is no folder {code.folder} here; run `muster import` where the script runs, or {_REMEDY}"
+                f"the folder {code.folder} does not exist; run `muster import` where the script runs, or {_REMEDY}"
             )
-        yield from ((name, path) for name, path in _walk(folder, left_out) if not _is_ignored(name, code.ignored))
-        yield from ((str(path.relative_to(folder)), path) for path in made if path.is_relative_to(folder))
-    for name in code.beside:
+        yield from (
+            (name, path) for name, path in _walk(folder, omitted_files) if not _is_ignored(name, code.ignore_patterns)
+        )
+        yield from ((str(path.relative_to(folder)), path) for path in notebook_paths if path.is_relative_to(folder))
+    for name in code.dependencies:
         path = _absolute_path(working_folder, name)
         if path.is_dir():
-            yield from ((f"{path.name}/{below}", file) for below, file in _walk(path, left_out))
+            yield from ((f"{path.name}/{below}", file) for below, file in _walk(path, omitted_files))
         else:
             yield path.name, path
 
 
 def _is_ignored(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a part of the path matches a pattern, as with shutil.ignore_patterns, which SDK 3 uses."""
+    """Whether a name in the path matches a pattern, as with shutil.ignore_patterns, which SDK 3 uses."""
     return any(fnmatch(part, pattern) for part in name.split("/") for pattern in patterns)
 
 
-def _walk(folder: Path, left_out: list[str]) -> Iterator[tuple[str, Path]]:
+def _walk(folder: Path, omitted_files: list[str]) -> Iterator[tuple[str, Path]]:
     for parent, folders, names in os.walk(folder):
-        left_out += [name for name in (*folders, *names) if name in _OMITTED]
+        omitted_files += [name for name in (*folders, *names) if name in _OMITTED]
         folders[:] = sorted(name for name in folders if name not in _OMITTED)
         for name in sorted(set(names) - _OMITTED):
             path = Path(parent, name)
@@ -100,7 +102,7 @@ def _read_text(path: Path, files: Mapping[str, str], working_folder: Path) -> st
             f"{path}: {problem.strerror}; run `muster import` where the script runs, or {_REMEDY}"
         ) from None
     if len(text) > MAX_FILE_CHARS:
-        raise CodeNotInline(f"{path.name} has {len(text)} characters, more than a job's file can hold; {_REMEDY}")
+        raise CodeNotInline(f"{path.name} has {len(text)} characters, which is too much for a job's file; {_REMEDY}")
     return text
 
 

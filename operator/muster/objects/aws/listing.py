@@ -18,8 +18,11 @@ class Since:
 
 @dataclass(frozen=True)
 class Page:
-    """A page of a listing; `more` is the next page's token, or "". `at` is the response's time by SageMaker's clock."""
+    """A page of a listing; `at` is the response's time by SageMaker's clock.
+
+    `next_token` is the token for the next page, or "".
+    """
 
     summaries: tuple[Summary, ...]
-    more: str
+    next_token: str
     at: datetime | None

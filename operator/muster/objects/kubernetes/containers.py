@@ -6,6 +6,8 @@ from typing import TypeAlias
 
 from muster.api.document import JSON
 from muster.api.json_fields import integer, mapping, objects, string
+from muster.core.devices import Devices
+from muster.objects.kubernetes.devices import read_devices
 from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.names import TRAINER
 
@@ -53,7 +55,7 @@ ContainerState: TypeAlias = Waiting | Running | Terminated
 class Container:
     """A container of a pod: its spec and its state. `last` is its end before the last restart.
 
-    `memory_limit` is the quantity in the spec, or "".
+    `memory_limit` is the quantity in the spec, or "". `devices` are the accelerators in its limits.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Container:
     state: ContainerState
     last: Terminated | None = None
     memory_limit: str = ""
+    devices: Devices | None = None
     is_sidecar: bool = False
 
     @property
@@ -97,13 +100,15 @@ def unix_seconds(value: JSON) -> float | None:
 def _container(spec: Object, status: Object) -> Container:
     state = _state(mapping(status.get("state")))
     last = _state(mapping(status.get("lastState")))
-    limit = mapping(mapping(spec.get("resources")).get("limits")).get("memory")
+    limits = mapping(mapping(spec.get("resources")).get("limits"))
+    limit = limits.get("memory")
     return Container(
         name=string(spec.get("name")),
         image=bounded_text(spec.get("image")),
         state=state,
         last=last if isinstance(last, Terminated) else None,
         memory_limit=bounded_text(str(limit)) if isinstance(limit, str | int) else "",
+        devices=read_devices(limits),
         is_sidecar=spec.get("restartPolicy") == "Always",
     )
 

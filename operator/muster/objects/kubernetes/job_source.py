@@ -10,6 +10,12 @@ from dataclasses import dataclass, replace
 
 from muster.api.document import JSON
 from muster.api.json_fields import mapping, string
+from muster.api.names import (
+    MAX_CONFIG_MAP_NAME_CHARS,
+    MAX_RESTART_REQUEST_CHARS,
+    RESTART_ANNOTATION,
+    SOURCE_ANNOTATION,
+)
 from muster.api.validation.validate import MAX_SPEC_BYTES
 from muster.objects.kubernetes.kinds import JOBS, Object, Reading
 from muster.objects.kubernetes.reading import parse_json
@@ -34,6 +40,11 @@ WATCHED_JOBS = replace(
                 *("creationTimestamp", "deletionTimestamp", "finalizers"),
             }
         ),
+        annotations={
+            RESTART_ANNOTATION: MAX_RESTART_REQUEST_CHARS,
+            # One more character, so that a longer name does not become a shorter one.
+            SOURCE_ANNOTATION: MAX_CONFIG_MAP_NAME_CHARS + 1,
+        },
         parts=frozenset({"spec", "status"}),
         as_text=frozenset({"spec", "status"}),
         max_bytes={

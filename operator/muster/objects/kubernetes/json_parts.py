@@ -37,6 +37,9 @@ _SHALLOW = re.compile(rb'[^"{}\[\],: \t\r\n]++|' + _STRING + b"|" + _nested(MAX_
 _STRINGS = re.compile(_STRING, re.DOTALL)
 _CHUNK_PATTERN = re.compile(rb'(?:[^"]{1,1024}+|' + _STRING + rb"){1,64}+", re.DOTALL)
 _BRACKET = re.compile(rb"(?:" + _PLAIN + b"|" + _STRING + rb")*+([{}\[\]])", re.DOTALL)
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
+"""Half of a character beyond U+FFFF. Alone it is not Unicode: Python accepts it, the API server and others don't."""
+
 _OPENING = (b"{", b"[")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
 _LEVEL_CHANGES = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
@@ -100,6 +103,8 @@ class Part:
         content = self.content()
         try:
             result: JSON = json.loads(content)
+            if _SURROGATE.search(content) is not None:
+                json.dumps(result, ensure_ascii=False).encode()
         except ValueError as problem:
             raise Malformed(str(problem)) from None
         return result

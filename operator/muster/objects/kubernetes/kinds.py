@@ -16,8 +16,9 @@ class Reading:
     """The parts of an object that muster parses.
 
     `metadata` and `parts` are the fields to keep (None: all but managedFields); fields in `as_text` stay JSON text.
-    `max_bytes` limits the text of fields, by path. Of an object whose text lacks the word `marker`, only the identity
-    is kept.
+    `max_bytes` limits the text of fields, by path. `annotations` are the names of the annotations to keep (None: all),
+    each with the number of its first characters to keep. Of an object whose text lacks the word `marker`, only the
+    identity is kept.
     """
 
     metadata: frozenset[str] | None = None
@@ -25,6 +26,7 @@ class Reading:
     as_text: frozenset[str] = frozenset()
     max_bytes: Mapping[str, int] = field(default_factory=dict)
     marker: bytes = b""
+    annotations: Mapping[str, int] | None = None
 
     @property
     def is_of_metadata(self) -> bool:

@@ -1,5 +1,7 @@
 """The names of a job's child objects, and the labels and annotations that identify them."""
 
+import re
+
 from muster.api import names
 
 TRAINER = names.TRAINER
@@ -17,6 +19,25 @@ PLAN_KEY = "plan.json"
 ARCHIVE_KEY = "agent.pyz"
 STORAGE_KEY = "storage.json"
 """The keys of the ConfigMap, which are also the names of the files in the pod."""
+
+SOURCE_LABEL = "muster.dev/source"
+"""The label of ConfigMaps with edited code."""
+
+SOURCE_KEY = "source.tar.gz"
+"""The key of a ConfigMap with edited code."""
+
+_SOURCE_DIGITS = 16
+_DIGITS = re.compile(f"[0-9a-f]{{{_SOURCE_DIGITS}}}")
+
+
+def source_name(job_name: str, sha256: str) -> str:
+    """Return the name of the ConfigMap with the edited code whose archive has this hash."""
+    return f"{job_name}-source-{sha256[:_SOURCE_DIGITS]}"
+
+
+def is_source_name(job_name: str, name: str) -> bool:
+    """Whether `source_name` returns this name for some archive of the job."""
+    return _DIGITS.fullmatch(name.removeprefix(source_name(job_name, ""))) is not None
 
 
 def pod_name(job_name: str, node: int, replacement: int) -> str:

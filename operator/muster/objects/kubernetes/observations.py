@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 
 from muster.objects.kubernetes.containers import Running, Terminated
-from muster.objects.kubernetes.pods import Condition, PodView
+from muster.objects.kubernetes.pods import FINAL_PHASES, Condition, PodView
 
 _NODE_LOSS_REASONS = ("DeletionByTaintManager", "DeletionByPodGC")
 """The reasons of DisruptionTarget if the control plane deletes a pod because its machine is lost."""
@@ -74,7 +74,7 @@ def observe_pod(pod: PodView, before: Observations | None, at: float) -> Observa
         placed=since(last.placed, holds=placed is not None and placed.is_true),
         begun=since(last.begun, holds=isinstance(state, Running | Terminated)),
         # If its machine was unreachable, the container may have ended long before Kubernetes reported it.
-        ended=_without_lower_bound(since(last.ended, holds=isinstance(state, Terminated)), last.cut_off),
+        ended=_without_lower_bound(since(last.ended, holds=_has_ended(pod)), last.cut_off),
         disrupted=since(last.disrupted, holds=target is not None and target.is_true),
         leaving=since(last.leaving, holds=pod.deletion_requested_at is not None),
         cut_off=cut_off,
@@ -122,6 +122,11 @@ def _condition(entry: Condition, observations: Observations) -> Condition:
     if observation is None:
         return entry if entry.at is None else replace(entry, at=min(entry.at, observations.observed_at))
     return replace(entry, at=observation.bounded(entry.at))
+
+
+def _has_ended(pod: PodView) -> bool:
+    # A pod that its kubelet refused has no container states.
+    return isinstance(pod.trainer.state, Terminated) or pod.phase in FINAL_PHASES
 
 
 def _without_lower_bound(ended: Observation | None, cut_off: Observation | None) -> Observation | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from muster.api.json_fields import integer, mapping, objects, string
 from muster.api.names import GROUP, KIND
+from muster.api.spec.job import MAX_SPARES
 from muster.objects.kubernetes.containers import Container, Waiting, bounded_text, read_containers, unix_seconds
 from muster.objects.kubernetes.kinds import PODS, Object, Reading
 from muster.objects.kubernetes.names import (
@@ -37,8 +38,10 @@ JOB_PODS = replace(
 MAX_ENTRIES = 64
 """The maximum number of entries in each list of a pod, because a user's pod may have thousands."""
 
-MAX_NODES = 10_000
-"""The maximum number of nodes in a job. Pods of nodes with higher indexes are ignored."""
+FINAL_PHASES = ("Failed", "Succeeded")
+
+MAX_NODES = 10_000 + MAX_SPARES
+"""The maximum number of nodes in a job, with its spares. Pods of nodes with higher indexes are ignored."""
 
 POD_BYTES = 2_000
 CONTAINER_BYTES = 600

@@ -7,6 +7,7 @@ of the object, or other objects.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from muster.api.document import JSON
 from muster.objects.kubernetes.json_parts import Malformed, Part, value_in
@@ -62,11 +63,24 @@ def parse_json(text: bytes) -> JSON:
 def _metadata(part: Part, reading: Reading, missing: dict[str, JSON]) -> dict[str, JSON]:
     result: dict[str, JSON] = {}
     for name, member in part.members():
-        if name != "managedFields" and (reading.metadata is None or name in reading.metadata):
+        if name == "annotations" and reading.annotations is not None:
+            result[name] = _annotations(member, reading.annotations)
+        elif name != "managedFields" and (reading.metadata is None or name in reading.metadata):
             _add_field(result, missing, (name, f"metadata.{name}"), member, reading)
     annotations = result.get("annotations")
     if isinstance(annotations, dict):
         annotations.pop(LAST_APPLIED, None)
+    return result
+
+
+def _annotations(part: Part, wanted: Mapping[str, int]) -> dict[str, JSON]:
+    """Return the wanted annotations. One that can't be read is missing: it must not affect the rest of the object."""
+    result: dict[str, JSON] = {}
+    with suppress(ValueError):
+        for name, member in part.members():
+            value = member.value() if name in wanted else None
+            if isinstance(value, str):
+                result[name] = value[: wanted[name]]
     return result
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from muster.api.backends import BackendName, find_finalizing_backend
 from muster.api.document import JSON, Document
 from muster.api.field_problems import FieldProblem, InvalidResource
-from muster.api.json_fields import integer, mapping
+from muster.api.json_fields import integer, mapping, string
+from muster.api.names import RESTART_ANNOTATION, SOURCE_ANNOTATION
 from muster.api.size_limits import MAX_DEPTH
 from muster.api.spec.job import Job
 from muster.api.status.reader import read_status
@@ -35,6 +36,8 @@ class Resource:
     `job` is the valid spec, or its errors. `status` is the readable part of the stored status `status_fields`.
     `unclear` are the problems of its unreadable parts, because of which muster doesn't act on the job. `deleted_at` is
     the time of the deletion request (Unix seconds); the resource exists until all `finalizers` are removed.
+    `restart_request` is the value of the annotation that requests a restart; None without it.
+    `source_name` is the ConfigMap that the annotation of edited code names; None without it.
     `waits_for_memory` is set if spec and status were dropped because memory is short.
     """
 
@@ -50,6 +53,8 @@ class Resource:
     status: Status
     unclear: tuple[FieldProblem, ...]
     status_fields: Mapping[str, JSON] = field(repr=False)
+    restart_request: str | None = None
+    source_name: str | None = None
     waits_for_memory: bool = False
 
     @property
@@ -78,6 +83,7 @@ class Resource:
 def read_resource(source: Object, previous: Resource | None = None) -> Resource:
     """Parse a resource. The parsed spec of `previous`, an earlier version, is reused for the same generation."""
     metadata, missing = mapping(source.get("metadata")), missing_parts(source)
+    annotations = mapping(metadata.get("annotations"))
     generation = integer(metadata.get("generation")) or 0
     stored_status = part_of(source, "status")
     uid, status = str(metadata.get("uid")), read_status({"status": dict(stored_status)})
@@ -101,6 +107,8 @@ def read_resource(source: Object, previous: Resource | None = None) -> Resource:
         status=status,
         unclear=(*_missing_status_parts(missing), *find_status_problems(stored_status)),
         status_fields=stored_status,
+        restart_request=string(annotations.get(RESTART_ANNOTATION)) or None,
+        source_name=string(annotations.get(SOURCE_ANNOTATION)) or None,
         waits_for_memory=MISSING_MEMORY in missing,
     )
 

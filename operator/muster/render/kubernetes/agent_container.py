@@ -27,9 +27,9 @@ _TERMINATION_LOG = "/dev/termination-log"
 _TOKEN_SECONDS = 3600
 
 
-def agent_patches(job: Job, node: int, replacement: int, owner_fields: Fields) -> tuple[PodPatch, ...]:
-    """Return the patches that run a node's agent in the pod with the owner's fields `owner_fields`."""
-    command: list[JSON] = list(agent_command(agent_python(job), node, replacement, owner_fields))
+def agent_patches(job: Job, node: int, replacement: int, user_fields: Fields) -> tuple[PodPatch, ...]:
+    """Return the patches that run the agent. `user_fields` are the pod fields that the job sets."""
+    command: list[JSON] = list(agent_command(agent_python(job), node, replacement, user_fields))
     if uploads_to_s3(job):
         command += ["--sync", SYNC_SOCKET]
     needs = "has a Python of its own" if uses_own_python(job) else "needs any Python 3.8 or newer"
@@ -39,13 +39,13 @@ def agent_patches(job: Job, node: int, replacement: int, owner_fields: Fields) -
             MUSTER,
             f"the agent starts your command, reports the state of each rank, and {needs}",
         ),
-        *_files(job),
-        *_run(),
+        *_agent_file_patches(job),
+        *_run_folder_patches(),
         *python_mount_patches(job),
     )
 
 
-def agent_command(python: str, node: int, replacement: int, owner_fields: Fields) -> tuple[str, ...]:
+def agent_command(python: str, node: int, replacement: int, user_fields: Fields) -> tuple[str, ...]:
     """Return the command line of a node's agent."""
     return (
         # -I isolates the agent from the image's environment variables and working directory.
@@ -56,18 +56,18 @@ def agent_command(python: str, node: int, replacement: int, owner_fields: Fields
         *("--token", f"{AGENT_FOLDER}/token"),
         *("--root", ROOT),
         *("--run", RUN_FOLDER),
-        *("--termination-log", _termination_log(owner_fields)),
-        *("--grace-seconds", str(_grace_seconds(owner_fields))),
+        *("--termination-log", _termination_log(user_fields)),
+        *("--grace-seconds", str(_grace_seconds(user_fields))),
     )
 
 
-def _termination_log(owner_fields: Fields) -> str:
-    path = trainer_of(owner_fields).get("terminationMessagePath")
+def _termination_log(user_fields: Fields) -> str:
+    path = trainer_of(user_fields).get("terminationMessagePath")
     return path if isinstance(path, str) and path else _TERMINATION_LOG
 
 
-def _grace_seconds(owner_fields: Fields) -> int:
-    seconds = spec_of(owner_fields).get("terminationGracePeriodSeconds")
+def _grace_seconds(user_fields: Fields) -> int:
+    seconds = spec_of(user_fields).get("terminationGracePeriodSeconds")
     if isinstance(seconds, bool) or not isinstance(seconds, int):
         seconds = DEFAULT_GRACE_SECONDS
     return rank_grace_seconds(seconds)
@@ -78,7 +78,7 @@ def rank_grace_seconds(pod_seconds: int) -> int:
     return max(0, pod_seconds - LAST_REPORT_SECONDS)
 
 
-def _files(job: Job) -> tuple[PodPatch, ...]:
+def _agent_file_patches(job: Job) -> tuple[PodPatch, ...]:
     items: list[JSON] = [{"key": key, "path": key} for key in (PLAN_KEY, ARCHIVE_KEY)]
     token: Fields = {"audience": TOKEN_AUDIENCE, "expirationSeconds": _TOKEN_SECONDS, "path": "token"}
     sources: list[JSON] = [
@@ -99,7 +99,7 @@ def _files(job: Job) -> tuple[PodPatch, ...]:
     )
 
 
-def _run() -> tuple[PodPatch, ...]:
+def _run_folder_patches() -> tuple[PodPatch, ...]:
     return (
         PodPatch(
             in_spec({"volumes": [{"name": "muster-run", "emptyDir": {"medium": "Memory"}}]}),

@@ -7,15 +7,16 @@ from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.json_fields import mapping
 from muster.api.plurals import pluralize
 from muster.api.spec.job import Job
+from muster.objects.kubernetes.devices import AMD_GPU, GPU, NEURON, NEURON_CORE
 from muster.objects.kubernetes.names import TRAINER
 from muster.render.agent_plan import resolve_procs
-from muster.render.kubernetes.hardware import GPU, NEURON, NEURON_CORE, device_patches
+from muster.render.kubernetes.hardware import device_patches
 from muster.render.kubernetes.machine_type import machine_type
 from muster.render.kubernetes.merge import Fields
-from muster.render.kubernetes.owner_patches import group_equal_nodes, owner_patches
 from muster.render.kubernetes.pod_patch import PodPatch, entries, in_spec, merge_patches, spec_of, trainer_of
+from muster.render.kubernetes.user_patches import collect_user_patches, group_equal_nodes
 
-DEVICES = (GPU, "amd.com/gpu", NEURON_CORE)
+DEVICES = (GPU, AMD_GPU, NEURON_CORE)
 """The extended resources with one rank for each device."""
 
 _MAX_DIGITS = 9
@@ -42,12 +43,12 @@ def with_procs(job: Job) -> Job:
 
 def gpus(job: Job, node: int) -> str:
     """Return the number of NVIDIA GPUs in the limits of a node's container, as text, such as "8"."""
-    owners = owner_patches(job, node)
-    return str(_limits(job, owners, merge_patches(owners)).get(GPU, "0"))
+    user_patches = collect_user_patches(job, node)
+    return str(_limits(job, user_patches, merge_patches(user_patches)).get(GPU, "0"))
 
 
-def _limits(job: Job, owners: tuple[PodPatch, ...], owner_fields: Fields) -> Fields:
-    trainer = trainer_of(merge_patches((*device_patches(job, owner_fields), *owners)))
+def _limits(job: Job, user_patches: tuple[PodPatch, ...], user_fields: Fields) -> Fields:
+    trainer = trainer_of(merge_patches((*device_patches(job, user_fields), *user_patches)))
     return mapping(mapping(trainer.get("resources")).get("limits"))
 
 
@@ -64,15 +65,15 @@ def _device_fields(patch: PodPatch) -> PodPatch:
 
 
 def _devices(job: Job, node: int) -> int:
-    owners = tuple(_device_fields(patch) for patch in owner_patches(job, node))
-    owner_fields = merge_patches(owners)
-    limits = _limits(job, owners, owner_fields)
+    user_patches = tuple(_device_fields(patch) for patch in collect_user_patches(job, node))
+    user_fields = merge_patches(user_patches)
+    limits = _limits(job, user_patches, user_fields)
     for name in DEVICES:
         count = _count(limits, name)
         if count:
             return count
     chips = _count(limits, NEURON)
-    return chips * _cores_per_chip(job, owner_fields) if chips else 0
+    return chips * _cores_per_chip(job, user_fields) if chips else 0
 
 
 def _count(limits: Fields, name: str) -> int:
@@ -83,8 +84,8 @@ def _count(limits: Fields, name: str) -> int:
     return int(count)
 
 
-def _cores_per_chip(job: Job, owner_fields: Fields) -> int:
-    machine = machine_type(job, owner_fields)
+def _cores_per_chip(job: Job, user_fields: Fields) -> int:
+    machine = machine_type(job, user_fields)
     facts = None if machine is None else machine.facts
     if facts is None or not facts.neuron_chips:
         raise _invalid_procs(

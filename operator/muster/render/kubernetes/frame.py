@@ -16,7 +16,7 @@ from muster.objects.kubernetes.names import (
 )
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import MUSTER, PodPatch, in_spec, spec_of
-from muster.render.kubernetes.setting import Setting
+from muster.render.kubernetes.pod_settings import PodSettings
 from muster.render.kubernetes.spec_hash import spec_hash
 
 _NO_EVICTION_ANNOTATIONS = {
@@ -42,8 +42,8 @@ def job_labels(job: Job) -> Fields:
     return {JOB_LABEL: job.metadata.name, JOB_UID_LABEL: job.metadata.uid}
 
 
-def default_patches(owner_fields: Fields) -> tuple[PodPatch, ...]:
-    """Return muster's defaults for a pod, which the owner's fields `owner_fields` override."""
+def default_patches(user_fields: Fields) -> tuple[PodPatch, ...]:
+    """Return muster's defaults for a pod, which the user's fields `user_fields` override."""
     return (
         PodPatch(
             in_spec({"containers": [{"name": TRAINER}]}),
@@ -68,23 +68,23 @@ def default_patches(owner_fields: Fields) -> tuple[PodPatch, ...]:
             MUSTER,
             "the variables of the namespace's Services could be mistaken for a rendezvous",
         ),
-        *_host_network(owner_fields),
+        *_host_network(user_fields),
     )
 
 
-def _host_network(owner_fields: Fields) -> list[PodPatch]:
-    if spec_of(owner_fields).get("hostNetwork") is not True:
+def _host_network(user_fields: Fields) -> list[PodPatch]:
+    if spec_of(user_fields).get("hostNetwork") is not True:
         return []
     reason = "with hostNetwork in spec.template, cluster names resolve only with this policy"
     return [PodPatch(in_spec({"dnsPolicy": "ClusterFirstWithHostNet"}), MUSTER, reason)]
 
 
-def identity_patches(job: Job, node: int, replacement: int, setting: Setting) -> tuple[PodPatch, ...]:
+def identity_patches(job: Job, node: int, replacement: int, pod_settings: PodSettings) -> tuple[PodPatch, ...]:
     """Return the fields that identify the pod to the operator and to other pods of the job."""
     name = job.metadata.name
     labels: Fields = {**job_labels(job), NODE_LABEL: str(node), REPLACEMENT_LABEL: str(replacement)}
     owners: list[JSON] = [owner_reference(job)]
-    searches: list[JSON] = [f"{children_name(name)}.{job.metadata.namespace}.svc.{setting.cluster_domain}"]
+    searches: list[JSON] = [f"{children_name(name)}.{job.metadata.namespace}.svc.{pod_settings.cluster_domain}"]
     return (
         PodPatch(
             {"metadata": {"name": pod_name(name, node, replacement)}}, MUSTER, "the job, the node and the replacement"

@@ -80,7 +80,7 @@ def _kueue(job: Job, queue: str) -> tuple[PodPatch, ...]:
     return (
         _label("kueue.x-k8s.io/queue-name", queue, "the LocalQueue"),
         _label("kueue.x-k8s.io/pod-group-name", group, "Kueue admits the job's pods together"),
-        _annotation("kueue.x-k8s.io/pod-group-total-count", str(job.spec.nodes), source),
+        _annotation("kueue.x-k8s.io/pod-group-total-count", str(job.spec.nodes + job.spec.spares), source),
         PodPatch(
             {"metadata": {"annotations": {"kueue.x-k8s.io/retriable-in-group": "false"}}},
             source,

@@ -1,6 +1,6 @@
 """Render the patches for an instance type: devices, EFA, huge pages, tolerations and variables. Pure.
 
-The owner's own settings override these patches.
+The user's own settings override these patches.
 """
 
 from muster.api.document import JSON
@@ -8,14 +8,12 @@ from muster.api.json_fields import mapping
 from muster.api.spec.job import Job
 from muster.core.facts import Problem
 from muster.core.instances import Instance
+from muster.objects.kubernetes.devices import GPU, NEURON, NEURON_CORE
 from muster.render.kubernetes.machine_type import MachineType, machine_type, sagemaker_name
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
 from muster.render.kubernetes.pod_patch import MUSTER, PodPatch, in_spec, in_trainer, merge_patches, trainer_of
 
-GPU = "nvidia.com/gpu"
-NEURON = "aws.amazon.com/neuron"
-NEURON_CORE = "aws.amazon.com/neuroncore"
 EFA = "vpc.amazonaws.com/efa"
 HUGE_PAGES = "hugepages-2Mi"
 
@@ -31,14 +29,14 @@ TYPE_VARIABLE = "SM_CURRENT_INSTANCE_TYPE"
 _NVIDIA = "nvidia.com/"
 
 
-def device_patches(job: Job, owner_fields: Fields) -> tuple[PodPatch, ...]:
-    """Request all GPUs or Neuron chips of the machine, if the owner's fields `owner_fields` request no devices."""
-    machine = machine_type(job, owner_fields)
+def device_patches(job: Job, user_fields: Fields) -> tuple[PodPatch, ...]:
+    """Request all GPUs or Neuron chips of the machine, if the user's fields `user_fields` request no devices."""
+    machine = machine_type(job, user_fields)
     if machine is None or machine.facts is None:
         return ()
-    amounts = requested_resources(owner_fields)
-    claims = mapping(trainer_of(owner_fields).get("resources")).get("claims")
-    # If the owner requests a device, a part of a device or a resource claim, add no devices.
+    amounts = requested_resources(user_fields)
+    claims = mapping(trainer_of(user_fields).get("resources")).get("claims")
+    # If the user requests a device, a part of a device or a resource claim, add no devices.
     if claims or any(name.startswith((_NVIDIA, NEURON)) for name in amounts):
         return ()
     counts = {GPU: machine.facts.gpus, NEURON: machine.facts.neuron_chips}
@@ -47,54 +45,54 @@ def device_patches(job: Job, owner_fields: Fields) -> tuple[PodPatch, ...]:
     )
 
 
-def instance_type_patches(job: Job, owner_fields: Fields) -> tuple[PodPatch, ...]:
+def instance_type_patches(job: Job, user_fields: Fields) -> tuple[PodPatch, ...]:
     """Set the variable for the instance type. If the job has no instance type, the agent sets it to `local`."""
-    machine = machine_type(job, owner_fields)
+    machine = machine_type(job, user_fields)
     if machine is None:
         return ()
     variables: list[JSON] = [{"name": TYPE_VARIABLE, "value": sagemaker_name(machine)}]
     return (PodPatch(in_trainer({"env": variables}), machine.source, "the instance type, in SageMaker's variable"),)
 
 
-def efa_patches(job: Job, owner_fields: Fields) -> tuple[PodPatch, ...]:
+def efa_patches(job: Job, user_fields: Fields) -> tuple[PodPatch, ...]:
     """Return the patches for EFA. Raises `NotRenderable` if `network.efa` can't be satisfied."""
-    machine, owner_count = machine_type(job, owner_fields), requested_resources(owner_fields).get(EFA)
+    machine, user_count = machine_type(job, user_fields), requested_resources(user_fields).get(EFA)
     if job.spec.network.efa == "None":
-        if owner_count is not None:
+        if user_count is not None:
             raise _not_renderable(
                 EFA_CONTRADICTED, f"spec.network.efa is None, and resources name {EFA}; remove one of them"
             )
         return ()
-    if owner_count is not None:
-        return _with_owner_devices(owner_fields, machine, str(owner_count))
-    count = _count(job, owner_fields, machine)
+    if user_count is not None:
+        return _with_user_devices(user_fields, machine, str(user_count))
+    count = _count(job, user_fields, machine)
     if not count or machine is None or machine.facts is None:
         return ()
     reason = f"all that a {machine.name} has; NCCL and MPI use each of them"
     source = "spec.network.efa" if job.spec.network.efa == "All" else machine.source
     patches = (_limit(EFA, count, source, reason), _variables(f"a {machine.name} has EFA"))
-    return (*patches, *_huge_pages(owner_fields, machine, machine.facts, machine.facts.efa))
+    return (*patches, *_huge_pages(user_fields, machine, machine.facts, machine.facts.efa))
 
 
-def _with_owner_devices(owner_fields: Fields, machine: MachineType | None, owner_count: str) -> tuple[PodPatch, ...]:
-    """Return the patches for EFA devices that the owner requests."""
-    if owner_count == "0":
+def _with_user_devices(user_fields: Fields, machine: MachineType | None, user_count: str) -> tuple[PodPatch, ...]:
+    """Return the patches for EFA devices that the user requests."""
+    if user_count == "0":
         return ()
     variables = _variables(f"resources name {EFA}")
     # Huge pages depend on the instance type and the number of devices.
-    if machine is None or machine.facts is None or not machine.facts.efa or not owner_count.isdecimal():
+    if machine is None or machine.facts is None or not machine.facts.efa or not user_count.isdecimal():
         return (variables,)
-    count = min(int(owner_count), machine.facts.efa)
-    return (variables, *_huge_pages(owner_fields, machine, machine.facts, count))
+    count = min(int(user_count), machine.facts.efa)
+    return (variables, *_huge_pages(user_fields, machine, machine.facts, count))
 
 
-def _count(job: Job, owner_fields: Fields, machine: MachineType | None) -> int:
+def _count(job: Job, user_fields: Fields, machine: MachineType | None) -> int:
     """Return the number of EFA devices that muster requests."""
     facts = None if machine is None else machine.facts
     if job.spec.network.efa == "All":
         return _all_efa_devices(machine, facts)
     # A single node needs no EFA. A pod with a part of the machine leaves EFA to other pods.
-    if facts is None or job.spec.nodes == 1 or not _has_all_devices(job, owner_fields, facts):
+    if facts is None or job.spec.nodes == 1 or not _has_all_devices(job, user_fields, facts):
         return 0
     return facts.efa
 
@@ -112,8 +110,8 @@ def _all_efa_devices(machine: MachineType | None, facts: Instance | None) -> int
     return facts.efa
 
 
-def _has_all_devices(job: Job, owner_fields: Fields, facts: Instance) -> bool:
-    amounts = requested_resources(merge_patches((*device_patches(job, owner_fields), PodPatch(owner_fields, "", ""))))
+def _has_all_devices(job: Job, user_fields: Fields, facts: Instance) -> bool:
+    amounts = requested_resources(merge_patches((*device_patches(job, user_fields), PodPatch(user_fields, "", ""))))
     physical = facts.neuron_cores * facts.physical_cores_per_core
     cores = ((NEURON_CORE, facts.neuron_cores), (NEURON_CORE, physical))
     totals = ((GPU, facts.gpus), (NEURON, facts.neuron_chips), *cores)
@@ -137,8 +135,8 @@ def _variables(reason: str) -> PodPatch:
     return PodPatch(in_trainer({"env": variables}), "muster", message)
 
 
-def _huge_pages(owner_fields: Fields, machine: MachineType, facts: Instance, count: int) -> list[PodPatch]:
-    amounts = requested_resources(owner_fields)
+def _huge_pages(user_fields: Fields, machine: MachineType, facts: Instance, count: int) -> list[PodPatch]:
+    amounts = requested_resources(user_fields)
     if not facts.huge_pages_mib or any(name.startswith("hugepages-") for name in amounts):
         return []
     # With half of the devices, for example, a pod gets half of the huge pages.

@@ -21,12 +21,12 @@ class MachineType:
     facts: Instance | None
 
 
-def machine_type(job: Job, owner_fields: Fields) -> MachineType | None:
-    """Return the instance type of a pod with the owner's fields `owner_fields`; None unless the job has exactly one."""
+def machine_type(job: Job, user_fields: Fields) -> MachineType | None:
+    """Return the instance type of a pod with the user's fields `user_fields`; None unless the job has exactly one."""
     # As in the pod, the template overrides the pool.
     for name, source in (
-        (mapping(spec_of(owner_fields).get("nodeSelector")).get(TYPE_LABEL), "spec.template"),
-        (_by_affinity(owner_fields), "spec.template"),
+        (mapping(spec_of(user_fields).get("nodeSelector")).get(TYPE_LABEL), "spec.template"),
+        (_by_affinity(user_fields), "spec.template"),
         (_by_pool(job), pool_source(job)),
     ):
         if isinstance(name, str) and name:
@@ -50,8 +50,8 @@ def _by_pool(job: Job) -> str | None:
     return None if pool is None else pool.instance_type or pool.node_selector.get(TYPE_LABEL)
 
 
-def _by_affinity(owner_fields: Fields) -> str | None:
-    affinity = mapping(mapping(spec_of(owner_fields).get("affinity")).get("nodeAffinity"))
+def _by_affinity(user_fields: Fields) -> str | None:
+    affinity = mapping(mapping(spec_of(user_fields).get("affinity")).get("nodeAffinity"))
     terms = entries(mapping(affinity.get("requiredDuringSchedulingIgnoredDuringExecution")), "nodeSelectorTerms")
     # The scheduler accepts a machine that matches any term, so all terms must require the same type.
     types = {_by_term(term) for term in terms}

@@ -20,15 +20,15 @@ _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a path inside the pod
 _TEMPORARY = "/tmp"  # noqa: S108 - a path inside the pod
 
 
-def folder_patches(job: Job, owner_fields: Fields) -> tuple[PodPatch, ...]:
-    """Return the volumes and mounts of a pod with the owner's fields `owner_fields`. Raises `NotRenderable`."""
+def folder_patches(job: Job, user_fields: Fields) -> tuple[PodPatch, ...]:
+    """Return the volumes and mounts of a pod with the user's fields `user_fields`. Raises `NotRenderable`."""
     requested = (*_requested_patches(job), *storage.storage_folder_patches(job))
-    owner_paths = _mount_paths(owner_fields)
-    unique_owner_paths = frozenset(owner_paths)
+    user_paths = _mount_paths(user_fields)
+    unique_owner_paths = frozenset(user_paths)
     for patch in requested:
         _refuse_duplicate(patch, unique_owner_paths)
-    mounted = [*_requested_paths(requested), *owner_paths]
-    return (*_scratch(mounted), *_shared_memory(mounted), *_temporary(owner_fields, mounted), *requested)
+    mounted = [*_requested_paths(requested), *user_paths]
+    return (*_scratch(mounted), *_shared_memory(mounted), *_temporary(user_fields, mounted), *requested)
 
 
 def _requested_paths(patches: tuple[PodPatch, ...]) -> list[str]:
@@ -89,8 +89,8 @@ def _shared_memory(mounted: list[str]) -> list[PodPatch]:
     return [_patch("muster-shm", {"emptyDir": {"medium": "Memory"}}, [{"mountPath": _SHARED_MEMORY}], MUSTER, reason)]
 
 
-def _temporary(owner_fields: Fields, mounted: list[str]) -> list[PodPatch]:
-    read_only = mapping(trainer_of(owner_fields).get("securityContext")).get("readOnlyRootFilesystem") is True
+def _temporary(user_fields: Fields, mounted: list[str]) -> list[PodPatch]:
+    read_only = mapping(trainer_of(user_fields).get("securityContext")).get("readOnlyRootFilesystem") is True
     if not read_only or _is_mounted(_TEMPORARY, mounted):
         return []
     reason = "the root file system is read-only, and Python's libraries need a folder for temporary files"
@@ -102,8 +102,8 @@ def _is_mounted(path: str, mounted: list[str]) -> bool:
     return any(path == other or path.startswith(f"{other}/") or other == "/" for other in mounted)
 
 
-def _refuse_duplicate(patch: PodPatch, owner_paths: frozenset[str]) -> None:
-    duplicates = [path for path in _mount_paths(patch.fields) if path in owner_paths]
+def _refuse_duplicate(patch: PodPatch, user_paths: frozenset[str]) -> None:
+    duplicates = [path for path in _mount_paths(patch.fields) if path in user_paths]
     if duplicates:
         raise NotRenderable(
             Problem(

@@ -5,15 +5,19 @@ from muster.api.json_fields import mapping
 from muster.api.spec.job import Job
 from muster.core.facts import Problem
 from muster.render.kubernetes.merge import Fields
+from muster.render.kubernetes.muster_containers import (
+    SAME_RESOURCES_REASON,
+    restricted_security_context,
+    trainer_resources,
+)
 from muster.render.kubernetes.not_renderable import AGENT_IMAGE_NOT_SET, NotRenderable
-from muster.render.kubernetes.own_containers import AS_TRAINER, restricted_security_context, trainer_resources
 from muster.render.kubernetes.pod_patch import PodPatch, in_spec, in_trainer, spec_of
-from muster.render.kubernetes.setting import Setting
+from muster.render.kubernetes.pod_settings import PodSettings
 
 _SOURCE = "spec.agent.inject"
 
 PYTHON_FOLDER = "/muster-python"
-"""The folder of the Python, in the operator's image and in the pod. Its path is absolute in its program loader."""
+"""The folder of the Python, in the operator's image and in the pod: the executable contains the absolute path."""
 
 CONTAINER = "muster-python"
 
@@ -26,28 +30,27 @@ def agent_python(job: Job) -> str:
     return _PROGRAM if uses_own_python(job) else "python3"
 
 
-def python_container_patches(job: Job, pod: Fields, setting: Setting) -> tuple[PodPatch, ...]:
+def python_container_patches(job: Job, pod: Fields, pod_settings: PodSettings) -> tuple[PodPatch, ...]:
     """Return the init container for `pod`. Raises `NotRenderable` if the operator's image is unknown.
 
-    It is the first init container. If it fails, no other container has run. The owner's sidecars don't run yet, so
-    their resources don't add to its own.
+    It is the first init container. If it fails, no other container has run. It runs before the job's sidecars, so
+    Kubernetes doesn't add their requests to its own.
     """
     if not uses_own_python(job):
         return ()
-    if not setting.agent_image:
-        message = "InitContainer needs the operator's image for the agent's Python, and its name is not configured"
-        raise NotRenderable(
-            Problem(AGENT_IMAGE_NOT_SET, f"{_SOURCE} {message}: start it with --agent-image (the chart does)")
-        )
+    if not pod_settings.agent_image:
+        message = "is InitContainer, but the operator doesn't know its own image"
+        remedy = "start the operator with --agent-image (the chart does)"
+        raise NotRenderable(Problem(AGENT_IMAGE_NOT_SET, f"{_SOURCE} {message}: {remedy}"))
     container: Fields = {
         "name": CONTAINER,
-        "image": setting.agent_image,
+        "image": pod_settings.agent_image,
         "command": [_PROGRAM, "-I", f"{PYTHON_FOLDER}/copy.py", _COPY],
         # The last line of output becomes the job's message if the container fails.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
-    if setting.pull_policy:
-        container["imagePullPolicy"] = setting.pull_policy
+    if pod_settings.pull_policy:
+        container["imagePullPolicy"] = pod_settings.pull_policy
     return (
         _init(container, "copies the agent's own Python, for images without Python; before your own init containers"),
         _init({"name": CONTAINER, "securityContext": _security(pod)}, "for the restricted Pod Security level"),
@@ -95,4 +98,4 @@ def _security(pod: Fields) -> Fields:
 
 def _resources(pod: Fields) -> tuple[PodPatch, ...]:
     resources = trainer_resources(pod)
-    return (_init({"name": CONTAINER, "resources": resources}, AS_TRAINER),) if resources else ()
+    return (_init({"name": CONTAINER, "resources": resources}, SAME_RESOURCES_REASON),) if resources else ()

@@ -1,6 +1,6 @@
 """Select the machines for a job's pods, and place the pods near or away from each other. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from muster.api.document import JSON
 from muster.api.spec.job import Job
@@ -9,13 +9,15 @@ from muster.objects.kubernetes.names import JOB_UID_LABEL
 from muster.render.kubernetes.hardware import uses_efa
 from muster.render.kubernetes.machine_type import pool_source
 from muster.render.kubernetes.merge import Fields
-from muster.render.kubernetes.pod_patch import PodPatch, in_spec
+from muster.render.kubernetes.pod_patch import MUSTER, PodPatch, in_spec
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
 HOST_LABEL = "kubernetes.io/hostname"
 """Well-known labels of a Kubernetes Node."""
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_MAX_WEIGHT = 100
 
 
 def machine_patches(job: Job) -> tuple[PodPatch, ...]:
@@ -34,9 +36,20 @@ def _machines(pool: NodePool, source: str) -> Iterator[PodPatch]:
         yield PodPatch(in_spec({"tolerations": tolerations}), source, "the pool's machines have this taint")
 
 
+def avoidance_patches(avoided_nodes: Sequence[str]) -> tuple[PodPatch, ...]:
+    """Prefer other Kubernetes nodes for the pod than these."""
+    if not avoided_nodes:
+        return ()
+    names: list[JSON] = [*avoided_nodes]
+    expressions: list[JSON] = [{"key": HOST_LABEL, "operator": "NotIn", "values": names}]
+    terms: list[JSON] = [{"weight": _MAX_WEIGHT, "preference": {"matchExpressions": expressions}}]
+    reason = "the job has failed on these nodes: see status.restarts.avoidedNodes"
+    return (PodPatch(in_spec({"affinity": {"nodeAffinity": {_PREFERRED: terms}}}), MUSTER, reason),)
+
+
 def placement_patches(job: Job, pod: Fields) -> tuple[PodPatch, ...]:
     """Place the job's pods near or away from each other. A single pod needs no such rule."""
-    return () if job.spec.nodes == 1 else tuple(_affinities(job, pod))
+    return () if job.spec.nodes + job.spec.spares == 1 else tuple(_affinities(job, pod))
 
 
 def _affinities(job: Job, pod: Fields) -> Iterator[PodPatch]:
@@ -50,6 +63,9 @@ def _affinities(job: Job, pod: Fields) -> Iterator[PodPatch]:
     if job.spec.node_pool is not None and pool.machine != "Any":
         reason = "each pod runs on its own machine; machine: Any removes this rule"
         yield PodPatch(in_spec({"affinity": {"podAntiAffinity": _required(job, HOST_LABEL)}}), source, reason)
+    elif job.spec.spares:
+        reason = "a lost machine should take one pod only, so that a spare can replace it"
+        yield PodPatch(in_spec({"affinity": {"podAntiAffinity": _preferred(job, HOST_LABEL)}}), "spec.spares", reason)
 
 
 def _affinity(job: Job, label: str, source: str, reason: str) -> PodPatch:
@@ -58,6 +74,15 @@ def _affinity(job: Job, label: str, source: str, reason: str) -> PodPatch:
 
 def _required(job: Job, label: str) -> Fields:
     # The scheduler also accepts the first pod, because it matches its own selector.
-    term: Fields = {"labelSelector": {"matchLabels": {JOB_UID_LABEL: job.metadata.uid}}, "topologyKey": label}
-    terms: list[JSON] = [term]
+    terms: list[JSON] = [_term(job, label)]
     return {_REQUIRED: terms}
+
+
+def _preferred(job: Job, label: str) -> Fields:
+    terms: list[JSON] = [{"weight": _MAX_WEIGHT, "podAffinityTerm": _term(job, label)}]
+    return {_PREFERRED: terms}
+
+
+def _term(job: Job, label: str) -> Fields:
+    """Return the affinity term for the job's pods on Kubernetes nodes with the same value of the label."""
+    return {"labelSelector": {"matchLabels": {JOB_UID_LABEL: job.metadata.uid}}, "topologyKey": label}

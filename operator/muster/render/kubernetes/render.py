@@ -1,6 +1,7 @@
 """Render a job's child objects for the API server. Pure and deterministic."""
 
 import base64
+from collections.abc import Sequence
 
 from muster.api.json_fields import mapping
 from muster.api.spec.job import Job
@@ -10,15 +11,15 @@ from muster.render.kubernetes.frame import job_labels, owner_reference
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import merge_patches
 from muster.render.kubernetes.pod_patches import pod_patches
-from muster.render.kubernetes.setting import Setting
+from muster.render.kubernetes.pod_settings import PodSettings
 from muster.render.storage.storage_plan import storage_plan, to_json
 from muster_worker.contract import wire
 from muster_worker.contract.schema import Plan
 
 
-def pod(job: Job, node: int, replacement: int, setting: Setting) -> Object:
-    """Return a node's pod. Raises `NotRenderable`."""
-    fields = merge_patches(pod_patches(job, node, replacement, setting).all)
+def pod(job: Job, node: int, replacement: int, pod_settings: PodSettings, avoided_nodes: Sequence[str] = ()) -> Object:
+    """Return a node's pod, which avoids some Kubernetes nodes. Raises `NotRenderable`."""
+    fields = merge_patches(pod_patches(job, node, replacement, pod_settings, avoided_nodes).all)
     metadata = mapping(fields["metadata"])
     # Output metadata in the usual order.
     names = ("name", "namespace", "labels", "annotations", "ownerReferences")

@@ -12,12 +12,16 @@ from muster.api.spec.job import Job
 from muster.core.facts import Problem
 from muster.objects.kubernetes.names import STORAGE_KEY, children_name
 from muster.render.kubernetes.merge import Fields
+from muster.render.kubernetes.muster_containers import (
+    SAME_RESOURCES_REASON,
+    restricted_security_context,
+    trainer_resources,
+)
 from muster.render.kubernetes.not_renderable import STORAGE_IMAGE_NOT_SET, NotRenderable
 from muster.render.kubernetes.opt_ml import CHECKPOINTS, CODE, RESULTS, ROOT, channel_folder
-from muster.render.kubernetes.own_containers import AS_TRAINER, restricted_security_context, trainer_resources
 from muster.render.kubernetes.pod_patch import PodPatch, entries, in_spec, in_trainer, spec_of, trainer_of
-from muster.render.kubernetes.setting import Setting
-from muster.render.storage.git_token import VARIABLE
+from muster.render.kubernetes.pod_settings import PodSettings
+from muster.render.storage.git_token import GIT_TOKEN_VARIABLE
 from muster.render.storage.storage_plan import StoragePlan, storage_plan
 
 DOWNLOAD = "muster-download"
@@ -72,21 +76,22 @@ def _mount(path: str, folder: str, *, read_only: bool = False) -> Fields:
     return in_trainer({"volumeMounts": [{**mount, "readOnly": True} if read_only else mount]})
 
 
-def transfer_containers(job: Job, node: int, pod: Fields, setting: Setting) -> tuple[PodPatch, ...]:
+def transfer_containers(job: Job, node: int, pod: Fields, pod_settings: PodSettings) -> tuple[PodPatch, ...]:
     """Return the download and upload containers for `pod`.
 
-    They run before the owner's init containers, which may need the data. Raises `NotRenderable` if the operator's image
+    They run before the user's init containers, which may need the data. Raises `NotRenderable` if the operator's image
     is unknown.
     """
     plan = storage_plan(job)
     if plan is None:
         return ()
-    if not setting.storage_image:
-        message = f"{_source(plan)} needs a container of the operator's image, and its name is not configured"
-        raise NotRenderable(
-            Problem(STORAGE_IMAGE_NOT_SET, f"{message}: start it with --storage-image (the chart does)")
+    if not pod_settings.storage_image:
+        message = (
+            f"{_source(plan)} needs a container with the operator's image, but the operator doesn't know its image"
         )
-    context = _ContainerContext(plan, pod, setting)
+        remedy = "start the operator with --storage-image (the chart does)"
+        raise NotRenderable(Problem(STORAGE_IMAGE_NOT_SET, f"{message}: {remedy}"))
+    context = _ContainerContext(plan, pod, pod_settings)
     download = _command("download", "--node", str(node))
     if plan.code is not None and plan.code.config_map is not None:
         download += ["--config-map", _CONFIG_MAP_FOLDER]
@@ -94,7 +99,7 @@ def transfer_containers(job: Job, node: int, pod: Fields, setting: Setting) -> t
     patches += _git_token(job)
     resources = trainer_resources(pod)
     if resources:
-        patches.append(context.init(DOWNLOAD, {"resources": resources}, AS_TRAINER))
+        patches.append(context.init(DOWNLOAD, {"resources": resources}, SAME_RESOURCES_REASON))
     if plan.uploads:
         upload = _command("upload", "--socket", f"{_DATA_FOLDER}/{_SYNC}/socket")
         patches += _container(
@@ -131,7 +136,7 @@ class _ContainerContext:
 
     plan: StoragePlan
     pod: Fields
-    setting: Setting
+    pod_settings: PodSettings
 
     def init(self, name: str, fields: Fields, reason: str) -> PodPatch:
         """Return a patch of one of the containers."""
@@ -141,14 +146,14 @@ class _ContainerContext:
 
 def _container(name: str, command: list[JSON], context: _ContainerContext, reason: str) -> list[PodPatch]:
     container: Fields = {
-        "image": context.setting.storage_image,
+        "image": context.pod_settings.storage_image,
         "command": command,
         "volumeMounts": _mounts(name, context.plan),
         # The last line of output becomes the job's message if the container fails.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
-    if context.setting.pull_policy:
-        container["imagePullPolicy"] = context.setting.pull_policy
+    if context.pod_settings.pull_policy:
+        container["imagePullPolicy"] = context.pod_settings.pull_policy
     security: Fields = {"securityContext": _security(context.pod)}
     patches = [
         context.init(name, container, reason),
@@ -156,8 +161,8 @@ def _container(name: str, command: list[JSON], context: _ContainerContext, reaso
     ]
     aws_variables = [variable for variable in entries(trainer_of(context.pod), "env") if _is_of_aws(variable)]
     # The job's own endpoint replaces the operator's.
-    if context.setting.s3_endpoint and all(variable.get("name") != _ENDPOINT for variable in aws_variables):
-        endpoint: list[JSON] = [{"name": _ENDPOINT, "value": context.setting.s3_endpoint}]
+    if context.pod_settings.s3_endpoint and all(variable.get("name") != _ENDPOINT for variable in aws_variables):
+        endpoint: list[JSON] = [{"name": _ENDPOINT, "value": context.pod_settings.s3_endpoint}]
         patches.append(context.init(name, {"env": endpoint}, "the S3 endpoint of the operator's configuration"))
     if aws_variables:
         variables: list[JSON] = [*aws_variables]
@@ -175,7 +180,7 @@ def _git_token(job: Job) -> list[PodPatch]:
     if git is None or git.secret_key_ref is None:
         return []
     ref: Fields = {"name": git.secret_key_ref.name, "key": git.secret_key_ref.key}
-    variable: Fields = {"name": VARIABLE, "valueFrom": {"secretKeyRef": ref}}
+    variable: Fields = {"name": GIT_TOKEN_VARIABLE, "valueFrom": {"secretKeyRef": ref}}
     return [
         PodPatch(
             in_spec({"initContainers": [{"name": DOWNLOAD, "env": [variable]}]}),

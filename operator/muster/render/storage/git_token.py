@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.render.storage.errors import GIT_TOKEN_MISSING, StorageError
 
-VARIABLE = "MUSTER_GIT_TOKEN"
+GIT_TOKEN_VARIABLE = "MUSTER_GIT_TOKEN"  # noqa: S105 - a name, not a token
 """The environment variable with the token, for the container that fetches the commit and for `muster run`."""
 
 MAX_CHARS = 8192

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from muster.api.spec.job import Job
 from muster.api.spec.source import DEFAULT_USERNAME, GitSource
-from muster.render.storage.git_place import GitPlace
+from muster.render.storage.git_folder import GitFolder
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class CodePlan:
 
     files: Mapping[str, str] = field(default_factory=dict)
     config_map: str | None = None
-    git: GitPlace | None = None
+    git: GitFolder | None = None
     archive: str | None = None
 
 
@@ -83,14 +83,14 @@ def _code(job: Job) -> CodePlan | None:
     if source.config_map is not None:
         return CodePlan(config_map=source.config_map.name)
     if source.git is not None:
-        return CodePlan(git=git_place(source.git))
+        return CodePlan(git=git_folder(source.git))
     return CodePlan(archive=source.s3.uri if source.s3 is not None else None)
 
 
-def git_place(git: GitSource) -> GitPlace:
+def git_folder(git: GitSource) -> GitFolder:
     """Return the commit to fetch. The user name is set only with a token."""
     username = None if git.secret_key_ref is None else git.username or DEFAULT_USERNAME
-    return GitPlace(git.url, git.commit, git.path, username)
+    return GitFolder(git.url, git.commit, git.path, username)
 
 
 _JSON = TypeAdapter(StoragePlan)

@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from muster.storage.archive.landlock import restrict_to_reading
+from muster.storage.archive.landlock import restrict_file_access
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 
-_OPEN_FILES = 64
+_MAX_OPEN_FILES = 64
 _NICENESS = 10
 
 _READABLE_PATHS = (
@@ -23,17 +23,17 @@ _READABLE_PATHS = (
     *("/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services"),
     *("/etc/ld.so.cache", "/etc/localtime", "/dev/null", "/dev/urandom"),
 )
-"""The paths that Python, OpenSSL and the resolver read.
+"""The paths that Python, OpenSSL and the DNS resolver read.
 
-They don't include the operator's configuration in /etc/muster, its tokens, and /proc with other processes' environment.
+The list excludes the operator's configuration and tokens, and /proc, which shows other processes' environment.
 """
 
 
 @dataclass(frozen=True)
 class Limits:
-    """`memory_bytes` limits the process's private memory, `file_bytes` the largest file that it may write.
+    """`memory_bytes` limits the process's private memory, and `address_bytes` limits its address space.
 
-    `seconds` limits wall-clock time, `cpu_seconds` processor time.
+    `file_bytes` limits each file that it writes, `cpu_seconds` its processor time, and `seconds` its wall-clock time.
     """
 
     memory_bytes: int
@@ -44,33 +44,33 @@ class Limits:
 
 
 def exit_with_parent(parent: int) -> None:
-    """Let the kernel kill this process when `parent` ends. Raises `SystemExit` if it has already ended."""
+    """Let the kernel kill this process when the process `parent` ends. Raises `SystemExit` if it has already ended."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    # other processes of the same user must not read this one's memory
+    # Other processes of the same user must not read this process's memory.
     _prctl(_PR_SET_DUMPABLE, 0)
     if os.getppid() != parent:
         raise SystemExit(1)
 
 
 def confine(limits: Limits) -> bool:
-    """Set `limits` and restrict file access; return whether the kernel supports the restriction. Raises `OSError`."""
+    """Set `limits` and restrict the access to files; return whether the kernel supports the restriction."""
     os.nice(_NICENESS)
-    # the signal at the soft limit identifies the exceeded limit
+    # The kernel's signal at the soft limit identifies the exceeded limit.
     for resource_kind, limit, margin in (
         (resource.RLIMIT_DATA, limits.memory_bytes, 0),
         (resource.RLIMIT_AS, limits.address_bytes, 0),
         (resource.RLIMIT_CPU, limits.cpu_seconds, 1),
         (resource.RLIMIT_FSIZE, limits.file_bytes, 0),
-        (resource.RLIMIT_NOFILE, _OPEN_FILES, 0),
+        (resource.RLIMIT_NOFILE, _MAX_OPEN_FILES, 0),
         (resource.RLIMIT_CORE, 0, 0),
     ):
         _, hard = resource.getrlimit(resource_kind)
         hard_limit = limit + margin if hard == resource.RLIM_INFINITY else min(limit + margin, hard)
         resource.setrlimit(resource_kind, (min(limit, hard_limit), hard_limit))
-    return restrict_to_reading(_readable_paths())
+    return restrict_file_access(_readable_paths())
 
 
 def _readable_paths() -> list[Path]:

@@ -14,7 +14,7 @@ from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from muster.render.storage.errors import GIT_TOO_SLOW, StorageError
-from muster.render.storage.git_place import GIT_FIELD
+from muster.render.storage.git_folder import GIT_FIELD
 from muster.render.storage.source_archive import SourceArchive
 from muster.render.storage.source_files import source_refused
 from muster.storage.archive.messages import ArchiveRequest, ArchiveResponse, request_to_json, response_from_json
@@ -27,32 +27,32 @@ _INHERITED_VARIABLES = (
     *("https_proxy", "HTTPS_PROXY", "http_proxy", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ"),
 )
-"""The variables that the process inherits: proxies and certificates, but no credentials."""
+"""The variables that the process inherits, which contain proxies and certificates, but no credentials."""
 
 _log = logging.getLogger(__name__)
-_logged: set[str] = set()
+_logged_problems: set[str] = set()
 
 
-async def make_archive(order: ArchiveRequest, into: BinaryIO) -> SourceArchive:
-    """Write the archive of a commit to the file `into`. Raises `StorageError`.
+async def make_archive(request: ArchiveRequest, archive_file: BinaryIO) -> SourceArchive:
+    """Write the archive of a commit to `archive_file`. Raises `StorageError`.
 
     Cancellation kills the process and its children.
     """
-    with TemporaryFile() as sent, TemporaryFile() as objects:
-        process = await _start_process(sent, objects, into)
+    with TemporaryFile() as pack_file, TemporaryFile() as objects_file:
+        process = await _start_process(pack_file, objects_file, archive_file)
         try:
-            async with asyncio.timeout(order.limits.seconds):
-                text = await _read_response(process, request_to_json(order))
+            async with asyncio.timeout(request.limits.seconds):
+                text = await _read_response(process, request_to_json(request))
                 status = await process.wait()
         except TimeoutError:
-            raise _timeout_error(order) from None
+            raise _timeout_error(request) from None
         finally:
             await _kill(process)
-    return _parse_response(order, text, status)
+    return _parse_response(request, text, status)
 
 
 async def _start_process(*files: BinaryIO) -> asyncio.subprocess.Process:
-    # unnamed files, which the kernel removes when the last process has closed them
+    # The files have no names, so the kernel removes them when the last process has closed them.
     descriptors = tuple(file.fileno() for file in files)
     return await asyncio.create_subprocess_exec(
         sys.executable,
@@ -68,19 +68,19 @@ async def _start_process(*files: BinaryIO) -> asyncio.subprocess.Process:
 
 
 def _environment(variables: Mapping[str, str]) -> dict[str, str]:
-    # one glibc arena: each takes 64 MiB of address space
+    # Each arena of glibc takes 64 MiB of address space, so allow only one arena.
     return {**{name: variables[name] for name in _INHERITED_VARIABLES if name in variables}, "MALLOC_ARENA_MAX": "1"}
 
 
-async def _read_response(process: asyncio.subprocess.Process, order: bytes) -> bytes:
+async def _read_response(process: asyncio.subprocess.Process, request: bytes) -> bytes:
     if process.stdin is None or process.stdout is None:
         raise TypeError("the process has no pipes")
     with suppress(ConnectionError):
-        process.stdin.write(order)
+        process.stdin.write(request)
         await process.stdin.drain()
     process.stdin.close()
     text = b""
-    # a compromised process may send unlimited data
+    # A compromised process may send unlimited data.
     while len(text) <= _MAX_RESPONSE_BYTES and (piece := await process.stdout.read(_MAX_RESPONSE_BYTES)):
         text += piece
     return text
@@ -93,36 +93,38 @@ async def _kill(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-def _parse_response(order: ArchiveRequest, text: bytes, status: int) -> SourceArchive:
+def _parse_response(request: ArchiveRequest, text: bytes, status: int) -> SourceArchive:
     try:
-        answer = response_from_json(text)
+        response = response_from_json(text)
     except ValueError:
-        raise _killed_error(order, status) from None
-    _log_problems_once(answer)
-    if answer.archive is not None and status == 0:
-        return answer.archive
-    raise answer.problem or _killed_error(order, status)
+        raise _killed_error(request, status) from None
+    _log_problems_once(response)
+    if response.archive is not None and status == 0:
+        return response.archive
+    raise response.problem or _killed_error(request, status)
 
 
-def _log_problems_once(answer: ArchiveResponse) -> None:
-    """Log problems for the administrator, each only once."""
-    if answer.bug is not None:
-        _log.error("muster failed unexpectedly while it read a commit: %s", answer.bug)
-    if not answer.confined and "landlock" not in _logged:
-        _logged.add("landlock")
+def _log_problems_once(response: ArchiveResponse) -> None:
+    """Log each problem for the administrator only once."""
+    if response.bug is not None:
+        _log.error("muster failed unexpectedly while it read a commit: %s", response.bug)
+    if not response.confined and "landlock" not in _logged_problems:
+        _logged_problems.add("landlock")
         _log.warning(
-            "the process that reads commits can open the operator's own files, including its tokens: "
+            "the process that reads commits can open the operator's files, including its tokens: "
             "this kernel has no Landlock (docs/sagemaker-iam.md)"
         )
 
 
-def _timeout_error(order: ArchiveRequest) -> StorageError:
-    minutes = f"{order.limits.seconds / 60:.3g} minutes"
+def _timeout_error(request: ArchiveRequest) -> StorageError:
+    minutes = f"{request.limits.seconds / 60:.3g} minutes"
     return StorageError(GIT_TOO_SLOW, f"{GIT_FIELD}: fetching and archiving the commit took more than {minutes}")
 
 
-def _killed_error(order: ArchiveRequest, status: int) -> StorageError:
+def _killed_error(request: ArchiveRequest, status: int) -> StorageError:
     if status == -signal.SIGXCPU:
-        return source_refused(GIT_FIELD, f"reading it takes more than {order.limits.cpu_seconds} s of processor time")
+        return source_refused(
+            GIT_FIELD, f"reading the commit takes more than {request.limits.cpu_seconds} s of processor time"
+        )
     cause = signal.Signals(-status).name if -status in set(signal.Signals) else f"exit code {status}"
-    return source_refused(GIT_FIELD, f"the process that read it ended with {cause}")
+    return source_refused(GIT_FIELD, f"the process that read the commit ended with {cause}")

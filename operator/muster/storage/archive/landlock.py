@@ -1,6 +1,6 @@
 """Restrict the file access of a process with Linux's Landlock, which requires no privileges.
 
-Documentation: the kernel's "Landlock: unprivileged access control"; numbers from include/uapi/linux/landlock.h.
+See "Landlock: unprivileged access control" in the kernel's documentation, and include/uapi/linux/landlock.h.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-"""System calls; the numbers are the same on all architectures but alpha."""
+"""The numbers of the system calls, which are the same on all architectures except alpha."""
 
 _GET_VERSION = 1
 _PATH_BENEATH = 1
 
 _READ_FILE, _READ_DIR = 1 << 2, 1 << 3
 _FILES_BY_VERSION = ((1, 1 << 13), (2, 1 << 14), (3, 1 << 15), (5, 1 << 16))
-"""Versions that added file rights, each with the bit after its last right."""
+"""The versions of Landlock that added file rights, each with the bit after its last right."""
 
 _BIND_TCP = 1
 _NETWORK_VERSION = 4
@@ -40,21 +40,25 @@ class _PathBeneath(ctypes.Structure):
     _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
 
 
-def restrict_to_reading(paths: Iterable[Path]) -> bool:
-    """Allow this thread and its children to open files only for reading, and only `paths` and files below them.
+def restrict_file_access(paths: Iterable[Path]) -> bool:
+    """Allow this thread and its children to open only `paths` and files below them, and only for reading.
 
-    Also forbid listening, signals to other processes, and starting programs. Open files remain open. Return False if
+    Also forbid to listen, to signal other processes, and to start programs. Open files remain open. Return False if
     the kernel has no Landlock. Raises `OSError`.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(_CREATE_RULESET, None, 0, _GET_VERSION) if sys.platform == "linux" else -1
     if version < 1:
         return False
-    handled = max(end for since, end in _FILES_BY_VERSION if since <= version) - 1
-    network = _BIND_TCP if version >= _NETWORK_VERSION else 0
+    handled_file_rights = max(rights_end for added_in, rights_end in _FILES_BY_VERSION if added_in <= version) - 1
+    handled_network_rights = _BIND_TCP if version >= _NETWORK_VERSION else 0
     scoped = _ABSTRACT_SOCKETS_AND_SIGNALS if version >= _SCOPE_VERSION else 0
     size = 8 * (1 + (version >= _NETWORK_VERSION) + (version >= _SCOPE_VERSION))
-    rules = _check_result(libc.syscall(_CREATE_RULESET, ctypes.byref(_Ruleset(handled, network, scoped)), size, 0))
+    rules = _check_result(
+        libc.syscall(
+            _CREATE_RULESET, ctypes.byref(_Ruleset(handled_file_rights, handled_network_rights, scoped)), size, 0
+        )
+    )
     try:
         for path in paths:
             _allow(libc, rules, path)
@@ -66,15 +70,15 @@ def restrict_to_reading(paths: Iterable[Path]) -> bool:
 
 def _allow(libc: ctypes.CDLL, rules: int, path: Path) -> None:
     try:
-        opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return
     try:
         rights = _READ_FILE | _READ_DIR if path.is_dir() else _READ_FILE
-        rule = _PathBeneath(rights, opened)
+        rule = _PathBeneath(rights, descriptor)
         _check_result(libc.syscall(_ADD_RULE, rules, _PATH_BENEATH, ctypes.byref(rule), 0))
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
 def _check_result(result: int) -> int:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from muster.render.storage.errors import StorageError
-from muster.render.storage.git_place import GitPlace
+from muster.render.storage.git_folder import GitFolder
 from muster.render.storage.source_archive import SourceArchive
 from muster.storage.archive.confinement import Limits
 from muster.storage.git.address_policy import AddressPolicy
@@ -17,13 +17,13 @@ from muster.storage.git.address_policy import AddressPolicy
 
 @dataclass(frozen=True)
 class ArchiveRequest:
-    """`added` are additional files by path; `fetch_seconds` limits the time for fetching the commit."""
+    """A request for an archive of a commit, with additional files. `fetch_seconds` limits the time for the fetch."""
 
-    place: GitPlace
+    place: GitFolder
     limits: Limits
     fetch_seconds: float
     added: Mapping[str, bytes] = field(default_factory=dict)
-    reach: AddressPolicy = AddressPolicy.ANY
+    address_policy: AddressPolicy = AddressPolicy.ANY
     token: str | None = field(default=None, repr=False)
 
 
@@ -37,49 +37,49 @@ class ArchiveResponse:
     bug: str | None = None
 
 
-def request_to_json(order: ArchiveRequest) -> bytes:
+def request_to_json(request: ArchiveRequest) -> bytes:
     """Encode the request."""
-    added = {path: b64encode(content).decode("ascii") for path, content in order.added.items()}
+    added = {path: b64encode(content).decode("ascii") for path, content in request.added.items()}
     fields = {
-        "place": asdict(order.place),
-        "limits": asdict(order.limits),
-        "fetch_seconds": order.fetch_seconds,
+        "place": asdict(request.place),
+        "limits": asdict(request.limits),
+        "fetch_seconds": request.fetch_seconds,
         "added": added,
-        "reach": order.reach.value,
-        "token": order.token,
+        "address_policy": request.address_policy.value,
+        "token": request.token,
     }
     return json.dumps(fields).encode("ascii")
 
 
 def request_from_json(text: bytes) -> ArchiveRequest:
-    """Decode what `request_to_json` encoded."""
+    """Decode the text from `request_to_json`."""
     fields: dict[str, Any] = json.loads(text)
     return ArchiveRequest(
-        place=GitPlace(**fields["place"]),
+        place=GitFolder(**fields["place"]),
         limits=Limits(**fields["limits"]),
         fetch_seconds=float(fields["fetch_seconds"]),
         added={path: b64decode(content) for path, content in fields["added"].items()},
-        reach=AddressPolicy(fields["reach"]),
+        address_policy=AddressPolicy(fields["address_policy"]),
         token=fields["token"],
     )
 
 
-def response_to_json(answer: ArchiveResponse) -> bytes:
+def response_to_json(response: ArchiveResponse) -> bytes:
     """Encode the response."""
-    problem = answer.problem
+    problem = response.problem
     fields = {
-        "confined": answer.confined,
-        "archive": None if answer.archive is None else asdict(answer.archive),
+        "confined": response.confined,
+        "archive": None if response.archive is None else asdict(response.archive),
         "problem": None
         if problem is None
         else {"reason": problem.reason, "message": problem.message, "may_pass": problem.may_pass},
-        "bug": answer.bug,
+        "bug": response.bug,
     }
     return json.dumps(fields).encode("ascii")
 
 
 def response_from_json(text: bytes) -> ArchiveResponse:
-    """Decode what `response_to_json` encoded. Raises `ValueError` for other text: the process may be compromised."""
+    """Decode the text from `response_to_json`. Raises `ValueError` for other text from a compromised process."""
     try:
         fields: dict[str, Any] = json.loads(text)
         archive, problem = fields["archive"], fields["problem"]
@@ -94,4 +94,4 @@ def response_from_json(text: bytes) -> ArchiveResponse:
             bug=None if fields["bug"] is None else str(fields["bug"]),
         )
     except (KeyError, TypeError, RecursionError) as error:
-        raise ValueError("the text is not an answer") from error
+        raise ValueError("the text is not a response") from error

@@ -1,9 +1,9 @@
-"""The process that fetches a commit and archives it: `python -m muster.storage.archive.process`.
+"""Fetch and archive a commit in a process: `python -m muster.storage.archive.process`.
 
-The parent passes three open files: for the host's data, for the unpacked objects, and for the archive. The process
-reads the request from standard input and writes the response to standard output.
+The parent passes three open files: for the pack from the git host, for the unpacked objects, and for the archive. The
+process reads the request from standard input and writes the response to standard output.
 """
-# ruff: noqa: PLC0415 - modules that parse the commit are imported after the limits are set
+# ruff: noqa: PLC0415 - import modules that parse the commit after setting the limits
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from muster.api.document import quote
 from muster.render.storage.errors import StorageError
-from muster.render.storage.git_place import GIT_FIELD
+from muster.render.storage.git_folder import GIT_FIELD
 from muster.render.storage.source_archive import Member, SourceArchive, members_of, pack
 from muster.render.storage.source_files import SourceFile, source_refused
 from muster.storage.archive.confinement import confine, exit_with_parent
@@ -23,71 +23,79 @@ from muster.storage.archive.messages import ArchiveRequest, ArchiveResponse, req
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-_BUG_CHARS = 4000
+_MAX_TRACEBACK_CHARS = 4000
 
 
 def main(arguments: list[str]) -> None:
     """Fetch and archive a commit; `arguments` are the parent's process id and the descriptors of the three files."""
     parent, *descriptors = map(int, arguments)
     exit_with_parent(parent)
-    order = request_from_json(sys.stdin.buffer.read())
-    confined = confine(order.limits)
+    request = request_from_json(sys.stdin.buffer.read())
+    confined = confine(request.limits)
     with (
-        os.fdopen(descriptors[0], "r+b") as sent,
+        os.fdopen(descriptors[0], "r+b") as pack_file,
         os.fdopen(descriptors[1], "r+b", buffering=0) as objects,
         os.fdopen(descriptors[2], "wb") as archive,
     ):
-        answer = _respond(order, confined, sent, objects, archive)
-    sys.stdout.buffer.write(response_to_json(answer))
+        response = _respond(request, confined, pack_file, objects, archive)
+    sys.stdout.buffer.write(response_to_json(response))
 
 
 def _respond(
-    order: ArchiveRequest,
+    request: ArchiveRequest,
     confined: bool,  # noqa: FBT001
-    sent: BinaryIO,
+    pack_file: BinaryIO,
     objects: BinaryIO,
     archive: BinaryIO,
 ) -> ArchiveResponse:
     try:
-        return ArchiveResponse(confined, archive=_build_archive(order, sent, objects, archive))
+        return ArchiveResponse(confined, archive=_build_archive(request, pack_file, objects, archive))
     except StorageError as problem:
         return ArchiveResponse(confined, problem=problem)
     except (MemoryError, RecursionError):
-        return ArchiveResponse(confined, problem=_memory_error(order))
+        return ArchiveResponse(confined, problem=_memory_error(request))
     except OSError as error:
         return ArchiveResponse(
-            confined, problem=source_refused(GIT_FIELD, f"it can't be written: {error.strerror or error}")
+            confined, problem=source_refused(GIT_FIELD, f"the archive can't be written: {error.strerror or error}")
         )
     except Exception:  # noqa: BLE001 - the operator logs it
-        return ArchiveResponse(confined, bug=traceback.format_exc()[-_BUG_CHARS:])
+        return ArchiveResponse(confined, bug=traceback.format_exc()[-_MAX_TRACEBACK_CHARS:])
     except BaseException as error:
-        # dulwich parses trees in Rust, which panics without memory
+        # dulwich parses trees in Rust, which panics if there is no memory.
         if type(error).__name__ != "PanicException":
             raise
-        return ArchiveResponse(confined, problem=_memory_error(order))
+        return ArchiveResponse(confined, problem=_memory_error(request))
 
 
-def _memory_error(order: ArchiveRequest) -> StorageError:
-    return source_refused(GIT_FIELD, f"reading it takes more than {order.limits.memory_bytes // 2**20} MiB of memory")
+def _memory_error(request: ArchiveRequest) -> StorageError:
+    return source_refused(
+        GIT_FIELD, f"reading the commit takes more than {request.limits.memory_bytes // 2**20} MiB of memory"
+    )
 
 
-def _build_archive(order: ArchiveRequest, sent: BinaryIO, objects_file: BinaryIO, archive: BinaryIO) -> SourceArchive:
+def _build_archive(
+    request: ArchiveRequest, pack_file: BinaryIO, objects_file: BinaryIO, archive: BinaryIO
+) -> SourceArchive:
     from muster.storage.git.connections import TimedConnections
     from muster.storage.git.objects import GitObjects
     from muster.storage.git.source import FetchOptions, commit_files, download
 
-    download(order.place, FetchOptions(TimedConnections(order.fetch_seconds), order.reach, order.token), sent)
+    download(
+        request.place,
+        FetchOptions(TimedConnections(request.fetch_seconds), request.address_policy, request.token),
+        pack_file,
+    )
     objects = GitObjects(objects_file)
-    files = commit_files(order.place, sent, objects)
-    duplicate = min(files.keys() & order.added.keys(), default=None)
+    files = commit_files(request.place, pack_file, objects)
+    duplicate = min(files.keys() & request.added.keys(), default=None)
     if duplicate is not None:
         raise source_refused("spec.source", f"{quote(duplicate)} is the name of a file that muster adds; rename it")
     repository_files = [
         Member(path, file.place.size, file.executable, lambda place=file.place: objects.open(place))  # type: ignore[misc]
         for path, file in files.items()
     ]
-    added = members_of({path: SourceFile(content) for path, content in order.added.items()})
-    return pack([*repository_files, *added], archive)
+    added_files = members_of({path: SourceFile(content) for path, content in request.added.items()})
+    return pack([*repository_files, *added_files], archive)
 
 
 if __name__ == "__main__":

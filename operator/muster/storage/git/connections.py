@@ -14,13 +14,13 @@ CONNECT_SECONDS = 20.0
 
 
 class ConnectionsClosed(OSError):
-    """The connections were closed by the time limit or by the caller."""
+    """The time limit or the caller has closed the connections."""
 
 
 class TimedConnections:
-    """Connections of one thread, closed after `seconds`, or when another thread calls `close`.
+    """The connections of one thread. They close after `seconds`, or when another thread calls `close`.
 
-    A socket's timeout limits only the wait for the next bytes: a host that sends one byte a minute never exceeds it.
+    A socket's timeout is not enough, because a host that sends one byte a minute never exceeds it.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -29,7 +29,7 @@ class TimedConnections:
         self._timer = Timer(seconds, self.close)
         self._timer.daemon = True
         self._lock = Lock()
-        self._ends: list[socket.socket] = []
+        self._sockets: list[socket.socket] = []
 
     def __enter__(self) -> Self:
         """Start the time limit."""
@@ -39,31 +39,31 @@ class TimedConnections:
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()
         with self._lock:
-            for end in self._ends:
-                end.close()
-            self._ends.clear()
+            for connection in self._sockets:
+                connection.close()
+            self._sockets.clear()
 
     def connect(self, host: str, port: int, policy: AddressPolicy = AddressPolicy.ANY) -> socket.socket:
-        """Connect to one of the host's addresses, each of which `policy` must allow. Raises `OSError`."""
-        failed: OSError | None = None
-        # a name may have thousands of addresses that don't answer
+        """Connect to one of the host's addresses. Raises `OSError`, also if `policy` does not allow an address."""
+        last_error: OSError | None = None
+        # A host name may have thousands of addresses that don't answer.
         for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
             self.check()
-            # check the address that is connected, because a second lookup may return another one
+            # Check and connect to the same address, because a second lookup may return another address.
             check_address(str(address[0]), host, policy)
             try:
                 return self._track(socket.create_connection((str(address[0]), port), CONNECT_SECONDS))
             except OSError as error:
-                failed = error
-        raise failed or OSError(f"{host} has no address")
+                last_error = error
+        raise last_error or OSError(f"{host} has no address")
 
     def close(self) -> None:
-        """Close all connections, including later ones; readers get the end of the stream."""
+        """Close all connections, including later connections. Readers get the end of the stream."""
         with self._lock:
             self.is_cut = True
-            for end in self._ends:
+            for connection in self._sockets:
                 with suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
+                    connection.shutdown(socket.SHUT_RDWR)
 
     def check(self) -> None:
         """Raise `ConnectionsClosed` if the connections are closed."""
@@ -75,6 +75,6 @@ class TimedConnections:
             if self.is_cut:
                 connection.close()
             self.check()
-            # a duplicate, because TLS takes over the descriptor of the returned socket
-            self._ends.append(connection.dup())
+            # Keep a duplicate, because TLS takes over the descriptor of the returned socket.
+            self._sockets.append(connection.dup())
         return connection

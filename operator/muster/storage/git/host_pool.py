@@ -1,4 +1,4 @@
-"""HTTP requests to one host only: redirects to other hosts fail."""
+"""Send HTTP requests to one host only, and reject redirects."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ from muster.storage.git.connections import TimedConnections
 
 
 class RedirectRefused(Exception):
-    """A response redirects to another URL."""
+    """A response of the host redirects to another URL."""
 
 
 @contextmanager
 def open_pool(
     url: str, connections: TimedConnections, policy: AddressPolicy = AddressPolicy.ANY
 ) -> Iterator[urllib3.PoolManager]:
-    """Open a pool for the host of `url`, which connects to addresses that `policy` allows, or through a proxy.
+    """Open a pool for the host of `url`, which connects to addresses that `policy` allows, or to a proxy.
 
-    The environment selects the proxy. A proxy resolves names itself, so only an address in the URL is checked then.
+    The environment sets the proxy. A proxy resolves host names itself, so muster then checks only an IP address in
+    `url`.
     Raises `AddressRefused`. Redirects raise `RedirectRefused`.
     """
     pool = default_urllib3_manager(
         None, base_url=url, pool_manager_cls=_SingleHostPool, proxy_manager_cls=_SingleHostProxyPool
     )
     if not isinstance(pool, _SingleHostPool):
-        raise TypeError(f"dulwich made a {type(pool).__name__}")
-    pool.origin, pool.answers = _origin(url), []
+        raise TypeError(f"dulwich created a {type(pool).__name__}")
+    pool.origin, pool.responses = _origin(url), []
     if isinstance(pool, _SingleHostProxyPool):
         _check_literal(url, policy)
         policy = AddressPolicy.ANY
@@ -43,9 +44,9 @@ def open_pool(
     try:
         yield pool
     finally:
-        # dulwich leaves error responses open
-        for answer in pool.answers:
-            answer.close()
+        # dulwich does not close error responses.
+        for response in pool.responses:
+            response.close()
         pool.clear()
 
 
@@ -75,17 +76,17 @@ def _check_literal(url: str, policy: AddressPolicy) -> None:
 
 class _SingleHostPool(urllib3.PoolManager):
     origin: tuple[str, str]
-    answers: list[urllib3.BaseHTTPResponse]
+    responses: list[urllib3.BaseHTTPResponse]
 
     def urlopen(self, method: str, url: str, redirect: bool = True, **kw: Any) -> urllib3.BaseHTTPResponse:  # type: ignore[override]  # noqa: ARG002, FBT001, FBT002 - urllib3's own
         if _origin(url) != self.origin:
-            raise RedirectRefused(f"it redirects to another host, {quote(urlsplit(url).netloc)}")
-        answer = super().urlopen(method, url, redirect=False, **kw)
-        self.answers.append(answer)
-        location = answer.get_redirect_location()
+            raise RedirectRefused(f"the host redirects to another host, {quote(urlsplit(url).netloc)}")
+        response = super().urlopen(method, url, redirect=False, **kw)
+        self.responses.append(response)
+        location = response.get_redirect_location()
         if location:
-            raise RedirectRefused(f"it redirects to {quote(str(location))}; use that URL if it is the right one")
-        return answer
+            raise RedirectRefused(f"the host redirects to {quote(str(location))}; use that URL if it is correct")
+        return response
 
 
 class _SingleHostProxyPool(_SingleHostPool, urllib3.ProxyManager):

@@ -11,14 +11,14 @@ from typing import BinaryIO, Self
 
 from dulwich.objects import Commit, ObjectID, Tree
 
-from muster.render.storage.git_place import GIT_FIELD
+from muster.render.storage.git_folder import GIT_FIELD
 from muster.render.storage.source_files import source_refused
 
 CHUNK_BYTES = 2**18
 """The size of a chunk in memory."""
 
 MAX_PARSED_BYTES = 8 * 2**20
-"""Maximum size of a parsed tree or commit: ten thousand entries with long names have 3 MiB."""
+"""Maximum size of a tree or commit that dulwich parses. Ten thousand entries with long names have 3 MiB."""
 
 COMMIT, TREE, BLOB, TAG = 1, 2, 3, 4
 _NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob", TAG: b"tag"}
@@ -34,10 +34,10 @@ class ObjectPlace:
 
 
 class GitObjects:
-    """Stores objects by name, the hash of their content."""
+    """Stores objects by their names, which are hashes of their content."""
 
     def __init__(self, file: BinaryIO) -> None:
-        """Write to `file`, a real file, from its beginning."""
+        """Store the objects in `file`, an empty file with a descriptor."""
         self._file = file
         self._fd = file.fileno()
         self._end = 0
@@ -53,22 +53,22 @@ class GitObjects:
         self._file.close()
 
     def add(self, kind: int, size: int, content: Iterable[bytes]) -> ObjectID:
-        """Add an object; return its name. Raises `ValueError` if the content does not have the given size."""
-        hashed = hashlib.sha1(b"%s %d\0" % (_NAMES[kind], size), usedforsecurity=False)
+        """Add an object; return its name. Raises `ValueError` if the content does not have `size` bytes."""
+        digest = hashlib.sha1(b"%s %d\0" % (_NAMES[kind], size), usedforsecurity=False)
         offset = self._end
         for piece in content:
-            hashed.update(piece)
+            digest.update(piece)
             self._append(piece)
             if self._end - offset > size:
                 break
         if self._end - offset != size:
-            raise ValueError("an object has another size than the pack says")
-        name = ObjectID(hashed.hexdigest().encode("ascii"))
+            raise ValueError("an object's size differs from its size in the pack")
+        name = ObjectID(digest.hexdigest().encode("ascii"))
         self._places[name] = ObjectPlace(kind, offset, size)
         return name
 
     def store(self, content: Iterable[bytes]) -> tuple[int, int]:
-        """Store data that is not an object; return offset and size."""
+        """Store data that is not an object; return its offset and size."""
         offset = self._end
         for piece in content:
             self._append(piece)

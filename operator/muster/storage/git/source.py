@@ -1,7 +1,7 @@
 """Fetch one commit of a git repository as files.
 
-This module uses dulwich instead of git, and so needs no program, shell, configuration, hooks, filters or submodules.
-It reads the files without a checkout.
+This module uses dulwich instead of git, so it needs no program, and uses no shell, configuration, hooks or filters.
+It reads the files without checking them out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from muster.render.storage.errors import (
     GIT_UNREACHABLE,
     StorageError,
 )
-from muster.render.storage.git_place import GIT_FIELD, GitPlace
+from muster.render.storage.git_folder import GIT_FIELD, GitFolder
 from muster.render.storage.source_files import (
     MAX_BYTES,
     MAX_FILES,
@@ -53,7 +53,7 @@ MAX_PACK_BYTES = MAX_BYTES
 """Maximum size of the commit's pack."""
 
 MAX_OVERHEAD_BYTES = 32 * 2**20
-"""Maximum size of all other data in the responses. A branch or tag has about 60 bytes, and more in memory."""
+"""Maximum size of all other data in the responses. Each branch or tag has about 60 bytes, and more in memory."""
 
 MAX_UNPACKED_BYTES = 2 * MAX_BYTES
 """Maximum size of the unpacked data: the files, and the bases of their deltas."""
@@ -65,26 +65,26 @@ TIMEOUT_SECONDS = 60.0
 """The time limit for the next bytes of each response."""
 
 FETCH_SECONDS = 600.0
-"""The time limit for the whole commit: the largest one needs 0.4 MiB/s."""
+"""The time limit for the whole commit. The largest commit needs 0.4 MiB/s."""
 
 _FETCH_ERRORS = (
     *(NotGitRepository, GitProtocolError, HTTPUnauthorized, HTTPProxyUnauthorized),
     *(ChecksumMismatch, RedirectRefused, urllib3.exceptions.HTTPError, TooLarge),
-    # errors of dulwich's parsers for invalid responses
+    # dulwich's parsers raise these errors for invalid responses.
     *(FileFormatException, OSError, ValueError, AssertionError, KeyError, EOFError),
 )
 
 
 @dataclass(frozen=True)
 class FetchOptions:
-    """The options of a fetch: `connections`, addresses that `policy` allows, and an optional token."""
+    """The options of a fetch: its connections, the policy for addresses, and an optional token."""
 
     connections: TimedConnections
     policy: AddressPolicy = AddressPolicy.ANY
     token: str | None = field(default=None, repr=False)
 
 
-def fetch_commit(place: GitPlace, token: str | None = None) -> dict[str, SourceFile]:
+def fetch_commit(place: GitFolder, token: str | None = None) -> dict[str, SourceFile]:
     """Return the commit's files below `place.path`, in memory. Raises `StorageError`. Blocks."""
     with TemporaryFile() as pack, closing(GitObjects.in_temporary_file()) as objects:
         download(place, FetchOptions(TimedConnections(FETCH_SECONDS), token=token), pack)
@@ -92,21 +92,21 @@ def fetch_commit(place: GitPlace, token: str | None = None) -> dict[str, SourceF
         return {path: SourceFile(objects.content(file.place), file.executable) for path, file in files.items()}
 
 
-def download(place: GitPlace, options: FetchOptions, pack: BinaryIO) -> None:
+def download(place: GitFolder, options: FetchOptions, pack: BinaryIO) -> None:
     """Fetch the commit, without its ancestors, and write it to `pack`. Raises `StorageError`. Blocks."""
     if options.token is not None and urlsplit(place.url).scheme != "https":
         raise source_refused(f"{GIT_FIELD}.url", "muster sends a token only over https")
     connections = options.connections
     with _translate_errors(place, options), connections:
         _fetch(place, options, pack)
-        # a truncated pack may look complete
+        # A truncated pack may look complete.
         connections.check()
 
 
-def commit_files(place: GitPlace, pack: BinaryIO, objects: GitObjects) -> dict[str, TreeFile]:
-    """Return the files below the place's path of a downloaded commit. Raises `StorageError`. Blocks."""
+def commit_files(place: GitFolder, pack: BinaryIO, objects: GitObjects) -> dict[str, TreeFile]:
+    """Return the files below `place.path` of a downloaded commit. Raises `StorageError`. Blocks."""
     with _translate_errors(place):
-        # a host without the commit sends an empty pack
+        # A host without the commit sends an empty pack.
         if pack.tell():
             unpack(pack, objects, MAX_UNPACKED_BYTES, MAX_OBJECTS)
         commit = objects.commit(_object_id(place))
@@ -116,24 +116,24 @@ def commit_files(place: GitPlace, pack: BinaryIO, objects: GitObjects) -> dict[s
 
 
 @contextmanager
-def _translate_errors(place: GitPlace, options: FetchOptions | None = None) -> Iterator[None]:
+def _translate_errors(place: GitFolder, options: FetchOptions | None = None) -> Iterator[None]:
     try:
         yield
     except _FETCH_ERRORS as error:
         if options is not None and options.connections.is_cut:
             raise timeout_error(place, options.connections.seconds) from None
-        raise _without_token(_describe_problem(place, error), place, options) from None
+        raise _remove_token(_describe_problem(place, error), place, options) from None
 
 
-def _describe_problem(place: GitPlace, error: Exception) -> StorageError:
-    address = _address_refused(error)
+def _describe_problem(place: GitFolder, error: Exception) -> StorageError:
+    address = _find_address_error(error)
     if address is not None:
         return source_refused(f"{GIT_FIELD}.url", str(address))
     if isinstance(error, HTTPUnauthorized) or "unexpected http resp 403" in str(error):
         return _access_denied_error(place)
     if isinstance(error, NotGitRepository):
-        by_whom = "without a token" if place.username is None else "with this token"
-        return _unreachable_error(place, f"there is no repository that can be read {by_whom}")
+        access = "without a token" if place.username is None else "with this token"
+        return _unreachable_error(place, f"no repository at this URL can be read {access}")
     if isinstance(error, TooLarge):
         return source_refused(GIT_FIELD, f"the commit has more than {MAX_BYTES // 2**20} MiB or {MAX_FILES} files")
     if "not our ref" in str(error):
@@ -141,8 +141,8 @@ def _describe_problem(place: GitPlace, error: Exception) -> StorageError:
     return _unreachable_error(place, _innermost_message(error))
 
 
-def _without_token(problem: StorageError, place: GitPlace, options: FetchOptions | None) -> StorageError:
-    """Remove the token from a message that repeats the request."""
+def _remove_token(problem: StorageError, place: GitFolder, options: FetchOptions | None) -> StorageError:
+    """Remove the token from the problem's message, which may contain the request."""
     token = None if options is None else options.token
     if not token:
         return problem
@@ -152,22 +152,22 @@ def _without_token(problem: StorageError, place: GitPlace, options: FetchOptions
     return StorageError(problem.reason, message, may_pass=problem.may_pass)
 
 
-def _address_refused(error: BaseException) -> AddressRefused | None:
-    """Find an `AddressRefused` inside the errors that dulwich and urllib3 wrapped around it."""
-    visited: list[BaseException] = [error]
-    while visited:
-        current = visited.pop()
+def _find_address_error(error: BaseException) -> AddressRefused | None:
+    """Return the `AddressRefused` that errors of dulwich and urllib3 wrap; None if there is none."""
+    pending: list[BaseException] = [error]
+    while pending:
+        current = pending.pop()
         if isinstance(current, AddressRefused):
             return current
         inner = (current.__cause__, *(argument for argument in current.args if isinstance(argument, BaseException)))
-        visited += [argument for argument in inner if argument is not None]
+        pending += [argument for argument in inner if argument is not None]
         reason = getattr(current, "reason", None)
-        visited += [reason] if isinstance(reason, BaseException) else []
+        pending += [reason] if isinstance(reason, BaseException) else []
     return None
 
 
 def _innermost_message(error: BaseException) -> str:
-    # urllib3's message describes only the request and its retries
+    # urllib3's message describes only the request and its retries.
     while isinstance(error.__cause__, urllib3.exceptions.HTTPError):
         error = error.__cause__
     inner = error.args[-1] if error.args else error
@@ -175,27 +175,27 @@ def _innermost_message(error: BaseException) -> str:
     return str(value) or type(value).__name__
 
 
-def _fetch(place: GitPlace, options: FetchOptions, pack: BinaryIO) -> None:
+def _fetch(place: GitFolder, options: FetchOptions, pack: BinaryIO) -> None:
     """Fetch the commit and write it to `pack`."""
     address = urlsplit(place.url)
     with open_pool(place.url, options.connections, options.policy) as pool:
         client = _Client(place, pool, pack, options.token)
 
-        def wants(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:  # noqa: ARG001 - dulwich's
-            # a "dumb" server may send clients to other URLs for the files
+        def wants(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:  # noqa: ARG001 - dulwich's signature
+            # A "dumb" server may direct clients to other URLs for the files.
             if client.dumb:
-                raise GitProtocolError("it is a folder of files, not a git server")
+                raise GitProtocolError("the URL is a folder of files, not a git server")
             return [_object_id(place)]
 
         walker = ObjectStoreGraphWalker([], lambda _: [], shallow=set())
-        # protocol version 2 lets a server send clients to other URLs
+        # With protocol version 2, a server may direct clients to other URLs.
         client.fetch_pack(address.path, wants, walker, _limit_size(pack), depth=1, protocol_version=0)
 
 
 class _Client(Urllib3HttpGitClient):
-    """Limits the size of responses, except the commit's data in `pack`."""
+    """A git client that limits the size of all responses, not counting the commit's pack."""
 
-    def __init__(self, place: GitPlace, pool: urllib3.PoolManager, pack: BinaryIO, token: str | None) -> None:
+    def __init__(self, place: GitFolder, pool: urllib3.PoolManager, pack: BinaryIO, token: str | None) -> None:
         address = urlsplit(place.url)
         super().__init__(
             f"{address.scheme}://{address.netloc}",
@@ -203,26 +203,26 @@ class _Client(Urllib3HttpGitClient):
             thin_packs=False,
             quiet=True,
             timeout=TIMEOUT_SECONDS,
-            # the token reaches only this origin, because open_pool allows no other
+            # The token reaches only this origin, because open_pool allows no other origin.
             username=None if token is None else place.username or "",
             password=token,
         )
         self._pack = pack
-        self._heard = 0
+        self._received_bytes = 0
 
     def _http_request(self, *args: Any, **kwargs: Any) -> tuple[HTTPResponse, Callable[[int], bytes]]:
         answer, read = super()._http_request(*args, **kwargs)
 
-        def counted(size: int) -> bytes:
+        def read_with_limit(size: int) -> bytes:
             data = read(size)
-            self._heard += len(data)
-            if self._heard - self._pack.tell() > MAX_OVERHEAD_BYTES:
+            self._received_bytes += len(data)
+            if self._received_bytes - self._pack.tell() > MAX_OVERHEAD_BYTES:
                 raise source_refused(
-                    GIT_FIELD, f"the host sends more than {MAX_OVERHEAD_BYTES // 2**20} MiB besides the commit itself"
+                    GIT_FIELD, f"the host sends more than {MAX_OVERHEAD_BYTES // 2**20} MiB in addition to the commit"
                 )
             return data
 
-        return answer, counted
+        return answer, read_with_limit
 
 
 def _limit_size(pack: BinaryIO) -> Callable[[bytes], int]:
@@ -241,38 +241,38 @@ def _list_files(objects: GitObjects, tree: ObjectID) -> dict[str, TreeFile]:
         size += file.place.size
         check_bytes(size, GIT_FIELD)
         if len(files) == MAX_FILES:
-            raise source_refused(GIT_FIELD, f"it has more than {MAX_FILES} files")
-        objection = file_paths.find_path_problem(path)
-        if objection is not None:
-            raise source_refused(GIT_FIELD, f"{quote(path)}: {objection}")
+            raise source_refused(GIT_FIELD, f"the commit has more than {MAX_FILES} files")
+        problem = file_paths.find_path_problem(path)
+        if problem is not None:
+            raise source_refused(GIT_FIELD, f"{quote(path)}: {problem}")
         files[path] = file
     check_paths(files, GIT_FIELD)
     return files
 
 
-def _object_id(place: GitPlace) -> ObjectID:
+def _object_id(place: GitFolder) -> ObjectID:
     return ObjectID(place.commit.encode("ascii"))
 
 
-def _missing_commit_error(place: GitPlace) -> StorageError:
+def _missing_commit_error(place: GitFolder) -> StorageError:
     message = f"{place.url} has no commit {place.commit}; push it, or correct the hash"
     return StorageError(GIT_COMMIT_NOT_FOUND, f"{GIT_FIELD}.commit: {message}")
 
 
-def timeout_error(place: GitPlace, seconds: float) -> StorageError:
+def timeout_error(place: GitFolder, seconds: float) -> StorageError:
     """Return the error for a host that has not sent the commit after `seconds`."""
     host = quote(urlsplit(place.url).netloc)
     message = f"{host} took more than {seconds / 60:.3g} minutes to send the commit"
-    return StorageError(GIT_TOO_SLOW, f"{GIT_FIELD}: {message}; use a faster host, or put the code into spec.source.s3")
+    return StorageError(GIT_TOO_SLOW, f"{GIT_FIELD}: {message}; use a faster host, or spec.source.s3")
 
 
-def _access_denied_error(place: GitPlace) -> StorageError:
+def _access_denied_error(place: GitFolder) -> StorageError:
     if place.username is None:
-        message = "the host requires a token: put one into a Secret and name it in secretKeyRef"
+        message = "the host requires a token; put it in a Secret and set secretKeyRef"
     else:
-        message = f"the host refuses the token of secretKeyRef for user {quote(place.username)}"
+        message = f"the host rejects the token of secretKeyRef for user {quote(place.username)}"
     return StorageError(GIT_ACCESS_DENIED, f"{GIT_FIELD}: {place.url} can't be fetched: {message}")
 
 
-def _unreachable_error(place: GitPlace, why: str) -> StorageError:
+def _unreachable_error(place: GitFolder, why: str) -> StorageError:
     return StorageError(GIT_UNREACHABLE, f"{GIT_FIELD}: {place.url} can't be fetched: {quote(why)}")

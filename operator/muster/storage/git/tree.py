@@ -15,7 +15,7 @@ from muster.storage.git.objects import BLOB, GitObjects, ObjectPlace
 _MAX_DEPTH = 64
 
 _MAX_FOLDERS = 3 * MAX_FILES
-"""Maximum number of folders in a tree, counted at each occurrence; `source.py` limits objects accordingly."""
+"""Maximum number of folders in a tree. A folder that occurs several times counts each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def find_tree(objects: GitObjects, tree: ObjectID, path: str, origin: str) -> Ob
 
 
 def list_files(objects: GitObjects, tree: ObjectID, origin: str) -> Iterator[tuple[str, TreeFile]]:
-    """Yield every file of `tree` with its path. Raises `StorageError` for entries other than files and folders."""
+    """Yield every file of `tree` with its path. Raises `StorageError` for links and submodules."""
     return _Walk(objects, origin).below(tree, "", _MAX_DEPTH)
 
 
@@ -53,11 +53,11 @@ class _Walk:
     def below(self, tree: ObjectID, folder: str, depth: int) -> Iterator[tuple[str, TreeFile]]:
         origin = self.origin
         if depth == 0:
-            raise source_refused(origin, f"it has more than {_MAX_DEPTH} folders within one another")
-        # a folder may contain another one many times, at every level: visiting sixty levels would take forever
+            raise source_refused(origin, f"folders are nested more than {_MAX_DEPTH} levels deep")
+        # Count folders, because a folder may contain another folder many times, at each of sixty levels.
         self.folders += 1
         if self.folders > _MAX_FOLDERS:
-            raise source_refused(origin, f"it has more than {_MAX_FOLDERS} folders")
+            raise source_refused(origin, f"the commit has more than {_MAX_FOLDERS} folders")
         for entry in _read_tree(self.objects, tree, origin).iteritems(name_order=True):
             path = folder + _decode_name(entry.path, origin)
             if stat.S_ISDIR(entry.mode):
@@ -67,8 +67,8 @@ class _Walk:
 
     def _file(self, entry: TreeEntry, path: str) -> TreeFile:
         if stat.S_ISLNK(entry.mode):
-            # a link could lead out of the folder, and archives for SageMaker's containers need no links
-            raise source_refused(self.origin, f"{quote(path)} is a symbolic link; put the file itself there")
+            # A link could lead out of the folder.
+            raise source_refused(self.origin, f"{quote(path)} is a symbolic link; replace it with the file")
         if not stat.S_ISREG(entry.mode):
             raise source_refused(
                 self.origin, f"{quote(path)} is a submodule, and the commit does not contain its files"

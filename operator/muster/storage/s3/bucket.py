@@ -1,4 +1,4 @@
-"""Requests to one S3 bucket, whose errors become `StorageError`. Blocks."""
+"""Send requests to an S3 bucket, and convert errors to `StorageError`. Blocks."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 CONNECTIONS = 16
-"""Concurrent requests: enough to fill a fast network, few enough for small machines."""
+"""The number of concurrent requests, which is enough for a fast network and not too much for a small machine."""
 
 _ATTEMPTS = 8
-"""botocore's attempts for each request, with a backoff of up to 20 s."""
+"""The number of botocore's attempts for each request, with a backoff of up to 20 s."""
 
 _TRANSFER = TransferConfig(max_concurrency=8, multipart_chunksize=16 * 2**20, multipart_threshold=64 * 2**20)
 
@@ -32,7 +32,7 @@ _CHUNK_BYTES = 2**20
 
 
 def s3_client() -> S3Client:
-    """Create a client with boto3's credentials: variables, profile, IRSA, Pod Identity, instance role.
+    """Create a client with the credentials that boto3 finds: variables, profile, IRSA, Pod Identity, instance role.
 
     `AWS_ENDPOINT_URL_S3` replaces Amazon's endpoint.
     """
@@ -47,7 +47,7 @@ def s3_client() -> S3Client:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A bucket that the job's field `field` names."""
+    """A bucket. `field` is the path of the job's field that contains its name."""
 
     client: S3Client
     name: str
@@ -62,16 +62,16 @@ class Bucket:
                     yield StoredObject(entry["Key"], entry["Size"], entry["ETag"])
 
     def read(self, stored: StoredObject, start: int, end: int, sink: Callable[[bytes], object]) -> None:
-        """Pass the bytes from `start` to `end` of an object to `sink`; fail if it has changed since it was listed."""
+        """Pass the bytes from `start` to `end` of an object to `sink`. Fail if it has changed since `stored`."""
         with self._translate_errors("s3:GetObject", stored.key):
-            # with a range, S3 sends no checksum
+            # S3 sends a checksum only without a range.
             if (start, end) == (0, stored.size):
-                answer = self.client.get_object(Bucket=self.name, Key=stored.key, IfMatch=stored.etag)
+                response = self.client.get_object(Bucket=self.name, Key=stored.key, IfMatch=stored.etag)
             else:
-                answer = self.client.get_object(
+                response = self.client.get_object(
                     Bucket=self.name, Key=stored.key, IfMatch=stored.etag, Range=f"bytes={start}-{end - 1}"
                 )
-            with closing(answer["Body"]) as body:
+            with closing(response["Body"]) as body:
                 for piece in body.iter_chunks(_CHUNK_BYTES):
                     sink(piece)
 
@@ -81,17 +81,17 @@ class Bucket:
             self.client.upload_file(str(file), self.name, key, Config=_TRANSFER)
 
     def head(self, key: str) -> StoredObject:
-        """Describe the object with this key."""
+        """Return the size and the etag of the object with this key."""
         with self._translate_errors("s3:GetObject", key):
             head = self.client.head_object(Bucket=self.name, Key=key)
             return StoredObject(key, head["ContentLength"], head["ETag"])
 
     def try_write(self, key: str) -> None:
-        """Check the permission to write objects: begin an upload and abort it."""
+        """Check the permission to write objects, by creating and aborting an upload."""
         with self._translate_errors("s3:PutObject", key):
-            begun = self.client.create_multipart_upload(Bucket=self.name, Key=key)
+            multipart_upload = self.client.create_multipart_upload(Bucket=self.name, Key=key)
         with self._translate_errors("s3:AbortMultipartUpload", key):
-            self.client.abort_multipart_upload(Bucket=self.name, Key=key, UploadId=begun["UploadId"])
+            self.client.abort_multipart_upload(Bucket=self.name, Key=key, UploadId=multipart_upload["UploadId"])
 
     @contextmanager
     def _translate_errors(self, action: str, key: str) -> Iterator[None]:
@@ -100,6 +100,6 @@ class Bucket:
         except (BotoCoreError, ClientError) as error:
             raise translate_error(error, self.field, action, f"s3://{self.name}/{key}") from None
         except S3UploadFailedError as error:
-            # the error's message only repeats its cause
+            # The message of this error only repeats its cause.
             cause = error.__context__ if isinstance(error.__context__, ClientError) else error
             raise translate_error(cause, self.field, action, f"s3://{self.name}/{key}") from None

@@ -19,76 +19,82 @@ from muster.storage.s3.download import DownloadFolders, download_objects
 from muster.storage.s3.upload import LocalFile, describe_file, key_of, list_files, upload
 
 SETTLED_SECONDS = 5.0
-"""While ranks run, a file changed more recently than this may be incomplete."""
+"""A file that changed less than this time ago may be incomplete while the ranks run."""
 
 _NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
 class _SyncedFile:
-    """A file with the same content in both folders: its local state, and its object's etag."""
+    """A file that is the same in both folders: its local state, and its object's etag."""
 
     file: LocalFile
     etag: str
 
 
 class CheckpointSync:
-    """Syncs a local folder with the folder `uri`. Files that are deleted in one of them remain in the other."""
+    """Syncs a local folder with the S3 folder `uri`, without deleting files in either folder."""
 
     def __init__(
-        self, bucket: Bucket, uri: S3Uri, into: DownloadFolders, sleep: Sleep, clock: Callable[[], float]
+        self, bucket: Bucket, uri: S3Uri, download_folders: DownloadFolders, sleep: Sleep, clock: Callable[[], float]
     ) -> None:
-        """`clock` returns Unix seconds, like the times of files."""
+        """`clock` returns Unix seconds."""
         self._bucket = bucket
         self._uri = replace(uri, key=f"{uri.key.rstrip('/')}/" if uri.key else "")
-        self._into = into
+        self._download_folders = download_folders
         self._sleep = sleep
         self._clock = clock
-        self._note = into.notes / "known.json"
+        self._note = download_folders.notes / "known.json"
         self._known = _read_record(self._note, str(self._uri))
 
     def download(self) -> int:
         """Download newer files; return their number. Raises `StorageError`."""
         result = retry(lambda: list(self._bucket.objects(self._uri.key)), self._sleep)
-        wanted = [remote for remote in to_file_objects(result, self._uri, self._bucket.field) if not self._has(remote)]
-        download_objects(self._bucket, wanted, self._into, self._sleep, lambda _: None)
-        local_files = {file.path: file for file in self._files()} if wanted else {}
+        missing_objects = [
+            remote for remote in to_file_objects(result, self._uri, self._bucket.field) if not self._has(remote)
+        ]
+        download_objects(self._bucket, missing_objects, self._download_folders, self._sleep, lambda _: None)
+        local_files = {file.path: file for file in self._files()} if missing_objects else {}
         self._known |= {
             remote.path: _SyncedFile(local_files[remote.path], remote.stored.etag)
-            for remote in wanted
+            for remote in missing_objects
             if remote.path in local_files
         }
-        # the download log would mistake a rewritten file for the old one, and `_known` now has the files
-        (self._into.notes / "fetched.jsonl").unlink(missing_ok=True)
+        # `_known` now contains the files. The download log would mistake a rewritten file for the downloaded one.
+        (self._download_folders.notes / "fetched.jsonl").unlink(missing_ok=True)
         self._write_record()
-        return len(wanted)
+        return len(missing_objects)
 
     def upload(self, settled_seconds: float = 0.0) -> int:
-        """Upload files that are newer locally, oldest first, because files usually refer to older files.
+        """Upload changed files, oldest first, because files usually refer to older files.
 
-        Files that changed less than `settled_seconds` ago wait for the next sync. Return the number of uploaded files.
+        Skip files that changed less than `settled_seconds` ago. Return the number of uploaded files.
         Raises `StorageError`.
         """
-        newest = (self._clock() - settled_seconds) * _NS if settled_seconds else float("inf")
-        changed = [file for file in self._files() if file.changed_ns <= newest and self._is_changed(file)]
-        changed.sort(key=lambda file: file.changed_ns)
-        for _, group in groupby(changed, key=lambda file: file.changed_ns // _NS):
+        newest_ns = (self._clock() - settled_seconds) * _NS if settled_seconds else float("inf")
+        changed_files = [file for file in self._files() if file.changed_ns <= newest_ns and self._is_changed(file)]
+        changed_files.sort(key=lambda file: file.changed_ns)
+        for _, group in groupby(changed_files, key=lambda file: file.changed_ns // _NS):
             files = list(group)
-            upload(self._bucket, self._into.folder, files, self._uri, self._sleep)
+            upload(self._bucket, self._download_folders.folder, files, self._uri, self._sleep)
             self._record_all(files)
-        return len(changed)
+        return len(changed_files)
 
     def _has(self, remote: FileObject) -> bool:
         entry = self._known.get(remote.path)
-        return entry is not None and entry.etag == remote.stored.etag and (self._into.folder / remote.path).exists()
+        return (
+            entry is not None
+            and entry.etag == remote.stored.etag
+            and (self._download_folders.folder / remote.path).exists()
+        )
 
     def _is_changed(self, file: LocalFile) -> bool:
         entry = self._known.get(file.path)
         return entry is None or entry.file != file
 
     def _record_all(self, files: list[LocalFile]) -> None:
-        """Record uploaded files, except those that changed meanwhile: they will be uploaded again."""
-        root = self._into.folder.resolve()
+        """Record uploaded files, except files that changed during the upload, which the next sync uploads again."""
+        root = self._download_folders.folder.resolve()
         run_concurrently(partial(self._record_file, file) for file in files if describe_file(root, file.path) == file)
         self._write_record()
 
@@ -98,26 +104,28 @@ class CheckpointSync:
         self._known[file.path] = _SyncedFile(file, stored.etag)
 
     def _files(self) -> Iterator[LocalFile]:
-        return list_files(self._into.folder)
+        return list_files(self._download_folders.folder)
 
     def _write_record(self) -> None:
         entries = [
             [synced.file.path, synced.file.size, synced.file.changed_ns, synced.etag] for synced in self._known.values()
         ]
-        new = self._note.with_suffix(".new")
+        new_file = self._note.with_suffix(".new")
         try:
             self._note.parent.mkdir(parents=True, exist_ok=True)
-            new.write_text(json.dumps({"uri": str(self._uri), "files": entries}), encoding="utf-8")
-            new.replace(self._note)
+            new_file.write_text(json.dumps({"uri": str(self._uri), "files": entries}), encoding="utf-8")
+            new_file.replace(self._note)
         except OSError as error:
-            raise StorageError(FOLDER_UNUSABLE, f"{self._bucket.field}: notes can't be written: {error}") from None
+            raise StorageError(
+                FOLDER_UNUSABLE, f"{self._bucket.field}: the record of the sync can't be written: {error}"
+            ) from None
 
 
 def _read_record(note: Path, uri: str) -> dict[str, _SyncedFile]:
-    """Return the recorded files for `uri`; none if the record is for another URI."""
+    """Return the recorded files for `uri`; {} if the record is for another URI."""
     try:
-        noted = json.loads(note.read_text(encoding="utf-8"))
+        record = json.loads(note.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    entries = noted["files"] if noted["uri"] == uri else []
+    entries = record["files"] if record["uri"] == uri else []
     return {path: _SyncedFile(LocalFile(path, size, changed_ns), etag) for path, size, changed_ns, etag in entries}

@@ -1,4 +1,4 @@
-"""Run many blocking steps concurrently in a few threads."""
+"""Run many blocking functions concurrently in a few threads."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from muster.storage.s3.bucket import CONNECTIONS
 
 
 def run_concurrently(steps: Iterable[Callable[[], None]]) -> None:
-    """Run all steps. After an exception, start no more steps, wait for running ones, and raise it."""
+    """Run all steps. After an exception, start no more steps, wait for the running steps, and raise the exception."""
     with ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="s3") as pool:
-        under_way: set[Future[None]] = set()
+        pending: set[Future[None]] = set()
         try:
             for step in steps:
-                under_way.add(pool.submit(step))
-                # submit step by step: there may be millions
-                if len(under_way) >= 2 * CONNECTIONS:
-                    under_way = _wait_for_some(under_way)
-            while under_way:
-                under_way = _wait_for_some(under_way)
+                pending.add(pool.submit(step))
+                # Limit the submitted steps, because there may be millions of steps.
+                if len(pending) >= 2 * CONNECTIONS:
+                    pending = _wait_for_some(pending)
+            while pending:
+                pending = _wait_for_some(pending)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-def _wait_for_some(under_way: set[Future[None]]) -> set[Future[None]]:
-    finished, running = wait(under_way, return_when=FIRST_COMPLETED)
+def _wait_for_some(pending: set[Future[None]]) -> set[Future[None]]:
+    finished, running = wait(pending, return_when=FIRST_COMPLETED)
     for future in finished:
         future.result()
     return running

@@ -1,7 +1,7 @@
-"""Download S3 objects to a folder, except those that an earlier attempt downloaded. Blocks.
+"""Download S3 objects to a folder, except objects that an earlier attempt downloaded. Blocks.
 
-boto3's transfers restart a file after an interruption and keep no record of finished parts. This module
-downloads large objects in ranges, and records finished ranges beside the file.
+boto3's transfers download a file from the beginning after an interruption. This module
+downloads large objects in ranges, and records the complete ranges of each file.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from muster.storage.s3.partial_file import PartialFile, part_path
 from muster.storage.safe_files import place_file
 
 RANGE_BYTES = 32 * 2**20
-"""The size of one request; an interruption loses at most this much."""
+"""The size of one request, and the most that an interruption loses of a file."""
 
 Progress = Callable[[int], object]
-"""A callback that gets the number of newly arrived bytes."""
+"""A callback that gets the number of bytes that have arrived since its last call."""
 
 
 @dataclass(frozen=True)
 class DownloadFolders:
-    """`folder` gets the files; `notes`, on the same file system, gets partial files and records."""
+    """`folder` contains the files. `notes`, on the same file system, contains partial files and records."""
 
     folder: Path
     notes: Path
 
 
 def download_objects(
-    bucket: Bucket, objects: Iterable[FileObject], into: DownloadFolders, sleep: Sleep, progress: Progress
+    bucket: Bucket, objects: Iterable[FileObject], download_folders: DownloadFolders, sleep: Sleep, progress: Progress
 ) -> int:
-    """Download the objects; return how many were missing locally. Raises `StorageError`."""
+    """Download the objects; return the number of objects that were missing in the folder. Raises `StorageError`."""
     try:
-        into.folder.mkdir(parents=True, exist_ok=True)
-        into.notes.mkdir(parents=True, exist_ok=True)
-        with DownloadLog(into.notes / "fetched.jsonl") as fetched:
-            missing = [remote for remote in objects if not fetched.has(remote, into.folder)]
-            run_concurrently(_Transfer(bucket, into, fetched, sleep, progress).steps(missing))
+        download_folders.folder.mkdir(parents=True, exist_ok=True)
+        download_folders.notes.mkdir(parents=True, exist_ok=True)
+        with DownloadLog(download_folders.notes / "fetched.jsonl") as download_log:
+            missing = [remote for remote in objects if not download_log.has(remote, download_folders.folder)]
+            run_concurrently(_Transfer(bucket, download_folders, download_log, sleep, progress).steps(missing))
     except OSError as error:
         raise StorageError(FOLDER_UNUSABLE, f"{bucket.field}: the data can't be written: {error}") from None
     return len(missing)
@@ -54,8 +54,8 @@ def download_objects(
 @dataclass(frozen=True)
 class _Transfer:
     bucket: Bucket
-    into: DownloadFolders
-    fetched: DownloadLog
+    download_folders: DownloadFolders
+    download_log: DownloadLog
     sleep: Sleep
     progress: Progress
 
@@ -63,22 +63,22 @@ class _Transfer:
         """Yield the transfers of at most `RANGE_BYTES`, in any order."""
         for remote in objects:
             if remote.stored.size <= RANGE_BYTES:
-                yield partial(self._whole, remote)
+                yield partial(self._download_whole, remote)
                 continue
-            partial_file = PartialFile(self.into.notes, remote, RANGE_BYTES)
+            partial_file = PartialFile(self.download_folders.notes, remote, RANGE_BYTES)
             self.progress(partial_file.bytes_downloaded)
             missing = partial_file.missing()
             for number in missing:
-                yield partial(self._range, remote, partial_file, number)
+                yield partial(self._download_range, remote, partial_file, number)
             if not missing:
                 yield partial(self._finish, remote, partial_file)
 
-    def _whole(self, remote: FileObject) -> None:
-        part = part_path(self.into.notes, remote)
+    def _download_whole(self, remote: FileObject) -> None:
+        part = part_path(self.download_folders.notes, remote)
         self._read(remote, part, 0, remote.stored.size, os.O_TRUNC)
         self._place(remote, part)
 
-    def _range(self, remote: FileObject, partial_file: PartialFile, number: int) -> None:
+    def _download_range(self, remote: FileObject, partial_file: PartialFile, number: int) -> None:
         start, end = partial_file.bounds(number)
         self._read(remote, partial_file.part, start, end, 0)
         if partial_file.record(number):
@@ -102,15 +102,15 @@ class _Transfer:
                 if end > start:
                     self.bucket.read(remote.stored, start, end, write)
                 if not flags:
-                    # after a crash, the record of a range must not exist without its data
+                    # After a crash, the record of a range must not exist without the range's data.
                     os.fdatasync(descriptor)
             finally:
                 os.close(descriptor)
             if position != end:
-                what = (
+                message = (
                     f"{position - start} of {end - start} bytes of s3://{self.bucket.name}/{remote.stored.key} arrived"
                 )
-                raise StorageError(S3_UNREACHABLE, f"{self.bucket.field}: {what}", may_pass=True)
+                raise StorageError(S3_UNREACHABLE, f"{self.bucket.field}: {message}", may_pass=True)
             self.progress(end - start)
 
         retry(attempt, self.sleep)
@@ -118,9 +118,9 @@ class _Transfer:
     def _place(self, remote: FileObject, part: Path) -> None:
         size = part.stat().st_size
         if size != remote.stored.size:
-            sizes = (
+            message = (
                 f"s3://{self.bucket.name}/{remote.stored.key} has {remote.stored.size} bytes, and {size} were written"
             )
-            raise StorageError(FOLDER_UNUSABLE, f"{self.bucket.field}: {sizes}")
-        place_file(part, self.into.folder, remote.path)
-        self.fetched.add(remote)
+            raise StorageError(FOLDER_UNUSABLE, f"{self.bucket.field}: {message}")
+        place_file(part, self.download_folders.folder, remote.path)
+        self.download_log.add(remote)

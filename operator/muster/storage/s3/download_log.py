@@ -11,10 +11,10 @@ from muster.render.storage.objects import FileObject
 
 
 class DownloadLog:
-    """The log, a file with one line for each object. Truncated lines are ignored."""
+    """The log: a file with one line for each object. muster ignores truncated lines."""
 
     def __init__(self, file: Path) -> None:
-        """Raises `OSError`."""
+        """Open the log and read it. Raises `OSError`."""
         self._etags: dict[str, str] = {}
         self._lock = Lock()
         if file.exists():
@@ -42,7 +42,7 @@ class DownloadLog:
         """Record the file. Raises `OSError`."""
         with self._lock:
             self._etags[remote.path] = remote.stored.etag
-            # begin with a newline: the last line may be truncated
+            # Begin with a newline, because the last line may be truncated.
             self._file.write("\n" + json.dumps([remote.path, remote.stored.etag]) + "\n")
             self._file.flush()
 

@@ -18,26 +18,26 @@ from muster.render.storage.errors import StorageError
 _MAX_MESSAGE_CHARS = 300
 
 _DENIAL_REASON = "is not authorized to perform"
-"""A part of AccessDenied messages that contain the reason, such as a missing permission for KMS."""
+"""The text of AccessDenied messages that contain the reason, such as a missing permission for KMS."""
 
 _ROLE = "the role of the job's service account (IRSA or Pod Identity), or the environment of `muster run`"
 
 
 @dataclass(frozen=True)
 class _ErrorMeaning:
-    """The meaning of S3's error codes; `words` may contain action, place, code, and the reason of a denial."""
+    """The meaning of S3's error codes. `template` is the message with placeholders."""
 
     codes: frozenset[str]
     reason: str
-    words: str
+    template: str
     may_pass: bool = False
 
 
 _NO_CREDENTIALS = _ErrorMeaning(
     frozenset(), errors.S3_CREDENTIALS_MISSING, f"there are no credentials for {{place}}; they come from {_ROLE}"
 )
-_UNREACHABLE = _ErrorMeaning(frozenset(), errors.S3_UNREACHABLE, "{place} can't be reached: {said}", may_pass=True)
-_REFUSED = _ErrorMeaning(frozenset(), errors.S3_REFUSED, "S3 refuses {action} on {place}: {code}: {said}")
+_UNREACHABLE = _ErrorMeaning(frozenset(), errors.S3_UNREACHABLE, "{place} can't be reached: {message}", may_pass=True)
+_REFUSED = _ErrorMeaning(frozenset(), errors.S3_REFUSED, "S3 refuses {action} on {place}: {code}: {message}")
 
 _MEANINGS = (
     _ErrorMeaning(
@@ -79,26 +79,28 @@ _MEANINGS = (
             }
         ),
         errors.S3_UNREACHABLE,
-        "S3 can't answer for {place} ({code})",
+        "S3 is unable to process requests for {place} at the moment ({code})",
         may_pass=True,
     ),
 )
-"""Amazon S3 API reference, "Error responses"; a response to HEAD has no body, and its status is the code."""
+"""The error codes (Amazon S3 API reference, "Error responses"). For HEAD, the code is the HTTP status."""
 
 
 def translate_error(error: Exception, field: str, action: str, place: str) -> StorageError:
-    """Explain why `action` (as in IAM: s3:GetObject) on `place` (s3://...) failed; `field` is the job's field."""
+    """Return the error of IAM's `action` (s3:GetObject) on the URI `place`, for the job's field `field`."""
     details = error.response.get("Error", {}) if isinstance(error, ClientError) else {}
     code, message = str(details.get("Code", "")), str(details.get("Message", error))[:_MAX_MESSAGE_CHARS]
-    answer = _find_meaning(error, code)
-    text = answer.words.format(action=action, place=place, code=code, said=message, why=_denial_detail(action, message))
-    return StorageError(answer.reason, f"{field}: {text}", may_pass=answer.may_pass)
+    meaning = _find_meaning(error, code)
+    text = meaning.template.format(
+        action=action, place=place, code=code, message=message, why=_denial_detail(action, message)
+    )
+    return StorageError(meaning.reason, f"{field}: {text}", may_pass=meaning.may_pass)
 
 
 def _denial_detail(action: str, message: str) -> str:
     if _DENIAL_REASON in message:
         return f" ({message.rstrip('.')})"
-    # without s3:ListBucket, S3 denies access to missing objects (API reference, GetObject, "Permissions")
+    # Without s3:ListBucket, S3 denies access to missing objects (API reference, GetObject, "Permissions").
     return ", or it doesn't exist and s3:ListBucket is denied, too" if action == "s3:GetObject" else ""
 
 
@@ -107,4 +109,4 @@ def _find_meaning(error: Exception, code: str) -> _ErrorMeaning:
         return _NO_CREDENTIALS
     if not isinstance(error, ClientError):
         return _UNREACHABLE
-    return next((answer for answer in _MEANINGS if code in answer.codes), _REFUSED)
+    return next((meaning for meaning in _MEANINGS if code in meaning.codes), _REFUSED)

@@ -17,15 +17,15 @@ from muster.storage.s3.concurrent_steps import run_concurrently
 from muster.storage.safe_files import pin_file
 
 MAX_KEY_BYTES = 1024
-"""Amazon S3 User Guide, "Naming Amazon S3 objects"."""
+"""Maximum length of a key (Amazon S3 User Guide, "Naming Amazon S3 objects")."""
 
 _SINGLE_FILE_REASONS = frozenset((S3_ACCESS_DENIED, S3_REFUSED, FOLDER_UNUSABLE))
-"""Errors that concern only one file."""
+"""The reasons of errors that concern only one file."""
 
 
 @dataclass(frozen=True)
 class LocalFile:
-    """A file by its path below a folder. Times are nanoseconds of the machine's clock."""
+    """A file, by its path below a folder, with its size and its modification time in nanoseconds."""
 
     path: str
     size: int
@@ -33,9 +33,9 @@ class LocalFile:
 
 
 def list_files(folder: Path) -> Iterator[LocalFile]:
-    """Yield every file below `folder`, and follow links within it; skip files that are deleted meanwhile.
+    """Yield every file below `folder`. Follow links within it, and skip files that are deleted meanwhile.
 
-    Links to other folders are skipped, because their targets are not the ranks' output.
+    Skip links to other folders, because their targets are not the ranks' output.
     """
     root = folder.resolve()
     for folder_path, folders, names in os.walk(root):
@@ -47,7 +47,7 @@ def list_files(folder: Path) -> Iterator[LocalFile]:
 
 
 def describe_file(root: Path, path: str) -> LocalFile | None:
-    """Describe the file at `path` below the resolved folder `root`, as `list_files` does; None if it is missing."""
+    """Return the file at `path` below the resolved folder `root`; None if `list_files` would skip it."""
     file = root / path
     try:
         if not file.resolve(strict=True).is_relative_to(root) or not file.is_file():
@@ -64,10 +64,10 @@ def upload(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri,
 
 
 def upload_possible(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, sleep: Sleep) -> None:
-    """Like `upload`, but continue after a file that can't be uploaded, and raise its error at the end."""
+    """Do the same as `upload`, but continue after an error of a single file, and raise the error at the end."""
     problems: list[StorageError] = []
 
-    def one(file: LocalFile) -> None:
+    def upload_one(file: LocalFile) -> None:
         try:
             _upload_file(bucket, folder, file, uri, sleep)
         except StorageError as problem:
@@ -75,7 +75,7 @@ def upload_possible(bucket: Bucket, folder: Path, files: Iterable[LocalFile], ur
                 raise
             problems.append(problem)
 
-    run_concurrently(partial(one, file) for file in files)
+    run_concurrently(partial(upload_one, file) for file in files)
     if problems:
         other_failures = (
             f"; {len(problems) - 1} more of these files can't be uploaded either" if len(problems) > 1 else ""
@@ -89,20 +89,20 @@ def key_of(uri: S3Uri, path: str, field: str) -> str:
         key = uri.below(path).key
         if len(key.encode("utf-8")) <= MAX_KEY_BYTES:
             return key
-        why = f"its key would have more than {MAX_KEY_BYTES} bytes"
+        reason = f"its key would have more than {MAX_KEY_BYTES} bytes"
     except UnicodeEncodeError:
-        why = "its name is not UTF-8"
-    raise StorageError(FOLDER_UNUSABLE, f"{field}: {quote(ascii(path))} can't be uploaded to S3: {why}")
+        reason = "its name is not UTF-8"
+    raise StorageError(FOLDER_UNUSABLE, f"{field}: {quote(ascii(path))} can't be uploaded to S3: {reason}")
 
 
 def _upload_file(bucket: Bucket, folder: Path, file: LocalFile, uri: S3Uri, sleep: Sleep) -> None:
     key = key_of(uri, file.path, bucket.field)
     try:
-        # after the listing, the file may have been replaced by a link
+        # A link may have replaced the file since `list_files`.
         with pin_file(folder, file.path) as pinned:
             retry(lambda: bucket.upload(key, pinned), sleep)
     except FileNotFoundError:
-        return  # the ranks have removed it meanwhile
+        return  # the ranks have removed the file meanwhile
     except OSError as error:
         raise StorageError(
             FOLDER_UNUSABLE, f"{bucket.field}: {quote(file.path)} can't be read: {error.strerror}"

@@ -84,7 +84,7 @@ def test_the_api_servers_clock_does_not_make_a_deletion_earlier(skew: float) -> 
 
 
 @pytest.mark.parametrize("skew", SKEWS)
-def test_an_agent_gets_its_time_to_speak_whatever_its_machines_clock_says(skew: float) -> None:
+def test_a_machines_wrong_clock_does_not_shorten_an_agents_time_to_report(skew: float) -> None:
     unplaced = replace(view("unschedulable-selector"), deletion_requested_at=None)
     process, _ = facts_after((START - 2, unplaced), (START + 1, running(skew)))
     at = unreachable_at(node(0, process=process), facts(node(0, process=process)))
@@ -157,7 +157,7 @@ delays = st.tuples(*(st.floats(0, 2),) * 3)
     second=st.tuples(st.integers(1, 2), st.integers(0, 12)),
     missed=st.booleans(),
 )
-def test_the_first_failure_is_named_whatever_the_clocks_say(
+def test_the_status_names_the_first_failure_despite_wrong_clocks(
     skews: tuple[float, ...],
     delays: tuple[float, ...],
     victim: int,

@@ -104,11 +104,11 @@ def test_pods_may_be_known_before_their_job() -> None:
     assert index.find("pod-1-0") == Member(UID, 1, 0)
 
 
-def test_older_pods_and_those_beyond_the_nodes_are_strays() -> None:
+def test_older_pods_and_those_beyond_the_nodes_are_surplus() -> None:
     index = Index()
     for node, replacement in ((0, 0), (0, 2), (1, 0), (5, 0)):
         index.tell("ADDED", _pod(node, replacement))
-    assert {known.pod.name for known in index.strays(UID, 2)} == {"vit-0-0", "vit-5-0"}
+    assert {known.pod.name for known in index.surplus_pods(UID, 2)} == {"vit-0-0", "vit-5-0"}
 
 
 def test_the_highest_replacement_outlives_its_pod() -> None:

@@ -14,7 +14,7 @@ from muster.backends.kubernetes.pod_creator import MAX_CONCURRENT_CREATES
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.clients.kubernetes.client import Client
 from muster.collector.store import RankStore
-from muster.collector.trust.rank_group_credentials import SEED_BYTES
+from muster.collector.trust.attempt_credentials import SEED_BYTES
 from muster.core.actions import CreateNode
 from support.loop_rounds import measured_rounds
 from unit.render.kubernetes.cluster_jobs import SETTING, cluster_job

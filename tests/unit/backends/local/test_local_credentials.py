@@ -8,7 +8,7 @@ from muster.backends.local.backend import LocalBackend
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses
 from muster.collector.store import RankStore
-from muster.collector.trust.rank_group_credentials import SEED_BYTES, derive
+from muster.collector.trust.attempt_credentials import SEED_BYTES, derive
 from muster.core.actions import SendCommand
 from muster.core.reports.check import Shape
 from muster.core.world import procs_per_node

@@ -161,11 +161,11 @@ def test_who_looks_away_hears_nothing() -> None:
         max_size=40,
     )
 )
-def test_whatever_comes_in_whatever_order_the_latest_state_is_kept(news: list[tuple[str, str, int]]) -> None:
+def test_the_latest_state_is_kept_in_every_order_of_responses(news: list[tuple[str, str, int]]) -> None:
     observations = watching("a", "b")
     newest = {"a": 0, "b": 0}
     for how, name, modified in news:
-        # A job has one state at a time, whatever the source of the report.
+        # A job has one state at a time, which both kinds of responses contain.
         secondary = "Starting" if modified == 0 else f"State{modified}"
         if how == "list":
             observations.record_summary(summary(name, modified, secondary))

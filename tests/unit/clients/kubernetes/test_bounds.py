@@ -21,7 +21,7 @@ def test_lines_are_the_same_however_they_come(lines: list[bytes], size: int) -> 
 
 
 def test_a_line_that_is_too_long_is_dropped_and_the_next_one_read() -> None:
-    cutter = LineSplitter(most=10)
+    cutter = LineSplitter(max_bytes=10)
     chunks = [b"12345", b"678", b"9012345", b"x\nshort\n", b"12345678901\n", b"1234567890\n"]
     assert [line for chunk in chunks for line in cutter.feed(chunk)] == [b"short", b"1234567890"]
     assert cutter.dropped == 2

@@ -1,4 +1,4 @@
-"""Leaving a stream closes its connection, whatever the other side does."""
+"""Leaving a stream closes its connection, even if the server does not close it."""
 
 import asyncio
 import datetime as dt

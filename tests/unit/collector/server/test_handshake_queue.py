@@ -1,11 +1,11 @@
 """The order of TLS handshakes."""
 
-from muster.collector.server.cpu_shares import ADDRESS_RATE, UNAUTHENTICATED_RATE, CpuShares
+from muster.collector.server.cpu_budgets import ADDRESS_RATE, UNAUTHENTICATED_RATE, CpuBudgets
 from muster.collector.server.handshake_queue import HandshakeQueue
 
 
 def queue(max_handshaking: int = 100, max_per_address: int = 2) -> HandshakeQueue[str]:
-    return HandshakeQueue(max_handshaking, max_per_address, CpuShares(lambda _: 1.0))
+    return HandshakeQueue(max_handshaking, max_per_address, CpuBudgets(lambda _: 1.0))
 
 
 def arrive(step: HandshakeQueue[str], *guests: str) -> None:

@@ -39,7 +39,7 @@ def test_the_key_that_was_used_longest_ago_is_forgotten() -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.floats(0.0, 1e6), min_size=1, max_size=200))
-def test_never_more_than_burst_and_rate_allow_whatever_the_clock_does(moments: list[float]) -> None:
+def test_burst_and_rate_are_never_exceeded_even_if_the_clock_jumps(moments: list[float]) -> None:
     limiter = Limiter(Rate(per_second=1.0, burst=5.0), max_keys=1)
     passed = sum(limiter.take("a", moment) == 0.0 for moment in moments)
     forward = sum(max(0.0, later - earlier) for earlier, later in itertools.pairwise(moments))

@@ -52,7 +52,7 @@ def test_news_makes_progress_wait_a_little_and_never_long() -> None:
     assert budget.reserve(50.0, "team") <= 50.0 + MAX_DEBT_SECONDS
 
 
-def test_namespaces_share_the_rate_whatever_one_of_them_has_reserved() -> None:
+def test_namespaces_share_the_rate_although_one_of_them_has_reservations() -> None:
     budget = WriteBudget(per_second=50.0)
     for _ in range(1000):
         budget.reserve(100.0, "evil")

@@ -89,6 +89,23 @@ def test_what_was_stored_unread_may_be_let_go() -> None:
     assert said(review(object=long, oldObject=long, operation="UPDATE")) == []
 
 
+@pytest.mark.parametrize("changed", [{"command": ["half of a pair: \ud800"]}, {"\udfff": 1}])
+def test_a_spec_that_is_not_unicode_is_refused_unread(changed: dict[str, JSON]) -> None:
+    # The API server sends none, but any pod may. Each would be an error of muster's own, with its stack in the log.
+    (problem,) = said(review(object=resource(spec=spec(**changed))))
+    assert problem.startswith("spec: ")
+    assert "surrogates not allowed" in problem
+
+
+def test_a_status_that_is_not_unicode_is_not_read() -> None:
+    stored: JSON = {**resource(), "status": {"message": "\udc00\ud800"}}
+    assert said(review(object=resource(spec=spec(nodes=3)), oldObject=stored)) == []
+
+
+def test_a_character_of_two_halves_is_read() -> None:
+    assert said(review(object=resource(spec=spec(command=["\U0001f600"])))) == []
+
+
 def test_the_longest_review_is_read_in_bounded_time() -> None:
     texts = [
         b"[" * MAX_REVIEW_BYTES,
@@ -105,7 +122,7 @@ def test_the_longest_review_is_read_in_bounded_time() -> None:
 
 
 @given(st.binary(max_size=200) | st.text().map(str.encode) | st.integers(0, 400).map(lambda end: review()[:end]))
-def test_whatever_is_no_review_is_malformed(text: bytes) -> None:
+def test_a_body_that_is_not_a_review_is_malformed(text: bytes) -> None:
     with pytest.raises(Malformed):
         read_review(text)
 

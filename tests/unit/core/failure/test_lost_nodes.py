@@ -215,7 +215,7 @@ def live_for(world: World, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("asked", ["suspend", "deadline", "failure", "nothing"])
-def test_whatever_the_job_was_to_do_it_does_without_the_lost_machine(asked: str) -> None:
+def test_a_lost_machine_does_not_keep_the_job_from_suspending_or_ending(asked: str) -> None:
     world = new_world(deadline=100 if asked == "deadline" else None)
     live_for(world, 20)
     world.nodes[1].cut(world.now)

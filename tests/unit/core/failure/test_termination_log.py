@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.status.status import Status
-from muster.core.facts import NodeFacts, TerminationMessage
+from muster.core.facts import NodeFacts
 from muster.core.failure.termination_log import read_termination_message
+from muster.core.termination_message import TerminationMessage
 from muster_worker.agent.termination import summary
 from muster_worker.contract.schema import AgentPhase, AgentProblem, LauncherEnd, RankReport, RankState, Report
 from unit.core.builders import START, UID, ended, exited, facts, job, node, rank, running, status_of
@@ -127,7 +128,7 @@ def test_anything_else_is_no_termination_message(text: str) -> None:
         ),
     )
 )
-def test_whatever_stands_there_the_job_gets_its_status(parts: dict[str, object]) -> None:
+def test_a_job_gets_a_status_with_every_termination_message(parts: dict[str, object]) -> None:
     text = json.dumps({"jobUid": UID, "node": 1, "replacement": 0, "attempt": 1, **parts})
     value = read_termination_message(text)
     assert value is not None
@@ -136,3 +137,23 @@ def test_whatever_stands_there_the_job_gets_its_status(parts: dict[str, object])
 
     assert status.ranks is not None
     assert sum(entry.count for entry in status.ranks.by_state) == 4
+
+
+def test_a_reason_that_is_not_one_word_does_not_count() -> None:
+    command = "\x1b[2J"
+    written = {
+        "jobUid": UID,
+        "node": 0,
+        "replacement": 0,
+        "attempt": 1,
+        "problem": "p",
+        "problemReason": command,
+        "launcher": {"exitCode": 1, "reason": command},
+        "firstFailure": {"rank": 0, "exitCode": 1, "reason": command},
+    }
+    value = read_termination_message(json.dumps(written))
+    assert value is not None
+    assert value.problem == AgentProblem("NodeProblem", "p")
+    assert value.launcher is not None
+    assert value.first_failure is not None
+    assert (value.launcher.reason, value.first_failure.reason) == (None, None)

@@ -5,7 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.core.reports.check import Implausible, check
-from muster_worker.contract.schema import AgentProblem, LauncherEnd, Link, MetricValue, NetworkFigures, Report
+from muster_worker.contract.collectives import GroupCollective
+from muster_worker.contract.network import Link, NetworkFigures
+from muster_worker.contract.schema import AgentProblem, LauncherEnd, MetricValue, Report
 from unit.core.reports.rank_reports import SHAPE, T0, exited, report, running
 
 GOOD = {
@@ -49,6 +51,10 @@ BAD = {
     "figures: expected 0 to 1000000000": report(1, figures=NetworkFigures(round_trip_us=1e300)),
     "figures.problem": report(1, figures=NetworkFigures(problem="p" * 257)),
     "problem": report(1, problem=AgentProblem("NoPort", "p" * 5000)),
+    "problem.reason: expected one CamelCase word": report(1, problem=AgentProblem("\x1b[2J", "p")),
+    "problem.reason: expected one CamelCase word of at most 256": report(1, problem=AgentProblem("P" * 257, "p")),
+    "ranks[0].reason: expected one CamelCase word": report(1, exited(0, exit_code=None, reason="OOM\nKilled")),
+    "launcher.reason: expected one CamelCase word": report(1, launcher=LauncherEnd("torchrun", 0.0, reason="\ud800")),
     "ranks: a node of this job has 2": report(1, running(0), running(1), running(1)),
     "ranks[0].rank": report(1, running(2)),
     "ranks[1].rank: this node has ranks 0 to 1": report(1, running(0), running(-1, local_rank=1)),
@@ -66,8 +72,14 @@ BAD = {
     "ranks[0].activity": report(1, running(0, activity="a" * 257)),
     "ranks[0].last_lines: more": report(1, running(0, last_lines=("x",) * 9)),
     "ranks[0].last_lines: a line": report(1, running(0, last_lines=("x" * 513,))),
+    "ranks[0].collectives: more": report(1, running(0, collectives=(GroupCollective("0", "all_reduce", 1),) * 5)),
+    "ranks[0].collectives[0]: a name": report(1, running(0, collectives=(GroupCollective("g" * 65, "reduce", 1),))),
+    "ranks[0].collectives[0]: a seq": report(1, running(0, collectives=(GroupCollective("0", "reduce", 1, "r", -1),))),
     "ranks[0].started_age": report(1, running(0, started_age=-0.1)),
     "ranks[0].ended_age": report(1, exited(0, ended_age=1e9)),
+    "ranks[0].first_step_age": report(1, running(0, step=1, first_step_age=1e9)),
+    "ranks[0].busy_seconds": report(1, running(0, busy_seconds=-0.1)),
+    "ranks[0].first_script_step": report(1, running(0, step=1, first_script_step=-1)),
     "ranks[0].step_age": report(1, running(0, step=1, step_age=-1.0)),
     "metrics: more": report(1, metrics=(MetricValue("m", 0.0, 0, 0.0),) * 257),
     "metrics[0].rank": report(1, metrics=(MetricValue("m", 0.0, 5, 0.0),)),

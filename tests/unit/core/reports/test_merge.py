@@ -31,6 +31,10 @@ def ranks(draw: st.DrawFn, rank: int) -> RankReport:
         last_lines=draw(st.sampled_from([(), ("one",), ("one", "two")])),
         step=draw(st.sampled_from([None, 0, 1, 2])),
         step_age=draw(maybe_ages),
+        phase=draw(st.sampled_from([None, "eval"])),
+        phase_ended_age=draw(maybe_ages),
+        first_step_age=draw(maybe_ages),
+        first_script_step=draw(st.one_of(st.none(), st.integers(0, 3))),
     )
 
 
@@ -132,6 +136,25 @@ def test_steps_only_rise_and_keep_the_time_they_were_reached() -> None:
     current = merged((first, T0), (same, T0 + 1), (lower, T0 + 2)).ranks[0]
 
     assert (current.report.step, current.stepped_at) == (5, T0 - 2)
+    # The rank is still active: a script may report lower steps again.
+    assert current.active_at == T0 + 2
+
+
+def test_the_newest_report_says_when_a_rank_was_active_last() -> None:
+    first, second = report(1, running(0, step=5, step_age=1.0)), report(2, running(0, step=5, step_age=4.0))
+    for come in (((first, T0), (second, T0 + 3)), ((second, T0 + 3), (first, T0 + 90))):
+        assert merged(*come).ranks[0].active_at == T0 - 1
+    assert merged((first, T0), (report(2, running(0)), T0 + 1)).ranks[0].active_at is None
+
+
+def test_a_step_of_the_script_replaces_a_higher_count_of_optimizer_steps() -> None:
+    counted = report(1, running(0, step=1000, step_age=1.0, first_step_age=500.0))
+    reported = report(2, running(0, step=3, step_age=0.5, first_step_age=501.5, first_script_step=3))
+
+    current = merged((reported, T0 + 1), (counted, T0)).ranks[0]
+
+    assert (current.report.step, current.report.first_script_step, current.stepped_at) == (3, 3, T0 + 0.5)
+    assert current.first_stepped_at == T0 - 500.5
 
 
 def test_last_lines_that_come_after_the_end_are_kept() -> None:

@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 from muster.core.reports.bounds import MAX_DEPTH, OutOfBounds, check_bounds
 from muster_worker.agent.reports import encode_report
 from muster_worker.contract import wire
+from muster_worker.contract.collectives import MAX_COLLECTIVE_CHARS, MAX_GROUPS, GroupCollective
+from muster_worker.contract.network import MAX_LINKS, Link, NetworkFigures
 from muster_worker.contract.schema import (
     MAX_LAST_LINES,
     MAX_LINE_CHARS,
-    MAX_LINKS,
     MAX_METRICS,
     AgentProblem,
     LauncherEnd,
-    Link,
     MetricValue,
-    NetworkFigures,
     RankReport,
     Report,
 )
 from muster_worker.contract.wire import max_report_bytes
 from support.searches import examples
 
+COLLECTIVE = GroupCollective("g" * MAX_COLLECTIVE_CHARS, "o" * 64, 2**62, "p" * 64, 2**62)
 LINES = st.tuples(*[st.text(max_size=MAX_LINE_CHARS)] * MAX_LAST_LINES)
 
 
@@ -47,7 +47,29 @@ def full_report(ranks: int, lines: tuple[str, ...], word: str = "w" * 256) -> Re
         links=(Link("eth0", "fd00::1/64"),) * MAX_LINKS,
         figures=NetworkFigures(1.0, 1.0, 1.0, word),
         ranks=tuple(
-            RankReport(rank, rank, "Exited", 1, 1, None, 1.0, 1.0, True, word, lines, 1, 1.0, word, word, 1)
+            RankReport(
+                rank,
+                rank,
+                "Exited",
+                1,
+                1,
+                None,
+                1.0,
+                1.0,
+                True,
+                word,
+                lines,
+                1,
+                1.0,
+                word,
+                word,
+                1,
+                "p" * 32,
+                1.0,
+                1.0,
+                1,
+                collectives=(COLLECTIVE,) * MAX_GROUPS,
+            )
             for rank in range(ranks)
         ),
         metrics=(MetricValue("metric-of-a-script", 1.0, 0, 1.0),) * MAX_METRICS,
@@ -67,7 +89,7 @@ def test_the_largest_honest_reports_pass(ranks: int, line: str) -> None:
 
 @settings(max_examples=examples(50))
 @given(st.integers(1, 8), LINES)
-def test_whatever_ranks_write_passes(ranks: int, lines: tuple[str, ...]) -> None:
+def test_a_report_with_any_output_of_ranks_passes(ranks: int, lines: tuple[str, ...]) -> None:
     check_bounds(wire.encode(full_report(ranks, lines)), ranks)
 
 
@@ -119,7 +141,7 @@ def test_it_counts_what_is_there(document: object, alphabet: str) -> None:
 
 @settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.sampled_from([b'"', b"\\", b"[", b"]", b"{", b"}", b",", b":", b"0", b'""', b"[]"]), max_size=30))
-def test_whatever_passes_becomes_little(pieces: list[bytes]) -> None:
+def test_a_body_that_passes_needs_little_memory(pieces: list[bytes]) -> None:
     """Bodies made of one repeated pattern: a parser needs a limited amount of memory for a body that passes."""
     pattern = b"".join(pieces) or b"[]"
     body = (b"[" + pattern * (100_000 // len(pattern)))[:100_000]

@@ -82,3 +82,16 @@ def test_what_is_forgotten_takes_no_room() -> None:
     here.record(Member("good", 0, 0), report("good", 0), 100.0)
     here.forget("good")
     assert shares.keys() == ()
+
+
+def test_the_phases_of_many_ranks_take_bounded_memory() -> None:
+    here = RankStore(MemoryShares(per_namespace=PROCS * 256, total=8 * MIB, floor=0))
+    here.register(Shape("evil", 1, PROCS, 0.0, "evil"))
+    ranks = tuple(
+        RankReport(rank, rank, RankState.RUNNING, phase=f"{rank}\U0001f600".ljust(256, "x")) for rank in range(PROCS)
+    )
+    here.record(Member("evil", 0, 0), Report("evil", 0, 0, 1, 1, AgentPhase.RUNNING, ranks=ranks), 100.0)
+    stored = here.agent("evil", 0)
+    assert stored is not None
+    # A rank in a phase remains in it: no hang is looked for meanwhile.
+    assert {len(one.report.phase or "") for one in stored.ranks} == {64}

@@ -103,7 +103,7 @@ CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[Words]]] = (
         [
             START_TOLD,
             ("Normal", "Suspended", "Suspended: set spec.suspend to false to start the job again"),
-            ("Normal", "Resumed", "spec.suspend is false: the job starts from the beginning"),
+            ("Normal", "Resumed", "spec.suspend is false: the ranks start again"),
         ],
     ),
 )

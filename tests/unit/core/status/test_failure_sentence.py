@@ -297,6 +297,16 @@ CASES = (
         {"Failed": "0-1", "Stopped": "2-3"},
     ),
     Case(
+        "the agent kills torchrun after it has stopped the ranks",
+        facts(
+            halted(0, ended(0, 1.0, signal=9), stopped(1, 1.1), launched=launcher(1.2, signal=9, stopped=True)),
+            halted(1, stopped(2, 1.1), stopped(3, 1.1), launched=launcher(1.2, signal=9, stopped=True)),
+        ),
+        "Rank 0 on digits-0 was killed by SIGKILL; 3 others were stopped",
+        "RankKilled",
+        {"Failed": "0", "Stopped": "1-3"},
+    ),
+    Case(
         "the command fails after its ranks succeeded",
         facts(
             done(

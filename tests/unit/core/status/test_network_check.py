@@ -11,7 +11,8 @@ from muster.api.status.status import Status
 from muster.core.facts import NodeFacts
 from muster.core.status.events import new_events, past_events
 from muster.core.status.network import MAX_SLOW, SLOW_FACTOR, Speed, find_slow_nodes, network_status, summarise_check
-from muster_worker.contract.schema import AgentPhase, NetworkFigures
+from muster_worker.contract.network import NetworkFigures
+from muster_worker.contract.schema import AgentPhase
 from unit.core.builders import START, facts, job, missing, rank, running, status_of
 
 FAST = NetworkFigures(9400.0, 9300.0, 40.0)

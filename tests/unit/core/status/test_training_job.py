@@ -10,9 +10,13 @@ from muster.api.spec.sagemaker.distribution import Distribution, Switch
 from muster.api.spec.sagemaker.resources import InstanceGroup
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.api.status.status import Condition, NodeCounts, Status
+from muster.core.facts import AgentFacts
+from muster.core.hangs import STALL_SECONDS
 from muster.core.status.training_job.record import console_url
 from muster.core.training_job.ends import bad_end
 from muster.core.training_job.facts import FailureKind, TrainingFacts, TrainingJob
+from muster_worker.contract.schema import AgentPhase, Report
+from unit.core.builders import rank
 from unit.core.training_job.training_world import (
     BEGUN,
     CRASHED,
@@ -22,6 +26,7 @@ from unit.core.training_job.training_world import (
     STOPPED,
     STOPPING,
     T0,
+    UID,
     facts,
     job,
     request_failure,
@@ -182,3 +187,15 @@ def test_the_console_is_that_of_its_partition(region: str, host: str) -> None:
 def _condition(status: Status, kind: str) -> tuple[str, str]:
     result: Condition = next(one for one in status.conditions if one.type == kind)
     return result.status, result.reason
+
+
+@pytest.mark.parametrize(("idle", "status"), [(STALL_SECONDS - 1, "False"), (STALL_SECONDS, "True")])
+def test_ranks_that_complete_no_step_any_more_stall_the_job(idle: float, status: str) -> None:
+    stepped = rank(0, step=5, stepped_at=T0 + 30, active_at=T0 + 30)
+    report = Report(UID, 0, 0, 1, 0, AgentPhase.RUNNING, ranks=(stepped.report,))
+    agent = AgentFacts(report, T0 + 30 + idle, (stepped,))
+    seen = status_after(job(), BEGUN, facts(RUNNING, agents=(agent,)), now=T0 + 30 + idle)
+    stalled = seen.condition("Stalled")
+    assert stalled is not None
+    assert (stalled.status, seen.phase) == (status, "Running")
+    assert (seen.hang is not None) == (status == "True")

@@ -102,7 +102,7 @@ CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, 
     ("its time isn't up", job(deadline=60), SEEN, facts(RUNNING), 59, ()),
     ("suspended while it is on its way", job(suspend=True), MADE, BEGUN, 5, ()),
     ("and it did not come", job(suspend=True), MADE, BEGUN, CREATION_SECONDS + 5, (RELEASE,)),
-    ("and may yet come, whatever is allowed now", job(suspend=True), MADE, ON_ITS_WAY, 5, ()),
+    ("and may still come, although the role is not allowed now", job(suspend=True), MADE, ON_ITS_WAY, 5, ()),
     ("none can come", job(suspend=True), MADE, facts(name_conflict=TAKEN), 5, (RELEASE,)),
     (
         "SageMaker said no",

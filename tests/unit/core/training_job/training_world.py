@@ -17,7 +17,7 @@ from muster.core.status.training_job.summarise import summarise_training_job
 from muster.core.training_job.decide import TrainingAction, decide_training_job, training_requeue_at
 from muster.core.training_job.facts import FailureKind, Location, RequestFailure, Span, TrainingFacts, TrainingJob
 from muster.core.training_job.judge import judge_training_job
-from muster.core.training_job.state import complete_training
+from muster.core.training_job.state import derive_training_state
 
 T0 = 1_795_233_600.0  # 2026-11-21T04:00:00Z: the job was created
 UID = "uid-1"
@@ -95,7 +95,7 @@ def turn(
     asked: Job, previous: Status, current: TrainingFacts, now: float
 ) -> tuple[Outcome, tuple[TrainingAction, ...], Status]:
     """Return the outcome, the actions and the status."""
-    state = complete_training(asked, previous, current, now)
+    state = derive_training_state(asked, previous, current, now)
     outcome = judge_training_job(asked, previous, state, now)
     actions = decide_training_job(asked, state, outcome, now)
     return outcome, actions, summarise_training_job(asked, previous, state, outcome, actions, now)
@@ -111,7 +111,7 @@ def status_after(asked: Job, *current: TrainingFacts, now: float = T0) -> Status
 
 def wake(asked: Job, previous: Status, current: TrainingFacts, now: float) -> float | None:
     """Return the time at which a change without an event is possible."""
-    state = complete_training(asked, previous, current, now)
+    state = derive_training_state(asked, previous, current, now)
     return training_requeue_at(asked, previous, state, judge_training_job(asked, previous, state, now), now)
 
 

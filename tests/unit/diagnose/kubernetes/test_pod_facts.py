@@ -4,6 +4,7 @@ import pytest
 
 from muster.core.facts import Problem, ProcessState
 from muster.diagnose.kubernetes.pod_facts import process_facts
+from muster.objects.kubernetes.observations import observe_pod
 from unit.diagnose.kubernetes import pod_cases
 from unit.diagnose.kubernetes.pod_cases import JSONObject, changed, part, view, warned
 
@@ -125,7 +126,7 @@ CASES = [
         "AgentNeedsPython",
         (
             "image cluster.muster.dev/pause:1 has no python3, which muster's agent needs: set spec.agent.inject to "
-            "InitContainer, which brings one, or use an image with Python 3.8 or later"
+            "InitContainer, which provides Python, or use an image with Python 3.8 or later"
         ),
     ),
     (
@@ -246,6 +247,15 @@ def test_what_never_began_has_no_start() -> None:
     # the kubelet writes 1970
     assert process_facts(view("no-python")).started_at is None
     assert process_facts(view("init-failed")).ended_at is not None
+
+
+def test_a_refused_pod_without_conditions_ends_when_the_operator_observes_it() -> None:
+    # template.spec.nodeName bypasses the scheduler, and its condition.
+    status = {**_pod_failed("OutOfcpu", "Pod was rejected"), "conditions": [], "containerStatuses": []}
+    pod = changed("running", lambda body: part(body, "status").update(status))
+    first = observe_pod(pod, None, 100.0)
+    assert process_facts(pod, observations=first).ended_at == 100.0
+    assert process_facts(pod, observations=observe_pod(pod, first, 130.0)).ended_at == 100.0
 
 
 def test_what_runs_beside_an_agent_that_has_left_is_seen() -> None:

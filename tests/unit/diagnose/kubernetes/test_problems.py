@@ -200,7 +200,7 @@ def test_credentials_and_restless_words_are_left_out(text: str, shown: str) -> N
 
 
 @given(st.text(max_size=6000))
-def test_whatever_a_kubelet_writes_becomes_one_short_line(text: str) -> None:
+def test_every_message_of_a_kubelet_becomes_one_short_line(text: str) -> None:
     shown = quote(text)
     assert len(shown) <= MAX_CHARS
     assert "\n" not in shown

@@ -92,13 +92,14 @@ def ranks(log: RankLog) -> dict[int, tuple[str, int | None]]:
 def test_lines_are_what_agents_would_report() -> None:
     log = fed(
         line(0, 1, Event.STARTED, pid=7),
-        line(0, 9, step=40, stepped_at=BEGAN + 8, metrics={"loss": 0.5}),
+        line(0, 9, step=40, stepped_at=BEGAN + 8, first_stepped_at=BEGAN + 4, metrics={"loss": 0.5}),
         line(1, 10, Event.ENDED, ended_at=BEGAN + 9.5, exit_code=0),
     )
     (agent,) = log.agents()
     first, second = agent.ranks
     assert (agent.report.job_uid, agent.report.attempt, agent.report.phase) == ("3a5c", 2, "Running")
     assert (first.report.state, first.report.step, first.stepped_at) == (RankState.RUNNING, 40, BEGAN + 8)
+    assert first.first_stepped_at == BEGAN + 4
     assert (second.report.state, second.report.exit_code, second.ended_at) == (RankState.EXITED, 0, BEGAN + 9.5)
     assert agent.last_report_at == BEGAN + 10
     assert [(metric.value.name, metric.value.value, metric.value.rank) for metric in agent.metrics] == [

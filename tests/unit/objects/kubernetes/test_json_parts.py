@@ -147,3 +147,14 @@ def test_a_map_of_thousands_of_fields_is_not_cut() -> None:
     with pytest.raises(Malformed, match="fields"):
         list(value_in(text).members())
     assert isinstance(value_in(b'{"of":%b}' % text), Part)
+
+
+@pytest.mark.parametrize("text", [rb'"\ud83d"', rb'{"\uDE00": 1}', b'["\xed\xa0\xbd"]'])
+def test_half_of_a_character_is_malformed(text: bytes) -> None:
+    with pytest.raises(Malformed):
+        value_in(text).value()
+
+
+@pytest.mark.parametrize("text", [rb'"\ud83d\ude00"', '"\U0001f600"'.encode(), rb'"\\ud83d"', '"\ud7ff"'.encode()])
+def test_whole_characters_are_read(text: bytes) -> None:
+    assert value_in(text).value() == json.loads(text)

@@ -56,6 +56,22 @@ def test_a_number_that_python_refuses_is_left_out() -> None:
     assert list(missing_parts(result)) == ["spec"]
 
 
+@pytest.mark.parametrize(
+    ("annotations", "kept"),
+    [
+        (b'{"a":"12345678","b":"x","c":"y"}', {"a": "1234", "c": "y"}),
+        (b'{"a":{"deep":1},"c":"y"}', {"c": "y"}),
+        (b'{"c":%b}' % DEEP, {}),
+        (b"[]", {}),
+        (b"{%b}" % b",".join(b'"b%d":"x"' % number for number in range(2_000)), {}),
+    ],
+)
+def test_only_wanted_annotations_are_kept_and_none_affects_the_object(annotations: bytes, kept: dict[str, str]) -> None:
+    text = text_of().replace(b'"annotations":{}', b'"annotations":' + annotations)
+    result = read(text, Reading(annotations={"a": 4, "c": 4}))
+    assert result == {"kind": "Pod", "metadata": {"annotations": kept, **IDENTITY}, "spec": {"x": 1}}
+
+
 def test_only_what_is_wanted_is_kept() -> None:
     reading = Reading(metadata=frozenset({"name"}), parts=frozenset({"status"}))
     result = read(text_of(rest=b'"spec":{"x":"%b"},"status":{}' % (b"y" * 300)), reading)

@@ -9,10 +9,10 @@ from muster.api.spec.job import Job, Metadata, Spec
 from muster.objects.kubernetes.kinds import Object
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import entries, trainer_of
+from muster.render.kubernetes.pod_settings import PodSettings
 from muster.render.kubernetes.render import pod
-from muster.render.kubernetes.setting import Setting
 
-SETTING = Setting(
+SETTING = PodSettings(
     cluster_domain="cluster.local",
     collector_url="https://muster-collector.muster-system.svc:8443",
     agent_image="registry.example/muster:1",

@@ -108,6 +108,18 @@ def test_pods_are_a_group_that_kueue_s_webhook_takes() -> None:
     assert render_pod_group(job) is None
 
 
+def test_kueue_admits_the_spares_with_the_nodes() -> None:
+    job = cluster_job(queue={"kueue": "team-a"}, nodes=4, spares=2)
+    assert metadata(job, "annotations")["kueue.x-k8s.io/pod-group-total-count"] == "6"
+
+
+@pytest.mark.parametrize("queue", [VOLCANO, COSCHEDULING])
+def test_a_pod_group_does_not_wait_for_spares(queue: JSON) -> None:
+    group = render_pod_group(cluster_job(queue=queue, nodes=4, spares=2))
+    assert group is not None
+    assert mapping(group.body["spec"])["minMember"] == 4
+
+
 def test_jobs_of_one_name_are_different_groups() -> None:
     job = cluster_job(queue={"kueue": "team-a"})
     later = job.model_copy(update={"metadata": job.metadata.model_copy(update={"uid": "0" * 36})})

@@ -11,8 +11,8 @@ from muster.render.kubernetes import own_python
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
 from muster.render.kubernetes.pod_patch import entries
+from muster.render.kubernetes.pod_settings import PodSettings
 from muster.render.kubernetes.render import pod
-from muster.render.kubernetes.setting import Setting
 from muster_dev import own_python as maker
 from unit.render.kubernetes.cluster_jobs import cluster_job, mounts, pod_spec, rendered, trainer, volumes, with_trainer
 
@@ -122,9 +122,9 @@ def test_the_owner_says_more_of_it_or_otherwise() -> None:
 
 def test_an_operator_that_does_not_know_its_image_says_so() -> None:
     with pytest.raises(NotRenderable, match=r"spec\.agent\.inject .*--agent-image") as refused:
-        pod(cluster_job(agent=BROUGHT), 0, 0, Setting("cluster.local", "https://collector"))
+        pod(cluster_job(agent=BROUGHT), 0, 0, PodSettings("cluster.local", "https://collector"))
     assert refused.value.problem.reason == "AgentImageNotSet"
-    assert pod(cluster_job(), 0, 0, Setting("cluster.local", "https://collector")) == rendered(cluster_job())
+    assert pod(cluster_job(), 0, 0, PodSettings("cluster.local", "https://collector")) == rendered(cluster_job())
 
 
 def test_explain_says_who_asks_for_it_and_render_which_python_starts_the_ranks() -> None:

@@ -7,11 +7,12 @@ from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.api.json_fields import mapping
 from muster.api.spec.node_pool import NamedPool
+from muster.render.kubernetes import render
 from muster.render.kubernetes.fields import in_job
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import entries
 from muster.render.kubernetes.spec_hash import spec_hash
-from unit.render.kubernetes.cluster_jobs import UID, cluster_job, pod_spec, rendered
+from unit.render.kubernetes.cluster_jobs import SETTING, UID, cluster_job, pod_spec, rendered
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
@@ -47,6 +48,27 @@ def test_pods_lie_together_and_apart(spec: dict[str, JSON], together: list[JSON]
     assert keys("podAntiAffinity", **spec) == apart
 
 
+@pytest.mark.parametrize(
+    ("spec", "prefers", "requires"),
+    [
+        ({}, [], []),
+        ({"spares": 1}, [(100, HOST)], []),
+        ({"spares": 1, "nodes": 1}, [(100, HOST)], []),
+        ({"spares": 1, "nodePool": {"machine": "Any"}}, [(100, HOST)], []),
+        ({"spares": 1, "nodePool": {}}, [], [HOST]),
+        ({"spares": 1, "nodePool": {}, "nodes": 1}, [], [HOST]),
+    ],
+)
+def test_all_pods_of_a_job_with_spares_lie_apart(
+    spec: dict[str, JSON], prefers: list[tuple[int, str]], requires: list[JSON]
+) -> None:
+    for node in range(2):
+        affinity = mapping(pod_spec(cluster_job(**spec), node).get("affinity"))
+        terms = entries(mapping(affinity.get("podAntiAffinity")), "preferredDuringSchedulingIgnoredDuringExecution")
+        assert [(term["weight"], mapping(term["podAffinityTerm"])["topologyKey"]) for term in terms] == prefers
+    assert keys("podAntiAffinity", **spec) == requires
+
+
 def test_a_pool_s_labels_and_taints_are_the_pods() -> None:
     pool: Fields = {
         "instanceType": "m7i.large",
@@ -72,6 +94,17 @@ def test_the_owner_s_affinity_stands_beside_the_pool_s() -> None:
     )
     assert [term["topologyKey"] for term in terms] == [ZONE, ZONE]
     assert terms[1] == theirs
+
+
+def test_avoided_nodes_stand_beside_the_owner_s_affinity() -> None:
+    theirs: Fields = {"weight": 1, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
+    wishes: Fields = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [theirs]}}
+    job = cluster_job(template={"spec": {"affinity": wishes}})
+    affinity = mapping(mapping(render.pod(job, 0, 1, SETTING, ("node-a", "node-b"))["spec"])["affinity"])
+    terms = entries(mapping(affinity["nodeAffinity"]), "preferredDuringSchedulingIgnoredDuringExecution")
+    avoided = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["node-a", "node-b"]}
+    assert terms == [{"weight": 100, "preference": {"matchExpressions": [avoided]}}, theirs]
+    assert spec_hash(job) == spec_hash(cluster_job(template={"spec": {"affinity": wishes}}))
 
 
 POOLS = (

@@ -123,6 +123,6 @@ def test_a_number_beyond_the_largest_jobs_nodes_belongs_to_no_job() -> None:
     pod = source("running")
     metadata = part(pod, "metadata")
     owner = part(metadata, "ownerReferences", 0)["name"]
-    for node, is_jobs in ((9_999, True), (10_000, False)):
+    for node, is_jobs in ((10_099, True), (10_100, False)):
         metadata["name"] = f"{owner}-{node}-0"
         assert (read_pod(pod) is not None) is is_jobs

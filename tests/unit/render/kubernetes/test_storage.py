@@ -12,8 +12,8 @@ from muster.render.kubernetes import fields
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
 from muster.render.kubernetes.pod_patch import entries
+from muster.render.kubernetes.pod_settings import PodSettings
 from muster.render.kubernetes.render import config_map, pod
-from muster.render.kubernetes.setting import Setting
 from muster.render.storage.storage_plan import from_json, storage_plan
 from unit.render.kubernetes.cluster_jobs import (
     cluster_job,
@@ -108,14 +108,14 @@ def test_no_credentials_stand_in_the_pod() -> None:
 
 
 def test_the_owners_variables_for_s3_and_the_operators_service_reach_them() -> None:
-    setting = Setting("a", "https://a", storage_image="i", s3_endpoint="http://minio:9000")
+    pod_settings = PodSettings("a", "https://a", storage_image="i", s3_endpoint="http://minio:9000")
     key: JSON = {"name": "AWS_SECRET_ACCESS_KEY", "valueFrom": {"secretKeyRef": {"name": "s3", "key": "k"}}}
     job = cluster_job(**ALL, env=[key, {"name": "LR", "value": "1"}])
-    for one in entries(mapping(pod(job, 0, 0, setting)["spec"]), "initContainers"):
+    for one in entries(mapping(pod(job, 0, 0, pod_settings)["spec"]), "initContainers"):
         assert one["env"] == [{"name": "AWS_ENDPOINT_URL_S3", "value": "http://minio:9000"}, key]
     own: JSON = {"name": "AWS_ENDPOINT_URL_S3", "value": "http://mine:9000"}
     job = cluster_job(**ALL, env=[own])
-    for one in entries(mapping(pod(job, 0, 0, setting)["spec"]), "initContainers"):
+    for one in entries(mapping(pod(job, 0, 0, pod_settings)["spec"]), "initContainers"):
         assert one["env"] == [own]
 
 
@@ -166,7 +166,7 @@ def test_a_folder_is_mounted_once() -> None:
 
 def test_without_the_operators_image_downloads_are_refused() -> None:
     with pytest.raises(NotRenderable, match=r"spec\.inputs\[0\]\.s3 .*--storage-image") as refused:
-        pod(cluster_job(**ALL), 0, 0, Setting("a", "https://a", agent_image="i"))
+        pod(cluster_job(**ALL), 0, 0, PodSettings("a", "https://a", agent_image="i"))
     assert refused.value.problem.reason == "StorageImageNotSet"
 
 

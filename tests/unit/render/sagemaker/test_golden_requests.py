@@ -10,7 +10,7 @@ from muster.api.validation.validate import validate
 from muster.api.yaml.load import load_bytes
 from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.request.render import render_request
-from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.settings import RequestSettings
 
 HERE = Path(__file__).parent
 ROWS = sorted(path.stem for path in (HERE / "golden").glob("*.json") if path.stem != "cases")
@@ -27,7 +27,9 @@ def golden(case: str) -> dict[str, JSON]:
 def rendered(case: str, training_job: str) -> dict[str, JSON]:
     path = HERE / "jobs" / f"{case}.yaml"
     (document,) = load_bytes(path.read_bytes(), path.name)
-    return render_request(validate(document), Setting("us-west-2", "111122223333", training_job), image_facts()).body
+    return render_request(
+        validate(document), RequestSettings("us-west-2", "111122223333", training_job), image_facts()
+    ).body
 
 
 def without_name(value: JSON, name: str) -> JSON:

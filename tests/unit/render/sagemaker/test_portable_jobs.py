@@ -14,7 +14,7 @@ from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.rank_reports import may_report
 from muster.render.sagemaker.request.identity import job_tags
 from muster.render.sagemaker.request.render import render_request
-from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.settings import RequestSettings
 from muster.render.sagemaker.request.training_request import TrainingRequest
 from unit.render.sagemaker.builders import sagemaker_job, sagemaker_spec
 
@@ -33,7 +33,7 @@ TORCH, MPI, PROCS = (
 
 
 def made(job: Job) -> TrainingRequest:
-    return render_request(job, Setting("us-west-2", "111122223333", "vit-0123456789-1"), image_facts())
+    return render_request(job, RequestSettings("us-west-2", "111122223333", "vit-0123456789-1"), image_facts())
 
 
 def hyperparameters_of(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -235,7 +235,9 @@ def test_names_and_tags_tell_whose_training_job_it_is() -> None:
     name = training_job_name(long, 1000000)
     assert len(name) <= 63
     assert name == training_job_name(long, 1000000) != training_job_name(long, 999999)
-    tagged = render_request(job, Setting("us-west-2", "111122223333", name, tags=job_tags(job, 3)), image_facts()).tags
+    tagged = render_request(
+        job, RequestSettings("us-west-2", "111122223333", name, tags=job_tags(job, 3)), image_facts()
+    ).tags
     assert tagged["muster.dev/name"] == "vit"
     assert tagged["muster.dev/attempt"] == "3"
 
@@ -277,15 +279,15 @@ def test_python_that_the_image_has_not_is_refused() -> None:
 
 
 def test_debugger_and_profiler_in_a_region_without_them() -> None:
-    setting = Setting("eu-central-2", "111122223333", "vit-0123456789-1")
+    request_settings = RequestSettings("eu-central-2", "111122223333", "vit-0123456789-1")
     job = sagemaker_job({"image": "img:1"}, {"rankReports": "Off"})
-    body = render_request(job, setting, image_facts()).body
+    body = render_request(job, request_settings, image_facts()).body
     assert "DebugHookConfig" not in body
     assert body["ProfilerConfig"] == {"DisableProfiler": True}
     asked: tuple[dict[str, JSON], ...] = ({"debugger": {"hook": "Enabled"}}, {"profiler": {"mode": "Enabled"}})
     for block in asked:
         with pytest.raises(InvalidResource, match="found settings for eu-central-2, which has no Debugger"):
-            render_request(sagemaker_job({"image": "img:1"}, block), setting, image_facts())
+            render_request(sagemaker_job({"image": "img:1"}, block), request_settings, image_facts())
 
 
 @pytest.mark.parametrize(
@@ -312,6 +314,6 @@ def test_a_built_in_rule_has_sagemaker_s_image(rule: str, image: str) -> None:
 
 def test_a_built_in_rule_where_sagemaker_has_no_image_is_refused() -> None:
     block: dict[str, JSON] = {"profiler": {"rules": [{"name": "DetailedProfilerProcessingJobConfig-1"}]}}
-    setting = Setting("af-south-1", "111122223333", "vit-0123456789-1")
+    request_settings = RequestSettings("af-south-1", "111122223333", "vit-0123456789-1")
     with pytest.raises(InvalidResource, match=r"spec\.sagemaker\.profiler\.rules\[0\]\.image: not set"):
-        render_request(sagemaker_job({}, block), setting, image_facts())
+        render_request(sagemaker_job({}, block), request_settings, image_facts())

@@ -133,12 +133,12 @@ def test_what_would_unpack_to_too_much_is_refused(file: io.BytesIO, objects: Git
 @pytest.mark.parametrize(
     ("commands", "says"),
     [
-        ([copy(0, 1000)] * 100, "more than its base has"),
-        ([copy(900, 200)], "more than its base has"),
-        ([bytes([127]) + bytes(127)], "larger than it claims"),
+        ([copy(0, 1000)] * 100, "more data than its base has"),
+        ([copy(900, 200)], "more data than its base has"),
+        ([bytes([127]) + bytes(127)], "larger than the delta states"),
         ([b"\0"], "unknown command"),
         ([bytes([9])], "in the middle"),
-        ([b"\x01!"], "another size"),
+        ([b"\x01!"], "differs from its size in the pack"),
     ],
     ids=["bomb", "beyond its end", "too much", "no command", "cut off", "too little"],
 )

@@ -41,7 +41,7 @@ def test_more_folders_than_anybody_counts_are_refused(objects: GitObjects) -> No
     outermost = within_one_another(objects, Tree(), folders=60, times=10)
     with pytest.raises(StorageError) as caught:
         list(list_files(objects, outermost, "spec.source.git"))
-    assert caught.value.message == "spec.source.git can't be used: it has more than 30000 folders"
+    assert caught.value.message == "spec.source.git can't be used: the commit has more than 30000 folders"
 
 
 def test_a_folder_that_stands_in_two_places_has_its_files_in_both(objects: GitObjects) -> None:

@@ -98,13 +98,16 @@ class LogReporter:
         if self._progress_file is None:
             return replace(self._line, at=now)
         current = progress.read(self._progress_file)
-        stepped_at = current.stepped_at
+        phase_ended_at, stepped_at = current.phase_ended_at, current.stepped_at
         has_stepped = current.step != self._line.step
         return replace(
             self._line,
             at=now,
             step=current.step,
-            stepped_at=None if stepped_at is None else round(now - max(0.0, time.monotonic() - stepped_at), 3),
+            stepped_at=_wall_time(stepped_at, now),
+            first_stepped_at=_wall_time(current.first_stepped_at, now),
+            phase=current.phase_at(time.monotonic()),
+            phase_ended_at=_wall_time(phase_ended_at, now),
             no_step_reason=progress.find_no_step_reason(current, _command_line(self._line.pid)),
             activity=None if has_stepped else self._line.activity,
             metrics=dict(current.metrics),
@@ -116,6 +119,11 @@ class LogReporter:
             return line
         dump = stack_dump.capture_stack_dumps({line.rank: self._progress_file}, CAPTURE_SECONDS).get(line.rank)
         return replace(line, activity=None if dump is None else activity.describe_dump(dump))
+
+
+def _wall_time(at: Optional[float], now: float) -> Optional[float]:
+    """Convert a time on the monotonic clock to Unix seconds, of which `now` is the current time."""
+    return None if at is None else round(now - max(0.0, time.monotonic() - at), 3)
 
 
 def _command_line(pid: Optional[int]) -> List[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from muster.api.backends import backends_with_agents
-from muster.api.spec.failure_policy import DEFAULT_DISRUPTIONS, MAX_HISTORY
+from muster.api.spec.failure_policy import DEFAULT_DISRUPTIONS, DEFAULT_FENCE_SECONDS, MAX_HISTORY
 from muster.api.spec.job import Spec
 from muster.api.validation.rule import Rule, Violation
 
@@ -17,7 +17,9 @@ def _check_agent_fields(spec: Spec) -> Iterator[Violation]:
     fields = {
         "windowSeconds": policy.window_seconds is not None,
         "maxDisruptions": policy.max_disruptions != DEFAULT_DISRUPTIONS,
+        "hangTimeoutSeconds": policy.hang_timeout_seconds is not None,
         "restartScope": policy.restart_scope != "InPlace",
+        "fenceSeconds": policy.fence_seconds != DEFAULT_FENCE_SECONDS,
         "rules": policy.rules != (),
     }
     for name, is_set in fields.items():
@@ -31,7 +33,7 @@ def _check_window_limit(spec: Spec) -> Iterator[Violation]:
         return
     total = policy.max_restarts + policy.max_disruptions
     if total > MAX_HISTORY:
-        yield Violation(("failurePolicy", "maxRestarts"), f"{total} together with maxDisruptions, and windowSeconds")
+        yield Violation(("failurePolicy", "maxRestarts"), f"maxRestarts + maxDisruptions = {total} with windowSeconds")
 
 
 def _check_empty_rules(spec: Spec) -> Iterator[Violation]:
@@ -42,8 +44,10 @@ def _check_empty_rules(spec: Spec) -> Iterator[Violation]:
 
 _UNSET_CEL = (
     "!has(self.failurePolicy.windowSeconds)",
+    "!has(self.failurePolicy.hangTimeoutSeconds)",
     f"self.failurePolicy.maxDisruptions == {DEFAULT_DISRUPTIONS}",
     "self.failurePolicy.restartScope == 'InPlace'",
+    f"self.failurePolicy.fenceSeconds == {DEFAULT_FENCE_SECONDS}",
     "(!has(self.failurePolicy.rules) || size(self.failurePolicy.rules) == 0)",
 )
 
@@ -51,8 +55,8 @@ FAILURE_POLICY_RULES = (
     Rule(
         schema_paths=("spec",),
         why="muster would ignore these fields.",
-        message="failurePolicy.windowSeconds, maxDisruptions, restartScope and rules work only with backend: "
-        f"{' or '.join(backends_with_agents())} so far; remove them",
+        message="failurePolicy.windowSeconds, maxDisruptions, hangTimeoutSeconds, restartScope, fenceSeconds and rules "
+        f"work only with backend: {' or '.join(backends_with_agents())} so far; remove them",
         find_violations=_check_agent_fields,
         cel=" || ".join(
             (
@@ -64,7 +68,7 @@ FAILURE_POLICY_RULES = (
     ),
     Rule(
         schema_paths=(_PATH,),
-        why="The status has the times of only so many failures.",
+        why=f"The status keeps the times of the last {MAX_HISTORY} failures only.",
         message=f"with windowSeconds, maxRestarts and maxDisruptions together are at most {MAX_HISTORY}",
         find_violations=_check_window_limit,
         cel=f"!has(self.windowSeconds) || self.maxRestarts + self.maxDisruptions <= {MAX_HISTORY}",

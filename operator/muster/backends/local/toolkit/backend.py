@@ -1,4 +1,4 @@
-"""Run a training job's hosts as local processes: observe them, and execute the plan's actions.
+"""Run a training job's hosts as local processes: observe them, and execute actions.
 
 SageMaker starts all containers at once and observes only whether they run. So a host counts as started when its process
 runs, and a command is sent as a signal.
@@ -16,7 +16,7 @@ from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses, AgentStart
 from muster.backends.local.stop_request import merge_stop_request
 from muster.backends.local.toolkit.host import TrainingPlaces, host_command
-from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveStray, SendCommand
+from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveSurplusPod, SendCommand
 from muster.core.facts import (
     AgentFacts,
     JobFacts,
@@ -94,7 +94,7 @@ class ToolkitBackend:
                     self._send(action)
                 case KillNode():
                     self.processes.kill(action.node)
-                case RemoveNode() | RemoveStray() | DeleteResource():
+                case RemoveNode() | RemoveSurplusPod() | DeleteResource():
                     raise AssertionError("a local run has nothing to remove")
                 case _:
                     assert_never(action)

@@ -107,7 +107,7 @@ def start_command_server(sockets: Path, name: str) -> None:
     if os.fork() == 0:
         _serve(listener)
     listener.close()
-    unnamed_socket.rename(sockets / name)  # other hosts connect when it exists
+    unnamed_socket.rename(sockets / name)  # other hosts connect once the socket has this name
 
 
 def wait_for_daemons() -> list[object]:
@@ -163,14 +163,14 @@ def _receive(connection: socket.socket) -> tuple[str, list[int]]:
 
 def run_remotely(sockets: Path, arguments: list[str]) -> int:
     """Run `ssh [-x] HOST COMMAND...` for mpirun and the toolkit; return the command's exit code."""
-    host, *command = [word for word in arguments if word != "-x"]
+    host, *command = [argument for argument in arguments if argument != "-x"]
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(sockets / host))
-        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", range(_DESCRIPTORS)))]
+        descriptors = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", range(_DESCRIPTORS)))]
         data = os.fsencode(" ".join(command)) + b"\0"
-        connection.sendall(data[connection.sendmsg([data], rights) :])
-        answer = connection.recv(1)
-    return answer[0] if answer else 255
+        connection.sendall(data[connection.sendmsg([data], descriptors) :])
+        exit_code = connection.recv(1)
+    return exit_code[0] if exit_code else 255
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from muster.core.facts import ProcessState
 from muster.core.outcome import Outcome, Verdict
 from muster.core.status.conditions import conditions, refusal_before_start
 from muster.core.status.ended_status import ended_status
+from muster.core.status.hang import hang_record
 from muster.core.status.progress import MAX_METRICS, job_progress
 from muster.core.status.rank_status import rank_status
 from muster.core.status.training_job.record import training_record
@@ -60,6 +61,7 @@ def summarise_training_job(  # noqa: PLR0917 - the results of one reconcile
         nodes=NodeCounts(desired=job.spec.nodes, ready=_ready(status_input)),
         ranks=rank_status(status_input),
         progress=progress,
+        hang=hang_record(status_input),
         backend=training_record(status_input, state, now if creates else None),
         attempt=state.attempt_state.attempt if creates or _has_started(previous, state) else previous.attempt,
         start_time=_start_time(status_input, facts, creates=creates),

@@ -1,7 +1,7 @@
 """Convert an estimator's `distribution` to the job's launcher and to `sagemaker.distribution`. Pure.
 
-The conversion follows the SDK (sagemaker 2.257.7: pytorch/estimator.py, estimator.py, fw_utils.py), which reads known
-keys and ignores all others.
+The conversion follows the SDK (sagemaker 2.257.7: pytorch/estimator.py, estimator.py, fw_utils.py), which ignores
+unknown keys.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _SMDISTRIBUTED: Mapping[str, tuple[str, ...]] = {
     "dataparallel": ("enabled", "custom_mpi_options"),
     "modelparallel": ("enabled", "parameters"),
 }
-"""The strategies and keys that the SDK reads."""
+"""The strategies that the SDK supports, each with its keys."""
 
-_FIELDS = {
+_FIELD_NAMES = {
     "torch_distributed": "torchDistributed",
     "pytorchddp": "pytorchDdp",
     "mpi": "mpi",
@@ -41,9 +41,9 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class LauncherSettings:
-    """How the ranks start: `launcher` for every backend, `toolkit` for SageMaker's toolkit.
+    """How the ranks start: the job's launcher, and the settings for SageMaker's toolkit.
 
-    `processes` is the number of ranks on each node; None leaves it to the launcher.
+    `processes` is the number of ranks on each node; if it is None, the launcher determines the number.
     """
 
     launcher: JSON
@@ -52,29 +52,32 @@ class LauncherSettings:
 
 
 def convert_distribution(arguments: Arguments, block: Mapping[str, JSON], image: str | None) -> LauncherSettings:
-    """Convert an estimator's distribution. `block` has its framework and instances, `image` is the user's image."""
+    """Convert an estimator's distribution. `block` has its framework and instances; `image` is the user's image."""
     value = arguments.dictionary("distribution")
-    where = arguments.where("distribution")
+    location = arguments.describe_argument("distribution")
     problems = arguments.problems
     toolkit: dict[str, JSON] = {}
     for strategy, settings in value.items():
         if strategy == "instance_groups":
-            set_field(toolkit, "instanceGroup", _convert_group(settings, where, problems))
+            set_field(toolkit, "instanceGroup", _convert_group(settings, location, problems))
         elif strategy == "smdistributed":
-            toolkit.update(_convert_smdistributed(settings, where, problems))
+            toolkit.update(_convert_smdistributed(settings, location, problems))
         elif strategy in _STRATEGIES:
-            toolkit[_FIELDS[strategy]] = _convert_strategy(strategy, settings, _STRATEGIES[strategy], where, problems)
+            toolkit[_FIELD_NAMES[strategy]] = _convert_strategy(
+                strategy, settings, _STRATEGIES[strategy], location, problems
+            )
         elif strategy == "pytorchxla":
-            problems.add(where, "pytorchxla needs the training compiler, for which muster's jobs have no field")
+            problems.add(location, "pytorchxla needs the training compiler, for which a job has no field")
         else:
             problems.warn(
-                where, f"{strategy} is ignored, as by the SDK{_suggest_name(strategy, (*_STRATEGIES, 'smdistributed'))}"
+                location,
+                f"muster ignores {strategy}, as the SDK does{_suggest_name(strategy, (*_STRATEGIES, 'smdistributed'))}",
             )
-    return _split_distribution(remove_ignored_strategies(toolkit, block, image, where, problems))
+    return _split_distribution(remove_ignored_strategies(toolkit, block, image, location, problems))
 
 
 def _split_distribution(toolkit: dict[str, JSON]) -> LauncherSettings:
-    """Split off the portable part; the rest is unchanged, so that muster rejects the same values as the SDK."""
+    """Separate the launcher and the number of ranks from the toolkit's settings, and keep the other settings."""
     processes: JSON = None
     toolkit_fields: dict[str, JSON] = {}
     for name, settings in toolkit.items():
@@ -91,67 +94,71 @@ def _split_distribution(toolkit: dict[str, JSON]) -> LauncherSettings:
 
 
 def _choose_launcher(toolkit: Mapping[str, JSON]) -> JSON:
-    """Return the portable launcher: mpi for smdistributed, unless torchrun starts the ranks.
+    """Return the launcher for all backends: mpi for smdistributed, unless torchrun starts the ranks.
 
-    Without a distribution the script runs once on each instance.
+    Without a distribution, the script runs once on each instance.
     """
-    enabled = {
+    enabled_strategies = {
         name for name, settings in toolkit.items() if isinstance(settings, dict) and settings.get("enabled") is True
     }
-    if "torchDistributed" in enabled:
+    if "torchDistributed" in enabled_strategies:
         return {"torchrun": {}}
-    return {"mpi": {}} if enabled & {"mpi", "dataParallel", "modelParallel", "pytorchDdp"} else {"perNode": {}}
+    return (
+        {"mpi": {}} if enabled_strategies & {"mpi", "dataParallel", "modelParallel", "pytorchDdp"} else {"perNode": {}}
+    )
 
 
-def _convert_strategy(strategy: str, value: Value, allowed: tuple[str, ...], where: str, problems: Problems) -> JSON:
+def _convert_strategy(strategy: str, value: Value, allowed: tuple[str, ...], location: str, problems: Problems) -> JSON:
     if not isinstance(value, dict):
-        problems.add(where, f"found {describe_value(value)} for {strategy}; a dictionary is expected")
+        problems.add(location, f"found {describe_value(value)} for {strategy}; a dictionary is expected")
         return {}
     for key in value.keys() - set(allowed):
-        problems.warn(where, f"{strategy}: {key} is ignored, as by the SDK{_suggest_name(key, allowed)}")
+        problems.warn(location, f"muster ignores {key} of {strategy}, as the SDK does{_suggest_name(key, allowed)}")
     settings = Arguments(f"distribution[{strategy!r}][{{!r}}]", {key: value.get(key) for key in allowed}, problems)
     fields: dict[str, JSON] = {"enabled": settings.boolean("enabled") or False}
     set_field(fields, "processesPerHost", settings.integer("processes_per_host"))
     set_field(fields, "customMpiOptions", settings.text("custom_mpi_options"))
     parameters = settings.dictionary("parameters")
     set_field(
-        fields, "parameters", {name: convert_plain_value(value, where, problems) for name, value in parameters.items()}
+        fields,
+        "parameters",
+        {name: convert_plain_value(value, location, problems) for name, value in parameters.items()},
     )
     return fields
 
 
-def _convert_smdistributed(value: Value, where: str, problems: Problems) -> dict[str, JSON]:
+def _convert_smdistributed(value: Value, location: str, problems: Problems) -> dict[str, JSON]:
     if not isinstance(value, dict) or not value.keys() <= _SMDISTRIBUTED.keys() or len(value) != 1:
-        problems.add(where, "smdistributed takes one of dataparallel and modelparallel")
+        problems.add(location, "smdistributed needs one of dataparallel and modelparallel")
         return {}
     return {
-        _FIELDS[strategy]: _convert_strategy(strategy, settings, _SMDISTRIBUTED[strategy], where, problems)
+        _FIELD_NAMES[strategy]: _convert_strategy(strategy, settings, _SMDISTRIBUTED[strategy], location, problems)
         for strategy, settings in value.items()
     }
 
 
-def _convert_group(value: Value, where: str, problems: Problems) -> str | None:
+def _convert_group(value: Value, location: str, problems: Problems) -> str | None:
     match value:
         case [SdkObject("InstanceGroup", {"instance_group_name": str(name)})]:
             return name
-    problems.add(where, "instance_groups takes a list of one InstanceGroup of the estimator's")
+    problems.add(location, "instance_groups needs a list of one InstanceGroup")
     return None
 
 
-def convert_plain_value(value: Value, where: str, problems: Problems) -> JSON:
-    """Return the value as JSON; report objects of the SDK's classes as problems."""
+def convert_plain_value(value: Value, location: str, problems: Problems) -> JSON:
+    """Return the value as JSON, and report objects of the SDK's classes as problems."""
     if isinstance(value, SdkObject):
         problems.add(
-            where, f"found {describe_value(value)}; text, numbers, truth values, lists and dictionaries are expected"
+            location, f"found {describe_value(value)}; text, numbers, truth values, lists and dictionaries are expected"
         )
         return None
     if isinstance(value, list):
-        return [convert_plain_value(item, where, problems) for item in value]
+        return [convert_plain_value(item, location, problems) for item in value]
     if isinstance(value, dict):
-        return {name: convert_plain_value(item, where, problems) for name, item in value.items()}
+        return {name: convert_plain_value(item, location, problems) for name, item in value.items()}
     return value
 
 
 def _suggest_name(name: str, allowed: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(name, allowed, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    close_matches = difflib.get_close_matches(name, allowed, n=1)
+    return f"; did you mean {close_matches[0]}?" if close_matches else ""

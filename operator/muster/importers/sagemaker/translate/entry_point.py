@@ -10,29 +10,29 @@ from muster.api.document import JSON
 from muster.importers.sagemaker.translate.arguments import Arguments, set_field
 
 SERVICE_COMMAND = "train"
-"""The argument that SageMaker passes to an image's entry point (api/spec/sagemaker/launch.py)."""
+"""The argument that SageMaker passes to an image's entry point (see api/spec/sagemaker/launch.py)."""
 
 _GIT_SECRETS = ("2FA_enabled", "username", "password", "token")
 
 
 @dataclass(frozen=True)
 class LocalCode:
-    """Code on this machine that the SDK would pack: a folder, or one script, and additional files.
+    """Code on this machine that the SDK would pack: a folder or a script, and `dependencies`.
 
-    The job omits files whose names match one of the patterns `ignored`.
+    The job omits files whose names match one of `ignore_patterns`.
     """
 
     script: str
     folder: str | None
-    beside: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = ()
+    dependencies: tuple[str, ...] = ()
+    ignore_patterns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class EntryPoint:
-    """The job's `command`, and its `code`: a source, a folder on this machine, or None if the image has it.
+    """The job's command, image and code. `code` is None if the image contains the code.
 
-    `block` has the fields of `spec.sagemaker`: framework and containers.
+    `block` has the fields of `spec.sagemaker` for the framework and the container.
     """
 
     command: tuple[str, ...]
@@ -46,11 +46,11 @@ class EntryPoint:
         return "framework" in self.block or self.block.get("start") == "Toolkit"
 
 
-def convert_entry_point(kind: str, arguments: Arguments) -> EntryPoint:
+def convert_entry_point(estimator: str, arguments: Arguments) -> EntryPoint:
     """Convert the estimator's image, entry point and code."""
     image = arguments.text("image_uri")
     block: dict[str, JSON] = {}
-    set_field(block, "framework", _convert_framework(kind, arguments))
+    set_field(block, "framework", _convert_framework(estimator, arguments))
     entrypoint, container_arguments = (
         arguments.text_list("container_entry_point"),
         arguments.text_list("container_arguments"),
@@ -60,18 +60,20 @@ def convert_entry_point(kind: str, arguments: Arguments) -> EntryPoint:
     script, folder = arguments.text("entry_point"), arguments.text("source_dir")
     code = _convert_code(script, folder, arguments)
     if script is None:
-        if kind != "Estimator":
-            arguments.problems.add(arguments.where("entry_point"), "is missing: the script that the image runs")
+        if estimator != "Estimator":
+            arguments.problems.add(
+                arguments.describe_argument("entry_point"), "is missing; set it to the script that the image runs"
+            )
         container = tuple(str(argument) for argument in (*entrypoint, *container_arguments))
         return EntryPoint(container or (SERVICE_COMMAND,), image, code, block)
-    if kind == "Estimator":
+    if estimator == "Estimator":
         block["start"] = "Toolkit"
-    # the toolkit gets the script even if the container has an entry point
+    # The toolkit gets the script even if the container has an entry point.
     return EntryPoint(_build_command(script, folder), image, code, block)
 
 
 def _build_command(script: str, folder: str | None) -> tuple[str, ...]:
-    # for a script without source_dir, the SDK uses only the file name (fw_utils.tar_and_upload_dir)
+    # Without source_dir, the SDK uses only the script's file name (fw_utils.tar_and_upload_dir).
     name = basename(script) if folder is None else script
     return ("python", name) if name.endswith(".py") else (f"./{name}",)
 
@@ -80,9 +82,9 @@ def _is_archive(folder: str) -> bool:
     return folder.lower().startswith("s3://")
 
 
-def _convert_framework(kind: str, arguments: Arguments) -> JSON:
-    framework: dict[str, JSON] = {"name": kind}
-    match kind:
+def _convert_framework(estimator: str, arguments: Arguments) -> JSON:
+    framework: dict[str, JSON] = {"name": estimator}
+    match estimator:
         case "Estimator":
             return None
         case "HuggingFace":
@@ -92,13 +94,15 @@ def _convert_framework(kind: str, arguments: Arguments) -> JSON:
         case _:
             set_field(framework, "version", arguments.text("framework_version"))
     set_field(framework, "pythonVersion", arguments.text("py_version"))
-    model_dir = arguments.value("model_dir") if kind == "TensorFlow" else None
+    model_dir = arguments.value("model_dir") if estimator == "TensorFlow" else None
     if isinstance(model_dir, str):
         framework["modelDir"] = model_dir
     elif model_dir is False:
         framework["modelDir"] = "None"
     elif model_dir is not None:
-        arguments.problems.add(arguments.where("model_dir"), f"found {model_dir!r}; text or False is expected")
+        arguments.problems.add(
+            arguments.describe_argument("model_dir"), f"found {model_dir!r}; text or False is expected"
+        )
     return framework
 
 
@@ -110,10 +114,14 @@ def _convert_code(
     if script is None:
         for name, value in (("source_dir", folder), ("dependencies", dependencies), ("git_config", git)):
             if value:
-                arguments.problems.add(arguments.where(name), "code needs an entry_point that runs it")
+                arguments.problems.add(
+                    arguments.describe_argument(name), "code requires an entry_point, the script to run"
+                )
         return None
     if dependencies and (git or (folder is not None and _is_archive(folder))):
-        arguments.problems.add(arguments.where("dependencies"), "muster can't add files to a repository or an archive")
+        arguments.problems.add(
+            arguments.describe_argument("dependencies"), "muster can't add files to a repository or an archive"
+        )
     if git:
         return {"git": _convert_git(git, script, folder, arguments)}
     if folder is not None and _is_archive(folder):
@@ -122,17 +130,19 @@ def _convert_code(
 
 
 def _convert_git(git: Mapping[str, object], script: str, folder: str | None, arguments: Arguments) -> JSON:
-    where = arguments.where("git_config")
+    location = arguments.describe_argument("git_config")
     secrets = [name for name in _GIT_SECRETS if git.get(name)]
     if secrets:
         arguments.problems.add(
-            where, f"{', '.join(secrets)}: put the token into a Secret and name it in spec.source.git.secretKeyRef"
+            location, f"{', '.join(secrets)}: put the token in a Secret and set spec.source.git.secretKeyRef"
         )
     source: dict[str, JSON] = {}
     for field_name, name in (("url", "repo"), ("commit", "commit")):
         value = git.get(name)
         if not isinstance(value, str):
-            arguments.problems.add(where, f"{name} is missing: a job's source is one commit, with its whole hash")
+            arguments.problems.add(
+                location, f"{name} is missing; a job's source needs the repository and the commit's full hash"
+            )
         else:
             source[field_name] = value
     path = normpath((folder if folder is not None else dirname(script)).strip("/"))

@@ -1,4 +1,4 @@
-"""Convert a file system of either SDK to an input's source. Pure."""
+"""Convert a file system of SDK 2 or SDK 3 to an input's source. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _ACCESS: dict[str | None, JSON] = {"ro": "ReadOnly", "rw": "ReadWrite"}
 
 
 def convert_file_system(settings: Arguments, default_mode: str | None) -> JSON:
-    """Return `inputs[].sagemaker.fileSystem`. `default_mode` is the SDK's default; None: the SDK requires a mode."""
+    """Return `inputs[].sagemaker.fileSystem`. `default_mode` is the SDK's default; None if the SDK has no default."""
     value = settings.text("file_system_access_mode")
     mode = default_mode if value is None else value
     if mode not in _ACCESS:
         settings.problems.add(
-            settings.where("file_system_access_mode"), f"found {describe_value(mode)}; ro or rw is expected"
+            settings.describe_argument("file_system_access_mode"), f"found {describe_value(mode)}; ro or rw is expected"
         )
     return {
         "type": settings.text("file_system_type"),

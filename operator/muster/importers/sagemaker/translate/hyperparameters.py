@@ -1,4 +1,4 @@
-"""Convert hyperparameters: to plain values if muster encodes them as the SDK does, else to encoded text. Pure."""
+"""Convert hyperparameters to values if muster encodes them as the SDK does, else to encoded text. Pure."""
 
 from __future__ import annotations
 
@@ -12,48 +12,52 @@ from muster.importers.sagemaker.translate.arguments import Problems
 from muster.importers.sagemaker.translate.recording import Value
 
 Encoding = Literal["Json", "Str", "Bare"]
-"""How the SDK encodes a value. Json: json.dumps. Str: str. Bare: text unchanged, json.dumps for other types."""
+"""An encoding of values. Json uses json.dumps, Str uses str, and Bare uses json.dumps for all types except text."""
 
 _MAX_INTEGER = 2**63 - 1
 
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """`plain` has values for every backend, `raw` has text that muster sends to SageMaker unchanged."""
+    """`values` are for every backend. `raw_texts` are texts that muster sends to SageMaker unchanged."""
 
-    plain: dict[str, JSON]
-    raw: dict[str, JSON]
+    values: dict[str, JSON]
+    raw_texts: dict[str, JSON]
 
 
 def convert_hyperparameters(
-    fields: Mapping[str, Value], sdk: Encoding, muster: Encoding | None, where: str, problems: Problems
+    fields: Mapping[str, Value],
+    sdk_encoding: Encoding,
+    muster_encoding: Encoding | None,
+    location: str,
+    problems: Problems,
 ) -> Hyperparameters:
-    """Encode `fields`; `sdk` is the SDK's encoding, `muster` is muster's for a job.
+    """Convert `fields`. `muster_encoding` is the encoding that muster uses for the hyperparameters of the job.
 
-    `muster` None: plain values would have another meaning in the job.
+    If `muster_encoding` is None, return all hyperparameters as encoded text.
     """
-    plain: dict[str, JSON] = {}
-    raw: dict[str, JSON] = {}
+    values: dict[str, JSON] = {}
+    raw_texts: dict[str, JSON] = {}
     for name, value in fields.items():
-        text = _encode(value, sdk)
+        text = _encode(value, sdk_encoding)
         if text is None:
             problems.add(
-                where, f"{name} is built by a class; text, numbers, truth values, lists and dictionaries are expected"
+                location, f"{name} is an object; text, numbers, truth values, lists and dictionaries are expected"
             )
         elif (
-            muster is not None
+            muster_encoding is not None
             and _is_preserved(value)
-            and text == _encode(value, muster)
+            and text == _encode(value, muster_encoding)
             and isinstance(value, (bool, int, float, str))
         ):
-            plain[name] = value
+            values[name] = value
         else:
-            raw[name] = text
-    return Hyperparameters(plain, raw)
+            raw_texts[name] = text
+    return Hyperparameters(values, raw_texts)
 
 
 def _is_preserved(value: Value) -> bool:
-    """Whether YAML and Kubernetes preserve the value: 1.0 becomes 1, and large integers lose digits."""
+    """Whether YAML and Kubernetes preserve the value. They convert 1.0 to 1, and round large integers."""
     if isinstance(value, (bool, str)):
         return True
     if isinstance(value, int):

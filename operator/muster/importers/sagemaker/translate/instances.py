@@ -11,15 +11,15 @@ from muster.importers.sagemaker.translate.recording import Value
 
 _DEFAULT_VOLUME_GB = 30
 _DEFAULT_RUN_SECONDS = 86400
-"""sagemaker 2.257.7, estimator.py; a job has the same defaults."""
+"""The SDK's defaults (estimator.py in sagemaker 2.257.7), which are also the defaults of a job."""
 
-_LOCAL = frozenset({"local", "local_gpu"})
+_LOCAL_MODE_TYPES = frozenset({"local", "local_gpu"})
 """Instance types of the SDK's local mode."""
 
-_PLACEMENT = {"EnableMultipleJobs": "multipleJobs"}
+_PLACEMENT_FIELDS = {"EnableMultipleJobs": "multipleJobs"}
 _SPECIFICATIONS = "PlacementSpecifications"
-_ULTRA_SERVER = {"UltraServerId": "ultraServerId", "InstanceCount": "instanceCount"}
-"""InstancePlacementConfig of CreateTrainingJob, and the names of its fields in a job."""
+_ULTRA_SERVER_FIELDS = {"UltraServerId": "ultraServerId", "InstanceCount": "instanceCount"}
+"""The fields of InstancePlacementConfig in CreateTrainingJob, and their names in a job."""
 
 _TOGGLES: dict[bool | None, str | None] = {True: "Enabled", False: "Disabled", None: None}
 
@@ -27,24 +27,30 @@ _TOGGLES: dict[bool | None, str | None] = {True: "Enabled", False: "Disabled", N
 def convert_nodes(arguments: Arguments) -> tuple[JSON, dict[str, JSON]]:
     """Return the number of nodes, and the fields for their instance types."""
     count, instance_type = arguments.integer("instance_count"), arguments.text("instance_type")
-    if instance_type in _LOCAL:
-        message = "local mode can't be imported: name an instance type for SageMaker; `muster run` runs a job here"
-        arguments.problems.add(arguments.where("instance_type"), f"found {instance_type}: {message}")
+    if instance_type in _LOCAL_MODE_TYPES:
+        message = (
+            "muster can't import local mode; set an instance type of SageMaker, and run the job here with `muster run`"
+        )
+        arguments.problems.add(arguments.describe_argument("instance_type"), f"found {instance_type}: {message}")
     groups = [group for value in arguments.value_list("instance_groups") for group in _convert_group(arguments, value)]
     if not groups:
         return count, {"instanceType": instance_type} if instance_type is not None else {}
     for name, value in (("instance_count", count), ("instance_type", instance_type)):
         if value is not None:
-            arguments.problems.add(arguments.where(name), "the instance groups set this; the SDK rejects both together")
+            arguments.problems.add(
+                arguments.describe_argument(name), "the SDK rejects this together with instance_groups"
+            )
     counts = [group["instanceCount"] for group in groups]
-    listed: list[JSON] = list(groups)
-    return sum(found for found in counts if isinstance(found, int)), {"instanceGroups": listed}
+    group_list: list[JSON] = list(groups)
+    return sum(instance_count for instance_count in counts if isinstance(instance_count, int)), {
+        "instanceGroups": group_list
+    }
 
 
 def convert_instances(arguments: Arguments) -> dict[str, JSON]:
-    """Convert disks, warm pool, training plan, and placement on UltraServers."""
+    """Convert the disks, the warm pool, the training plan, and the placement on UltraServers."""
     fields: dict[str, JSON] = {}
-    set_field(fields, "volumeSizeGb", _unless_default(arguments.integer("volume_size"), _DEFAULT_VOLUME_GB))
+    set_field(fields, "volumeSizeGb", _omit_default(arguments.integer("volume_size"), _DEFAULT_VOLUME_GB))
     set_field(fields, "volumeKmsKey", arguments.text("volume_kms_key"))
     set_field(fields, "keepAliveSeconds", arguments.integer("keep_alive_period_in_seconds"))
     set_field(fields, "trainingPlanArn", arguments.text("training_plan"))
@@ -53,25 +59,29 @@ def convert_instances(arguments: Arguments) -> dict[str, JSON]:
 
 
 def convert_limits(arguments: Arguments) -> dict[str, JSON]:
-    """Convert time limits and retries."""
+    """Convert the time limits and retries."""
     fields: dict[str, JSON] = {}
-    set_field(fields, "maxRunSeconds", _unless_default(arguments.integer("max_run"), _DEFAULT_RUN_SECONDS))
+    set_field(fields, "maxRunSeconds", _omit_default(arguments.integer("max_run"), _DEFAULT_RUN_SECONDS))
     spot, max_wait = arguments.boolean("use_spot_instances"), arguments.integer("max_wait")
     if spot:
         fields["spot"] = {"maxWaitSeconds": max_wait} if max_wait else {}
     elif max_wait:
-        arguments.problems.add(arguments.where("max_wait"), "SageMaker accepts this only with use_spot_instances=True")
+        arguments.problems.add(
+            arguments.describe_argument("max_wait"), "SageMaker accepts this only with use_spot_instances=True"
+        )
     attempts = arguments.integer("max_retry_attempts")
     set_field(fields, "retry", {"attempts": attempts} if attempts is not None else None)
     return fields
 
 
 def convert_network(arguments: Arguments) -> dict[str, JSON]:
-    """Convert VPC, encryption and isolation."""
+    """Convert the VPC, the encryption and the network isolation."""
     fields: dict[str, JSON] = {}
     subnets, groups = arguments.text_list("subnets"), arguments.text_list("security_group_ids")
     if bool(subnets) != bool(groups):
-        arguments.problems.add(arguments.where("subnets"), "subnets and security_group_ids go together")
+        arguments.problems.add(
+            arguments.describe_argument("subnets"), "subnets and security_group_ids must be set together"
+        )
     set_field(fields, "vpc", {"subnets": subnets, "securityGroupIds": groups} if subnets else None)
     set_field(fields, "encryptInterContainerTraffic", arguments.boolean("encrypt_inter_container_traffic") or None)
     set_field(fields, "networkIsolation", arguments.boolean("enable_network_isolation") or None)
@@ -79,7 +89,7 @@ def convert_network(arguments: Arguments) -> dict[str, JSON]:
 
 
 def convert_switches(arguments: Arguments) -> dict[str, JSON]:
-    """Convert the switches that the script sets; the request omits others."""
+    """Convert the boolean settings that the script sets."""
     names = {
         "metricsTimeSeries": "enable_sagemaker_metrics",
         "remoteDebug": "enable_remote_debug",
@@ -93,7 +103,7 @@ def convert_switches(arguments: Arguments) -> dict[str, JSON]:
 
 
 def convert_tags(arguments: Arguments) -> dict[str, JSON]:
-    """Convert tags from a dictionary or from a list of keys and values."""
+    """Convert the tags, which are a dictionary or a list of keys and values."""
     value = arguments.value("tags")
     result: dict[str, JSON] = {}
     match value:
@@ -108,11 +118,11 @@ def convert_tags(arguments: Arguments) -> dict[str, JSON]:
                         result[key] = text
                     case _:
                         arguments.problems.add(
-                            arguments.where("tags"), f"found {tag!r}; one Key and one Value is expected"
+                            arguments.describe_argument("tags"), f"found {tag!r}; one Key and one Value are expected"
                         )
             return result
     arguments.problems.add(
-        arguments.where("tags"), f"found {describe_value(value)}; a list or a dictionary is expected"
+        arguments.describe_argument("tags"), f"found {describe_value(value)}; a list or a dictionary is expected"
     )
     return {}
 
@@ -135,24 +145,28 @@ def convert_placement(arguments: Arguments) -> JSON:
     result = values.get(_SPECIFICATIONS, [])
     servers = result if isinstance(result, list) else [result]
     others = _convert_entries(
-        arguments, name, {key: value for key, value in values.items() if key != _SPECIFICATIONS}, _PLACEMENT
+        arguments, name, {key: value for key, value in values.items() if key != _SPECIFICATIONS}, _PLACEMENT_FIELDS
     )
     fields: dict[str, JSON] = {}
     set_field(fields, "multipleJobs", others.get("multipleJobs"))
-    set_field(fields, "ultraServers", [_convert_entries(arguments, name, server, _ULTRA_SERVER) for server in servers])
+    set_field(
+        fields, "ultraServers", [_convert_entries(arguments, name, server, _ULTRA_SERVER_FIELDS) for server in servers]
+    )
     return fields
 
 
 def _convert_entries(arguments: Arguments, name: str, value: Value, allowed: Mapping[str, str]) -> dict[str, JSON]:
-    """Convert a part of the request, which the script sets literally, to the job's field names."""
+    """Rename the keys of a dictionary in the request's format to the job's field names."""
     if not isinstance(value, dict) or not value.keys() <= allowed.keys():
-        arguments.problems.add(arguments.where(name), f"found {value!r}; {' and '.join(allowed)} is expected")
+        arguments.problems.add(
+            arguments.describe_argument(name), f"found {value!r}; {' and '.join(allowed)} is expected"
+        )
         return {}
     return {
-        allowed[key]: convert_plain_value(value, arguments.where(name), arguments.problems)
+        allowed[key]: convert_plain_value(value, arguments.describe_argument(name), arguments.problems)
         for key, value in value.items()
     }
 
 
-def _unless_default(value: int | None, default: int) -> int | None:
+def _omit_default(value: int | None, default: int) -> int | None:
     return value if value != default else None

@@ -1,4 +1,4 @@
-"""Names that suggest secrets: every reader of the job could read their values. Pure."""
+"""Warn about values that look like secrets, because everyone who reads the job can read them. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _SECRET = re.compile(r"(?i)(^|[_-])(token|secret|password|passwd|credentials?|ap
 
 
 def warn_of_secrets(spec: Mapping[str, JSON], problems: Problems) -> None:
-    """Warn about variables and hyperparameters that look like secrets."""
+    """Warn about variables and hyperparameters whose names suggest secrets."""
     env, hyperparameters = spec.get("env"), spec.get("hyperparameters")
     variables = [item.get("name") for item in env if isinstance(item, dict)] if isinstance(env, list) else []
     names = [*variables, *(hyperparameters if isinstance(hyperparameters, dict) else ())]
     for name in names:
         if isinstance(name, str) and _SECRET.search(name):
             problems.warn(
-                name, "looks like a secret, and the file contains its value; let the ranks fetch it with their role"
+                name, "may be a secret, and the file contains its value; let the ranks fetch the secret with their role"
             )

@@ -1,4 +1,4 @@
-"""The result of converting a script's run, and the user's AWS options. Pure."""
+"""The job of a script's run, and the user's AWS options. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from muster.importers.sagemaker.translate.entry_point import LocalCode
 
 @dataclass(frozen=True)
 class TranslatedJob:
-    """A job's spec, and its code if it is on this machine; `name` is the job's name in the script, or ""."""
+    """The job of a script's run. `name` is its name in the script, or ""; `code` is None if the image has the code."""
 
     name: str
     spec: Mapping[str, JSON]
@@ -21,28 +21,29 @@ class TranslatedJob:
 
 @dataclass(frozen=True)
 class AccountOptions:
-    """The options `--aws-region`, `--aws-account` and `--role` of `muster import`; None if unset."""
+    """The options --aws-region, --aws-account and --role of `muster import`. An option is None if it is unset."""
 
     region: str | None
     account: str | None
     role: str | None
 
     def role_arn(self, arguments: Arguments) -> str | None:
-        """Return the ARN of the script's role; a plain name means a role without a path."""
+        """Return the ARN of the script's role. A name without slashes means a role without a path."""
         role = arguments.text("role") or self.role
         if role is None:
-            arguments.problems.add(arguments.where("role"), "is missing: set --role ARN")
+            arguments.problems.add(arguments.describe_argument("role"), "is missing: set --role ARN")
             return None
         if "/" in role:
             return role
         if self.account is None:
             arguments.problems.add(
-                arguments.where("role"), f"found the name {role}: set --aws-account NUMBER, or write its ARN"
+                arguments.describe_argument("role"),
+                f"found the name {role}: set --aws-account NUMBER, or write its ARN",
             )
             return None
         arn = f"arn:{_partition(self.region or '')}:iam::{self.account}:role/{role}"
         arguments.problems.warn(
-            arguments.where("role"), f"muster assumes {arn} for {role}; if it has a path, write its ARN"
+            arguments.describe_argument("role"), f"muster uses {arn} for {role}; if the role has a path, write its ARN"
         )
         return arn
 

@@ -10,7 +10,7 @@ from muster.render.sagemaker.image_catalogue import ImageFacts
 from muster.render.sagemaker.request.code import Code, script_command, unpack_before
 from muster.render.sagemaker.request.drivers import START_PROGRAM
 from muster.render.sagemaker.request.image import choose_image
-from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.settings import RequestSettings
 from muster.render.sagemaker.request.training_request import Fields
 from muster_worker.sagemaker.arguments import to_arguments
 
@@ -19,10 +19,13 @@ _FIRST_WITH_TIME_SERIES = {"PyTorch": (1, 3), "TensorFlow": (1, 15)}
 tensorflow/estimator.py). Hugging Face always has them."""
 
 
-def render_algorithm(job: Job, launch: Launch, source: Code, setting: Setting, facts: ImageFacts) -> Fields:
+def render_algorithm(job: Job, launch: Launch, source: Code, settings: RequestSettings, facts: ImageFacts) -> Fields:
     """Return the AlgorithmSpecification. Raises `InvalidResource` if AWS has no such image."""
     spec, block = job.spec, block_of(job.spec)
-    fields: Fields = {"TrainingImage": choose_image(spec, setting.region, facts), "TrainingInputMode": block.input_mode}
+    fields: Fields = {
+        "TrainingImage": choose_image(spec, settings.region, facts),
+        "TrainingInputMode": block.input_mode,
+    }
     entrypoint, arguments = container_command(spec, launch, source)
     if entrypoint:
         fields["ContainerEntrypoint"] = list(entrypoint)

@@ -7,7 +7,7 @@ from muster.api.spec.sagemaker.block import block_of
 from muster.api.spec.sagemaker.launch import START_SCRIPT, Launch
 from muster.render.sagemaker.request.drivers import DRIVERS_CHANNEL, driver_files
 from muster.render.sagemaker.request.places import code_key, code_uri, input_uri
-from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.settings import RequestSettings
 from muster.render.sagemaker.request.start_script import start_files
 from muster.render.sagemaker.request.training_request import Archive
 
@@ -31,12 +31,12 @@ class Code:
     drivers: str = ""
 
 
-def choose_code(job: Job, launch: Launch, setting: Setting) -> Code:
+def choose_code(job: Job, launch: Launch, settings: RequestSettings) -> Code:
     """Choose how the containers get the job's code."""
     spec, block = job.spec, block_of(job.spec)
     if launch.start == "Channels":
-        return _in_channels(job, launch, setting)
-    archive = _archive(job, launch, setting)
+        return _in_channels(job, launch, settings)
+    archive = _archive(job, launch, settings)
     source_uri = spec.source.s3.uri if spec.source is not None and spec.source.s3 is not None else ""
     uri = archive.uri if archive is not None else source_uri
     if not uri:
@@ -46,15 +46,15 @@ def choose_code(job: Job, launch: Launch, setting: Setting) -> Code:
     return Code(uri, "", archive)
 
 
-def _in_channels(job: Job, launch: Launch, setting: Setting) -> Code:
+def _in_channels(job: Job, launch: Launch, settings: RequestSettings) -> Code:
     """Pass code and start script as channels, as in SDK 3 (model_trainer.py, _create_training_job_args)."""
     spec = job.spec
-    drivers = input_uri(spec, setting, DRIVERS_CHANNEL)
+    drivers = input_uri(spec, settings, DRIVERS_CHANNEL)
     source_uri = spec.source.s3.uri if spec.source is not None and spec.source.s3 is not None else ""
-    channel = source_uri or (input_uri(spec, setting, CODE_CHANNEL) if spec.source is not None else "")
+    channel = source_uri or (input_uri(spec, settings, CODE_CHANNEL) if spec.source is not None else "")
     objects = {f"{drivers}/{name}": content for name, content in driver_files(job, launch).items()}
     packed = f"{channel}/sourcedir.tar.gz" if channel and not source_uri else ""
-    return Code("", channel, Archive(packed, code_key(spec, setting), {}, objects), drivers)
+    return Code("", channel, Archive(packed, code_key(spec, settings), {}, objects), drivers)
 
 
 def unpack_before(command: tuple[str, ...]) -> tuple[str, ...]:
@@ -68,10 +68,10 @@ def script_command() -> tuple[str, ...]:
     return ("python3", START_SCRIPT)
 
 
-def _archive(job: Job, launch: Launch, setting: Setting) -> Archive | None:
+def _archive(job: Job, launch: Launch, settings: RequestSettings) -> Archive | None:
     files = start_files(job, launch) if launch.uses_start_script else {}
     source = job.spec.source
     packs_source = source is not None and source.s3 is None
     if not packs_source and not files:
         return None
-    return Archive(code_uri(job.spec, setting), code_key(job.spec, setting), files)
+    return Archive(code_uri(job.spec, settings), code_key(job.spec, settings), files)

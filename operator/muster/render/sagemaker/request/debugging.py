@@ -16,19 +16,19 @@ from muster.api.spec.sagemaker.support import REGIONS_WITHOUT_DEBUGGER, is_train
 from muster.render.sagemaker.image_catalogue import ImageFacts
 from muster.render.sagemaker.images import NoSuchImage, rule_image
 from muster.render.sagemaker.request.places import output_uri
-from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.settings import RequestSettings
 from muster.render.sagemaker.request.training_request import Fields
 
 
-def render_debugging(spec: Spec, setting: Setting, facts: ImageFacts) -> Fields:
+def render_debugging(spec: Spec, settings: RequestSettings, facts: ImageFacts) -> Fields:
     """Return the request's fields for debugging. Raises `InvalidResource` if the region doesn't support them."""
     block = block_of(spec)
-    location = output_uri(spec, setting)
-    fields: Fields = {**_hook(spec, block, setting.region, location), **_profiler(block, setting.region, location)}
+    location = output_uri(spec, settings)
+    fields: Fields = {**_hook(spec, block, settings.region, location), **_profiler(block, settings.region, location)}
     if block.debugger.rules and find_debugger_conflict(spec) != "parameterServer":
-        fields["DebugRuleConfigurations"] = _rules("debugger", block.debugger.rules, setting.region, facts)
+        fields["DebugRuleConfigurations"] = _rules("debugger", block.debugger.rules, settings.region, facts)
     if block.profiler.rules:
-        fields["ProfilerRuleConfigurations"] = _rules("profiler", block.profiler.rules, setting.region, facts)
+        fields["ProfilerRuleConfigurations"] = _rules("profiler", block.profiler.rules, settings.region, facts)
     if block.tensor_board is not None:
         path = block.tensor_board.local_path
         local: Fields = {} if path is None else {"LocalPath": path}

@@ -13,16 +13,16 @@ from muster.api.spec.sagemaker.spec import SageMaker
 from muster.render.sagemaker.request.code import Code
 from muster.render.sagemaker.request.distribution import MPI_ENABLED, distribution_parameters
 from muster.render.sagemaker.request.places import join_uri, output_uri
-from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.settings import RequestSettings
 from muster.render.sagemaker.request.training_request import Fields
 
 _MODEL_FOLDER = "/opt/ml/model"
 
 
-def render_hyperparameters(job: Job, launch: Launch, source: Code, setting: Setting) -> Fields:
+def render_hyperparameters(job: Job, launch: Launch, source: Code, settings: RequestSettings) -> Fields:
     """Return the HyperParameters. Raises `InvalidResource` if the toolkit's would replace the user's."""
     spec, block = job.spec, block_of(job.spec)
-    toolkit_parameters = _encoded(_toolkit(spec, block, launch, source, setting))
+    toolkit_parameters = _encoded(_toolkit(spec, block, launch, source, settings))
     value = {**_user(spec, launch), **block.raw_hyperparameters}
     _check_conflicts(spec, toolkit_parameters)
     return {**value, **toolkit_parameters}
@@ -43,25 +43,27 @@ def _user(spec: Spec, launch: Launch) -> dict[str, str]:
     return {name: str(value) for name, value in spec.hyperparameters.items()}
 
 
-def _toolkit(spec: Spec, block: SageMaker, launch: Launch, source: Code, setting: Setting) -> dict[str, JSON]:
+def _toolkit(spec: Spec, block: SageMaker, launch: Launch, source: Code, settings: RequestSettings) -> dict[str, JSON]:
     if launch.start != "Toolkit":
         return {}
     fields: dict[str, JSON] = {
         "sagemaker_submit_directory": source.directory,
         "sagemaker_program": launch.program,
         "sagemaker_container_log_level": block.container_log_level,
-        "sagemaker_job_name": setting.training_job,
-        "sagemaker_region": setting.region,
+        "sagemaker_job_name": settings.training_job,
+        "sagemaker_region": settings.region,
     }
     framework = block.framework
     if framework is None:
         return fields
     if launch.distribution is not None:
         fields.update(distribution_parameters(spec, block, framework, launch.distribution))
-    return {**fields, **_model_dir(spec, framework, setting, fields)}
+    return {**fields, **_model_dir(spec, framework, settings, fields)}
 
 
-def _model_dir(spec: Spec, framework: Framework, setting: Setting, fields: Mapping[str, JSON]) -> dict[str, JSON]:
+def _model_dir(
+    spec: Spec, framework: Framework, settings: RequestSettings, fields: Mapping[str, JSON]
+) -> dict[str, JSON]:
     """Return TensorFlow's model_dir (tensorflow/estimator.py, hyperparameters)."""
     if framework.name != "TensorFlow" or framework.model_dir == "None":
         return {}
@@ -69,7 +71,7 @@ def _model_dir(spec: Spec, framework: Framework, setting: Setting, fields: Mappi
         return {"model_dir": framework.model_dir}
     if fields.get(MPI_ENABLED) is True:
         return {"model_dir": _MODEL_FOLDER}
-    return {"model_dir": join_uri(output_uri(spec, setting), setting.training_job, "model")}
+    return {"model_dir": join_uri(output_uri(spec, settings), settings.training_job, "model")}
 
 
 def _encoded(fields: Mapping[str, JSON]) -> dict[str, str]:

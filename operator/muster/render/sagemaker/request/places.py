@@ -3,16 +3,16 @@
 from muster.api.s3_uri import S3Uri, parse
 from muster.api.spec.job import Spec
 from muster.api.spec.sagemaker.block import block_of
-from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.settings import RequestSettings
 from muster.render.sagemaker.request.training_request import Fields
 
 _COMPRESSION = {"Gzip": "GZIP", "None": "NONE"}
 
 
-def output_uri(spec: Spec, setting: Setting) -> str:
+def output_uri(spec: Spec, settings: RequestSettings) -> str:
     """Return the output's URI: the job's, or else the root of the default bucket."""
     value = spec.output.s3 if spec.output is not None else None
-    return value or f"s3://{setting.default_bucket}/"
+    return value or f"s3://{settings.default_bucket}/"
 
 
 def join_uri(uri: str, *parts: str) -> str:
@@ -22,10 +22,10 @@ def join_uri(uri: str, *parts: str) -> str:
     return str(S3Uri(location.bucket, key))
 
 
-def render_output(spec: Spec, setting: Setting) -> Fields:
+def render_output(spec: Spec, settings: RequestSettings) -> Fields:
     """Return the OutputDataConfig."""
     block = block_of(spec)
-    fields: Fields = {"S3OutputPath": output_uri(spec, setting)}
+    fields: Fields = {"S3OutputPath": output_uri(spec, settings)}
     if block.output_kms_key is not None:
         fields["KmsKeyId"] = block.output_kms_key
     if block.output_compression is not None:
@@ -42,23 +42,23 @@ def render_checkpoint(spec: Spec) -> Fields:
     return {"S3Uri": uri} if path is None else {"S3Uri": uri, "LocalPath": path}
 
 
-def code_uri(spec: Spec, setting: Setting) -> str:
+def code_uri(spec: Spec, settings: RequestSettings) -> str:
     """Return the URI of sourcedir.tar.gz, in codeLocation or else in the output's bucket."""
     block = block_of(spec)
-    parts = (setting.training_job, "source", "sourcedir.tar.gz")
+    parts = (settings.training_job, "source", "sourcedir.tar.gz")
     if block.code_location is not None:
         return join_uri(block.code_location, *parts)
-    return join_uri(f"s3://{parse(output_uri(spec, setting)).bucket}", *parts)
+    return join_uri(f"s3://{parse(output_uri(spec, settings)).bucket}", *parts)
 
 
-def input_uri(spec: Spec, setting: Setting, channel: str) -> str:
+def input_uri(spec: Spec, settings: RequestSettings, channel: str) -> str:
     """Return the URI of a channel that muster adds, in codeLocation or else in the output's bucket."""
     block = block_of(spec)
-    base = block.code_location or f"s3://{parse(output_uri(spec, setting)).bucket}"
-    return join_uri(base, setting.training_job, "input", channel)
+    base = block.code_location or f"s3://{parse(output_uri(spec, settings)).bucket}"
+    return join_uri(base, settings.training_job, "input", channel)
 
 
-def code_key(spec: Spec, setting: Setting) -> str:
+def code_key(spec: Spec, settings: RequestSettings) -> str:
     """Return the KMS key for the code: the output's key if the code is in the output's bucket, else "".
 
     The SDK does the same (estimator.py, _stage_user_code_in_s3).
@@ -66,6 +66,6 @@ def code_key(spec: Spec, setting: Setting) -> str:
     block = block_of(spec)
     if block.output_kms_key is None:
         return ""
-    bucket = parse(output_uri(spec, setting)).bucket
+    bucket = parse(output_uri(spec, settings)).bucket
     is_other_bucket = block.code_location is not None and parse(block.code_location).bucket != bucket
     return "" if is_other_bucket else block.output_kms_key

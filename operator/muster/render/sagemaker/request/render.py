@@ -16,34 +16,34 @@ from muster.render.sagemaker.request.hyperparameters import render_hyperparamete
 from muster.render.sagemaker.request.limits import check_limits
 from muster.render.sagemaker.request.places import render_checkpoint, render_output
 from muster.render.sagemaker.request.resources import render_networking, render_resources, render_stopping_condition
-from muster.render.sagemaker.request.setting import Setting
+from muster.render.sagemaker.request.settings import RequestSettings
 from muster.render.sagemaker.request.start_script import starts_ranks
 from muster.render.sagemaker.request.training_request import Fields, TrainingRequest
 
 
-def render_request(job: Job, setting: Setting, facts: ImageFacts) -> TrainingRequest:
+def render_request(job: Job, settings: RequestSettings, facts: ImageFacts) -> TrainingRequest:
     """Return the request for a valid job of backend SageMaker.
 
     Raises `InvalidResource` for an unknown image or an exceeded limit.
     """
     spec, block = job.spec, block_of(job.spec)
     launch = decide_launch(spec)
-    source = choose_code(job, launch, setting)
+    source = choose_code(job, launch, settings)
     body: Fields = {
-        "TrainingJobName": setting.training_job,
+        "TrainingJobName": settings.training_job,
         "RoleArn": block.role,
-        "AlgorithmSpecification": render_algorithm(job, launch, source, setting, facts),
-        **_hyperparameters(render_hyperparameters(job, launch, source, setting), launch),
+        "AlgorithmSpecification": render_algorithm(job, launch, source, settings, facts),
+        **_hyperparameters(render_hyperparameters(job, launch, source, settings), launch),
         **_unless_empty("Environment", _environment(spec)),
         **_unless_empty("InputDataConfig", render_channels(spec, source)),
-        "OutputDataConfig": render_output(spec, setting),
+        "OutputDataConfig": render_output(spec, settings),
         **_unless_empty("CheckpointConfig", render_checkpoint(spec)),
         "ResourceConfig": render_resources(spec, block),
         "StoppingCondition": render_stopping_condition(block),
         **render_networking(block),
-        **render_debugging(spec, setting, facts),
+        **render_debugging(spec, settings, facts),
         **_options(block),
-        **_unless_empty("Tags", _tags(block, setting)),
+        **_unless_empty("Tags", _tags(block, settings)),
     }
     check_limits(body)
     request_without_reports = TrainingRequest(body, source.archive)
@@ -61,8 +61,8 @@ def _unless_empty(name: str, value: Fields | list[JSON]) -> Fields:
     return {name: value} if value else {}
 
 
-def _tags(block: SageMaker, setting: Setting) -> list[JSON]:
-    return [{"Key": name, "Value": value} for name, value in (*block.tags.items(), *setting.tags)]
+def _tags(block: SageMaker, settings: RequestSettings) -> list[JSON]:
+    return [{"Key": name, "Value": value} for name, value in (*block.tags.items(), *settings.tags)]
 
 
 def _environment(spec: Spec) -> Fields:

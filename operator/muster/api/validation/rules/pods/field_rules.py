@@ -25,10 +25,10 @@ def _find_wrong_fields(spec: Spec) -> Iterator[WrongField]:
     """Yield the wrong fields of the pods, except fields that `TEMPLATE_RULES` report."""
     wrong_type_paths = {path for path, _ in find_wrong_types(spec)}
     result = (field for path, pod in pods(spec) for field in find_wrong_fields(pod, path))
-    return (field for field in result if field.path not in wrong_type_paths and not _is_name(field.path))
+    return (field for field in result if field.path not in wrong_type_paths and not _is_merge_key(field.path))
 
 
-def _is_name(path: FieldPath) -> bool:
+def _is_merge_key(path: FieldPath) -> bool:
     return path[-1] in ("name", "mountPath") and isinstance(path[-2], int) and path[-3] in LISTS_MERGED_BY_NAME
 
 
@@ -87,7 +87,7 @@ POD_FIELD_RULES = (
         schema_paths=_TEMPLATE_PATHS,
         why="The API server would reject every pod.",
         message="fields of a template have the names and types of a pod's fields in Kubernetes"
-        f" {pod_schema().kubernetes}, the newest version that this muster supports; correct it",
+        f" {pod_schema().kubernetes}, the newest version that this muster supports; correct the field",
         find_violations=_check_pod_fields,
     ),
     Rule(

@@ -1,4 +1,4 @@
-"""A stand-in for the SageMaker SDK and boto3 that records a launch script's training jobs and sends no requests.
+"""A stand-in for the SageMaker SDK and boto3: it records a launch script's training jobs and sends no requests.
 
-It runs in the script's Python, 3.9 or newer, with the standard library only and without muster.
+It runs in the script's Python (3.9 or newer) and uses only the standard library, not muster.
 """

@@ -9,28 +9,28 @@ from .errors import MissingOption
 
 @dataclass(frozen=True)
 class AccountOptions:
-    """Region, account and role; None if the user did not set the option."""
+    """Region, account and role; an option is None if the user did not set it."""
 
     region: str | None
     account: str | None
     role: str | None
 
-    def need_region(self, what: str) -> str:
-        """Return the region. Raises `MissingOption` with the name of the call that needs it."""
-        return _require(self.region, what, "the region", "--aws-region REGION")
+    def require_region(self, caller: str) -> str:
+        """Return the region. Raises `MissingOption` with the name of the caller if the region is unset."""
+        return _require_option(self.region, caller, "the region", "--aws-region REGION")
 
-    def need_account(self, what: str) -> str:
-        """Return the account's number. Raises `MissingOption`."""
-        return _require(self.account, what, "the account", "--aws-account NUMBER")
+    def require_account(self, caller: str) -> str:
+        """Return the account's number. Raises `MissingOption` if it is unset."""
+        return _require_option(self.account, caller, "the account", "--aws-account NUMBER")
 
-    def need_role(self, what: str) -> str:
-        """Return the execution role's ARN. Raises `MissingOption`."""
-        return _require(self.role, what, "the job's role", "--role ARN")
+    def require_role(self, caller: str) -> str:
+        """Return the execution role's ARN. Raises `MissingOption` if it is unset."""
+        return _require_option(self.role, caller, "the job's role", "--role ARN")
 
 
-def _require(value: str | None, what: str, name: str, option: str) -> str:
+def _require_option(value: str | None, caller: str, name: str, option: str) -> str:
     if value is None:
-        raise MissingOption(f"{what} needs {name}: set {option}")
+        raise MissingOption(f"{caller} needs {name}: set {option}")
     return value
 
 

@@ -9,13 +9,13 @@ from .errors import Unsupported
 
 
 def bind_arguments(
-    owner: str, names: Sequence[str], values: Sequence[object], named: Mapping[str, object]
+    owner: str, names: Sequence[str], positional: Sequence[object], keywords: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return the arguments by name; `names` are the parameters in order. Raises `Unsupported` for an unknown name."""
-    if len(values) > len(names):
-        raise Unsupported(f"{owner}(): found {len(values)} positional arguments; at most {len(names)} are allowed")
-    arguments: dict[str, object] = dict(zip(names, values))
-    for name, value in named.items():
+    """Return the arguments by name; `names` are the parameters in order. Raises `Unsupported` for unknown names."""
+    if len(positional) > len(names):
+        raise Unsupported(f"{owner}(): found {len(positional)} positional arguments; at most {len(names)} are allowed")
+    arguments: dict[str, object] = dict(zip(names, positional))
+    for name, value in keywords.items():
         if name not in names:
             raise Unsupported(f"{owner}({name}=...): there is no such argument{_suggest_name(name, names)}")
         if name in arguments:
@@ -25,5 +25,5 @@ def bind_arguments(
 
 
 def _suggest_name(name: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, names, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    close_matches = difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean {close_matches[0]}?" if close_matches else ""

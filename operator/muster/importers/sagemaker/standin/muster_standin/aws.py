@@ -1,4 +1,4 @@
-"""The stand-in for boto3. It returns account, role and region; every other result is an unknown value."""
+"""The stand-in for boto3. It returns account, role and region. Every other result is an unknown value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .errors import Unsupported
 from .state import current_state
 from .unknown import Unknown
 
-_SESSION = (
+_SESSION_PARAMETERS = (
     "aws_access_key_id",
     "aws_secret_access_key",
     "aws_session_token",
@@ -17,20 +17,20 @@ _SESSION = (
     "profile_name",
     "aws_account_id",
 )
-"""boto3.Session's parameters in order (boto3 1.43)."""
+"""The parameters of boto3.Session in order (boto3 1.43)."""
 
 
 class BotoSession:
-    """boto3.Session: its region, and clients that send no request."""
+    """Replaces boto3.Session. Its clients send no requests."""
 
-    def __init__(self, *positional: object, **named: object) -> None:
-        arguments = bind_arguments("boto3.Session", _SESSION, positional, named)
+    def __init__(self, *positional: object, **keywords: object) -> None:
+        arguments = bind_arguments("boto3.Session", _SESSION_PARAMETERS, positional, keywords)
         region = arguments.get("region_name")
-        self.given_region = str(region) if region is not None else None
+        self.configured_region = str(region) if region is not None else None
 
     @property
     def region_name(self) -> str:
-        return self.given_region or current_state().facts.need_region("boto3.Session().region_name")
+        return self.configured_region or current_state().account_options.require_region("boto3.Session().region_name")
 
     def client(self, service_name: str, *_: object, **__: object) -> Sts | Iam | Unknown:
         return client(service_name)
@@ -45,14 +45,14 @@ class BotoSession:
 
 
 class Sts:
-    """The STS client: the caller's identity."""
+    """Replaces the client of AWS STS, for the caller's identity."""
 
     def get_caller_identity(self) -> dict[str, object]:
-        asked = "sts.get_caller_identity()"
-        answer: dict[str, object] = {"Account": current_state().facts.need_account(asked)}
-        answer["Arn"] = current_state().facts.role or current_state().unknown(f"{asked}['Arn']")
-        answer["UserId"] = current_state().unknown(f"{asked}['UserId']")
-        return answer
+        call = "sts.get_caller_identity()"
+        identity: dict[str, object] = {"Account": current_state().account_options.require_account(call)}
+        identity["Arn"] = current_state().account_options.role or current_state().unknown(f"{call}['Arn']")
+        identity["UserId"] = current_state().unknown(f"{call}['UserId']")
+        return identity
 
     def __getattr__(self, name: str) -> Unknown:
         if name.startswith("__"):
@@ -61,9 +61,9 @@ class Sts:
 
 
 class Iam:
-    """The IAM client: notebooks look up a role's ARN by its name."""
+    """Replaces the client of AWS IAM, with which notebooks look up a role's ARN."""
 
-    def get_role(self, *, RoleName: str) -> dict[str, dict[str, str]]:  # noqa: N803 - AWS spells it so
+    def get_role(self, *, RoleName: str) -> dict[str, dict[str, str]]:  # noqa: N803 - boto3's name
         return {"Role": {"RoleName": RoleName, "Arn": role_arn(RoleName)}}
 
     def __getattr__(self, name: str) -> Unknown:
@@ -73,7 +73,7 @@ class Iam:
 
 
 def client(service_name: str, *_: object, **__: object) -> Sts | Iam | Unknown:
-    """boto3.client."""
+    """Replaces boto3.client."""
     if service_name == "sts":
         return Sts()
     if service_name == "iam":
@@ -82,19 +82,19 @@ def client(service_name: str, *_: object, **__: object) -> Sts | Iam | Unknown:
 
 
 def resource(service_name: str, *_: object, **__: object) -> Unknown:
-    """boto3.resource."""
+    """Replaces boto3.resource."""
     return current_state().unknown(f"boto3.resource({service_name!r})")
 
 
 def role_arn(role: str) -> str:
-    """Return the ARN of a role; a plain name means a role without a path."""
+    """Return the ARN of a role. A name without slashes means a role without a path."""
     if "/" in role:
         return role
-    facts = current_state().facts
-    account, region = facts.need_account(f"the role {role}"), facts.need_region(f"the role {role}")
+    options = current_state().account_options
+    account, region = options.require_account(f"the role {role}"), options.require_region(f"the role {role}")
     arn = f"arn:{partition(region)}:iam::{account}:role/{role}"
-    if arn != facts.role:
-        current_state().recorder.warn(f"muster assumes {arn} for the role {role}; if it has a path, write its ARN")
+    if arn != options.role:
+        current_state().recorder.warn(f"muster uses {arn} for the role {role}; if the role has a path, write its ARN")
     return arn
 
 
@@ -106,8 +106,8 @@ class NoCredentialsError(Exception):
     """Replaces botocore's NoCredentialsError."""
 
 
-def no_local_mode(*_: object, **__: object) -> object:
-    """Raise `Unsupported`: muster can't import jobs in local mode."""
+def reject_local_mode(*_: object, **__: object) -> object:
+    """Raise `Unsupported`, because muster can't import jobs in local mode."""
     raise Unsupported(
         "local mode runs containers on this machine: import the job for SageMaker and use `muster run` to run it here"
     )

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-RAISED: list[Unsupported] = []
-"""All errors raised so far: even if the script catches one, a job is missing."""
+RAISED_ERRORS: list[Unsupported] = []
+"""All errors raised so far. Even if the script catches an error, a job is missing."""
 
 
 class Unsupported(Exception):
-    """A job's file can't express the script's operation. The message has the remedy."""
+    """The script uses an operation that a job's file can't express. The message has the remedy."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-        RAISED.append(self)
+        RAISED_ERRORS.append(self)
 
 
 class MissingOption(ValueError):
     """The script needs an AWS option that the user did not set.
 
-    The SDK raises ValueError if there is no role, and scripts catch it.
+    This is a ValueError like the SDK's error for a missing role, because scripts catch ValueError.
     """
 
 
 class Forbidden(PermissionError):
     """The script, or one of its libraries, tried to open a connection or start a program.
 
-    A PermissionError is an OSError, like a network failure, so libraries with a fallback continue.
+    This is an OSError like a network failure, so libraries with a fallback continue.
     """

@@ -10,11 +10,11 @@ from .arguments import bind_arguments
 from .errors import Unsupported
 from .session import Session
 from .state import current_state
-from .training import TrainingJob, check_session, session_facts
+from .training import TrainingJob, check_session, describe_session
 from .unknown import Unknown
 from .values import encode
 
-_BASE = (
+_BASE_PARAMETERS = (
     "role", "instance_count", "instance_type", "keep_alive_period_in_seconds", "volume_size", "volume_kms_key",
     "max_run", "input_mode", "output_path", "output_kms_key", "base_job_name", "sagemaker_session", "tags", "subnets",
     "security_group_ids", "model_uri", "model_channel_name", "metric_definitions", "encrypt_inter_container_traffic",
@@ -28,7 +28,7 @@ _BASE = (
 )  # fmt: skip
 """The parameters of EstimatorBase (SDK 2.257.7)."""
 
-_GENERIC_FIRST = (
+_GENERIC_PARAMETERS = (
     "image_uri", "role", "instance_count", "instance_type", "keep_alive_period_in_seconds", "volume_size",
     "volume_kms_key", "max_run", "input_mode", "output_path", "output_kms_key", "base_job_name", "sagemaker_session",
     "hyperparameters", "tags", "subnets", "security_group_ids", "model_uri", "model_channel_name",
@@ -40,9 +40,9 @@ _GENERIC_FIRST = (
     "container_entry_point", "container_arguments", "disable_output_compression", "enable_infra_check",
     "enable_remote_debug", "enable_session_tag_chaining", "training_plan", "instance_placement_config",
 )  # fmt: skip
-"""The parameters of Estimator in their order."""
+"""The parameters of Estimator in order (SDK 2.257.7)."""
 
-_RENAMED = {
+_SDK_1_NAMES = {
     "train_instance_count": "instance_count",
     "train_instance_type": "instance_type",
     "train_max_run": "max_run",
@@ -53,7 +53,7 @@ _RENAMED = {
     "image_name": "image_uri",
     "distributions": "distribution",
 }
-"""Names of SDK 1 that SDK 2 still accepts."""
+"""The names of SDK 1 that SDK 2 still accepts, with their names in SDK 2."""
 
 _DEFAULTS: Mapping[str, object] = {
     "volume_size": 30,
@@ -64,45 +64,50 @@ _DEFAULTS: Mapping[str, object] = {
     "container_log_level": 20,
     "disable_output_compression": False,
 }
-"""Defaults of arguments, for scripts that read them."""
+"""The default values of arguments, for scripts that read them."""
 
 
 class Estimator:
-    """The generic estimator, and the base class of the others."""
+    """Replaces sagemaker.estimator.Estimator, and is the base class of the other estimators."""
 
-    kind: ClassVar[str] = "Estimator"
-    first: ClassVar[tuple[str, ...]] = _GENERIC_FIRST
+    class_name: ClassVar[str] = "Estimator"
+    positional_parameters: ClassVar[tuple[str, ...]] = _GENERIC_PARAMETERS
     latest_training_job: TrainingJob | None
     jobs: list[TrainingJob]
     _names: tuple[str, ...]
     _arguments: dict[str, object]
     _hyperparameters: dict[str, object]
 
-    def __init__(self, *positional: object, **named: object) -> None:
+    def __init__(self, *positional: object, **keywords: object) -> None:
         names = self.parameters()
-        current = {_RENAMED.get(name, name): value for name, value in named.items()}
-        for old in named.keys() & _RENAMED.keys():
-            current_state().recorder.warn(f"{self.kind}({old}=...): SDK 2's name is {_RENAMED[old]}")
-        arguments = bind_arguments(self.kind, names, positional, current)
-        check_session(self.kind, arguments.get("sagemaker_session"))
+        current = {_SDK_1_NAMES.get(name, name): value for name, value in keywords.items()}
+        for old_name in keywords.keys() & _SDK_1_NAMES.keys():
+            current_state().recorder.warn(
+                f"{self.class_name}({old_name}=...): SDK 2's name is {_SDK_1_NAMES[old_name]}"
+            )
+        arguments = bind_arguments(self.class_name, names, positional, current)
+        check_session(self.class_name, arguments.get("sagemaker_session"))
         hyperparameters = arguments.pop("hyperparameters", None)
         if hyperparameters is not None and not isinstance(hyperparameters, dict):
-            raise Unsupported(f"{self.kind}(hyperparameters=...): a dictionary is expected")
+            raise Unsupported(f"{self.class_name}(hyperparameters=...): a dictionary is expected")
         vars(self).update(
             _names=names,
             _arguments=arguments,
-            _hyperparameters=self._kept(hyperparameters or {}),
+            _hyperparameters=self._store_hyperparameters(hyperparameters or {}),
             latest_training_job=None,
             jobs=[],
         )
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
-        """The names of all parameters, positional ones first."""
-        return (*cls.first, *(name for name in _BASE if name not in cls.first))
+        """Return the names of all parameters, beginning with the positional parameters."""
+        return (
+            *cls.positional_parameters,
+            *(name for name in _BASE_PARAMETERS if name not in cls.positional_parameters),
+        )
 
-    def _kept(self, hyperparameters: dict[str, object]) -> dict[str, object]:
-        # as in the SDK: the generic estimator copies the dictionary, a framework's estimator keeps a reference
+    def _store_hyperparameters(self, hyperparameters: dict[str, object]) -> dict[str, object]:
+        # As in the SDK, the generic estimator copies the dictionary, and a framework's estimator keeps a reference.
         return dict(hyperparameters)
 
     def __getattr__(self, name: str) -> object:
@@ -112,20 +117,20 @@ class Estimator:
             return self._arguments.setdefault(name, Session())
         if name in self._names:
             return self._arguments.get(name, _DEFAULTS.get(name))
-        return current_state().unknown(f"{self.kind}.{name}")
+        return current_state().unknown(f"{self.class_name}.{name}")
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self._names and name != "hyperparameters":
             self._arguments[name] = value
             return
         if name not in vars(self):
-            current_state().recorder.warn(f"{self.kind}.{name} = ... has no effect: SDK 2 has no such attribute")
+            current_state().recorder.warn(f"{self.class_name}.{name} = ... has no effect: SDK 2 has no such attribute")
         vars(self)[name] = value
 
     @classmethod
     def attach(cls, *_: object, **__: object) -> Unknown:
-        """Return an unknown value: the training job exists already, and muster does not import it."""
-        return current_state().unknown(f"{cls.kind}.attach()")
+        """Return an unknown value, because muster does not import a training job that exists already."""
+        return current_state().unknown(f"{cls.class_name}.attach()")
 
     def set_hyperparameters(self, **hyperparameters: object) -> None:
         """Add hyperparameters."""
@@ -140,13 +145,13 @@ class Estimator:
 
     def training_image_uri(self) -> object:
         """Return the training image, for scripts that read it."""
-        return self._arguments.get("image_uri") or current_state().unknown(f"{self.kind}.training_image_uri()")
+        return self._arguments.get("image_uri") or current_state().unknown(f"{self.class_name}.training_image_uri()")
 
     def fit(
         self,
         inputs: object = None,
         wait: object = True,  # noqa: ARG002, FBT002 - the SDK's signature
-        logs: object = "All",  # noqa: ARG002 - as above
+        logs: object = "All",  # noqa: ARG002 - the SDK's signature
         job_name: object = None,
         experiment_config: object = None,
     ) -> None:
@@ -154,68 +159,68 @@ class Estimator:
         arguments = dict(self._arguments)
         session = arguments.pop("sagemaker_session", None)
         call = {"inputs": inputs, "job_name": job_name, "experiment_config": experiment_config}
-        called = {name: encode(value, f"fit({name}=...)") for name, value in call.items() if value is not None}
+        encoded_call = {name: encode(value, f"fit({name}=...)") for name, value in call.items() if value is not None}
         hyperparameters = {f"{name}": value for name, value in self._hyperparameters.items()}
         record = {
-            "class": self.kind,
-            "arguments": {name: encode(value, f"{self.kind}({name}=...)") for name, value in arguments.items()},
-            "hyperparameters": encode(hyperparameters, f"{self.kind}(hyperparameters=...)"),
-            "call": called,
-            "session": session_facts(session),
+            "class": self.class_name,
+            "arguments": {name: encode(value, f"{self.class_name}({name}=...)") for name, value in arguments.items()},
+            "hyperparameters": encode(hyperparameters, f"{self.class_name}(hyperparameters=...)"),
+            "call": encoded_call,
+            "session": describe_session(session),
         }
         current_state().recorder.send("fit", record)
         name = str(job_name or arguments.get("base_job_name") or "")
-        job = TrainingJob(self.kind, name)
+        job = TrainingJob(self.class_name, name)
         vars(self)["latest_training_job"] = job
         self.jobs.append(job)
 
 
 class Framework(Estimator):
-    """The base class of the framework estimators."""
+    """Replaces sagemaker.estimator.Framework, the base class of the framework estimators."""
 
-    kind: ClassVar[str] = "Framework"
-    first: ClassVar[tuple[str, ...]] = (
+    class_name: ClassVar[str] = "Framework"
+    positional_parameters: ClassVar[tuple[str, ...]] = (
         "entry_point", "source_dir", "hyperparameters", "container_log_level", "code_location", "image_uri",
         "dependencies", "enable_network_isolation", "git_config", "checkpoint_s3_uri", "checkpoint_local_path",
         "enable_sagemaker_metrics",
     )  # fmt: skip
 
-    def _kept(self, hyperparameters: dict[str, object]) -> dict[str, object]:
+    def _store_hyperparameters(self, hyperparameters: dict[str, object]) -> dict[str, object]:
         return hyperparameters
 
     def set_hyperparameters(self, **hyperparameters: object) -> None:
-        """Add hyperparameters, encoded as JSON as in SDK 2 (which encodes them again in the request)."""
+        """Add hyperparameters, encoded as JSON as in SDK 2, which encodes them once more for the request."""
         self._hyperparameters.update({name: json.dumps(value) for name, value in hyperparameters.items()})
 
     def hyperparameters(self) -> dict[str, object]:
-        """Return the hyperparameters of the request."""
+        """Return the hyperparameters as the request contains them."""
         return {name: json.dumps(value) for name, value in self._hyperparameters.items()}
 
 
 class PyTorch(Framework):
-    """sagemaker.pytorch.PyTorch."""
+    """Replaces sagemaker.pytorch.PyTorch."""
 
-    kind: ClassVar[str] = "PyTorch"
-    first: ClassVar[tuple[str, ...]] = (
+    class_name: ClassVar[str] = "PyTorch"
+    positional_parameters: ClassVar[tuple[str, ...]] = (
         "entry_point", "framework_version", "py_version", "source_dir", "hyperparameters", "image_uri", "distribution",
         "compiler_config", "training_recipe", "recipe_overrides",
     )  # fmt: skip
 
 
 class TensorFlow(Framework):
-    """sagemaker.tensorflow.TensorFlow."""
+    """Replaces sagemaker.tensorflow.TensorFlow."""
 
-    kind: ClassVar[str] = "TensorFlow"
-    first: ClassVar[tuple[str, ...]] = (
+    class_name: ClassVar[str] = "TensorFlow"
+    positional_parameters: ClassVar[tuple[str, ...]] = (
         "py_version", "framework_version", "model_dir", "image_uri", "distribution", "compiler_config",
     )  # fmt: skip
 
 
 class HuggingFace(Framework):
-    """sagemaker.huggingface.HuggingFace."""
+    """Replaces sagemaker.huggingface.HuggingFace."""
 
-    kind: ClassVar[str] = "HuggingFace"
-    first: ClassVar[tuple[str, ...]] = (
+    class_name: ClassVar[str] = "HuggingFace"
+    positional_parameters: ClassVar[tuple[str, ...]] = (
         "py_version", "entry_point", "transformers_version", "tensorflow_version", "pytorch_version", "source_dir",
         "hyperparameters", "image_uri", "distribution", "compiler_config",
     )  # fmt: skip

@@ -9,9 +9,9 @@ from .errors import Unsupported
 from .state import current_state
 from .unknown import Unknown
 
-_PROFILED = ("start_step", "num_steps", "start_unix_time", "duration", "profile_default_steps")
+_PROFILE_PARAMETERS = ("start_step", "num_steps", "start_unix_time", "duration", "profile_default_steps")
 
-_INPUTS = {
+_INPUT_PARAMETERS = {
     "TrainingInput": (
         "s3_data", "distribution", "compression", "content_type", "record_wrapping", "s3_data_type", "instance_groups",
         "input_mode", "attribute_names", "target_attribute_name", "shuffle_config", "hub_access_config",
@@ -23,9 +23,9 @@ _INPUTS = {
     "ShuffleConfig": ("seed",),
     "InstanceGroup": ("instance_group_name", "instance_type", "instance_count"),
 }  # fmt: skip
-"""sagemaker.inputs and sagemaker.instance_group (SDK 2.257.7)."""
+"""The parameters of the classes in sagemaker.inputs and sagemaker.instance_group (SDK 2.257.7)."""
 
-_DEBUGGER = {
+_DEBUGGER_PARAMETERS = {
     "CollectionConfig": ("name", "parameters"),
     "DebuggerHookConfig": ("s3_output_path", "container_local_output_path", "hook_parameters", "collection_configs"),
     "TensorBoardOutputConfig": ("s3_output_path", "container_local_output_path"),
@@ -39,52 +39,52 @@ _DEBUGGER = {
         "dataloader_profiling_config", "python_profiling_config", "horovod_profiling_config",
         "smdataparallel_profiling_config", "start_step", "num_steps", "start_unix_time", "duration",
     ),
-    "DetailedProfilingConfig": _PROFILED,
-    "DataloaderProfilingConfig": (*_PROFILED, "metrics_regex"),
-    "PythonProfilingConfig": (*_PROFILED, "python_profiler", "cprofile_timer"),
-    "HorovodProfilingConfig": _PROFILED,
-    "SMDataParallelProfilingConfig": _PROFILED,
+    "DetailedProfilingConfig": _PROFILE_PARAMETERS,
+    "DataloaderProfilingConfig": (*_PROFILE_PARAMETERS, "metrics_regex"),
+    "PythonProfilingConfig": (*_PROFILE_PARAMETERS, "python_profiler", "cprofile_timer"),
+    "HorovodProfilingConfig": _PROFILE_PARAMETERS,
+    "SMDataParallelProfilingConfig": _PROFILE_PARAMETERS,
 }  # fmt: skip
-"""sagemaker.debugger."""
+"""The parameters of the classes in sagemaker.debugger (SDK 2.257.7)."""
 
-_RULE = (
+_RULE_PARAMETERS = (
     "name", "image_uri", "instance_type", "volume_size_in_gb", "source", "rule_to_invoke",
     "container_local_output_path", "s3_output_path", "other_trials_s3_input_paths", "rule_parameters",
     "collections_to_save", "actions",
 )  # fmt: skip
 
 INPUTS: dict[str, type[ConfigObject]] = {
-    name: config_class(name, fields, positional=True) for name, fields in _INPUTS.items()
+    name: config_class(name, fields, positional=True) for name, fields in _INPUT_PARAMETERS.items()
 }
 DEBUGGER: dict[str, type[ConfigObject]] = {
-    name: config_class(name, fields, positional=True) for name, fields in _DEBUGGER.items()
+    name: config_class(name, fields, positional=True) for name, fields in _DEBUGGER_PARAMETERS.items()
 }
 TrainingCompilerConfig = config_class("TrainingCompilerConfig", ("enabled", "debug"), positional=True)
 
-CustomRule = config_class("Rule", _RULE, positional=True)
-CustomProfilerRule = config_class("ProfilerRule", (*_RULE[:8], "rule_parameters"), positional=True)
+CustomRule = config_class("Rule", _RULE_PARAMETERS, positional=True)
+CustomProfilerRule = config_class("ProfilerRule", (*_RULE_PARAMETERS[:8], "rule_parameters"), positional=True)
 
 
 class Rule:
-    """sagemaker.debugger.Rule: custom rules only, because another package defines the built-in rules."""
+    """Replaces sagemaker.debugger.Rule for custom rules. Another package defines the built-in rules."""
 
     _custom = CustomRule
     _field = "debugger"
 
     @classmethod
-    def custom(cls, *positional: object, **named: object) -> ConfigObject:
-        return cls._custom(*positional, **named)
+    def custom(cls, *positional: object, **keywords: object) -> ConfigObject:
+        return cls._custom(*positional, **keywords)
 
     @classmethod
     def sagemaker(cls, *_: object, **__: object) -> Unknown:
         raise Unsupported(
             f"{cls.__name__}.sagemaker(...): the package smdebug_rulesconfig defines the built-in rules; "
-            f"write it under spec.sagemaker.{cls._field}.rules, with rule_to_invoke among its parameters"
+            f"write the rule under spec.sagemaker.{cls._field}.rules, with the parameter rule_to_invoke"
         )
 
 
 class ProfilerRule(Rule):
-    """sagemaker.debugger.ProfilerRule, as above."""
+    """Replaces sagemaker.debugger.ProfilerRule for custom rules."""
 
     _custom = CustomProfilerRule
     _field = "profiler"
@@ -96,12 +96,12 @@ RETRIEVE = (
     *("tolerate_vulnerable_model", "tolerate_deprecated_model", "sdk_version", "inference_tool"),
     *("serverless_inference_config", "sagemaker_session", "config_name", "model_type"),
 )
-"""image_uris.retrieve's parameters after framework and region, in order (SDK 2.257.7)."""
+"""The parameters of image_uris.retrieve after framework and region, in order (SDK 2.257.7)."""
 
 
-def retrieve(framework: str, region: str | None = None, *positional: object, **named: object) -> str:
-    """sagemaker.image_uris.retrieve: muster returns the addresses of training images."""
-    arguments = bind_arguments("image_uris.retrieve", RETRIEVE, positional, named)
+def retrieve(framework: str, region: str | None = None, *positional: object, **keywords: object) -> str:
+    """Replaces sagemaker.image_uris.retrieve. muster returns the URIs of training images."""
+    arguments = bind_arguments("image_uris.retrieve", RETRIEVE, positional, keywords)
     scope = arguments.get("image_scope")
     if scope not in {None, "training"}:
         return str(current_state().unknown(f"image_uris.retrieve({framework!r}, image_scope={scope!r})"))

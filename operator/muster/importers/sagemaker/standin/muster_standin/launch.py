@@ -1,4 +1,4 @@
-"""The process of a launch script: run the script in a sandbox with the stand-in SDK, and report how it ended."""
+"""Run a launch script in a sandbox with the stand-in for the SDK, and report how the script ended."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from typing import TypedDict
 
 from . import modules, sandbox, state
 from .account import AccountOptions
-from .errors import RAISED, Forbidden, MissingOption, Unsupported
+from .errors import RAISED_ERRORS, Forbidden, MissingOption, Unsupported
 from .recorder import Recorder
 from .unknown import Unknown
 
 
 class Part(TypedDict):
-    """A part of the script: a file, or a notebook's cell."""
+    """The Python code of a script or of a notebook's cell."""
 
     name: str
     text: str
 
 
-class Order(TypedDict):
-    """The script to run: its parts, folder and arguments, and the user's AWS options."""
+class Request(TypedDict):
+    """The script to run, and the user's AWS options."""
 
     parts: list[Part]
     folder: str
@@ -37,42 +37,45 @@ class Order(TypedDict):
     role: str | None
 
 
-def main(out: int, answers: int) -> None:
-    """Read an order from the descriptor `answers`, run it, and write reports to the descriptor `out`."""
-    with os.fdopen(out, "w", encoding="utf-8") as reports, os.fdopen(answers, encoding="utf-8") as answer_file:
-        order: Order = json.loads(answer_file.readline())
-        names = [part["name"] for part in order["parts"]]
+def main(reports_descriptor: int, answers_descriptor: int) -> None:
+    """Read a request from `answers_descriptor`, run the script, and write reports to `reports_descriptor`."""
+    with (
+        os.fdopen(reports_descriptor, "w", encoding="utf-8") as reports,
+        os.fdopen(answers_descriptor, encoding="utf-8") as answer_file,
+    ):
+        request: Request = json.loads(answer_file.readline())
+        names = [part["name"] for part in request["parts"]]
         recorder = Recorder(reports, answer_file, names)
-        state.set_state(state.State(recorder, AccountOptions(order["region"], order["account"], order["role"])))
+        state.set_state(state.State(recorder, AccountOptions(request["region"], request["account"], request["role"])))
         modules.install()
         sandbox.install()
-        problem = _run_to_end(order)
+        problem = _run_and_catch(request)
         if problem is None:
             recorder.send("done", {})
         else:
-            recorder.send("failed", _describe_end(problem, names))
+            recorder.send("failed", _describe_failure(problem, names))
 
 
-def _run_to_end(order: Order) -> BaseException | None:
+def _run_and_catch(request: Request) -> BaseException | None:
     """Run the script; return the exception that ended it, or None."""
     try:
-        _run(order)
+        _run(request)
         _wait_for_threads()
-    except SystemExit as leave:
-        return RAISED[0] if RAISED else leave if leave.code not in {None, 0} else None
+    except SystemExit as exit_error:
+        return RAISED_ERRORS[0] if RAISED_ERRORS else exit_error if exit_error.code not in {None, 0} else None
     except BaseException as problem:  # noqa: BLE001 - report any exception of the script
         return problem
-    return RAISED[0] if RAISED else None
+    return RAISED_ERRORS[0] if RAISED_ERRORS else None
 
 
-def _run(order: Order) -> None:
+def _run(request: Request) -> None:
     main_module = ModuleType("__main__")
-    first = order["parts"][0]["name"]
-    vars(main_module).update(__file__=str(Path(order["folder"], first)), get_ipython=Notebook, display=print)
+    script_name = request["parts"][0]["name"]
+    vars(main_module).update(__file__=str(Path(request["folder"], script_name)), get_ipython=Notebook, display=print)
     sys.modules["__main__"] = main_module
-    sys.argv = [first, *order["arguments"]]
-    sys.path[0] = order["folder"]
-    for part in order["parts"]:
+    sys.argv = [script_name, *request["arguments"]]
+    sys.path[0] = request["folder"]
+    for part in request["parts"]:
         lines = part["text"].splitlines(keepends=True)
         linecache.cache[part["name"]] = (len(part["text"]), None, lines, part["name"])
         code = compile(part["text"], part["name"], "exec", dont_inherit=True)
@@ -86,23 +89,23 @@ def _wait_for_threads() -> None:
             thread.join()
 
 
-def _describe_end(problem: BaseException, names: list[str]) -> dict[str, object]:
+def _describe_failure(problem: BaseException, names: list[str]) -> dict[str, object]:
     script_frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if frame.filename in names]
-    last = script_frames[-1] if script_frames else None
-    location = f"{last.filename}:{last.lineno}" if last else _syntax_place(problem)
-    missing = problem.name if isinstance(problem, ModuleNotFoundError) else None
+    last_frame = script_frames[-1] if script_frames else None
+    location = f"{last_frame.filename}:{last_frame.lineno}" if last_frame else _locate_syntax_error(problem)
+    missing_module = problem.name if isinstance(problem, ModuleNotFoundError) else None
     message = str(problem) if isinstance(problem, (Forbidden, MissingOption, Unsupported)) else _describe_error(problem)
-    return {"at": location, "message": message, "missing": missing}
+    return {"at": location, "message": message, "missing": missing_module}
 
 
-def _syntax_place(problem: BaseException) -> str:
+def _locate_syntax_error(problem: BaseException) -> str:
     return f"{problem.filename}:{problem.lineno}" if isinstance(problem, SyntaxError) else ""
 
 
 def _describe_error(problem: BaseException) -> str:
     text = "".join(traceback.format_exception_only(type(problem), problem)).strip()
     if isinstance(problem, KeyError) and _is_environment_lookup(problem):
-        return f"{text}: the script gets only the variables that --env names: add --env {problem.args[0]}"
+        return f"{text}: the script gets only the variables of the option --env: add --env {problem.args[0]}"
     return text
 
 
@@ -112,28 +115,28 @@ def _is_environment_lookup(problem: BaseException) -> bool:
 
 
 class Notebook:
-    """The result of `get_ipython()`: it records written files and skips other magic."""
+    """The result of `get_ipython()`. It records files that the notebook writes and skips other magics."""
 
     def run_cell_magic(self, magic: str, line: str, cell: str) -> None:
-        """Run `%%magic line` with the cell below it."""
+        """Run the magic of a cell that begins with `%%magic line`."""
         if magic == "writefile":
             *options, path = line.split()
-            state.current_state().written.add(Path(path).resolve())
+            state.current_state().notebook_files.add(Path(path).resolve())
             state.current_state().recorder.send("file", {"path": path, "append": "-a" in options, "text": cell})
             return
-        self._left_out(f"%%{magic} {line}")
+        self._warn_of_skipped(f"%%{magic} {line}")
 
     def run_line_magic(self, magic: str, line: str, *_: object) -> None:
         """Run `%magic line`."""
-        self._left_out(f"%{magic} {line}")
+        self._warn_of_skipped(f"%{magic} {line}")
 
     def system(self, command: str) -> None:
-        """`!command`."""
-        self._left_out(f"!{command}")
+        """Run `!command`."""
+        self._warn_of_skipped(f"!{command}")
 
     def getoutput(self, command: str) -> Unknown:
         """Run `x = !command`."""
         return state.current_state().unknown(f"!{command}")
 
-    def _left_out(self, text: str) -> None:
+    def _warn_of_skipped(self, text: str) -> None:
         state.current_state().recorder.warn(f"{text.strip()} is skipped")

@@ -13,11 +13,11 @@ from . import aws, estimators, inputs, session, trainer
 from .errors import Unsupported
 from .state import current_state
 
-_OURS = ("boto3", "botocore", "sagemaker", "sagemaker_core")
+_REPLACED_PACKAGES = ("boto3", "botocore", "sagemaker", "sagemaker_core")
 
 
 def _base_name(base: str, *_: object, **__: object) -> str:
-    # without the time, which the SDK adds: a job's file should be the same every day
+    # The SDK appends the time. Here it would change the job's file with each import.
     return base
 
 
@@ -31,7 +31,7 @@ _TENSORFLOW = {"TensorFlow": estimators.TensorFlow, "TrainingCompilerConfig": in
 _HUGGINGFACE = {"HuggingFace": estimators.HuggingFace, "TrainingCompilerConfig": inputs.TrainingCompilerConfig}
 _RULES = {"Rule": inputs.Rule, "ProfilerRule": inputs.ProfilerRule}
 _TRAINER = {"ModelTrainer": trainer.ModelTrainer, "Mode": trainer.Mode}
-_LOCAL = {"LocalSession": aws.no_local_mode}
+_LOCAL = {"LocalSession": aws.reject_local_mode}
 
 _CONTENT: Mapping[str, Mapping[str, object]] = {
     "boto3": {"Session": aws.BotoSession, "client": aws.client, "resource": aws.resource},
@@ -76,45 +76,45 @@ _CONTENT: Mapping[str, Mapping[str, object]] = {
     "sagemaker.train.distributed": trainer.DISTRIBUTED,
     "sagemaker.train.model_trainer": _TRAINER,
 }
-"""The names for training jobs in SDK 2.257.7 and SDK 3.27.0; all other names are unknown values."""
+"""The names for training jobs in SDK 2.257.7 and SDK 3.27.0. All other names are unknown values."""
 
 
-class StandIn(ModuleType):
-    """A module in which names unrelated to training are unknown values."""
+class StandInModule(ModuleType):
+    """A module whose names are unknown values unless they belong to training."""
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
         if f"{self.__name__}.{name}" in _CONTENT:
-            # `sagemaker.pytorch.PyTorch` after `import sagemaker`: the SDK imports its own modules
+            # `sagemaker.pytorch.PyTorch` works after `import sagemaker`, because the SDK imports its own modules.
             return importlib.import_module(f"{self.__name__}.{name}")
         return current_state().unknown(f"{self.__name__}.{name}")
 
 
-class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Imports the stand-in's modules instead of installed packages."""
 
     def find_spec(
         self,
         fullname: str,
         path: Sequence[str] | None = None,  # noqa: ARG002 - the import system's signature
-        target: ModuleType | None = None,  # noqa: ARG002 - as above
+        target: ModuleType | None = None,  # noqa: ARG002 - the import system's signature
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname.partition(".")[0] not in _OURS:
+        if fullname.partition(".")[0] not in _REPLACED_PACKAGES:
             return None
         if fullname.startswith("sagemaker.workflow"):
             raise Unsupported(
-                f"{fullname}: pipelines run in SageMaker, step by step; a job's file holds one training job"
+                f"{fullname}: muster can't import pipelines, because a job's file has only one training job"
             )
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> StandIn:
-        return StandIn(spec.name)
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> StandInModule:
+        return StandInModule(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         vars(module).update(_CONTENT.get(module.__name__, {}))
 
 
 def install() -> None:
-    """Replace the SDK and boto3 from now on."""
-    sys.meta_path.insert(0, Finder())
+    """Replace the SDK and boto3 for the rest of the process."""
+    sys.meta_path.insert(0, StandInFinder())

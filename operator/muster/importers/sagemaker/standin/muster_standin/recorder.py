@@ -1,4 +1,4 @@
-"""The pipes to the parent process, for the script's reports and for answers to its questions."""
+"""The pipes to the parent process for the script's reports, and for the answers to its questions."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from .errors import Unsupported
 
 
 class Recorder:
-    """Writes records, one JSON object a line, and reads the answers to questions.
+    """Writes records as lines of JSON, and reads the answers to questions.
 
-    `scripts` are the file names of the script.
+    `scripts` are the names of the script's files or cells.
     """
 
     def __init__(self, out: TextIO, answers: TextIO, scripts: Collection[str]) -> None:
         self._out = out
         self._answers = answers
         self._scripts = frozenset(scripts)
-        self._said: set[tuple[str, str]] = set()
-        # scripts start jobs concurrently, in threads
-        self._whole = threading.Lock()
-        self._one_question = threading.Lock()
+        self._sent_warnings: set[tuple[str, str]] = set()
+        # Scripts may start jobs concurrently, in threads.
+        self._write_lock = threading.Lock()
+        self._question_lock = threading.Lock()
 
     def send(self, kind: str, record: Mapping[str, object]) -> None:
         """Write one record, with the current line of the script."""
-        line = json.dumps({"kind": kind, "place": self.place(), **record}, allow_nan=False)
-        with self._whole:
+        line = json.dumps({"kind": kind, "location": self.locate_line(), **record}, allow_nan=False)
+        with self._write_lock:
             self._out.write(line + "\n")
             self._out.flush()
 
     def warn(self, message: str) -> None:
-        """Report an action of the script that the job omits, once for each line."""
-        if (self.place(), message) not in self._said:
-            self._said.add((self.place(), message))
+        """Report an action of the script that the job omits. Each line of the script reports it only once."""
+        if (self.locate_line(), message) not in self._sent_warnings:
+            self._sent_warnings.add((self.locate_line(), message))
             self.send("warning", {"message": message})
 
-    def ask(self, question: str, about: Mapping[str, object]) -> str:
-        """Return muster's answer. Raises `Unsupported` with muster's reason if it has none."""
-        with self._one_question:
-            self.send("question", {"question": question, "about": about})
+    def ask(self, question: str, arguments: Mapping[str, object]) -> str:
+        """Return muster's answer. Raises `Unsupported` with the reason if muster has no answer."""
+        with self._question_lock:
+            self.send("question", {"question": question, "arguments": arguments})
             answer = json.loads(self._answers.readline())
         if "text" not in answer:
             raise Unsupported(answer["problem"])
         return str(answer["text"])
 
-    def place(self) -> str:
-        """Return the innermost line of the script on the stack, as `launch.py:12`; "" if there is none."""
+    def locate_line(self) -> str:
+        """Return the innermost line of the script on the stack, such as `launch.py:12`; "" if there is none."""
         frame = inspect.currentframe()
         while frame is not None and frame.f_code.co_filename not in self._scripts:
             frame = frame.f_back

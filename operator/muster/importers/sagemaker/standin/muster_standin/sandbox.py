@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .errors import Forbidden
 
-_NETWORK = frozenset(
+_NETWORK_EVENTS = frozenset(
     {
         "socket.bind",
         "socket.connect",
@@ -23,7 +23,7 @@ _NETWORK = frozenset(
         "socket.sendto",
     }
 )
-_PROGRAMS = frozenset(
+_PROGRAM_EVENTS = frozenset(
     {
         "os.exec",
         "os.posix_spawn",
@@ -34,11 +34,11 @@ _PROGRAMS = frozenset(
         "subprocess.Popen",
     }
 )
-"""Audit events of Python's standard library ("Audit events table" in its documentation)."""
+"""Audit events of Python's standard library (see "Audit events table" in its documentation)."""
 
 _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWNET = 0x40000000
-"""From <linux/sched.h>."""
+"""Flags of clone(2), from <linux/sched.h>."""
 
 
 def install() -> None:
@@ -48,19 +48,19 @@ def install() -> None:
 
 
 def _audit(event: str, arguments: tuple[object, ...]) -> None:
-    if event in _NETWORK:
+    if event in _NETWORK_EVENTS:
         raise Forbidden(
             f"`muster import` does not let a launch script use the network ({event}{_describe_arguments(arguments)})"
         )
-    if event in _PROGRAMS:
+    if event in _PROGRAM_EVENTS:
         raise Forbidden(
             f"`muster import` does not let a launch script start a program ({event}{_describe_arguments(arguments)}); "
-            "pass in the value that the script needs, such as with --env NAME=VALUE"
+            "pass the value that the script needs, for example with --env NAME=VALUE"
         )
 
 
 def _describe_arguments(arguments: tuple[object, ...]) -> str:
-    # the first argument may be a socket; then show only the address
+    # The first argument may be a socket. Show only the address then.
     texts = [str(argument) for argument in arguments if isinstance(argument, (str, int, tuple, list))]
     return f": {texts[0][:100]}" if texts else ""
 
@@ -68,7 +68,7 @@ def _describe_arguments(arguments: tuple[object, ...]) -> str:
 def _enter_network_namespace() -> None:
     """Enter a new network namespace, for libraries that open connections without Python.
 
-    If the system forbids it, only the audit hook protects the process.
+    If the system does not allow a namespace, only the audit hook protects the process.
     """
     if sys.platform != "linux":
         return

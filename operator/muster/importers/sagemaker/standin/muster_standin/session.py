@@ -1,4 +1,4 @@
-"""The stand-in for the SDK's Session: region and bucket. It uploads no files."""
+"""The stand-in for the SDK's Session, which has the region and the bucket and uploads no files."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ PARAMETERS = (
     "sagemaker_config",
     "default_bucket_prefix",
 )
-"""sagemaker.Session's parameters in order (SDK 2.257.7)."""
+"""The parameters of sagemaker.Session in order (SDK 2.257.7)."""
 
 
 class Session:
-    """sagemaker.Session: region, bucket, prefix."""
+    """Replaces sagemaker.Session. It has the region, the bucket and the prefix."""
 
-    def __init__(self, *positional: object, **named: object) -> None:
-        arguments = bind_arguments("sagemaker.Session", PARAMETERS, positional, named)
+    def __init__(self, *positional: object, **keywords: object) -> None:
+        arguments = bind_arguments("sagemaker.Session", PARAMETERS, positional, keywords)
         boto = arguments.get("boto_session")
         if boto is not None and not isinstance(boto, BotoSession):
             raise Unsupported("sagemaker.Session(boto_session=...): a boto3.Session() is expected")
         if arguments.get("sagemaker_config"):
-            raise Unsupported("sagemaker.Session(sagemaker_config=...): write its values into the script's estimators")
+            raise Unsupported("sagemaker.Session(sagemaker_config=...): set its values in the script's estimators")
         self.boto_session = boto or BotoSession()
-        self.given_bucket = _text(arguments.get("default_bucket"))
-        self.default_bucket_prefix = _text(arguments.get("default_bucket_prefix"))
+        self.configured_bucket = _to_text(arguments.get("default_bucket"))
+        self.default_bucket_prefix = _to_text(arguments.get("default_bucket_prefix"))
         self.local_mode = False
 
     @property
@@ -46,14 +46,17 @@ class Session:
         return self.boto_session.region_name
 
     def default_bucket(self) -> str:
-        account = "session.default_bucket()"
-        return self.given_bucket or f"sagemaker-{self.boto_region_name}-{current_state().facts.need_account(account)}"
+        caller = "session.default_bucket()"
+        return (
+            self.configured_bucket
+            or f"sagemaker-{self.boto_region_name}-{current_state().account_options.require_account(caller)}"
+        )
 
     def account_id(self) -> str:
-        return current_state().facts.need_account("session.account_id()")
+        return current_state().account_options.require_account("session.account_id()")
 
     def get_caller_identity_arn(self) -> str:
-        return current_state().facts.need_role("session.get_caller_identity_arn()")
+        return current_state().account_options.require_role("session.get_caller_identity_arn()")
 
     def expand_role(self, role: str) -> str:
         return role_arn(role)
@@ -81,7 +84,7 @@ class Session:
     def upload_string_as_file_body(self, body: str, bucket: str, key: str, kms_key: str | None = None) -> str:  # noqa: ARG002 - the SDK's signature
         """Return the URI of the text, without writing it."""
         uri = f"s3://{bucket}/{key}"
-        current_state().recorder.warn(f"{uri} is not written: upload its text before the job starts")
+        current_state().recorder.warn(f"muster does not write {uri}: upload its text before the job starts")
         return uri
 
     def __getattr__(self, name: str) -> Unknown:
@@ -91,12 +94,12 @@ class Session:
 
 
 def get_execution_role(sagemaker_session: object = None, use_default: object = False) -> str:  # noqa: ARG001, FBT002 - the SDK's signature
-    """sagemaker.get_execution_role."""
-    return current_state().facts.need_role("get_execution_role()")
+    """Replaces sagemaker.get_execution_role."""
+    return current_state().account_options.require_role("get_execution_role()")
 
 
 class S3Uploader:
-    """sagemaker.s3.S3Uploader."""
+    """Replaces sagemaker.s3.S3Uploader."""
 
     @staticmethod
     def upload(local_path: str, desired_s3_uri: str, *_: object, **__: object) -> str:
@@ -110,10 +113,10 @@ class S3Uploader:
 
 
 def s3_path_join(*parts: str | None, with_end_slash: bool = False) -> str:
-    """sagemaker.s3.s3_path_join: join the parts with single slashes."""
-    joined = re.sub("/+", "/", "/".join(part for part in parts if part)).strip("/")
-    joined = re.sub("^s3:/?", "s3://", joined)
-    return f"{joined}/" if with_end_slash and joined and not joined.endswith("/") else joined
+    """Join the parts with single slashes, as sagemaker.s3.s3_path_join does."""
+    path = re.sub("/+", "/", "/".join(part for part in parts if part)).strip("/")
+    path = re.sub("^s3:/?", "s3://", path)
+    return f"{path}/" if with_end_slash and path and not path.endswith("/") else path
 
 
 def _split_uri(uri: str) -> tuple[str, str]:
@@ -122,21 +125,21 @@ def _split_uri(uri: str) -> tuple[str, str]:
 
 
 def _is_folder(path: str) -> bool:
-    """Whether the path is a folder, possibly one that the notebook writes. Raises `Unsupported` if it is missing."""
-    absolute_path, notebook_files = Path(path).resolve(), current_state().written
+    """Whether the path is a folder, which the notebook may have written. Raises `Unsupported` if it does not exist."""
+    absolute_path, notebook_files = Path(path).resolve(), current_state().notebook_files
     if absolute_path.is_dir() or any(absolute_path in file.parents for file in notebook_files):
         return True
     if absolute_path.exists() or absolute_path in notebook_files:
         return False
     raise Unsupported(
-        f"upload_data({path!r}): there is neither a file nor a folder of this name here, and the URI depends on which "
-        "it is: run `muster import` in the folder with the data, or create an empty file or folder"
+        f"upload_data({path!r}): neither a file nor a folder has this name, and the URI depends on which of them "
+        "exists: run `muster import` in the folder with the data, or create an empty file or folder"
     )
 
 
 def _warn_of_upload(path: str, command: str) -> None:
-    current_state().recorder.warn(f"{path} is not uploaded; before the job starts: {command}")
+    current_state().recorder.warn(f"muster does not upload {path}; before the job starts, run {command}")
 
 
-def _text(value: object) -> str | None:
+def _to_text(value: object) -> str | None:
     return None if value is None else str(value)

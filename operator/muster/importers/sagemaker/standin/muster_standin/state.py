@@ -12,25 +12,25 @@ from .unknown import Unknown
 
 @dataclass(frozen=True)
 class State:
-    """The recorder, the user's AWS options, and the files that the notebook has written so far."""
+    """The recorder, the user's AWS options, and the files that the notebook has written."""
 
     recorder: Recorder
-    facts: AccountOptions
-    written: set[Path] = field(default_factory=set)
+    account_options: AccountOptions
+    notebook_files: set[Path] = field(default_factory=set)
 
     def unknown(self, origin: str) -> Unknown:
-        """Return an unknown value for a result of AWS, or of the SDK's parts that are unrelated to training."""
+        """Return an unknown value, for results of AWS and of SDK functions that are unrelated to training."""
         return Unknown(self.recorder, origin)
 
 
 _current: list[State] = []
 
 
-def set_state(world: State) -> None:
+def set_state(state: State) -> None:
     """Set the state of the process, before the script's first line."""
-    _current[:] = [world]
+    _current[:] = [state]
 
 
 def current_state() -> State:
-    """Return the state of the process. It is global because the script itself creates the SDK's objects."""
+    """Return the state of the process. The state is global, because the script itself creates the SDK's objects."""
     return _current[0]

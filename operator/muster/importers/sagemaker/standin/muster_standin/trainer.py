@@ -8,11 +8,11 @@ from .arguments import bind_arguments
 from .config_objects import ConfigObject, config_class
 from .errors import Unsupported
 from .state import current_state
-from .training import TrainingJob, check_session, session_facts
+from .training import TrainingJob, check_session, describe_session
 from .unknown import Unknown
 from .values import encode
 
-NAMES = (
+PARAMETERS = (
     "training_mode", "sagemaker_session", "role", "base_job_name", "input_s3_key_prefix", "source_code", "distributed",
     "compute", "networking", "stopping_condition", "training_image", "training_image_config", "algorithm_name",
     "output_data_config", "input_data_config", "checkpoint_config", "training_input_mode", "environment",
@@ -20,7 +20,7 @@ NAMES = (
 )  # fmt: skip
 """The fields of ModelTrainer (SDK 3.27.0)."""
 
-_CONFIGS = {
+_CONFIG_FIELDS = {
     "SourceCode": ("source_dir", "requirements", "entry_script", "command", "args", "ignore_patterns"),
     "StoppingCondition": ("max_runtime_in_seconds", "max_wait_time_in_seconds", "max_pending_time_in_seconds"),
     "RetryStrategy": ("maximum_retry_attempts",),
@@ -61,7 +61,7 @@ _CONFIGS = {
 }  # fmt: skip
 """The configuration classes and their fields (sagemaker.core.training.configs, SDK 3.27.0)."""
 
-_DISTRIBUTED = {
+_DISTRIBUTED_FIELDS = {
     "Torchrun": ("process_count_per_node", "smp"),
     "MPI": ("process_count_per_node", "mpi_additional_options"),
     "SMP": (
@@ -70,70 +70,70 @@ _DISTRIBUTED = {
         "random_seed",
     ),
 }  # fmt: skip
-"""The classes of sagemaker.train.distributed."""
+"""The classes of sagemaker.train.distributed and their fields (SDK 3.27.0)."""
 
 CONFIGS: dict[str, type[ConfigObject]] = {
-    name: config_class(name, fields, positional=False) for name, fields in _CONFIGS.items()
+    name: config_class(name, fields, positional=False) for name, fields in _CONFIG_FIELDS.items()
 }
 DISTRIBUTED: dict[str, type[ConfigObject]] = {
-    name: config_class(name, fields, positional=False) for name, fields in _DISTRIBUTED.items()
+    name: config_class(name, fields, positional=False) for name, fields in _DISTRIBUTED_FIELDS.items()
 }
 
 
 class Mode(Enum):
-    """Where SDK 3 runs a training job."""
+    """Replaces SDK 3's Mode: whether a training job runs in local containers or on SageMaker."""
 
     LOCAL_CONTAINER = "LOCAL_CONTAINER"
     SAGEMAKER_TRAINING_JOB = "SAGEMAKER_TRAINING_JOB"
 
 
 class ModelTrainer:
-    """sagemaker.train.ModelTrainer."""
+    """Replaces sagemaker.train.ModelTrainer."""
 
-    def __init__(self, *positional: object, **named: object) -> None:
+    def __init__(self, *positional: object, **keywords: object) -> None:
         if positional:
             bind_arguments("ModelTrainer", (), positional, {})
-        arguments = bind_arguments("ModelTrainer", NAMES, (), named)
+        arguments = bind_arguments("ModelTrainer", PARAMETERS, (), keywords)
         check_session("ModelTrainer", arguments.get("sagemaker_session"))
         vars(self).update(_arguments=arguments, _latest_training_job=None)
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
-        if name in NAMES:
+        if name in PARAMETERS:
             return vars(self)["_arguments"].get(name)
         return current_state().unknown(f"ModelTrainer.{name}")
 
     def __setattr__(self, name: str, value: object) -> None:
-        vars(self)["_arguments"].update(bind_arguments("ModelTrainer", NAMES, (), {name: value}))
+        vars(self)["_arguments"].update(bind_arguments("ModelTrainer", PARAMETERS, (), {name: value}))
 
     def with_tensorboard_output_config(self, tensorboard_output_config: object = None) -> ModelTrainer:
-        return self._with(
+        return self._set_argument(
             "tensorboard_output_config", tensorboard_output_config or CONFIGS["TensorBoardOutputConfig"]()
         )
 
     def with_retry_strategy(self, retry_strategy: object) -> ModelTrainer:
-        return self._with("retry_strategy", retry_strategy)
+        return self._set_argument("retry_strategy", retry_strategy)
 
     def with_infra_check_config(self, infra_check_config: object = None) -> ModelTrainer:
         default = CONFIGS["InfraCheckConfig"](enable_infra_check=True)
-        return self._with("infra_check_config", infra_check_config or default)
+        return self._set_argument("infra_check_config", infra_check_config or default)
 
     def with_session_chaining_config(self, session_chaining_config: object = None) -> ModelTrainer:
         default = CONFIGS["SessionChainingConfig"](enable_session_tag_chaining=True)
-        return self._with("session_chaining_config", session_chaining_config or default)
+        return self._set_argument("session_chaining_config", session_chaining_config or default)
 
     def with_remote_debug_config(self, remote_debug_config: object = None) -> ModelTrainer:
         default = CONFIGS["RemoteDebugConfig"](enable_remote_debug=True)
-        return self._with("remote_debug_config", remote_debug_config or default)
+        return self._set_argument("remote_debug_config", remote_debug_config or default)
 
     def with_checkpoint_config(self, checkpoint_config: object = None) -> ModelTrainer:
-        return self._with("checkpoint_config", checkpoint_config or CONFIGS["CheckpointConfig"]())
+        return self._set_argument("checkpoint_config", checkpoint_config or CONFIGS["CheckpointConfig"]())
 
     def with_metric_definitions(self, metric_definitions: object) -> ModelTrainer:
-        return self._with("metric_definitions", metric_definitions)
+        return self._set_argument("metric_definitions", metric_definitions)
 
-    def _with(self, name: str, value: object) -> ModelTrainer:
+    def _set_argument(self, name: str, value: object) -> ModelTrainer:
         vars(self)["_arguments"][name] = value
         return self
 
@@ -141,23 +141,23 @@ class ModelTrainer:
         self,
         input_data_config: object = None,
         wait: object = True,  # noqa: ARG002, FBT002 - the SDK's signature
-        logs: object = True,  # noqa: ARG002, FBT002 - as above
-        dry_run: object = False,  # noqa: FBT002 - as above
+        logs: object = True,  # noqa: ARG002, FBT002 - the SDK's signature
+        dry_run: object = False,  # noqa: FBT002 - the SDK's signature
     ) -> None:
         """Record a training job."""
         if dry_run:
-            current_state().recorder.warn("train(dry_run=True) starts no job: none is imported")
+            current_state().recorder.warn("train(dry_run=True) starts no job, so muster imports none")
             return
         arguments = dict(vars(self)["_arguments"])
         session = arguments.pop("sagemaker_session", None)
         if arguments.pop("training_mode", Mode.SAGEMAKER_TRAINING_JOB) not in {Mode.SAGEMAKER_TRAINING_JOB, None}:
             raise Unsupported("ModelTrainer(training_mode=...): muster can't import a job in local containers")
-        arguments.pop("local_container_root", None)  # only for local containers
+        arguments.pop("local_container_root", None)  # applies only to local containers
         call = {} if input_data_config is None else {"input_data_config": input_data_config}
         record = {
             "arguments": {name: encode(value, f"ModelTrainer({name}=...)") for name, value in arguments.items()},
             "call": {name: encode(value, f"train({name}=...)") for name, value in call.items()},
-            "session": session_facts(session),
+            "session": describe_session(session),
         }
         current_state().recorder.send("train", record)
         name = str(arguments.get("base_job_name") or "")
@@ -166,9 +166,9 @@ class ModelTrainer:
     @classmethod
     def from_recipe(cls, *_: object, **__: object) -> Unknown:
         raise Unsupported(
-            "ModelTrainer.from_recipe(...): the SDK downloads recipes at run time; muster has no field for them"
+            "ModelTrainer.from_recipe(...): the SDK downloads recipes when it runs; a job has no field for recipes"
         )
 
     @classmethod
     def from_jumpstart_config(cls, *_: object, **__: object) -> Unknown:
-        raise Unsupported("ModelTrainer.from_jumpstart_config(...): the SDK looks up the model in AWS at run time")
+        raise Unsupported("ModelTrainer.from_jumpstart_config(...): the SDK looks up the model in AWS when it runs")

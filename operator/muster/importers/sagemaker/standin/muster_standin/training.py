@@ -1,4 +1,4 @@
-"""The completed training job that a script gets after `fit` or `train`; no job runs."""
+"""The completed training job that the stand-in returns to a script after `fit` or `train`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .unknown import Unknown
 
 
 class TrainingJob:
-    """estimator.latest_training_job: a job with the script's name that is Completed at once."""
+    """The value of estimator.latest_training_job: a training job that is Completed at once."""
 
     def __init__(self, origin: str, name: str) -> None:
         self._origin = origin
@@ -22,7 +22,7 @@ class TrainingJob:
     job_name = training_job_name = name
 
     def wait(self, *_: object, **__: object) -> None:
-        """Return at once."""
+        """Return at once, because no training job runs."""
 
     def describe(self) -> Description:
         return Description(f"{self._origin}.latest_training_job.describe()")
@@ -34,7 +34,7 @@ class TrainingJob:
 
 
 class Description(dict[str, object]):
-    """The response of DescribeTrainingJob: status Completed, so that scripts don't wait; other fields are unknown."""
+    """The response of DescribeTrainingJob. The status is Completed, so that scripts don't wait."""
 
     def __init__(self, origin: str) -> None:
         super().__init__(TrainingJobStatus="Completed", SecondaryStatus="Completed")
@@ -45,19 +45,19 @@ class Description(dict[str, object]):
 
 
 def check_session(owner: str, session: object) -> None:
-    """Raise `Unsupported` for another kind of session, such as a pipeline's."""
+    """Raise `Unsupported` if the session is not a `Session`, such as the session of a pipeline."""
     if session is not None and not isinstance(session, Session):
-        result = session.origin if isinstance(session, Unknown) else type(session).__name__
-        raise Unsupported(f"{owner}(sagemaker_session=...): found {result}; a sagemaker.Session() is expected")
+        found_type = session.origin if isinstance(session, Unknown) else type(session).__name__
+        raise Unsupported(f"{owner}(sagemaker_session=...): found {found_type}; a sagemaker.Session() is expected")
 
 
-def session_facts(session: object) -> dict[str, object]:
-    """Return the region, bucket and prefix that the script sets."""
+def describe_session(session: object) -> dict[str, object]:
+    """Return the region, the bucket and the prefix that the script has set."""
     if not isinstance(session, Session):
         return {}
-    facts = {
-        "region": session.boto_session.given_region,
-        "bucket": session.given_bucket,
+    settings = {
+        "region": session.boto_session.configured_region,
+        "bucket": session.configured_bucket,
         "prefix": session.default_bucket_prefix,
     }
-    return {name: value for name, value in facts.items() if value is not None}
+    return {name: value for name, value in settings.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Values that only AWS could return: the script may pass them on, but a job's file can't contain them."""
+"""Values that only AWS could return. The script may use them, but a job's file can't contain them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from .errors import Unsupported
 from .recorder import Recorder
 
-_MARK = re.compile(r"<unknown: ([^<>]*)>")
+_UNKNOWN_PATTERN = re.compile(r"<unknown: ([^<>]*)>")
 
-_LAUNCHES = frozenset(
+_LAUNCH_METHODS = frozenset(
     {
         "create_hyper_parameter_tuning_job",
         "create_training_job",
@@ -20,19 +20,19 @@ _LAUNCHES = frozenset(
         "upsert",
     }
 )
-"""Methods that start training. On an unknown value, `muster import` would miss their jobs."""
+"""Methods that start training. `muster import` can't record their jobs if the object is unknown."""
 
 
-def unknown_origin(text: str) -> str | None:
-    """Return the origin of an unknown value inside a text; None if there is none."""
-    match = _MARK.search(text)
+def origin_of_unknown(text: str) -> str | None:
+    """Return the origin of the unknown value that a text contains; None if it contains none."""
+    match = _UNKNOWN_PATTERN.search(text)
     return match[1] if match else None
 
 
 class Unknown:
-    """An object of the SDK or boto3 that is unrelated to training: it supports every operation, and has no value.
+    """An object of the SDK or boto3 that is unrelated to training. It supports every operation and has no value.
 
-    `origin` is the expression from which the script got it.
+    `origin` is the script's expression that returned the object.
     """
 
     def __init__(self, recorder: Recorder, origin: str) -> None:
@@ -45,27 +45,27 @@ class Unknown:
     def __getattr__(self, name: str) -> Unknown:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self._next(f".{name}")
+        return self._derive(f".{name}")
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Ignore attributes of an unknown value."""
+        """Ignore the attribute."""
 
     def __call__(self, *_: object, **__: object) -> Unknown:
         method = self.origin.rpartition(".")[2]
-        if method in _LAUNCHES or self.origin.endswith("TrainingJob.create"):
+        if method in _LAUNCH_METHODS or self.origin.endswith("TrainingJob.create"):
             raise Unsupported(
-                f"{self.origin}() starts something that `muster import` does not support; it supports Estimator, "
+                f"`muster import` does not support {self.origin}(); it supports Estimator, "
                 "PyTorch, TensorFlow and HuggingFace of SDK 2, and ModelTrainer of SDK 3"
             )
-        if method[:1].islower():  # creating an object sends no request, only its methods do
-            vars(self)["_recorder"].warn(f"{self.origin}() is skipped: muster imports only training jobs")
-        return self._next("()")
+        if method[:1].islower():  # other names are classes, and creating an object sends no request
+            vars(self)["_recorder"].warn(f"muster skips {self.origin}(), because it imports only training jobs")
+        return self._derive("()")
 
     def __getitem__(self, key: object) -> Unknown:
-        return self._next(f"[{key!r}]")
+        return self._derive(f"[{key!r}]")
 
     def __setitem__(self, key: object, value: object) -> None:
-        """Ignore entries of an unknown value."""
+        """Ignore the entry."""
 
     def __iter__(self) -> Iterator[Unknown]:
         return iter(())
@@ -77,7 +77,7 @@ class Unknown:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Do nothing: no resource was opened."""
+        """Do nothing, because there is no resource to close."""
 
     def __add__(self, other: str) -> str:
         return f"{self}{other}"
@@ -94,8 +94,8 @@ class Unknown:
         return str(self)
 
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
-        # a script may derive its own serializer from the SDK's
+        # A script may derive a class from a class of the SDK, such as a serializer.
         return (object,)
 
-    def _next(self, step: str) -> Unknown:
-        return Unknown(vars(self)["_recorder"], self.origin + step)
+    def _derive(self, suffix: str) -> Unknown:
+        return Unknown(vars(self)["_recorder"], self.origin + suffix)

@@ -7,53 +7,53 @@ import math
 
 from .config_objects import ConfigObject
 from .errors import Unsupported
-from .unknown import Unknown, unknown_origin
+from .unknown import Unknown, origin_of_unknown
 
 OBJECT_KEY = "$shape"
-"""The key that marks an object of an SDK class, in contrast to a dictionary of the script."""
+"""The key that distinguishes an object of an SDK class from a dictionary of the script."""
 
 
-def encode(value: object, where: str) -> object:
-    """Encode the value as JSON. Raises `Unsupported` with `where` for a value that a file can't contain."""
+def encode(value: object, location: str) -> object:
+    """Encode the value at `location` as JSON. Raises `Unsupported` for a value that a file can't contain."""
     if isinstance(value, Unknown):
-        raise _unknown_value(where, value.origin)
+        raise _build_unknown_error(location, value.origin)
     if isinstance(value, enum.Enum):
-        return encode(value.value, where)
+        return encode(value.value, location)
     if isinstance(value, ConfigObject):
-        fields = {name: encode(field, f"{where}.{name}") for name, field in value.given().items()}
+        fields = {name: encode(field, f"{location}.{name}") for name, field in value.get_arguments().items()}
         return {OBJECT_KEY: type(value).__name__, "fields": fields}
     if isinstance(value, dict):
-        return {_check_key(key, where): encode(entry, f"{where}[{key!r}]") for key, entry in value.items()}
+        return {_check_key(key, location): encode(entry, f"{location}[{key!r}]") for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [encode(entry, f"{where}[{index}]") for index, entry in enumerate(value)]
-    return _encode_scalar(value, where)
+        return [encode(entry, f"{location}[{index}]") for index, entry in enumerate(value)]
+    return _encode_scalar(value, location)
 
 
-def _encode_scalar(value: object, where: str) -> object:
+def _encode_scalar(value: object, location: str) -> object:
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise Unsupported(f"{where}: found {value}; a finite number is expected")
+            raise Unsupported(f"{location}: found {value}; a finite number is expected")
         return float(value)
     if isinstance(value, str):
-        origin = unknown_origin(value)
+        origin = origin_of_unknown(value)
         if origin is not None:
-            raise _unknown_value(where, origin)
+            raise _build_unknown_error(location, origin)
         return str(value)
     raise Unsupported(
-        f"{where}: found a {type(value).__name__}; text, numbers, truth values, lists and dictionaries of them "
-        "can be written into a file"
+        f"{location}: found a {type(value).__name__}; a file can contain only text, numbers, truth values, lists and "
+        "dictionaries"
     )
 
 
-def _check_key(key: object, where: str) -> str:
+def _check_key(key: object, location: str) -> str:
     if not isinstance(key, str) or key == OBJECT_KEY:
-        raise Unsupported(f"{where}: found the key {key!r}; text is expected")
+        raise Unsupported(f"{location}: found the key {key!r}; text is expected")
     return key
 
 
-def _unknown_value(where: str, origin: str) -> Unsupported:
+def _build_unknown_error(location: str, origin: str) -> Unsupported:
     return Unsupported(
-        f"{where}: its value comes from {origin}, which `muster import` can't call; write the value itself"
+        f"{location}: the value comes from {origin}, which `muster import` can't call; write the value itself"
     )

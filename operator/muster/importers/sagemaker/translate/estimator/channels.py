@@ -7,11 +7,11 @@ from muster.importers.sagemaker.translate.arguments import Arguments, describe_v
 from muster.importers.sagemaker.translate.file_system import convert_file_system
 from muster.importers.sagemaker.translate.recording import SdkObject, Value
 
-_ONLY_CHANNEL = "training"
-"""The SDK's default name of a channel (sagemaker 2.257.7, job.py)."""
+_DEFAULT_CHANNEL = "training"
+"""The SDK's default name of a channel (job.py in sagemaker 2.257.7)."""
 
-_DEFAULT_MODE = "ro"
-"""The default of a FileSystemInput (sagemaker 2.257.7, inputs.py)."""
+_DEFAULT_ACCESS_MODE = "ro"
+"""The default access mode of a FileSystemInput (inputs.py in sagemaker 2.257.7)."""
 
 
 def convert_inputs(call: Arguments) -> list[JSON]:
@@ -20,20 +20,21 @@ def convert_inputs(call: Arguments) -> list[JSON]:
     if value is None:
         return []
     if isinstance(value, (str, SdkObject)):
-        return _convert_channel(call, _ONLY_CHANNEL, value)
+        return _convert_channel(call, _DEFAULT_CHANNEL, value)
     if isinstance(value, dict):
         return [
             channel for name, channel_value in value.items() for channel in _convert_channel(call, name, channel_value)
         ]
     call.problems.add(
-        call.where("inputs"), f"found {describe_value(value)}; text, a TrainingInput or a dictionary is expected"
+        call.describe_argument("inputs"),
+        f"found {describe_value(value)}; text, a TrainingInput or a dictionary is expected",
     )
     return []
 
 
 def default_input_mode(call_inputs: Value) -> str | None:
-    """Return the job's default input mode, which a single unnamed input sets (estimator.py, _get_train_args)."""
-    if isinstance(call_inputs, SdkObject) and call_inputs.kind == "TrainingInput":
+    """Return the input mode that a TrainingInput without a channel name sets (estimator.py, _get_train_args)."""
+    if isinstance(call_inputs, SdkObject) and call_inputs.class_name == "TrainingInput":
         mode = call_inputs.fields.get("input_mode")
         return mode if isinstance(mode, str) else None
     return None
@@ -56,12 +57,12 @@ def _convert_channel(call: Arguments, name: str, value: Value) -> list[JSON]:
         return []
     channel: dict[str, JSON] = {"name": name}
     set_field(channel, "contentType", settings.text("content_type"))
-    if isinstance(value, SdkObject) and value.kind == "FileSystemInput":
-        set_field(channel, "sagemaker", {"fileSystem": convert_file_system(settings, _DEFAULT_MODE)})
+    if isinstance(value, SdkObject) and value.class_name == "FileSystemInput":
+        set_field(channel, "sagemaker", {"fileSystem": convert_file_system(settings, _DEFAULT_ACCESS_MODE)})
     else:
         set_field(channel, "s3", _convert_objects(settings))
         set_field(channel, "sagemaker", _convert_options(settings))
-    settings.report_leftovers("")
+    settings.report_unread()
     return [channel]
 
 

@@ -1,6 +1,6 @@
 """Convert an estimator's Debugger, profiler and TensorBoard settings. Pure.
 
-The request for each setting is in sagemaker 2.257.7, debugger/*.py (`_to_request_dict`, `to_*_rule_config_dict`).
+The source is sagemaker 2.257.7, debugger/*.py (`_to_request_dict`, `to_*_rule_config_dict`).
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from muster.importers.sagemaker.translate.arguments import Arguments, Problems, 
 from muster.importers.sagemaker.translate.recording import SdkObject
 
 _CONFLICTING_ARGUMENTS = {"parameterServer": "parameter_server", "checkpointPath": "checkpoint_local_path"}
-"""The SDK's names of these fields."""
+"""The names of the SDK's arguments for these fields."""
 
 
 def convert_debugging(arguments: Arguments) -> dict[str, JSON]:
     """Return the fields debugger, profiler and tensorBoard that the script sets."""
-    watching, profiling = _convert_rules(arguments)
+    debugger_rules, profiler_rules = _convert_rules(arguments)
     fields: dict[str, JSON] = {}
-    set_field(fields, "debugger", _set_field(_convert_debugger(arguments), "rules", watching))
-    set_field(fields, "profiler", _set_field(_convert_profiler(arguments), "rules", profiling))
-    board = arguments.sdk_object("tensorboard_output_config", "TensorBoardOutputConfig")
-    if board is not None:
-        set_field(fields, "tensorBoard", _convert_locations(board))
-        board.report_leftovers("")
+    set_field(fields, "debugger", _set_field(_convert_debugger(arguments), "rules", debugger_rules))
+    set_field(fields, "profiler", _set_field(_convert_profiler(arguments), "rules", profiler_rules))
+    tensorboard = arguments.sdk_object("tensorboard_output_config", "TensorBoardOutputConfig")
+    if tensorboard is not None:
+        set_field(fields, "tensorBoard", _convert_locations(tensorboard))
+        tensorboard.report_unread()
     return fields
 
 
-def remove_dropped_settings(kind: str, block: Mapping[str, JSON], problems: Problems) -> dict[str, JSON]:
-    """Remove Debugger settings that the SDK drops (`_validate_and_set_debugger_configs`).
+def remove_dropped_settings(estimator: str, block: Mapping[str, JSON], problems: Problems) -> dict[str, JSON]:
+    """Remove the Debugger settings that the SDK removes (`_validate_and_set_debugger_configs`).
 
     Debugger does not support parameter servers or a custom checkpoint folder. The SDK validates the settings before it
-    drops them.
+    removes them.
     """
     debugger = block.get("debugger")
     if (
@@ -44,18 +44,19 @@ def remove_dropped_settings(kind: str, block: Mapping[str, JSON], problems: Prob
         return {**block}
     distribution = block.get("distribution")
     server = distribution.get("parameterServer") if isinstance(distribution, dict) else None
-    obstacle = debugger_conflict(
-        kind,
+    conflict = debugger_conflict(
+        estimator,
         has_parameter_server=isinstance(server, dict) and server.get("enabled", True) is True,
         has_checkpoint_path="checkpointPath" in block,
     )
-    if obstacle is None:
+    if conflict is None:
         return {**block}
-    supported = ("rules",) if obstacle == "checkpointPath" else ()
+    supported = ("rules",) if conflict == "checkpointPath" else ()
     remaining = {name: value for name, value in debugger.items() if name in supported}
     if remaining != debugger:
         problems.warn(
-            f"{kind}(debugger_hook_config=...)", f"is ignored beside {_CONFLICTING_ARGUMENTS[obstacle]}, as by the SDK"
+            f"{estimator}(debugger_hook_config=...)",
+            f"muster ignores this with {_CONFLICTING_ARGUMENTS[conflict]}, as the SDK does",
         )
     other_fields = {name: value for name, value in block.items() if name != "debugger"}
     return {**other_fields, "debugger": remaining} if remaining else other_fields
@@ -85,7 +86,7 @@ def _convert_debugger(arguments: Arguments) -> dict[str, JSON]:
     fields = _convert_locations(settings)
     set_field(fields, "parameters", settings.text_map("hook_parameters"))
     set_field(fields, "collections", _convert_collections(settings, "collection_configs"))
-    settings.report_leftovers("")
+    settings.report_unread()
     return fields
 
 
@@ -96,7 +97,7 @@ def _convert_collections(arguments: Arguments, name: str) -> list[JSON]:
         if settings is not None:
             collection: dict[str, JSON] = {"name": settings.text("name")}
             set_field(collection, "parameters", settings.text_map("parameters"))
-            settings.report_leftovers("")
+            settings.report_unread()
             collections.append(collection)
     return collections
 
@@ -107,31 +108,31 @@ def _convert_profiler(arguments: Arguments) -> dict[str, JSON]:
     if settings is None:
         return {"mode": "Disabled"} if is_disabled else {}
     fields: dict[str, JSON] = {}
-    disabled = settings.boolean("disable_profiler") or False
-    if is_disabled and not disabled:
+    config_disables_profiler = settings.boolean("disable_profiler") or False
+    if is_disabled and not config_disables_profiler:
         arguments.problems.add(
-            arguments.where("disable_profiler"),
-            "found True beside a ProfilerConfig that doesn't say so; the SDK refuses it",
+            arguments.describe_argument("disable_profiler"),
+            "found True, but ProfilerConfig has disable_profiler=False; the SDK rejects this",
         )
-    set_field(fields, "mode", "Disabled" if disabled else None)
+    set_field(fields, "mode", "Disabled" if config_disables_profiler else None)
     set_field(fields, "s3", settings.text("s3_output_path"))
     set_field(fields, "intervalMilliseconds", settings.integer("system_monitor_interval_millis"))
-    settings.report_leftovers("")
+    settings.report_unread()
     return fields
 
 
 def _convert_rules(arguments: Arguments) -> tuple[list[JSON], list[JSON]]:
-    """Convert the rules; return those for tensors, and those for profiles."""
-    watching: list[JSON] = []
-    profiling: list[JSON] = []
+    """Return the rules for tensors and the rules for profiles."""
+    debugger_rules: list[JSON] = []
+    profiler_rules: list[JSON] = []
     for value in arguments.value_list("rules"):
         settings = nested_arguments(arguments, "rules", value, "Rule", "ProfilerRule")
         if settings is None:
             continue
         rule = _convert_rule(settings)
-        (watching if isinstance(value, SdkObject) and value.kind == "Rule" else profiling).append(rule)
-        settings.report_leftovers("")
-    return watching, profiling
+        (debugger_rules if isinstance(value, SdkObject) and value.class_name == "Rule" else profiler_rules).append(rule)
+        settings.report_unread()
+    return debugger_rules, profiler_rules
 
 
 def _convert_rule(settings: Arguments) -> dict[str, JSON]:
@@ -145,7 +146,8 @@ def _convert_rule(settings: Arguments) -> dict[str, JSON]:
     source = settings.text("source")
     if source is not None and not source.startswith("s3://"):
         settings.problems.add(
-            settings.where("source"), f"found {quote(source)}, which the SDK uploads; upload it and write s3://..."
+            settings.describe_argument("source"),
+            f"found {quote(source)}, which the SDK uploads; upload the file and write its URI, s3://...",
         )
     set_field(parameters, "source_s3_uri", source)
     set_field(parameters, "rule_to_invoke", settings.text("rule_to_invoke"))

@@ -1,6 +1,6 @@
 """Convert an SDK 2 estimator and its `fit` to a job. Pure.
 
-The request for each argument is in sagemaker 2.257.7: estimator.py, job.py, session.py.
+The source is sagemaker 2.257.7: estimator.py, job.py, session.py.
 """
 
 from __future__ import annotations
@@ -38,43 +38,51 @@ _EXPERIMENT = {
 
 
 def translate_estimator(fit: EstimatorFit, account: AccountOptions, problems: Problems) -> TranslatedJob:
-    """Return the job that equals the SDK's request. Arguments that a job can't express are added to `problems`."""
-    arguments = Arguments(f"{fit.kind}({{}}=...)", fit.arguments, problems)
+    """Return the job that equals the SDK's request. Add arguments that a job can't express to `problems`."""
+    arguments = Arguments(f"{fit.class_name}({{}}=...)", fit.arguments, problems)
     call = Arguments("fit({}=...)", fit.call, problems)
-    start = convert_entry_point(fit.kind, arguments)
-    sent = _convert_hyperparameters(fit, start, problems)
+    entry_point = convert_entry_point(fit.class_name, arguments)
+    hyperparameters = _convert_hyperparameters(fit, entry_point, problems)
     count, node_type = convert_nodes(arguments)
-    block: dict[str, JSON] = {**start.block, **node_type}
-    ranks = convert_distribution(arguments, block, start.image)
+    block: dict[str, JSON] = {**entry_point.block, **node_type}
+    launcher_settings = convert_distribution(arguments, block, entry_point.image)
     set_field(block, "region", fit.session.region or account.region)
     set_field(block, "role", account.role_arn(arguments))
-    set_field(block, "distribution", ranks.toolkit)
-    set_field(block, "rawHyperparameters", sent.raw)
-    spec: dict[str, JSON] = {"backend": "SageMaker", "launcher": ranks.launcher, "command": list(start.command)}
+    set_field(block, "distribution", launcher_settings.toolkit)
+    set_field(block, "rawHyperparameters", hyperparameters.raw_texts)
+    spec: dict[str, JSON] = {
+        "backend": "SageMaker",
+        "launcher": launcher_settings.launcher,
+        "command": list(entry_point.command),
+    }
     set_field(spec, "nodes", count)
-    set_field(spec, "procsPerNode", ranks.processes)
-    set_field(spec, "image", start.image)
-    set_field(spec, "hyperparameters", sent.plain)
+    set_field(spec, "procsPerNode", launcher_settings.processes)
+    set_field(spec, "image", entry_point.image)
+    set_field(spec, "hyperparameters", hyperparameters.values)
     spec.update(_convert_portable_fields(arguments))
     set_field(spec, "inputs", [*convert_inputs(call), *convert_model_channel(arguments)])
     set_field(spec, "output", _convert_output(fit, arguments))
-    spec["sagemaker"] = remove_dropped_settings(fit.kind, {**block, **_convert_block(fit, arguments, call)}, problems)
+    spec["sagemaker"] = remove_dropped_settings(
+        fit.class_name, {**block, **_convert_block(fit, arguments, call)}, problems
+    )
     base_name, name = arguments.text("base_job_name"), call.text("job_name")
-    call.report_leftovers("")
-    arguments.report_leftovers("")
-    return TranslatedJob(name or base_name or "", spec, start.code)
+    call.report_unread()
+    arguments.report_unread()
+    return TranslatedJob(name or base_name or "", spec, entry_point.code)
 
 
-def _convert_hyperparameters(fit: EstimatorFit, start: EntryPoint, problems: Problems) -> Hyperparameters:
-    framework = fit.kind != "Estimator"
-    # the generic estimator encodes only if it has a source_dir (estimator.py, Estimator.set_hyperparameters)
-    sdk: Encoding = "Json" if framework or fit.arguments.get("source_dir") is not None else "Str"
-    muster: Encoding = "Json" if start.uses_toolkit else "Str"
-    return convert_hyperparameters(fit.hyperparameters, sdk, muster, f"{fit.kind}(hyperparameters=...)", problems)
+def _convert_hyperparameters(fit: EstimatorFit, entry_point: EntryPoint, problems: Problems) -> Hyperparameters:
+    is_framework = fit.class_name != "Estimator"
+    # The generic estimator encodes values as JSON only if it has a source_dir (Estimator.set_hyperparameters).
+    sdk_encoding: Encoding = "Json" if is_framework or fit.arguments.get("source_dir") is not None else "Str"
+    muster_encoding: Encoding = "Json" if entry_point.uses_toolkit else "Str"
+    return convert_hyperparameters(
+        fit.hyperparameters, sdk_encoding, muster_encoding, f"{fit.class_name}(hyperparameters=...)", problems
+    )
 
 
 def _convert_portable_fields(arguments: Arguments) -> dict[str, JSON]:
-    """Convert environment, metrics and checkpoints."""
+    """Convert the environment, the metrics and the checkpoint folder."""
     fields: dict[str, JSON] = {}
     environment = arguments.text_map("environment")
     set_field(fields, "env", [{"name": name, "value": value} for name, value in environment.items()])
@@ -91,26 +99,28 @@ def _convert_metrics(arguments: Arguments) -> list[JSON]:
             case {"Name": str(name), "Regex": str(regex), **others} if not others:
                 metrics.append({"name": name, "regex": regex})
             case _:
-                where = arguments.where("metric_definitions")
+                location = arguments.describe_argument("metric_definitions")
                 arguments.problems.add(
-                    where, f"found {describe_value(definition)}; a Name and a Regex is expected in each"
+                    location, f"found {describe_value(definition)}; a dictionary with Name and Regex is expected"
                 )
     return metrics
 
 
 def _convert_output(fit: EstimatorFit, arguments: Arguments) -> JSON:
-    """Return the script's output folder, or the root of its session's default bucket."""
+    """Return the script's output folder, or the root of the session's default bucket."""
     value, bucket = arguments.text("output_path"), fit.session.bucket
     if value:
         return {"s3": value}
     if fit.session.prefix is not None:
-        where = "Session(default_bucket_prefix=...)"
-        arguments.problems.add(where, "the SDK puts code and output into different folders below it; set output_path")
+        location = "Session(default_bucket_prefix=...)"
+        arguments.problems.add(
+            location, "the SDK uses different folders below the prefix for code and output; set output_path"
+        )
     return {"s3": f"s3://{bucket}/"} if bucket is not None else None
 
 
 def _convert_block(fit: EstimatorFit, arguments: Arguments, call: Arguments) -> dict[str, JSON]:
-    """Convert the fields of `spec.sagemaker`, except those about the start of the ranks."""
+    """Convert the fields of `spec.sagemaker`, except the fields about the start of the ranks."""
     block = {
         **convert_instances(arguments),
         **convert_limits(arguments),
@@ -118,8 +128,8 @@ def _convert_block(fit: EstimatorFit, arguments: Arguments, call: Arguments) -> 
         **convert_switches(arguments),
     }
     block.update(convert_debugging(arguments))
-    own_mode = arguments.text("input_mode")
-    mode = default_input_mode(fit.call.get("inputs")) or own_mode
+    estimator_mode = arguments.text("input_mode")
+    mode = default_input_mode(fit.call.get("inputs")) or estimator_mode
     set_field(block, "inputMode", mode if mode != "File" else None)
     set_field(block, "outputKmsKey", arguments.text("output_kms_key"))
     set_field(block, "outputCompression", "None" if arguments.boolean("disable_output_compression") else None)
@@ -136,8 +146,8 @@ def _convert_block(fit: EstimatorFit, arguments: Arguments, call: Arguments) -> 
 def _convert_checkpoint_path(fit: EstimatorFit, arguments: Arguments) -> str | None:
     path = arguments.text("checkpoint_local_path")
     if path is not None and not fit.arguments.get("checkpoint_s3_uri"):
-        where = arguments.where("checkpoint_local_path")
-        arguments.problems.warn(where, "is ignored, as by the SDK: there is no checkpoint_s3_uri")
+        location = arguments.describe_argument("checkpoint_local_path")
+        arguments.problems.warn(location, "muster ignores this without checkpoint_s3_uri, as the SDK does")
         return None
     return path
 
@@ -145,7 +155,9 @@ def _convert_checkpoint_path(fit: EstimatorFit, arguments: Arguments) -> str | N
 def _convert_experiment(call: Arguments) -> JSON:
     value = call.text_map("experiment_config")
     for name in value.keys() - _EXPERIMENT.keys():
-        call.problems.add(call.where("experiment_config"), f"found {name}; known are {', '.join(_EXPERIMENT)}")
+        call.problems.add(
+            call.describe_argument("experiment_config"), f"found {name}; allowed are {', '.join(_EXPERIMENT)}"
+        )
     return {field: value[name] for name, field in _EXPERIMENT.items() if name in value}
 
 

@@ -9,7 +9,7 @@ from muster.importers.sagemaker.translate.recording import SdkObject, Value
 
 
 def convert_channels(arguments: Arguments, call: Arguments) -> list[JSON]:
-    """Convert the channels of the trainer and of `train`, which take precedence."""
+    """Convert the channels of the trainer and of `train`. Channels of `train` take precedence."""
     result: dict[str, JSON] = {}
     for source in (arguments, call):
         for value in source.value_list("input_data_config"):
@@ -31,42 +31,45 @@ def _convert_channel(name: str, settings: Arguments) -> JSON:
     if shuffle is not None:
         set_field(options, "shuffleSeed", shuffle.integer("seed"))
     source = settings.value("data_source")
-    if isinstance(source, SdkObject) and source.kind == "DataSource":
+    if isinstance(source, SdkObject) and source.class_name == "DataSource":
         source = _unwrap_source(settings, source)
     _add_source(channel, options, settings, source)
     set_field(channel, "sagemaker", options)
-    settings.report_leftovers("")
+    settings.report_unread()
     return channel
 
 
 def _unwrap_source(settings: Arguments, source: SdkObject) -> Value:
-    inner = nested_arguments(settings, "data_source", source, "DataSource")
-    if inner is None:
+    source_arguments = nested_arguments(settings, "data_source", source, "DataSource")
+    if source_arguments is None:
         return None
-    result = [inner.value(name) for name in ("s3_data_source", "file_system_data_source")]
-    inner.report_leftovers("")
+    result = [source_arguments.value(name) for name in ("s3_data_source", "file_system_data_source")]
+    source_arguments.report_unread()
     return next((value for value in result if value is not None), None)
 
 
-def _add_source(channel: dict[str, JSON], options: dict[str, JSON], outer: Arguments, source: Value) -> None:
+def _add_source(
+    channel: dict[str, JSON], options: dict[str, JSON], channel_arguments: Arguments, source: Value
+) -> None:
     if isinstance(source, str):
         if not source.startswith("s3://"):
-            where = outer.where("data_source")
-            outer.problems.add(
-                where, f"found {describe_value(source)}, which the SDK uploads; upload it and write s3://..."
+            location = channel_arguments.describe_argument("data_source")
+            channel_arguments.problems.add(
+                location,
+                f"found {describe_value(source)}, which the SDK uploads; upload the data and write its URI, s3://...",
             )
         channel["s3"] = {"uri": source}
-        # a plain URI is copied, whatever the job's input mode (create_input_data_channel)
+        # The SDK sets File for a URI, even if the job has another input mode (create_input_data_channel).
         options.setdefault("inputMode", "File")
         return
-    settings = nested_arguments(outer, "data_source", source, "S3DataSource", "FileSystemDataSource")
+    settings = nested_arguments(channel_arguments, "data_source", source, "S3DataSource", "FileSystemDataSource")
     if settings is None or not isinstance(source, SdkObject):
         return
-    if source.kind == "FileSystemDataSource":
+    if source.class_name == "FileSystemDataSource":
         options["fileSystem"] = convert_file_system(settings, None)
     else:
         channel["s3"] = _convert_objects(settings, options)
-    settings.report_leftovers("")
+    settings.report_unread()
 
 
 def _convert_objects(settings: Arguments, options: dict[str, JSON]) -> JSON:

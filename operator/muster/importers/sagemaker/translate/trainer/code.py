@@ -12,23 +12,23 @@ from muster.importers.sagemaker.translate.arguments import Arguments, nested_arg
 from muster.importers.sagemaker.translate.entry_point import SERVICE_COMMAND, LocalCode
 from muster.importers.sagemaker.translate.recording import SdkObject
 
-_IGNORED = (".env", ".git", "__pycache__", ".DS_Store", ".cache", ".ipynb_checkpoints")
-"""SourceCode.ignore_patterns (SDK 3.27.0)."""
+_IGNORE_PATTERNS = (".env", ".git", "__pycache__", ".DS_Store", ".cache", ".ipynb_checkpoints")
+"""The default of SourceCode.ignore_patterns (SDK 3.27.0)."""
 
 _REQUIREMENTS = "requirements.txt"
-"""The file that the start script installs (render/sagemaker/request/start_script.py)."""
+"""The file from which the start script installs packages (render/sagemaker/request/start_script.py)."""
 
-_SMP = (
+_SMP_FIELDS = (
     *("hybrid_shard_degree", "sm_activation_offloading", "activation_loading_horizon", "fsdp_cache_flush_warnings"),
     *("allow_empty_shards", "tensor_parallel_degree", "context_parallel_degree", "expert_parallel_degree"),
     "random_seed",
 )
-"""SMP's fields in the order of the SDK's request (sagemaker/train/distributed.py)."""
+"""The fields of SMP, in the order of the SDK's request (sagemaker/train/distributed.py)."""
 
 
 @dataclass(frozen=True)
 class TrainerStart:
-    """How the ranks start. `takes_arguments`: muster appends the hyperparameters to the command. `raw` adds others."""
+    """How the ranks start. `takes_arguments` is whether muster appends the hyperparameters to the command."""
 
     launcher: JSON
     command: tuple[str, ...]
@@ -36,7 +36,7 @@ class TrainerStart:
     processes: int | None = None
     takes_arguments: bool = True
     block: Mapping[str, JSON] = field(default_factory=dict)
-    raw: Mapping[str, JSON] = field(default_factory=dict)
+    raw_hyperparameters: Mapping[str, JSON] = field(default_factory=dict)
 
 
 def convert_start(arguments: Arguments) -> TrainerStart:
@@ -49,40 +49,43 @@ def convert_start(arguments: Arguments) -> TrainerStart:
     requirements = source.text("requirements")
     if requirements not in {None, _REQUIREMENTS}:
         source.problems.add(
-            source.where("requirements"), f"found {requirements}; name it {_REQUIREMENTS}, which muster installs"
+            source.describe_argument("requirements"),
+            f"found {requirements}; rename the file to {_REQUIREMENTS}, which muster installs",
         )
     patterns = [str(pattern) for pattern in source.text_list("ignore_patterns")]
-    source.report_leftovers("")
-    code = _convert_code(folder, script or "", tuple(patterns) or _IGNORED)
+    source.report_unread()
+    code = _convert_code(folder, script or "", tuple(patterns) or _IGNORE_PATTERNS)
     block: dict[str, JSON] = {"start": "Channels"}
     if command is not None:
         line = " ".join([*command.split(), *(shlex.quote(str(argument)) for argument in command_arguments)])
-        # the SDK ignores a distribution if there is a command (_prepare_train_script)
+        # The SDK ignores a distribution if there is a command (_prepare_train_script).
         return TrainerStart({"perNode": {}}, ("/bin/bash", "-c", line), code, takes_arguments=False, block=block)
     if script is None:
-        source.problems.add(source.where("entry_script"), "entry_script or command is required")
+        source.problems.add(source.describe_argument("entry_script"), "entry_script or command is required")
         return TrainerStart({"perNode": {}}, ("python",), code, block=block)
-    runner = ("python", script) if script.endswith(".py") else ("/bin/bash", script)
-    return _convert_distribution(arguments, TrainerStart({"perNode": {}}, runner, code, block=block))
+    script_command = ("python", script) if script.endswith(".py") else ("/bin/bash", script)
+    return _convert_distribution(arguments, TrainerStart({"perNode": {}}, script_command, code, block=block))
 
 
-def _convert_distribution(arguments: Arguments, undistributed: TrainerStart) -> TrainerStart:
+def _convert_distribution(arguments: Arguments, start: TrainerStart) -> TrainerStart:
     value = arguments.value("distributed")
     config = nested_arguments(arguments, "distributed", value, "Torchrun", "MPI") if value is not None else None
     if config is None:
-        return undistributed
+        return start
     processes = config.integer("process_count_per_node")
     options = config.text_list("mpi_additional_options")
     mpi: JSON = {"args": options} if options else {}
-    launcher: JSON = {"mpi": mpi} if isinstance(value, SdkObject) and value.kind == "MPI" else {"torchrun": {}}
+    launcher: JSON = {"mpi": mpi} if isinstance(value, SdkObject) and value.class_name == "MPI" else {"torchrun": {}}
     smp = config.sdk_object("smp", "SMP")
-    raw: dict[str, JSON] = {}
+    raw_hyperparameters: dict[str, JSON] = {}
     if smp is not None:
-        values = {name: smp.value(name) for name in _SMP}
-        raw["mp_parameters"] = json.dumps({name: value for name, value in values.items() if value is not None})
-    config.report_leftovers("")
+        values = {name: smp.value(name) for name in _SMP_FIELDS}
+        raw_hyperparameters["mp_parameters"] = json.dumps(
+            {name: value for name, value in values.items() if value is not None}
+        )
+    config.report_unread()
     return TrainerStart(
-        launcher, undistributed.command, undistributed.code, processes, block=undistributed.block, raw=raw
+        launcher, start.command, start.code, processes, block=start.block, raw_hyperparameters=raw_hyperparameters
     )
 
 
@@ -91,4 +94,4 @@ def _convert_code(folder: str | None, script: str, patterns: tuple[str, ...]) ->
         return None
     if folder.startswith("s3://"):
         return {"s3": {"uri": folder}}
-    return LocalCode(script, folder, ignored=patterns)
+    return LocalCode(script, folder, ignore_patterns=patterns)

@@ -9,7 +9,7 @@ from muster.importers.sagemaker.translate.instances import convert_placement
 _INSTANCE_TYPE = "ml.m5.xlarge"
 _VOLUME_GB = 30
 _RUN_SECONDS = 3600
-"""sagemaker/train/defaults.py, constants.py (SDK 3.27.0)."""
+"""The SDK's defaults (sagemaker/train/defaults.py and constants.py in SDK 3.27.0)."""
 
 
 def convert_nodes(compute: Arguments) -> tuple[JSON, dict[str, JSON]]:
@@ -22,15 +22,15 @@ def convert_nodes(compute: Arguments) -> tuple[JSON, dict[str, JSON]]:
         if settings is not None:
             size = settings.integer("instance_count") or 0
             total += size
-            name, kind = settings.text("instance_group_name"), settings.text("instance_type")
-            groups.append({"name": name, "instanceType": kind, "instanceCount": size})
+            name, group_type = settings.text("instance_group_name"), settings.text("instance_type")
+            groups.append({"name": name, "instanceType": group_type, "instanceCount": size})
     if groups:
         return total, {"instanceGroups": groups}
     return count or 1, {"instanceType": instance_type or _INSTANCE_TYPE}
 
 
 def convert_instances(compute: Arguments) -> dict[str, JSON]:
-    """Convert disks, warm pool, training plan and placement."""
+    """Convert the disks, the warm pool, the training plan and the placement."""
     fields: dict[str, JSON] = {}
     volume = compute.integer("volume_size_in_gb")
     set_field(fields, "volumeSizeGb", volume if volume != _VOLUME_GB else None)
@@ -42,18 +42,18 @@ def convert_instances(compute: Arguments) -> dict[str, JSON]:
 
 
 def convert_limits(arguments: Arguments, compute: Arguments) -> dict[str, JSON]:
-    """Convert time limits, spot instances and retries."""
+    """Convert the time limits, spot instances and retries."""
     fields: dict[str, JSON] = {"maxRunSeconds": _RUN_SECONDS}
-    stopping = arguments.sdk_object("stopping_condition", "StoppingCondition")
-    if stopping is not None:
-        fields["maxRunSeconds"] = stopping.integer("max_runtime_in_seconds") or _RUN_SECONDS
-        set_field(fields, "maxPendingSeconds", stopping.integer("max_pending_time_in_seconds"))
-    max_wait = stopping.integer("max_wait_time_in_seconds") if stopping is not None else None
+    stopping_condition = arguments.sdk_object("stopping_condition", "StoppingCondition")
+    if stopping_condition is not None:
+        fields["maxRunSeconds"] = stopping_condition.integer("max_runtime_in_seconds") or _RUN_SECONDS
+        set_field(fields, "maxPendingSeconds", stopping_condition.integer("max_pending_time_in_seconds"))
+    max_wait = stopping_condition.integer("max_wait_time_in_seconds") if stopping_condition is not None else None
     if compute.boolean("enable_managed_spot_training"):
         fields["spot"] = {"maxWaitSeconds": max_wait} if max_wait is not None else {}
     elif max_wait is not None:
-        where = "StoppingCondition(max_wait_time_in_seconds=...)"
-        arguments.problems.add(where, "SageMaker accepts this only with enable_managed_spot_training=True")
+        location = "StoppingCondition(max_wait_time_in_seconds=...)"
+        arguments.problems.add(location, "SageMaker accepts this only with enable_managed_spot_training=True")
     retry = arguments.sdk_object("retry_strategy", "RetryStrategy")
     if retry is not None:
         fields["retry"] = {"attempts": retry.integer("maximum_retry_attempts")}
@@ -61,14 +61,14 @@ def convert_limits(arguments: Arguments, compute: Arguments) -> dict[str, JSON]:
 
 
 def convert_network(arguments: Arguments) -> dict[str, JSON]:
-    """Convert VPC, encryption and isolation."""
+    """Convert the VPC, the encryption and the network isolation."""
     networking = arguments.sdk_object("networking", "Networking")
     if networking is None:
         return {}
     fields: dict[str, JSON] = {}
     subnets, groups = networking.text_list("subnets"), networking.text_list("security_group_ids")
     set_field(fields, "vpc", {"subnets": subnets, "securityGroupIds": groups} if subnets or groups else None)
-    encrypted = networking.boolean("enable_inter_container_traffic_encryption")
-    set_field(fields, "encryptInterContainerTraffic", encrypted or None)
+    is_encrypted = networking.boolean("enable_inter_container_traffic_encryption")
+    set_field(fields, "encryptInterContainerTraffic", is_encrypted or None)
     set_field(fields, "networkIsolation", networking.boolean("enable_network_isolation") or None)
     return fields

@@ -1,6 +1,6 @@
 """Convert an SDK 3 ModelTrainer and its `train` to a job. Pure.
 
-The request for each setting is in SDK 3.27.0: sagemaker/train/model_trainer.py, defaults.py, distributed.py.
+The source is SDK 3.27.0: sagemaker/train/model_trainer.py, defaults.py, distributed.py.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ _REPOSITORY = re.compile(r"^(?:.*/)?(?P<name>[^:/@]+)")
 
 
 def translate_trainer(run: TrainerRun, account: AccountOptions, problems: Problems) -> TranslatedJob:
-    """Return the job that equals the SDK's request. Arguments that a job can't express are added to `problems`."""
+    """Return the job that equals the SDK's request. Add arguments that a job can't express to `problems`."""
     arguments = Arguments("ModelTrainer({}=...)", run.arguments, problems)
     call = Arguments("train({}=...)", run.call, problems)
     image = arguments.text("training_image")
-    base = arguments.text("base_job_name") or _base_name(image)
+    base = arguments.text("base_job_name") or _choose_base_name(image)
     start = convert_start(arguments)
-    sent = _convert_hyperparameters(arguments, start, problems)
+    hyperparameters = _convert_hyperparameters(arguments, start, problems)
     compute = arguments.sdk_object("compute", "Compute") or Arguments("Compute({}=...)", {}, problems)
     count, node_type = convert_nodes(compute)
     block: dict[str, JSON] = {**start.block, **node_type}
     set_field(block, "region", run.session.region or account.region)
     set_field(block, "role", account.role_arn(arguments))
-    set_field(block, "rawHyperparameters", {**sent.raw, **start.raw})
+    set_field(block, "rawHyperparameters", {**hyperparameters.raw_texts, **start.raw_hyperparameters})
     spec: dict[str, JSON] = {"backend": "SageMaker", "launcher": start.launcher, "command": list(start.command)}
     set_field(spec, "nodes", count)
     set_field(spec, "procsPerNode", start.processes)
     set_field(spec, "image", image)
-    set_field(spec, "hyperparameters", sent.plain)
+    set_field(spec, "hyperparameters", hyperparameters.values)
     set_field(spec, "env", [{"name": name, "value": text} for name, text in arguments.text_map("environment").items()])
     set_field(spec, "metrics", _convert_metrics(arguments))
     set_field(spec, "inputs", convert_channels(arguments, call))
@@ -67,29 +67,29 @@ def translate_trainer(run: TrainerRun, account: AccountOptions, problems: Proble
     )
     set_field(block, "codeLocation", _find_code_location(arguments, start, bucket, base))
     spec["sagemaker"] = block
-    _report_leftovers(compute, call, arguments)
+    _report_unread(compute, call, arguments)
     return TranslatedJob(base, spec, start.code)
 
 
-def _report_leftovers(*taken: Arguments) -> None:
-    for arguments in taken:
-        arguments.report_leftovers("")
+def _report_unread(*argument_groups: Arguments) -> None:
+    for arguments in argument_groups:
+        arguments.report_unread()
 
 
-def _base_name(image: str | None) -> str:
+def _choose_base_name(image: str | None) -> str:
     match = _REPOSITORY.match(image or "")
     return f"{match['name']}-job" if match else "job"
 
 
 def _convert_hyperparameters(arguments: Arguments, start: TrainerStart, problems: Problems) -> Hyperparameters:
     value = arguments.value("hyperparameters")
-    where = arguments.where("hyperparameters")
+    location = arguments.describe_argument("hyperparameters")
     if isinstance(value, str):
-        problems.add(where, f"found {describe_value(value)}; write the file's content as a dictionary")
+        problems.add(location, f"found {describe_value(value)}; write the file's content as a dictionary")
         value = None
     values = value if isinstance(value, dict) else {}
-    # the SDK passes no hyperparameters to a command; other backends would append them
-    return convert_hyperparameters(values, "Bare", "Bare" if start.takes_arguments else None, where, problems)
+    # The SDK passes no hyperparameters to a command, but muster would append values to it on other backends.
+    return convert_hyperparameters(values, "Bare", "Bare" if start.takes_arguments else None, location, problems)
 
 
 def _convert_metrics(arguments: Arguments) -> list[JSON]:
@@ -102,12 +102,13 @@ def _convert_metrics(arguments: Arguments) -> list[JSON]:
 
 
 def _default_bucket_uri(run: TrainerRun, account: AccountOptions, base: str, arguments: Arguments) -> str:
-    """Return the URI of the SDK's bucket and prefix for code and output."""
+    """Return the URI of the SDK's default bucket and prefix for code and output."""
     bucket, region = run.session.bucket, run.session.region or account.region
     if bucket is None and (account.account is None or region is None):
-        where = arguments.where("output_data_config")
+        location = arguments.describe_argument("output_data_config")
         arguments.problems.add(
-            where, "the SDK's default bucket is named after region and account: set --aws-region and --aws-account"
+            location,
+            "the name of the SDK's default bucket needs region and account: set --aws-region and --aws-account",
         )
         return f"s3://bucket/{base}"
     prefix = f"/{run.session.prefix}" if run.session.prefix else ""
@@ -123,12 +124,13 @@ def _convert_output(arguments: Arguments, bucket: str, base: str, block: dict[st
     compression = config.text("compression_type")
     if compression not in _COMPRESSION:
         config.problems.add(
-            config.where("compression_type"), f"found {describe_value(compression)}; GZIP or NONE is expected"
+            config.describe_argument("compression_type"),
+            f"found {describe_value(compression)}; GZIP or NONE is expected",
         )
     block["outputCompression"] = _COMPRESSION.get(compression)
     set_field(block, "outputKmsKey", config.text("kms_key_id"))
     uri = config.text("s3_output_path") or default_uri
-    config.report_leftovers("")
+    config.report_unread()
     return uri
 
 
@@ -138,26 +140,26 @@ def _convert_checkpoint(arguments: Arguments, block: dict[str, JSON]) -> JSON:
         return None
     uri = config.text("s3_uri")
     if uri is None:
-        where = config.where("s3_uri")
-        config.problems.add(where, "is missing: the SDK's default folder changes with each attempt; set one")
+        location = config.describe_argument("s3_uri")
+        config.problems.add(location, "is missing; set a folder, because the SDK's default changes with each attempt")
     set_field(block, "checkpointPath", config.text("local_path"))
     return {"s3": uri}
 
 
 def _convert_switches(arguments: Arguments) -> dict[str, JSON]:
-    """Convert switches; debugger and profiler are off, because SDK 3 never sets them."""
+    """Convert the optional settings. Debugger and profiler are off, because SDK 3 never sets them."""
     fields: dict[str, JSON] = {"debugger": {"hook": "Disabled"}, "profiler": {"mode": "Unset"}}
-    for name, config, switch, field in (
+    for name, config, argument, field in (
         ("remote_debug_config", "RemoteDebugConfig", "enable_remote_debug", "remoteDebug"),
         ("infra_check_config", "InfraCheckConfig", "enable_infra_check", "infraCheck"),
         ("session_chaining_config", "SessionChainingConfig", "enable_session_tag_chaining", "sessionTagChaining"),
     ):
         settings = arguments.sdk_object(name, config)
-        set_field(fields, field, _ENABLED[settings.boolean(switch)] if settings is not None else None)
-    board = arguments.sdk_object("tensorboard_output_config", "TensorBoardOutputConfig")
-    if board is not None:
-        local_path = board.text("local_path") or "/opt/ml/output/tensorboard"
-        fields["tensorBoard"] = {"s3": board.text("s3_output_path"), "localPath": local_path}
+        set_field(fields, field, _ENABLED[settings.boolean(argument)] if settings is not None else None)
+    tensorboard = arguments.sdk_object("tensorboard_output_config", "TensorBoardOutputConfig")
+    if tensorboard is not None:
+        local_path = tensorboard.text("local_path") or "/opt/ml/output/tensorboard"
+        fields["tensorBoard"] = {"s3": tensorboard.text("s3_output_path"), "localPath": local_path}
     mode = arguments.text("training_input_mode")
     set_field(fields, "inputMode", mode if mode != "File" else None)
     set_field(fields, "tags", _convert_tags(arguments))

@@ -1,0 +1,10 @@
+"""The edited code of a job as lines of the board. Pure."""
+
+from __future__ import annotations
+
+from muster.api.status.status import Status
+
+
+def format_source(status: Status) -> tuple[str, ...]:
+    """Say that the ranks run other code than the spec's; empty if they don't."""
+    return () if status.source is None else (f"the ranks run the edited code of ConfigMap {status.source.config_map}",)

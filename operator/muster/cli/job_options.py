@@ -1,0 +1,18 @@
+"""The options of commands about a job on a cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Name = Annotated[str, typer.Argument(metavar="JOB", help="The job's name.")]
+Namespace = Annotated[
+    str | None,
+    typer.Option("--namespace", "-n", metavar="NAMESPACE", help="The job's namespace. [default: the kubeconfig's]"),
+]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Only send the request.")]
+Timeout = Annotated[
+    float | None,
+    typer.Option("--timeout", metavar="SECONDS", min=0, help="Wait no longer than this: exit code 124."),
+]

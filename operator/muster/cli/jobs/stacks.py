@@ -1,0 +1,85 @@
+"""`muster stacks JOB`: print the last stacks of ranks that hang. The agents have written them to the pods' logs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import IO, cast
+
+from rich.console import Console
+
+from muster.cli.board.printable import replace_unprintable
+from muster.cli.errors import BadInput
+from muster.cli.jobs.cluster import ClusterJob, JobReference, run_on_cluster
+from muster.cli.jobs.logs import check_job, list_pods
+from muster.cli.jobs.pod_log import read_lines
+from muster.cli.jobs.watched_job import get_job
+from muster.cli.standard_error import StandardError
+from muster.objects.kubernetes.errors import ApiError
+
+MAX_LINES = 4000
+"""The agent writes at most this number of lines at a time. Other lines of a job's log may look the same."""
+
+MAX_RANKS = 1024
+
+_HEADER = re.compile(r"\[muster\] rank (\d{1,7}) (has completed no step for .*)")
+_LINE = re.compile(r"\[muster\] rank (\d{1,7}) \| (.*)")
+
+
+@dataclass
+class LatestStacks:
+    """The latest stacks of each rank in a pod's log, line by line."""
+
+    lines: dict[int, list[str]] = field(default_factory=dict)
+
+    def add(self, text: str) -> None:
+        """Read a line of the log."""
+        header, line = _HEADER.match(text), _LINE.match(text)
+        if header is not None and (int(header[1]) in self.lines or len(self.lines) < MAX_RANKS):
+            self.lines[int(header[1])] = [replace_unprintable(header[2])]
+        elif line is not None and 0 < len(self.lines.get(int(line[1]), ())) <= MAX_LINES:
+            self.lines[int(line[1])].append(replace_unprintable(line[2]))
+
+
+def show_stacks(wanted: JobReference, ranks: frozenset[int]) -> int:
+    """Print the stacks of `ranks` (empty: all)."""
+
+    async def show(target: ClusterJob) -> int:
+        observed = await get_job(target)
+        check_job(ranks, observed)
+        found = False
+        for pod in await list_pods(target, observed):
+            latest = LatestStacks() if pod.is_pending else await _read(target, pod.name)
+            for rank, lines in sorted(latest.lines.items()):
+                if not ranks or rank in ranks:
+                    found = True
+                    _print(pod.name, rank, lines)
+        if not found:
+            raise BadInput(
+                f"{target}: there are no stacks in the logs. An agent writes the stacks of its Python ranks when they "
+                "complete no step for most of failurePolicy.hangTimeoutSeconds, or of 600 s if that is unset"
+            )
+        return 0
+
+    return run_on_cluster(wanted, show)
+
+
+async def _read(target: ClusterJob, pod: str) -> LatestStacks:
+    latest = LatestStacks()
+    try:
+        async with aclosing(read_lines(target, pod, None)) as lines:
+            async for text in lines:
+                latest.add(text)
+    except ApiError as error:
+        notes = Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False)
+        notes.print(f"[{pod}] no log: {error.message}", markup=False, soft_wrap=True, style="dim")
+    return latest
+
+
+def _print(pod: str, rank: int, lines: list[str]) -> None:
+    console = Console(file=sys.stdout, highlight=False)
+    console.out(f"rank {rank} on {pod} {lines[0]}", highlight=False)
+    for line in lines[1:]:
+        console.out(f"  {line}", highlight=False)

@@ -1,0 +1,34 @@
+"""Count requests by their kind and their result, for metrics."""
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+NO_ANSWER = "none"
+"""The code of a request without a response."""
+
+_CODES = range(100, 600)
+
+
+@dataclass
+class RequestCounter:
+    """Counts requests since the process started; any thread may call it.
+
+    A key has three words: what was requested of what, and the response's code. The callers have a bounded number of
+    words, and an answer may have any code, so the codes are limited to those of HTTP.
+    """
+
+    _counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def count(self, first: str, second: str, status: int) -> None:
+        """Count a request. `status` is the response's HTTP status, and 0 without a response."""
+        code = str(status) if status in _CODES else NO_ANSWER
+        with self._lock:
+            self._counts[first, second, code] += 1
+
+    def counts(self) -> Mapping[tuple[str, str, str], int]:
+        """Return the numbers so far."""
+        with self._lock:
+            return dict(self._counts)

@@ -1,0 +1,63 @@
+"""Find the collective that some hanging ranks wait in and others have not entered, by torch's flight recorder. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import nsmallest
+
+from muster_worker.contract.collectives import GroupCollective, name_collective
+
+MAX_CANDIDATES = 4
+"""The number of collectives of a group that are examined. Forged records may have another one for each rank."""
+
+
+@dataclass(frozen=True)
+class BlockedCollective:
+    """A collective in which the ranks `waiting` wait for the ranks `missing`, which have not entered it."""
+
+    group: str
+    operation: str
+    sequence: int
+    waiting: tuple[int, ...]
+    missing: tuple[int, ...]
+
+    @property
+    def text(self) -> str:
+        """The collective in a sentence: "all_reduce 7 of process group 0 (default_pg)"."""
+        return name_collective(self.operation, self.sequence, self.group)
+
+
+def find_blocked_collective(collectives: Mapping[int, Sequence[GroupCollective]]) -> BlockedCollective | None:
+    """Return the blocked collective in which most of these ranks wait; None if the records show none.
+
+    A rank without a collective in a group may not be a member of it, so it is not missing there.
+    """
+    groups: dict[str, list[tuple[int, GroupCollective]]] = {}
+    for rank, entries in sorted(collectives.items()):
+        for entry in entries:
+            groups.setdefault(entry.group, []).append((rank, entry))
+    blocked = (found for group, members in groups.items() for found in _find_in_group(group, members))
+    return min(blocked, key=lambda found: (-len(found.waiting), found.group, found.sequence), default=None)
+
+
+def _find_in_group(group: str, members: Sequence[tuple[int, GroupCollective]]) -> Iterator[BlockedCollective]:
+    waiting: dict[tuple[int, str], list[int]] = {}
+    for rank, entry in members:
+        if entry.pending_sequence is not None and entry.pending_operation is not None:
+            waiting.setdefault((entry.pending_sequence, entry.pending_operation), []).append(rank)
+    most = nsmallest(MAX_CANDIDATES, waiting.items(), key=lambda item: (-len(item[1]), item[0]))
+    for (sequence, operation), ranks in most:
+        missing = _find_missing(members, sequence, frozenset(ranks))
+        if missing:
+            yield BlockedCollective(group, operation, sequence, tuple(ranks), missing)
+
+
+def _find_missing(
+    members: Sequence[tuple[int, GroupCollective]], sequence: int, waiting: frozenset[int]
+) -> tuple[int, ...]:
+    # A rank that waits in another collective with this number has entered that one instead.
+    missing = (
+        rank
+        for rank, entry in members
+        if rank not in waiting and (entry.sequence < sequence or entry.pending_sequence == sequence)
+    )
+    return tuple(dict.fromkeys(missing))

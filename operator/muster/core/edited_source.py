@@ -1,0 +1,47 @@
+"""The edited code of `muster rerun`: which code an attempt runs, and what the status says about it."""
+
+from dataclasses import dataclass
+
+from muster.api.document import quote
+from muster.api.names import SOURCE_ANNOTATION
+from muster.api.status.source import SourceStatus
+from muster.api.status.status import Status
+
+
+@dataclass(frozen=True)
+class RequestedSource:
+    """The ConfigMap that the job's annotation names. Either `sha256` is set, or `problem` says why it can't be used."""
+
+    config_map: str
+    sha256: str = ""
+    problem: str = ""
+
+
+def find_source(previous: Status, requested: RequestedSource | None, *, has_started: bool) -> SourceStatus | None:
+    """Return the edited code of the current attempt; None if it runs the code of the spec.
+
+    It is fixed when the attempt starts: the status has it before any agent receives it, and a node that starts later
+    gets the same code.
+    """
+    if has_started:
+        return previous.source
+    if requested is None:
+        return None
+    return (
+        previous.source if requested.problem else SourceStatus(config_map=requested.config_map, sha256=requested.sha256)
+    )
+
+
+def describe_source(source: SourceStatus | None, requested: RequestedSource | None) -> tuple[str, ...]:
+    """Describe for the condition Accepted that the ranks run other code than the spec's, or don't run what they should.
+
+    People who compare the resource with its manifest in git find the difference there.
+    """
+    remarks = []
+    if requested is not None and requested.problem:
+        # The annotation may have any text, with escape sequences for the reader's terminal.
+        name = requested.config_map if requested.config_map.isprintable() else quote(requested.config_map)
+        remarks.append(f"{SOURCE_ANNOTATION}: ConfigMap {name} can't be used: {requested.problem}")
+    if source is not None:
+        remarks.append(f"the ranks run the edited code of ConfigMap {source.config_map}, not the code of the spec")
+    return tuple(remarks)

@@ -1,0 +1,201 @@
+"""Find ranks that still run but complete no optimizer step any more, and decide whether that fails the attempt.
+
+A rank that never completed a step does not count: it may start, prepare data, or use no optimizer. A script may report
+metrics, or the step that it resumes from, before its first step. An old report does not count, because the rank may
+have completed a step since.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from muster.api.spec.job import Job
+from muster.api.status.hang import HangRecord
+from muster.api.status.status import Status
+from muster.api.timestamps import parse_or_past
+from muster.core.blocked_collective import BlockedCollective, find_blocked_collective
+from muster.core.facts import JobFacts, NodeFacts, RankFacts
+from muster.core.failure.ends import End, Subject
+from muster.core.failure.failure import Failure
+from muster.core.world import node_of_rank
+from muster_worker.contract.collectives import GroupCollective
+from muster_worker.contract.schema import AgentPhase, RankState
+
+HUNG = "Hung"
+"""The reason of the condition Stalled, of a failure, and of each rank that hangs."""
+
+STALL_SECONDS = 600
+"""After this time without a step a job without `hangTimeoutSeconds` is Stalled, but muster does not stop it."""
+
+JITTER_SECONDS = 5.0
+"""Reports of the same step date it differently by up to this time, because each takes its own time to arrive."""
+
+
+@dataclass(frozen=True)
+class HungRank:
+    """A rank that has completed no step since `since` (Unix seconds)."""
+
+    rank: int
+    node: NodeFacts
+    since: float
+    step: int | None = None
+    activity: str | None = None
+    collectives: tuple[GroupCollective, ...] = ()
+
+
+@dataclass(frozen=True)
+class Hang:
+    """The ranks that hang, the most suspicious one first: most ranks only wait for it.
+
+    `since` is when the first of the ranks completed its last step (Unix seconds), `timeout` is in seconds. `blocked` is
+    None if torch's records don't show for which collective the ranks wait.
+    """
+
+    ranks: tuple[HungRank, ...]
+    since: float
+    timeout: float
+    blocked: BlockedCollective | None = None
+
+
+def find_timeout(job: Job) -> int:
+    """Return the seconds without a step after which a rank of the job hangs."""
+    policy = job.spec.failure_policy
+    return STALL_SECONDS if policy is None or policy.hang_timeout_seconds is None else policy.hang_timeout_seconds
+
+
+def find_hang(job: Job, facts: JobFacts, attempt: int, now: float) -> Hang | None:
+    """Return the ranks of `attempt` that hang; None without one, and while muster can't know."""
+    busy = [node for node in facts.nodes if not node.is_idle]
+    # A rank of a silent node may be in a phase for which the others wait, or its node is lost: that is no hang.
+    if any(facts.is_silent(node, now) for node in busy):
+        return None
+    # Without a collector, reports are optional.
+    if job.spec.traits.has_collector and any(node.current_agent is None for node in busy):
+        return None
+    running = [(node, rank) for node in busy for rank in _find_running_ranks(node, attempt)]
+    if any(rank.report.phase is not None for _, rank in running):
+        return None
+    # Others may still wait for what a rank did before it ended.
+    phase_ended_at = max((rank.phase_ended_at or 0.0 for node in facts.nodes for rank in node.ranks), default=0.0)
+    timeout = find_timeout(job)
+    idle = [(node, rank, _idle_seconds(node, rank, phase_ended_at)) for node, rank in running]
+    longest = max((seconds for _, _, seconds in idle), default=0.0)
+    # A node that reported before the others may have a rank that hangs, too, and does something else.
+    if longest < timeout or not _have_all_reported(busy, longest - timeout):
+        return None
+    hung = [_make_hung_rank(node, rank, _last_step_at(rank)) for node, rank, seconds in idle if seconds >= timeout / 2]
+    blocked = _find_blocked(hung)
+    return Hang(_sort_by_suspicion(hung, blocked), min(rank.since for rank in hung), timeout, blocked)
+
+
+def with_recorded_since(hang: Hang | None, record: HangRecord | None, attempt: int) -> Hang | None:
+    """Return the hang with the time in the status, unless it is another hang of `attempt`.
+
+    Otherwise the jitter of each report would change the status, which is then written at once.
+    """
+    if hang is None or record is None or record.attempt != attempt:
+        return hang
+    since = parse_or_past(record.since)
+    return replace(hang, since=since) if abs(since - hang.since) <= JITTER_SECONDS else hang
+
+
+def find_hang_failure(job: Job, previous: Status, facts: JobFacts, hang: Hang | None, attempt: int) -> Failure | None:
+    """Return the failure of the attempt by a hang; None if the policy has no `hangTimeoutSeconds`.
+
+    A failure in the status remains one, because a rank may complete another step while muster stops it.
+    """
+    policy, record = job.spec.failure_policy, previous.hang
+    timeout = None if policy is None else policy.hang_timeout_seconds
+    if record is not None and record.is_failure and record.attempt == attempt:
+        return _make_recorded_failure(job, facts, record, timeout or find_timeout(job))
+    # The ranks stop anyway, and may write a checkpoint meanwhile.
+    is_stopping = facts.stop_request is not None or job.spec.suspend or previous.is_failing
+    if hang is None or timeout is None or is_stopping:
+        return None
+    return _make_failure(replace(hang.ranks[0], since=hang.since), timeout, hang.blocked)
+
+
+def _find_running_ranks(node: NodeFacts, attempt: int) -> Iterator[RankFacts]:
+    """The node's running ranks, unless they belong to another attempt or something stops them."""
+    agent = node.current_agent
+    if agent is None or agent.terminated_at is not None:
+        return
+    report = agent.report
+    if report.attempt == attempt and report.phase == AgentPhase.RUNNING:
+        yield from (rank for rank in agent.ranks if rank.report.state == RankState.RUNNING)
+
+
+def _idle_seconds(node: NodeFacts, rank: RankFacts, phase_ended_at: float) -> float:
+    """How long the rank had completed no step, and no rank was in a phase, when its agent last reported."""
+    if rank.active_at is None or node.agent is None or rank.first_stepped_at is None:
+        return 0.0
+    return node.agent.last_report_at - max(rank.active_at, phase_ended_at)
+
+
+def _have_all_reported(nodes: list[NodeFacts], seconds: float) -> bool:
+    """Whether each node has reported within the `seconds` before the last report of all nodes."""
+    times = [node.agent.last_report_at for node in nodes if node.agent is not None]
+    return min(times) >= max(times) - seconds
+
+
+def _last_step_at(rank: RankFacts) -> float:
+    """The time of the rank's last step. It is the same for every report, so that it can be part of a message."""
+    active_at, stepped_at = rank.active_at or 0.0, rank.stepped_at
+    # A script's own step number may fall: then the highest one is older than the last one.
+    return stepped_at if stepped_at is not None and active_at - stepped_at <= JITTER_SECONDS else active_at
+
+
+def _make_hung_rank(node: NodeFacts, rank: RankFacts, since: float) -> HungRank:
+    report = rank.report
+    return HungRank(report.rank, node, since, report.step, report.activity, report.collectives)
+
+
+def _find_blocked(ranks: list[HungRank]) -> BlockedCollective | None:
+    return find_blocked_collective({rank.rank: rank.collectives for rank in ranks})
+
+
+def _sort_by_suspicion(ranks: list[HungRank], blocked: BlockedCollective | None) -> tuple[HungRank, ...]:
+    """Put ranks first for which others wait in a collective, and then those that do what few others do."""
+    missing = frozenset(() if blocked is None else blocked.missing)
+    activities = Counter(rank.activity for rank in ranks)
+    return tuple(
+        sorted(
+            ranks,
+            key=lambda rank: (rank.rank not in missing, activities[rank.activity], rank.step or 0, rank.rank),
+        )
+    )
+
+
+def _make_recorded_failure(job: Job, facts: JobFacts, record: HangRecord, timeout: float) -> Failure:
+    """Return the failure in the status. The agents report what the ranks did also after these have ended."""
+    node = facts.nodes[min(node_of_rank(job, record.rank), len(facts.nodes) - 1)]
+    since = parse_or_past(record.since)
+    reported = [_make_hung_rank(node, rank, since) for node in facts.nodes for rank in node.ranks]
+    suspect = next((rank for rank in reported if rank.rank == record.rank), HungRank(record.rank, node, since))
+    return _make_failure(replace(suspect, step=record.step), timeout, _find_blocked(reported))
+
+
+def _make_failure(rank: HungRank, timeout: float, blocked: BlockedCollective | None) -> Failure:
+    # Milliseconds, as in the status: a recorded failure has the same time.
+    at = round(rank.since, 3) + timeout
+    lines = [f"it completed no step for {timeout:.0f} s"]
+    if blocked is not None and rank.rank in blocked.missing:
+        lines.append(_describe_missing(rank, blocked))
+    end = End(
+        Subject.RANK,
+        rank.node.node,
+        rank.node.name,
+        at,
+        rank=rank.rank,
+        reason=HUNG,
+        lines=tuple(lines),
+        step=rank.step,
+        activity=rank.activity,
+    )
+    return Failure(at, (end,))
+
+
+def _describe_missing(rank: HungRank, blocked: BlockedCollective) -> str:
+    count = len(blocked.waiting)
+    others = f"{count} others had" if count > 1 else f"rank {blocked.waiting[0]} had"
+    return f"it had not entered {blocked.text}, as {others}: its last collective was {rank.collectives[0].text}"

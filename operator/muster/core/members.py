@@ -1,0 +1,118 @@
+"""The members of an attempt: the nodes that run its ranks, in the order of their node ranks.
+
+A node is one place for a pod: node 2 of the job digits has the pods digits-2-0, digits-2-1, ... Its node rank is its
+position among the members. Most jobs have the same members in every attempt, so that both numbers are equal.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.core.facts import JobFacts, NodeFacts
+from muster.core.spares import replace_unusable_members
+
+MAX_SLOTS = 10_100
+"""The maximum number of nodes of a job, with its spares."""
+
+MAX_LISTED = 3
+
+_RANGES = re.compile(r"[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*")
+
+
+def slot_count(job: Job) -> int:
+    """Return the number of nodes that the job may have at the same time: they are numbered from 0."""
+    return job.spec.nodes + job.spec.spares
+
+
+def has_fixed_members(job: Job) -> bool:
+    """Whether all attempts have the same members, the nodes 0 to spec.nodes - 1."""
+    return slot_count(job) == job.spec.nodes
+
+
+def read_members(job: Job, previous: Status) -> tuple[int, ...] | None:
+    """Return the members that the status records for the running attempt; None if none runs or they are fixed."""
+    if has_fixed_members(job) or not previous.was_started or previous.members is None:
+        return None
+    members = parse_members(previous.members, slot_count(job))
+    # Someone may have edited the status.
+    return members if members is not None and len(members) == job.spec.nodes else None
+
+
+def choose_next_members(job: Job, previous: Status, nodes: Sequence[NodeFacts]) -> tuple[int, ...]:
+    """Return the members of the next attempt; `nodes` are all nodes of the job, by number."""
+    last = None if previous.members is None else parse_members(previous.members, slot_count(job))
+    members = last if last is not None and len(last) == job.spec.nodes else tuple(range(job.spec.nodes))
+    return replace_unusable_members(previous, members, nodes) if job.spec.spares else members
+
+
+def split_members(facts: JobFacts, members: Sequence[int], desired: int) -> JobFacts:
+    """Return the facts with these members of all nodes. `desired` is `spec.nodes`."""
+    ranks = {node: rank for rank, node in enumerate(members)}
+    return replace(
+        facts,
+        nodes=tuple(replace(facts.nodes[node], attempt_rank=rank) for node, rank in ranks.items()),
+        non_members=tuple(node for node in facts.nodes if node.node not in ranks),
+        desired_nodes=desired,
+    )
+
+
+def find_node(facts: JobFacts, number: int) -> NodeFacts:
+    """Return the node with this number, which may differ from its node rank."""
+    return next(node for node in facts.all_nodes if node.node == number)
+
+
+def with_members(job: Job, facts: JobFacts) -> Job:
+    """Return the job as the attempt runs it: with as many nodes as the attempt has members."""
+    count = len(facts.nodes)
+    return job if count == job.spec.nodes else _with_nodes(job, count)
+
+
+def format_members(nodes: Iterable[NodeFacts]) -> str:
+    """Write the nodes in their order, as ranges: `0-1,4,3`."""
+    runs: list[tuple[int, int]] = []
+    for node in nodes:
+        if runs and runs[-1][1] == node.node - 1:
+            runs[-1] = (runs[-1][0], node.node)
+        else:
+            runs.append((node.node, node.node))
+    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def find_replaced_members(before: str | None, after: str | None) -> tuple[tuple[int, int], ...]:
+    """Return the nodes that have another's place in `after`, each with the node that had it in `before`.
+
+    Both are the members of an attempt as `format_members` writes them. The result is empty if the nodes changed their
+    places because their number has changed.
+    """
+    last, following = (() if text is None else parse_members(text, MAX_SLOTS) for text in (before, after))
+    if not last or not following or len(last) != len(following):
+        return ()
+    return tuple((new, old) for old, new in zip(last, following, strict=True) if new != old)
+
+
+def describe_replaced_members(replaced: Sequence[tuple[int, int]]) -> str:
+    """Describe which node has the place of which other one: `node 4 for node 1, node 5 for node 2 and 3 more`."""
+    listed = ", ".join(f"node {new} for node {old}" for new, old in replaced[:MAX_LISTED])
+    more = len(replaced) - MAX_LISTED
+    return f"{listed} and {more} more" if more > 0 else listed
+
+
+def parse_members(text: str, slots: int) -> tuple[int, ...] | None:
+    """Parse the nodes; None if the text is not what `format_members` writes for nodes 0 to `slots` - 1."""
+    if _RANGES.fullmatch(text) is None:
+        return None
+    members: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        run = range(int(first), int(last or first) + 1)
+        # Someone may have edited the status: don't expand a range that no job has.
+        if not run or run.stop > slots or len(members) + len(run) > slots:
+            return None
+        members += run
+    return tuple(members) if len(set(members)) == len(members) else None
+
+
+def _with_nodes(job: Job, count: int) -> Job:
+    return job.model_copy(update={"spec": job.spec.model_copy(update={"nodes": count})})

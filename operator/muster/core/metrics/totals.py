@@ -1,0 +1,41 @@
+"""The numbers of current jobs and ranks, summed up over jobs."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from muster.api.status.status import REFUSED, RESTARTING, Status
+from muster.core.metrics.reasons import OTHER
+from muster.core.status.views import FAILED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN
+
+PHASES = frozenset(
+    (
+        *("Pending", "Queued", "Starting", "Running", RESTARTING, "Suspended", "Stopping"),
+        *(REFUSED, "Succeeded", "Failed"),
+    )
+)
+STATES = frozenset((PENDING, STARTING, RUNNING, SUCCEEDED, FAILED, STOPPED, UNKNOWN))
+
+MAX_RANKS = 1_280_000
+"""The largest world. A larger number comes from an edited status."""
+
+
+@dataclass
+class Totals:
+    """Sums over jobs. The keys are (namespace, backend, phase) and (namespace, backend, state)."""
+
+    jobs: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    ranks: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+    def add(self, namespace: str, backend: str, status: Status) -> None:
+        """Add one job. The ranks of a job that has ended don't count."""
+        phase = status.phase if status.phase in PHASES else OTHER
+        self.jobs[namespace, backend, phase] += 1
+        if status.ranks is None or status.final_condition is not None:
+            return
+        for entry in status.ranks.by_state[: len(STATES)]:
+            state = entry.state if entry.state in STATES else OTHER
+            self.ranks[namespace, backend, state] += min(max(entry.count, 0), MAX_RANKS)
+
+    def add_waiting(self, namespace: str, backend: str) -> None:
+        """Add a job that waits for memory: muster has dropped its spec and its status."""
+        self.jobs[namespace, backend, REFUSED] += 1

@@ -1,0 +1,70 @@
+"""Keep the pods of nodes that wait for another attempt: create those that the job needs, delete the others."""
+
+from collections.abc import Iterator
+
+from muster.core.actions import KillNode
+from muster.core.facts import JobFacts, NodeFacts, ProcessState
+
+BACKOFF_SECONDS = 30.0
+"""The wait before a pod that has ended or whose agent has a problem is replaced: the next one may have it, too."""
+
+_SURPLUS = "the job has fewer nodes now"
+
+
+def find_nodes_to_create(facts: JobFacts, now: float) -> tuple[NodeFacts, ...]:
+    """Return the nodes that are no members of the attempt and need a new pod at `now` (Unix seconds)."""
+    return tuple(node for node in _wanted(facts) if _needs_pod(node) and _create_at(node) <= now)
+
+
+def next_change_at(facts: JobFacts) -> float | None:
+    """Return when the next node that is no member gets a new pod or loses a useless one; None if none does."""
+    creates = (_create_at(node) for node in _wanted(facts) if _needs_pod(node))
+    removals = (at for node in _wanted(facts) if (at := _remove_at(node)) is not None)
+    return min((*creates, *removals), default=None)
+
+
+def remove_unwanted(facts: JobFacts) -> tuple[KillNode, ...]:
+    """Delete the pods of nodes that the job no longer has, and those that run ranks of other nodes."""
+    return tuple(
+        KillNode(node.node, "it runs ranks of another node" if node.node in facts.intruders else _SURPLUS)
+        for node in facts.non_members
+        if (node.node not in wanted_nodes(facts) or node.node in facts.intruders)
+        and node.process.state in (ProcessState.WAITING, ProcessState.RUNNING)
+        and not node.process.is_terminating
+    )
+
+
+def remove_useless(facts: JobFacts, now: float) -> tuple[KillNode, ...]:
+    """Delete the pods whose agents can't run ranks, so that each gets a new one. `now` is in Unix seconds."""
+    return tuple(
+        KillNode(node.node, "its agent can't run ranks")
+        for node in _wanted(facts)
+        if (at := _remove_at(node)) is not None and at <= now
+    )
+
+
+def wanted_nodes(facts: JobFacts) -> range:
+    """Return the nodes that need a pod."""
+    return range((len(facts.nodes) if facts.desired_nodes is None else facts.desired_nodes) + facts.spares)
+
+
+def _wanted(facts: JobFacts) -> Iterator[NodeFacts]:
+    wanted = wanted_nodes(facts)
+    return (node for node in facts.non_members if node.node in wanted)
+
+
+def _needs_pod(node: NodeFacts) -> bool:
+    return node.process.state in (ProcessState.MISSING, ProcessState.EXITED)
+
+
+def _remove_at(node: NodeFacts) -> float | None:
+    """Return when to delete a pod whose agent reports a problem; None to keep the pod."""
+    process, agent = node.process, node.current_agent
+    if process.state is not ProcessState.RUNNING or process.is_terminating or agent is None:
+        return None
+    return None if agent.report.problem is None else (process.started_at or 0.0) + BACKOFF_SECONDS
+
+
+def _create_at(node: NodeFacts) -> float:
+    ended_at = node.process.ended_at
+    return 0.0 if node.process.state is ProcessState.MISSING or ended_at is None else ended_at + BACKOFF_SECONDS

@@ -1,0 +1,47 @@
+"""Restarts that a user requests with an annotation. They need no failure and no failure policy."""
+
+from dataclasses import replace
+
+from muster.api.status.status import Status
+from muster.api.timestamps import parse_or_past
+from muster.core.facts import JobFacts
+from muster.core.restarts import LastRestart, Restart, RestartBudget, read_last_restart
+
+MIN_SECONDS = 1.0
+"""The least time between the starts of two attempts if someone requests many restarts.
+
+Each of them takes some status writes, and commands to all nodes.
+"""
+
+
+def find_requested_restart(previous: Status, facts: JobFacts, now: float) -> Restart | None:
+    """Return the restart of the running attempt that a user has requested; None without a new request."""
+    request = previous.restart_request
+    if request is not None and request.stopping_since is not None:
+        return _make_restart(previous, parse_or_past(request.stopping_since), now)
+    # The ranks would run other code than the user wants: leave them running.
+    if facts.requested_source is not None and facts.requested_source.problem:
+        return None
+    # The next start serves a request that was made before it. If someone has cleared the status of a running job, it
+    # is unknown which request was served last, so serve none.
+    return _make_restart(previous, now, now) if previous.was_started and _is_new(previous, facts) else None
+
+
+def skip_backoff(last: LastRestart | None, previous: Status, facts: JobFacts, now: float) -> LastRestart | None:
+    """Return the restart `last`; its attempt need not wait any longer if a user has requested a restart meanwhile."""
+    if last is None or not previous.is_restarting or not _is_new(previous, facts):
+        return last
+    failed_at = 0.0 if previous.last_restart is None else parse_or_past(previous.last_restart.at)
+    return replace(last, not_before=min(last.not_before, max(now, failed_at + MIN_SECONDS)))
+
+
+def _is_new(previous: Status, facts: JobFacts) -> bool:
+    """Whether the last decision did not know the request."""
+    value, served = facts.restart_request, previous.restart_request
+    return value is not None and (served is None or served.value != value)
+
+
+def _make_restart(previous: Status, at: float, now: float) -> Restart:
+    last = read_last_restart(previous)
+    earliest = now if last is None else last.not_before + MIN_SECONDS
+    return Restart(RestartBudget.NOTHING, at, min(MIN_SECONDS, max(0.0, earliest - now)), "requested by a user")

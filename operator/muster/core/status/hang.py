@@ -1,0 +1,80 @@
+"""Hanging ranks in the status: the record `status.hang`, and a sentence about them."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from muster.api.status.hang import HangRecord
+from muster.api.timestamps import format_milliseconds, format_seconds
+from muster.core.blocked_collective import BlockedCollective
+from muster.core.failure import rank_output
+from muster.core.hangs import HUNG, Hang
+from muster.core.outcome import Outcome
+from muster.core.status.failure_sentence import MAX_ACTIVITIES, MAX_RANGE_CHARS, add_preposition
+from muster.core.status.rank_ranges import format_ranges
+from muster.core.status.views import StatusInput
+from muster_worker.contract.schema import MAX_ACTIVITY_CHARS
+
+
+def hang_record(status_input: StatusInput) -> HangRecord | None:
+    """Return the record of the ranks that hang. A hang that failed the attempt keeps its record until the next one."""
+    outcome, before = status_input.outcome, status_input.previous.hang
+    is_failure = outcome.failure is not None and outcome.failure.reason == HUNG
+    if outcome.is_restart_due or (outcome.is_decided and not is_failure):
+        return None
+    if is_failure and before is not None and before.is_failure and before.attempt == outcome.attempt:
+        return before
+    if outcome.hang is None:
+        return None
+    suspect = outcome.hang.ranks[0]
+    return HangRecord(
+        attempt=outcome.attempt,
+        count=len(outcome.hang.ranks),
+        ranks=format_ranges(rank.rank for rank in outcome.hang.ranks),
+        rank=suspect.rank,
+        step=suspect.step,
+        since=format_milliseconds(outcome.hang.since),
+        is_failure=is_failure,
+    )
+
+
+def describe_hang(hang: Hang) -> str:
+    """Describe hanging ranks: "ranks 0-2 have completed no step since ...: rank 2 is in barrier, 2 are in recv"."""
+    ranks = [rank.rank for rank in hang.ranks]
+    subject = f"ranks {format_ranges(ranks, MAX_RANGE_CHARS)} have" if len(ranks) > 1 else f"rank {ranks[0]} has"
+    sentence = f"{subject} completed no step since {format_seconds(hang.since)}"
+    activities = _describe_activities(hang)
+    blocked = "" if hang.blocked is None else f"; {_describe_blocked(hang.blocked)}"
+    return f"{sentence}: {activities}{blocked}" if activities else f"{sentence}{blocked}"
+
+
+def hung_ranks(outcome: Outcome) -> Mapping[int, int]:
+    """Return the hanging ranks with their place in the order of suspicion, while muster stops none of them."""
+    if outcome.hang is None or outcome.is_decided:
+        return {}
+    return {rank.rank: place for place, rank in enumerate(outcome.hang.ranks)}
+
+
+def _describe_activities(hang: Hang) -> str:
+    activities = Counter(rank.activity for rank in hang.ranks if rank.activity)
+    parts = sorted(activities.items(), key=lambda item: (item[1], item[0]))
+    if len(hang.ranks) == 1:
+        return "".join(f"it is {_describe_activity(activity)}" for activity, _ in parts)
+    first = {rank.activity: rank.rank for rank in reversed(hang.ranks)}
+    texts = [
+        f"rank {first[activity]} is {_describe_activity(activity)}"
+        if count == 1
+        else f"{count} are {_describe_activity(activity)}"
+        for activity, count in parts[:MAX_ACTIVITIES]
+    ]
+    return ", ".join(texts)
+
+
+def _describe_blocked(blocked: BlockedCollective) -> str:
+    ranks, count = blocked.missing, len(blocked.waiting)
+    subject = f"ranks {format_ranges(ranks, MAX_RANGE_CHARS)} have" if len(ranks) > 1 else f"rank {ranks[0]} has"
+    others = f"{count} others have" if count > 1 else f"rank {blocked.waiting[0]} has"
+    return f"{subject} not entered {rank_output.clean(blocked.text)}, as {others}"
+
+
+def _describe_activity(activity: str) -> str:
+    return add_preposition(rank_output.clean(activity, limit=MAX_ACTIVITY_CHARS))

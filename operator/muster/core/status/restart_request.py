@@ -1,0 +1,31 @@
+"""The status' record of the last restart that a user has requested.
+
+It is written before muster stops the ranks, and again with the next attempt. So an operator that takes over neither
+forgets nor repeats the request.
+"""
+
+from muster.api.status.restarts import RestartRequest
+from muster.api.timestamps import format_milliseconds
+from muster.core.restarts import Restart
+from muster.core.status.views import StatusInput
+
+
+def restart_request_of(status_input: StatusInput) -> RestartRequest | None:
+    """Return the record after this decision; None if no restart was ever requested."""
+    outcome, before, value = (
+        status_input.outcome,
+        status_input.previous.restart_request,
+        status_input.facts.restart_request,
+    )
+    if outcome.restart is not None and outcome.is_restart_requested and not outcome.is_idle:
+        return _begin(before, value or "", outcome.restart)
+    # The next start comes after the request, so it serves the request.
+    if value is not None and (outcome.is_restart_due or not status_input.previous.was_started):
+        return RestartRequest(value=value)
+    return None if before is None else RestartRequest(value=before.value)
+
+
+def _begin(before: RestartRequest | None, value: str, restart: Restart) -> RestartRequest:
+    if before is not None and before.is_pending:
+        return before
+    return RestartRequest(value=value, stopping_since=format_milliseconds(restart.failed_at))

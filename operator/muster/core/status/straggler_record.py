@@ -1,0 +1,78 @@
+"""Stragglers in the status: the record `status.stragglers`, and a sentence about them."""
+
+from collections.abc import Mapping
+
+from muster.api.plurals import capitalize
+from muster.api.status.restarts import MAX_NODE_NAME_CHARS
+from muster.api.status.stragglers import MAX_SLOW_NODES, MAX_SLOW_RANKS, SlowNode, SlowRank, StragglerRecord
+from muster.api.timestamps import format_milliseconds
+from muster.core.facts import NodeFacts
+from muster.core.failure.ends import STRAGGLER
+from muster.core.outcome import Outcome
+from muster.core.status.failure_sentence import MAX_RANGE_CHARS
+from muster.core.status.rank_ranges import format_ranges
+from muster.core.status.truncate import truncate_message
+from muster.core.status.views import StatusInput
+from muster.core.stragglers import Straggler, Stragglers, describe_busy_time
+
+
+def straggler_record(status_input: StatusInput) -> StragglerRecord | None:
+    """Return the record of the stragglers. If muster stops the attempt for them, it stays until the next one."""
+    outcome, before = status_input.outcome, status_input.previous.stragglers
+    is_failure = outcome.failure is not None and outcome.failure.reason == STRAGGLER
+    if outcome.is_restart_due or (outcome.is_decided and not is_failure):
+        return None
+    if is_failure and before is not None and before.attempt == outcome.attempt:
+        return before.model_copy(update={"is_failure": True})
+    found = outcome.stragglers
+    if found is None:
+        return None
+    pool = status_input.job.spec.node_pool
+    return StragglerRecord(
+        attempt=outcome.attempt,
+        count=len(found.ranks),
+        ranks=format_ranges(sorted(rank.rank for rank in found.ranks)),
+        median_seconds=_round(found.median),
+        slowest=tuple(_slow_rank(rank) for rank in found.ranks[:MAX_SLOW_RANKS]),
+        nodes=tuple(SlowNode(node=node.node, node_name=_node_name(node)) for node in found.nodes[:MAX_SLOW_NODES]),
+        instance_type=None if pool is None else pool.instance_type,
+        message=truncate_message(capitalize(describe_stragglers(found))),
+        since=format_milliseconds(found.since),
+    )
+
+
+def describe_stragglers(found: Stragglers) -> str:
+    """Describe the stragglers: "rank 3 on vit-1 is slower than the others: it is busy for ..."."""
+    first = found.ranks[0]
+    busy = describe_busy_time(_round(first.busy_seconds), _round(found.median))
+    if len(found.ranks) == 1:
+        return f"rank {first.rank} on {_place(first.node)} is slower than the others: {busy}"
+    ranks = format_ranges(sorted(rank.rank for rank in found.ranks), MAX_RANGE_CHARS)
+    if len(found.nodes) == 1 and all(rank.node.node == found.nodes[0].node for rank in found.ranks):
+        return f"all ranks on {_place(first.node)} ({ranks}) are slower than the others: rank {first.rank} most, {busy}"
+    return f"ranks {ranks} are slower than the others: rank {first.rank} on {_place(first.node)} most, {busy}"
+
+
+def describe_slow_ranks(outcome: Outcome) -> Mapping[int, str]:
+    """Describe the slowest stragglers by rank, while muster stops none of them."""
+    found = outcome.stragglers
+    if found is None or outcome.is_decided:
+        return {}
+    return {rank.rank: describe_busy_time(rank.busy_seconds, found.median) for rank in found.ranks[:MAX_SLOW_RANKS]}
+
+
+def _slow_rank(rank: Straggler) -> SlowRank:
+    return SlowRank(rank=rank.rank, node=rank.node.node, busy_seconds=_round(rank.busy_seconds))
+
+
+def _round(seconds: float) -> float:
+    return round(seconds, 6)
+
+
+def _place(node: NodeFacts) -> str:
+    name = _node_name(node)
+    return node.name if name is None else f"{node.name} ({name})"
+
+
+def _node_name(node: NodeFacts) -> str | None:
+    return None if node.process.machine is None else node.process.machine[:MAX_NODE_NAME_CHARS]

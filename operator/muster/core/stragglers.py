@@ -1,0 +1,167 @@
+"""Find stragglers: ranks whose steps keep them busy for longer than the others, which wait for them in collectives.
+
+The busy time of a step is its time without the waits for other ranks. The agents report the median of each rank's last
+steps, so one slow step makes no straggler.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import median_low
+
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.api.status.stragglers import StragglerRecord
+from muster.api.timestamps import parse_or_past
+from muster.core.facts import JobFacts, NodeFacts, RankFacts
+from muster.core.failure.ends import STRAGGLER, End, Subject
+from muster.core.failure.failure import Failure
+from muster.core.restarts import NoRestart, find_restart, find_rule, read_last_restart
+from muster.core.world import node_of_rank, world_size
+from muster_worker.contract.schema import AgentPhase, RankState
+
+FACTOR = 1.5
+"""A rank that is busy for this many times the median is a straggler."""
+
+END_FACTOR = 1.25
+"""A straggler remains one until it is faster than this, so that a rank near the limit does not change all the time."""
+
+MIN_EXCESS_SECONDS = 0.01
+"""A smaller difference per step may be the noise of very short steps."""
+
+MAX_BUSY_SECONDS = 86400.0
+"""A longer step is forged, and does not count."""
+
+REPLACE_SECONDS = 60.0
+"""A straggler for this long is a failure, if a rule of the failure policy names the reason."""
+
+
+@dataclass(frozen=True)
+class Straggler:
+    """A slow rank, and its busy time per step in seconds."""
+
+    rank: int
+    node: NodeFacts
+    busy_seconds: float
+
+
+@dataclass(frozen=True)
+class Stragglers:
+    """The slow ranks, slowest first, the `nodes` with only slow ranks, and the median of all ranks in seconds.
+
+    `since` is when muster found them (Unix seconds).
+    """
+
+    ranks: tuple[Straggler, ...]
+    nodes: tuple[NodeFacts, ...]
+    median: float
+    since: float
+
+
+def find_stragglers(
+    job: Job, facts: JobFacts, record: StragglerRecord | None, attempt: int, now: float
+) -> Stragglers | None:
+    """Return the stragglers of `attempt`; `record` has those in the last status. None without any."""
+    measured = tuple(_find_measured_ranks(facts, attempt, now))
+    # Right after the start some ranks have no measurement yet: compare a rank with most of the others.
+    if len(measured) < 2 or len(measured) * 2 < world_size(job):  # noqa: PLR2004 - a rank and another one
+        return None
+    median = median_low(rank.busy_seconds for rank in measured)
+    known = frozenset(_read_ranks(record)) if record is not None and record.attempt == attempt else frozenset()
+    slow = [rank for rank in measured if _is_slow(rank, median, END_FACTOR if rank.rank in known else FACTOR)]
+    if not slow:
+        return None
+    slow.sort(key=lambda rank: (-rank.busy_seconds, rank.rank))
+    found = Stragglers(tuple(slow), tuple(_find_slow_nodes(measured, slow)), median, now)
+    return found if record is None or record.attempt != attempt else _with_recorded_values(found, record)
+
+
+def find_straggler_failure(
+    job: Job, previous: Status, facts: JobFacts, stragglers: Stragglers | None, now: float
+) -> Failure | None:
+    """Return the failure of the attempt by its slowest rank; None unless a rule of the failure policy asks for it.
+
+    A failure in the status remains one, because a rank may become faster while muster stops it.
+    """
+    record, policy = previous.stragglers, job.spec.failure_policy
+    if record is None or record.attempt != previous.current_attempt or policy is None or not record.slowest:
+        return None
+    first = record.slowest[0]
+    failure = _make_failure(job, facts, record)
+    if record.is_failure:
+        return failure
+    is_stopping = facts.stop_request is not None or job.spec.suspend or previous.is_failing
+    if stragglers is None or is_stopping or now < parse_or_past(record.since) + REPLACE_SECONDS:
+        return None
+    rule = find_rule(policy, failure.first)
+    if rule is None or _was_replaced(previous, first.node):
+        return None
+    # Slow ranks are better than none: the job must not end because its restarts are used up.
+    restart = find_restart(job, previous, failure, read_last_restart(previous))
+    return None if rule.action != "Fail" and isinstance(restart, NoRestart) else failure
+
+
+def _find_measured_ranks(facts: JobFacts, attempt: int, now: float) -> Iterator[Straggler]:
+    for node in facts.nodes:
+        agent = node.current_agent
+        if agent is None or node.is_idle or facts.is_silent(node, now):
+            continue
+        if agent.report.attempt == attempt and agent.report.phase == AgentPhase.RUNNING:
+            yield from (found for rank in agent.ranks if (found := _read_measurement(node, rank)) is not None)
+
+
+def _read_measurement(node: NodeFacts, rank: RankFacts) -> Straggler | None:
+    seconds = rank.report.busy_seconds
+    if seconds is None or rank.report.state != RankState.RUNNING or not 0.0 < seconds <= MAX_BUSY_SECONDS:
+        return None
+    return Straggler(rank.report.rank, node, seconds)
+
+
+def _is_slow(rank: Straggler, median: float, factor: float) -> bool:
+    return rank.busy_seconds >= factor * median and rank.busy_seconds - median >= MIN_EXCESS_SECONDS
+
+
+def _find_slow_nodes(measured: Sequence[Straggler], slow: Sequence[Straggler]) -> Iterator[NodeFacts]:
+    """The nodes of which all measured ranks are slow."""
+    slow_ranks = {rank.rank for rank in slow}
+    fast_nodes = {rank.node.node for rank in measured if rank.rank not in slow_ranks}
+    nodes = {rank.node.node: rank.node for rank in measured if rank.node.node not in fast_nodes}
+    return iter(nodes.values())
+
+
+def _read_ranks(record: StragglerRecord) -> tuple[int, ...]:
+    return tuple(entry.rank for entry in record.slowest)
+
+
+def _with_recorded_values(found: Stragglers, record: StragglerRecord) -> Stragglers:
+    """Keep the values in the status while the ranks stay the same: each report has slightly different ones."""
+    recorded = {entry.rank: entry.busy_seconds for entry in record.slowest}
+    ranks = [replace(rank, busy_seconds=recorded.get(rank.rank, rank.busy_seconds)) for rank in found.ranks]
+    is_same = len(found.ranks) == record.count and recorded.keys() <= {rank.rank for rank in ranks}
+    if not is_same:
+        return found
+    ranks.sort(key=lambda rank: (rank.rank not in recorded, -rank.busy_seconds, rank.rank))
+    return Stragglers(tuple(ranks), found.nodes, record.median_seconds, parse_or_past(record.since))
+
+
+def _was_replaced(previous: Status, node: int) -> bool:
+    """Whether the node's pod was replaced for this reason before: then the cause is not the Kubernetes node."""
+    history = () if previous.restarts is None else previous.restarts.history
+    return any((record.reason, record.node) == (STRAGGLER, node) for record in history)
+
+
+def _make_failure(job: Job, facts: JobFacts, record: StragglerRecord) -> Failure:
+    slowest = record.slowest[0]
+    node = facts.nodes[min(node_of_rank(job, slowest.rank), len(facts.nodes) - 1)]
+    at = parse_or_past(record.since) + REPLACE_SECONDS
+    step = next((rank.report.step for rank in node.ranks if rank.report.rank == slowest.rank), None)
+    line = describe_busy_time(slowest.busy_seconds, record.median_seconds)
+    end = End(Subject.RANK, node.node, node.name, at, rank=slowest.rank, reason=STRAGGLER, lines=(line,), step=step)
+    return Failure(at, (end,))
+
+
+def describe_busy_time(seconds: float, median: float) -> str:
+    """Describe how slow a rank is: "it is busy for 410 ms per step, 2.1 times the median"."""
+    text = f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+    # A user may have edited the median.
+    factor = f", {seconds / median:.1f} times the median" if median > 0 else ""
+    return f"it is busy for {text} per step{factor}"

@@ -1,0 +1,25 @@
+"""The settings for a request that are not in the job: account, region and training job."""
+
+from dataclasses import dataclass
+
+from muster.api.config.default_bucket import default_bucket
+
+
+@dataclass(frozen=True)
+class RequestSettings:
+    """The operator's settings for a request.
+
+    `account` has 12 digits. `bucket` is for code and output if the job has no location; "": SageMaker's default.
+    `training_job` is the training job's name, `tags` are muster's own.
+    """
+
+    region: str
+    account: str
+    training_job: str
+    bucket: str = ""
+    tags: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def default_bucket(self) -> str:
+        """The bucket for code and output if the job has no location."""
+        return self.bucket or default_bucket(self.region, self.account)

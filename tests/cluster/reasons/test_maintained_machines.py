@@ -1,0 +1,94 @@
+"""A machine's kubelet stops and returns, or the machine is drained: the job's ranks lose nothing after a checkpoint."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from cluster.reasons import machine
+from cluster.reasons.resumption import check_continued, has_saved, start
+from cluster.reasons.stage import Stage
+from cluster.reasons.test_disrupted_restarts import is_in_phase
+from cluster.reasons.test_lost_node import LOST, placed
+from cluster.reasons.test_operator_away import operator_away
+from cluster.say import say
+from cluster.torch_volume import TorchVolume
+
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(400)]
+
+DRAIN_SECONDS = 60
+
+SETTLED_SECONDS = 10.0
+"""The time in which muster would act on a node that has become NotReady."""
+
+
+def is_ready(stage: Stage) -> bool:
+    conditions = json.loads(stage.kubectl("get", "node", LOST, "--output=json"))["status"]["conditions"]
+    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+
+
+@contextmanager
+def draining(stage: Stage, job: str) -> Iterator["subprocess.Popen[str]"]:
+    """Begin to drain the machine of this job's pods as an administrator does; uncordon it at the end."""
+    options = (f"--pod-selector=muster.dev/job={job}", "--ignore-daemonsets", "--force", "--delete-emptydir-data")
+    try:
+        with stage.kubectl.begin("drain", LOST, *options, f"--timeout={DRAIN_SECONDS}s") as drain:
+            yield drain
+            drain.communicate()
+            assert drain.returncode == 0
+    finally:
+        stage.kubectl("uncordon", LOST)
+
+
+def test_a_job_goes_on_while_a_kubelet_is_stopped(stage: Stage, tmp_path: Path) -> None:
+    job = start(stage, "headless", "direct", tmp_path / "headless", None, **placed(procsPerNode=2))
+    stage.until(partial(has_saved, stage, job))
+    assert stage.started_pod(job.name, 1)["spec"]["nodeName"] == LOST
+    stopped_at = stage.now()
+    with machine.stopped_kubelet(LOST):
+        stage.until(lambda: not is_ready(stage))
+        say(f"{LOST} is NotReady {stage.now() - stopped_at:.1f} s after its kubelet was stopped")
+        settled_at, step = stage.now() + SETTLED_SECONDS, job.saved_step
+        stage.until(lambda: stage.now() >= settled_at)
+        assert job.saved_step > step
+        status = stage.jobs.status(job.name)
+        assert (status["phase"], status["attempt"], status["ranks"]["running"]) == ("Running", 1, 4)
+    stage.kubectl.wait("condition=Ready", f"node/{LOST}")
+    status = stage.jobs.status(job.name)
+    assert (status["phase"], status["attempt"], "restarts" in status) == ("Running", 1, False)
+    # The agent answers again to commands of Kubernetes, too.
+    stage.jobs.run("delete", "pod", f"{job.name}-1-0", "--wait=false")
+    check_continued(stage, job, "Disruption", 1)
+
+
+@pytest.mark.parametrize("launcher", ["direct", "torchrun", "mpi"])
+def test_a_drained_machine(stage: Stage, torch_for_pods: TorchVolume, tmp_path: Path, launcher: str) -> None:
+    name = f"drain-{launcher}"
+    job = start(stage, name, launcher, tmp_path / name, torch_for_pods, **placed(procsPerNode=2))
+    stage.until(partial(has_saved, stage, job))
+    assert stage.started_pod(name, 1)["spec"]["nodeName"] == LOST
+    with draining(stage, name):
+        assert check_continued(stage, job, "Disruption", 1) == "Evicted"
+        assert stage.jobs.run("get", "pod", f"{name}-1-1", "--output=jsonpath={.spec.nodeName}") not in ("", LOST)
+
+
+def test_a_machine_that_is_drained_while_the_operator_is_killed(stage: Stage, tmp_path: Path) -> None:
+    job = start(stage, "unled", "direct", tmp_path / "unled", None, **placed(procsPerNode=2))
+    stage.until(partial(has_saved, stage, job))
+    with operator_away(stage), draining(stage, job.name):
+        pass  # until all pods of the machine are deleted
+    check_continued(stage, job, "Disruption", 1)
+
+
+def test_the_operator_is_killed_while_it_stops_the_ranks_of_a_drained_machine(stage: Stage, tmp_path: Path) -> None:
+    job = start(stage, "handover", "direct", tmp_path / "handover", None, **placed(procsPerNode=2))
+    stage.until(partial(has_saved, stage, job))
+    with draining(stage, job.name):
+        stage.timeline.first(lambda seen: is_in_phase(seen, job.name, "Stopping"))
+        with operator_away(stage):
+            pass
+    check_continued(stage, job, "Disruption", 1)

@@ -1,0 +1,107 @@
+"""`muster rerun` with the operator and real pods: edited code in the same pods, and whose code it may be."""
+
+import json
+import time
+from pathlib import Path
+
+from cluster.operator.cluster_jobs import FOREVER
+from cluster.reasons.stage import Stage, template
+from cluster.reasons.test_requested_restarts import command
+from cluster.reasons.test_restarts import history, runs, uids
+from cluster.say import say
+from cluster.waiting import PAUSE_SECONDS
+from muster.api.names import RESTART_ANNOTATION, SOURCE_ANNOTATION
+
+SAYS_CODE = f"""
+import os
+print("rank", os.environ["RANK"], "attempt", os.environ["MUSTER_ATTEMPT"], "runs", {{code!r}}, flush=True)
+{FOREVER}
+"""
+OWN = ["sh", "-c", 'test -f train.py && exec python3 train.py; exec python3 -c "$0"', SAYS_CODE.format(code="its own")]
+RESTRICTED = template(
+    {"securityContext": {"readOnlyRootFilesystem": True, "runAsUser": 1234, "allowPrivilegeEscalation": False}}
+)
+
+
+def edited(folder: Path, code: str) -> Path:
+    (folder / "train.py").write_text(SAYS_CODE.format(code=code), encoding="ascii")
+    return folder
+
+
+def rerun(stage: Stage, name: str, *options: str) -> None:
+    began = time.monotonic()
+    done = command(stage)("rerun", name, *options)
+    assert done.returncode == 0, done.stderr
+    say(f"{name}: {done.stderr.splitlines()[-1]}; the command took {time.monotonic() - began:.2f} s")
+
+
+def log(stage: Stage, name: str) -> str:
+    return "".join(stage.jobs.log(f"{name}-{node}-0") for node in range(2))
+
+
+def sources(stage: Stage, name: str) -> set[str]:
+    names = stage.jobs.run("get", "configmaps", f"--selector=muster.dev/job={name},muster.dev/source", "--output=name")
+    return {entry.removeprefix("configmap/") for entry in names.split()}
+
+
+def accepted(stage: Stage, name: str) -> str:
+    path = '{.status.conditions[?(@.type=="Accepted")].message}'
+    return stage.jobs.run("get", f"dtj/{name}", f"--output=jsonpath={path}")
+
+
+def annotate(stage: Stage, name: str, source: str) -> None:
+    annotations = {RESTART_ANNOTATION: source, SOURCE_ANNOTATION: source}
+    stage.jobs.run(
+        "patch", f"dtj/{name}", "--type=merge", "--patch", json.dumps({"metadata": {"annotations": annotations}})
+    )
+
+
+def refusal(stage: Stage, name: str, source: str) -> str:
+    """Request a source that the operator refuses; return its reason."""
+    annotate(stage, name, source)
+    while f"{source} can't be used" not in (message := accepted(stage, name)):
+        time.sleep(PAUSE_SECONDS)
+    return message
+
+
+def test_the_same_pods_run_edited_code_and_then_their_own(stage: Stage, tmp_path: Path) -> None:
+    stage.apply("edited", command=OWN, nodes=2, procsPerNode=2, template=RESTRICTED)
+    runs(stage, "edited", 1)
+    before = uids(stage, "edited")
+    for attempt, code in ((2, "an edit"), (3, "another edit")):
+        rerun(stage, "edited", "--source", str(edited(tmp_path, code)))
+        status = runs(stage, "edited", attempt).status
+        assert sources(stage, "edited") == {status["source"]["configMap"]}
+        assert all(f"rank {rank} attempt {attempt} runs {code}" in log(stage, "edited") for rank in range(4))
+    assert "not the code of the spec" in accepted(stage, "edited")
+    # A pod that replaces another one gets the code, too.
+    stage.jobs.run("patch", "dtj/edited", "--type=merge", '--patch={"spec":{"suspend":true}}')
+    stage.jobs.wait("edited", "jsonpath={.status.phase}=Suspended")
+    stage.jobs.run("patch", "dtj/edited", "--type=merge", '--patch={"spec":{"suspend":false}}')
+    runs(stage, "edited", 4)
+    assert before.keys() != uids(stage, "edited").keys() or before != uids(stage, "edited")
+    assert "attempt 4 runs another edit" in stage.jobs.run("logs", "--selector=muster.dev/job=edited", "--tail=-1")
+    rerun(stage, "edited", "--original")
+    last = runs(stage, "edited", 5).status
+    assert "source" not in last
+    assert [entry[1] for entry in history(last)] == ["RestartRequested"] * 3
+    assert sources(stage, "edited") == set()
+
+
+def test_code_of_another_job_stops_no_rank(stage: Stage, tmp_path: Path) -> None:
+    for name in ("victim", "other"):
+        stage.apply(name, command=OWN, nodes=2, procsPerNode=2)
+        runs(stage, name, 1)
+    rerun(stage, "other", "--source", str(edited(tmp_path, "the other job's")))
+    (of_other,) = sources(stage, "other")
+    assert "does not belong to this job" in refusal(stage, "victim", of_other)
+    assert "does not exist" in refusal(stage, "victim", "victim-source-0000000000000000")
+    copy = json.loads(stage.jobs.run("get", "configmap", of_other, "--output=json"))
+    copy["metadata"] = {**copy["metadata"], "name": "victim-source-0000000000000001"}
+    owner = copy["metadata"]["ownerReferences"][0]
+    owner["name"], owner["uid"] = "victim", stage.jobs.resource("victim")["metadata"]["uid"]
+    copy["metadata"]["labels"]["muster.dev/job-uid"] = owner["uid"]
+    stage.jobs.run("create", "--filename=-", stdin=json.dumps(copy))
+    assert "its content belongs into" in refusal(stage, "victim", "victim-source-0000000000000001")
+    status = stage.jobs.status("victim")
+    assert (status["phase"], status["attempt"], "source" in status) == ("Running", 1, False)

@@ -1,0 +1,130 @@
+"""`muster run` of jobs whose ranks hang: muster restarts them, or says which rank hangs and what the others wait in."""
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integration.run.muster_run import run, write_job
+from integration.run.test_run_mpi import environment
+
+TIMEOUT = 5
+
+TRAIN = """
+import os, pathlib, signal, time
+import muster_worker
+rank = int(os.environ.get("RANK") or os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ["PMI_RANK"])
+attempt, folder = os.environ["MUSTER_ATTEMPT"], pathlib.Path(os.environ["SM_OUTPUT_DIR"])
+
+def barrier(step):
+    (folder / f"{attempt}-{step}-{rank}").touch()
+    while len(list(folder.glob(f"{attempt}-{step}-*"))) < 4:
+        time.sleep(0.01)
+
+for step in range(1, 8):
+    if (rank, step, attempt) == (3, 4, "1"):
+        os.kill(os.getpid(), signal.SIGSTOP)
+    barrier(step)
+    muster_worker.report(step=step)
+"""
+
+
+def hanging_job(folder: Path, launcher: str = "direct", **policy: object) -> Path:
+    script = folder / "train.py"
+    script.write_text(TRAIN)
+    policy = {"hangTimeoutSeconds": TIMEOUT, **policy}
+    return write_job(folder, ["python", str(script)], launcher={launcher: {}}, failurePolicy=policy)
+
+
+@pytest.mark.parametrize("launcher", ["direct", "mpi"])
+def test_a_frozen_rank_is_restarted_and_the_job_completes(tmp_path: Path, launcher: str) -> None:
+    env = environment("openmpi5") if launcher == "mpi" else None
+    ended = run(tmp_path, hanging_job(tmp_path, launcher, maxRestarts=1), "-o", "json", env=env)
+    status: dict[str, Any] = json.loads(ended.stdout)["status"]
+
+    assert (ended.wait(), status["phase"], status["attempt"]) == (0, "Succeeded", 2)
+    (record,) = status["restarts"]["history"]
+    assert (record["reason"], record["rank"], record["node"], record["step"]) == ("Hung", 3, 1, 3)
+    assert "and was stopped by a signal; 3 others were at train.py:10 in barrier" in record["message"]
+    # The stacks are in the log before muster stops the ranks.
+    output = "".join(path.read_text() for path in (ended.folder / "logs").rglob("*") if path.is_file())
+    assert re.search(r"\[muster\] rank 0 \| +File .*train.py.*, line 10 in barrier", output), output
+    assert "[muster] rank 3 | no stack: the process does not answer" in output
+    assert ended.left() == []
+
+
+def test_a_hang_without_restarts_fails_the_job(tmp_path: Path) -> None:
+    ended = run(tmp_path, hanging_job(tmp_path), "-o", "json")
+    status: dict[str, Any] = json.loads(ended.stdout)["status"]
+
+    assert (ended.wait() != 0, status["phase"]) == (True, "Failed")
+    assert {entry["reason"] for entry in status["conditions"] if entry["type"] == "Failed"} == {"Hung"}
+    assert f"hung at step 3: it completed no step for {TIMEOUT} s" in status["message"]
+    assert ended.left() == []
+
+
+EVALUATE = f"""
+import os, time
+import muster_worker
+rank = int(os.environ["RANK"])
+muster_worker.report(step=1)
+# Rank 0 evaluates for longer than the timeout, and the others wait for it.
+if rank == 0:
+    with muster_worker.phase("eval"):
+        time.sleep({TIMEOUT + 4})
+else:
+    time.sleep({TIMEOUT + 5})
+muster_worker.report(step=2)
+"""
+
+
+def test_a_phase_is_no_hang(tmp_path: Path) -> None:
+    script = tmp_path / "evaluate.py"
+    script.write_text(EVALUATE)
+    job = write_job(tmp_path, ["python", str(script)], failurePolicy={"hangTimeoutSeconds": TIMEOUT})
+    ended = run(tmp_path, job, "-o", "json")
+    assert (ended.wait(), json.loads(ended.stdout)["status"]["phase"]) == (0, "Succeeded"), ended.stderr
+
+
+MISMATCH = """
+import os
+import torch
+import torch.distributed as dist
+dist.init_process_group("gloo")
+rank, value = dist.get_rank(), torch.ones(1)
+optimizer = torch.optim.SGD([torch.nn.Parameter(value.clone())], 0.1)
+for step in range(1, 8):
+    if (rank, step, os.environ["MUSTER_ATTEMPT"]) == (1, 4, "1"):
+        dist.broadcast(value, 0)
+    dist.all_reduce(value)
+    optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("launcher", ["direct", "torchrun"])
+def test_the_rank_that_has_not_entered_a_collective_is_named(tmp_path: Path, launcher: str) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(MISMATCH)
+    policy = {"hangTimeoutSeconds": 4 * TIMEOUT, "maxRestarts": 1}
+    ended = run(
+        tmp_path,
+        write_job(tmp_path, [sys.executable, str(script)], launcher={launcher: {}}, failurePolicy=policy),
+        *("-o", "json"),
+        env={**os.environ, "TORCH_FR_BUFFER_SIZE": "100"},
+    )
+    status: dict[str, Any] = json.loads(ended.stdout)["status"]
+
+    assert (ended.wait(), status["phase"], status["attempt"]) == (0, "Succeeded", 2), status["message"]
+    (record,) = status["restarts"]["history"]
+    assert (record["reason"], record["rank"], record["step"]) == ("Hung", 1, 3)
+    assert "all_reduce 4 of process group 0 (default_pg), as 3 others had" in record["message"]
+    assert "its last collective was broadcast 4 of process group 0 (default_pg)" in record["message"]
+    output = "".join(path.read_text() for path in (ended.folder / "logs").rglob("*") if path.is_file())
+    assert "(broadcast); last collective: broadcast 4 of process group 0 (default_pg), not completed" in output
+    assert ended.left() == []

@@ -1,0 +1,22 @@
+"""Packs edited code as `muster rerun` does."""
+
+import hashlib
+import io
+from base64 import b64encode
+from collections.abc import Mapping
+
+from muster.render.storage.source_archive import members_of, pack
+from muster.render.storage.source_files import from_texts
+from muster_worker.contract.source import EditedSource
+
+
+def packed(texts: Mapping[str, str]) -> EditedSource:
+    """Return the source with these files."""
+    archive = io.BytesIO()
+    pack(members_of(from_texts(texts)), archive)
+    return source_of(archive.getvalue())
+
+
+def source_of(archive: bytes) -> EditedSource:
+    """Return the source with this archive, which may be any bytes."""
+    return EditedSource(hashlib.sha256(archive).hexdigest(), b64encode(archive).decode("ascii"))

@@ -1,0 +1,323 @@
+"""For every sequence of faults and requests: a job restarts within its budget, once for each cause, and ends."""
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from muster.api.spec.failure_policy import MAX_HISTORY, FailurePolicy, FailureRule
+from muster.api.spec.job import Job
+from muster.api.status.restarts import RestartRecord
+from muster.api.timestamps import parse_timestamp
+from muster.core.actions import KillNode
+from muster.core.facts import ProcessState
+from muster.core.restarts import RESTART_REQUESTED
+from support.searches import examples
+from unit.core.builders import job
+from unit.core.disturbed_world import DisturbedNode, disturbed_world
+from unit.core.test_any_operator import asked, check, condition
+
+IGNORED_CODE, FATAL_CODE = 9, 8
+RULES = (FailureRule(action="Ignore", exit_codes=(IGNORED_CODE,)), FailureRule(action="Fail", exit_codes=(FATAL_CODE,)))
+
+POLICIES = st.builds(
+    FailurePolicy,
+    max_restarts=st.integers(0, 3),
+    max_disruptions=st.integers(0, 3),
+    window_seconds=st.sampled_from((None, 30, 300)),
+    hang_timeout_seconds=st.sampled_from((None, 20)),
+    restart_scope=st.sampled_from(("InPlace", "InPlace", "Pods")),
+    rules=st.sampled_from(((), RULES)),
+)
+NODES = st.integers(0, 2)
+TURNS = st.integers(1, 6)
+PAUSES = st.sampled_from((1.0, 10.0, 40.0, 140.0))
+"""The longest is enough for a cut-off node to be lost."""
+
+INFORMED_SECONDS = 40.0
+"""After this time an operator, even a new one, knows which agents report."""
+
+HEARTBEAT = 4.0
+ENOUGH_TURNS = 400
+"""A job needs far fewer, even with the longest backoff."""
+
+
+def job_with(policy: FailurePolicy | None, nodes: int) -> Job:
+    """Return a job that has time to start."""
+    plain = job(nodes, 2, startup=86400)
+    return plain.model_copy(update={"spec": plain.spec.model_copy(update={"failure_policy": policy})})
+
+
+class AnyFaults(RuleBasedStateMachine):
+    """A job whose ranks, pods, machines, agents and operator fail in any order, and whose user changes their mind."""
+
+    @initialize(policy=st.one_of(POLICIES, POLICIES, st.none()), nodes=st.integers(1, 3), stays_cut=st.booleans())
+    def create_job(self, policy: FailurePolicy | None, nodes: int, *, stays_cut: bool) -> None:
+        """Apply the job, and start it."""
+        self.policy, self.stays_cut = policy, stays_cut
+        self.world, self.nodes = disturbed_world(job_with(policy, nodes))
+        self.records: list[RestartRecord] = []
+        self.causes = self.requests = self.suspensions = 0
+        self.is_training = True
+        self.reconcile(4)
+
+    def reconcile(self, turns: int = 1, *, applied: int | None = None) -> None:
+        """Run rounds, and check each decision."""
+        for _ in range(turns):
+            before = self.world.status
+            for node in self.nodes:
+                for rank in node.ranks if self.is_training and not node.hangs else ():
+                    rank.make_step(self.world.now)
+            check(self.world, before, self.world.turn(applied=applied))
+            self._check_ranks()
+            self._record_restarts()
+
+    def _check_ranks(self) -> None:
+        """Two attempts never run at once, not even if the operator can't observe one of them."""
+        if self.policy is not None:
+            assert len({node.attempt for node in self.nodes if node.runs_ranks}) <= 1, "two attempts run at once"
+
+    def _record_restarts(self) -> None:
+        restarts = self.world.status.restarts
+        if restarts is None:
+            return
+        assert len(restarts.history) <= MAX_HISTORY
+        last = restarts.history[-1]
+        if self.records and last.attempt == self.records[-1].attempt:
+            return
+        assert last.attempt > (self.records[-1].attempt if self.records else 0)
+        self.records.append(last)
+        assert restarts.total == len(self.records)
+        self._check_budget(last)
+
+    def _check_budget(self, last: RestartRecord) -> None:
+        if last.counts_as == "Nothing":
+            return
+        assert self.policy is not None
+        limit = self.policy.max_restarts if last.counts_as == "Failure" else self.policy.max_disruptions
+        window = self.policy.window_seconds
+        since = parse_timestamp(last.at) - window if window is not None else 0.0
+        counted = [
+            record
+            for record in self.records
+            if record.counts_as == last.counts_as and parse_timestamp(record.at) > since
+        ]
+        assert len(counted) <= limit, [(record.attempt, record.reason, record.at) for record in counted]
+
+    def node(self, number: int) -> DisturbedNode:
+        """Return one of the job's nodes."""
+        return self.nodes[number % len(self.nodes)]
+
+    @rule(turns=TURNS)
+    def wait(self, turns: int) -> None:
+        """Nothing happens."""
+        self.reconcile(turns)
+
+    @rule(seconds=PAUSES)
+    def pass_time(self, seconds: float) -> None:
+        """Time passes, with a decision at each heartbeat."""
+        until = self.world.now + seconds
+        while self.world.now < until:
+            self.world.now += min(HEARTBEAT, until - self.world.now)
+            self.reconcile()
+        if seconds >= INFORMED_SECONDS:
+            self._check_shown_ranks()
+
+    def _check_shown_ranks(self) -> None:
+        """No rank is shown as running that has ended, or whose agent does not report."""
+        status = self.world.status
+        reporting = [
+            node for node in self.nodes if node.is_alive and not (node.hangs or node.is_mail_held or node.is_cut)
+        ]
+        running = sum(rank.ended_at is None for node in reporting for rank in node.ranks)
+        assert status.phase != "Running" or status.ranks is None or status.ranks.running <= running, status.message
+
+    @rule(seconds=st.sampled_from((1.0, 20.0)))
+    def jump(self, seconds: float) -> None:
+        """Nothing decides for some time: the operator is busy, or its machine sleeps."""
+        self.world.now += seconds
+        self.reconcile()
+
+    @rule(number=NODES, code=st.sampled_from((7, 7, IGNORED_CODE, FATAL_CODE)), turns=TURNS)
+    def fail_rank(self, number: int, code: int, turns: int) -> None:
+        """A rank fails, with an error of its own."""
+        ranks = [rank for rank in self.node(number).ranks if rank.ended_at is None]
+        if ranks and self.node(number).is_alive:
+            self.causes += 1
+            ranks[0].end(self.world.now, code, None, f"ValueError: cause {self.causes}.")
+        self.reconcile(turns)
+
+    @rule(number=NODES, turns=TURNS)
+    def kill_all_ranks(self, number: int, turns: int) -> None:
+        """The kernel kills a node's ranks."""
+        if self.node(number).is_alive:
+            self.causes += 1
+            for rank in self.node(number).ranks:
+                rank.end(self.world.now, None, 9)
+        self.reconcile(turns)
+
+    @rule(number=NODES, turns=TURNS)
+    def kill_container(self, number: int, turns: int) -> None:
+        """A pod's container is killed with its agent."""
+        self.causes += 1
+        self.world.lose(number % len(self.nodes))
+        self.reconcile(turns)
+
+    @rule(number=NODES, turns=TURNS)
+    def delete_pod(self, number: int, turns: int) -> None:
+        """A pod is deleted at once."""
+        self.causes += 1
+        self.node(number).delete(self.world.now, 30.0)
+        self.reconcile(turns)
+
+    @rule(number=NODES, turns=TURNS)
+    def drain(self, number: int, turns: int) -> None:
+        """A pod is deleted with its grace period."""
+        self.causes += 1
+        self.node(number).drain(self.world.now)
+        self.reconcile(turns)
+
+    @rule(number=NODES, turns=TURNS)
+    def cut(self, number: int, turns: int) -> None:
+        """A machine loses its network."""
+        self.causes += 1
+        self.node(number).cut(self.world.now)
+        self.reconcile(turns)
+
+    @rule(number=NODES, turns=TURNS)
+    def heal(self, number: int, turns: int) -> None:
+        """A machine gets its network back."""
+        self.node(number).heal(self.world.now)
+        self.reconcile(turns)
+
+    @rule(number=NODES, turns=TURNS)
+    def freeze_or_thaw(self, number: int, turns: int) -> None:
+        """An agent stops doing anything, or goes on."""
+        self.node(number).hangs = not self.node(number).hangs
+        self.reconcile(turns)
+
+    @rule(number=NODES, turns=TURNS)
+    def hold_or_release_reports(self, number: int, turns: int) -> None:
+        """A node's reports are delayed, or arrive all at once."""
+        self.node(number).is_mail_held = not self.node(number).is_mail_held
+        self.reconcile(turns)
+
+    @rule(number=NODES, index=st.integers(0, 39), turns=TURNS)
+    def repeat_report(self, number: int, index: int, turns: int) -> None:
+        """An earlier report arrives again."""
+        self.node(number).receive_again(index, self.world.now)
+        self.reconcile(turns)
+
+    @rule(number=NODES)
+    def delay_next_pod(self, number: int) -> None:
+        """The node's next pod waits for its image."""
+        self.node(number).waits = 3
+
+    @rule(turns=TURNS)
+    def hang_or_train(self, turns: int) -> None:
+        """All ranks wait for something that never comes, or train again."""
+        self.causes += self.is_training
+        self.is_training = not self.is_training
+        self.reconcile(turns)
+
+    @rule(value=st.integers(0, 3), turns=TURNS)
+    def request_restart(self, value: int, turns: int) -> None:
+        """A user annotates the job."""
+        self.requests += self.world.request != str(value)
+        self.world.request = str(value)
+        self.reconcile(turns)
+
+    @rule(turns=TURNS)
+    def suspend_or_resume(self, turns: int) -> None:
+        """A user suspends the job, or resumes it."""
+        suspend = not self.world.job.spec.suspend
+        self.suspensions += suspend
+        self.world.job = asked(self.world, suspend=suspend)
+        self.reconcile(turns)
+
+    @rule(turns=TURNS)
+    def restart_operator(self, turns: int) -> None:
+        """Another operator takes over, which reads the status only."""
+        self.world.restart_operator()
+        self.reconcile(turns)
+
+    @rule(applied=st.integers(0, 4), turns=TURNS)
+    def kill_operator(self, applied: int, turns: int) -> None:
+        """The operator is killed between two actions."""
+        self.reconcile(applied=applied)
+        self.reconcile(turns)
+
+    @invariant()
+    def settles(self) -> None:
+        """Without a new fact the same decision soon finds nothing to do."""
+        for _ in range(6):
+            before = self.world.status
+            # A pod on a machine that is cut off can't be killed, so the decision to kill it remains.
+            actions = [action for action in self.world.reconcile() if not isinstance(action, KillNode)]
+            self._record_restarts()
+            if not actions and self.world.status == before:
+                return
+        pytest.fail(f"it never settles: {actions}")
+
+    @invariant()
+    def acts_once_on_each_cause(self) -> None:
+        """Each restart has a cause of its own."""
+        assert len([record for record in self.records if record.reason == RESTART_REQUESTED]) <= self.requests
+        assert len([record for record in self.records if record.reason != RESTART_REQUESTED]) <= self.causes
+        assert self.world.status.attempt <= 1 + len(self.records) + self.suspensions
+        messages = [record.message.partition("cause ")[2] for record in self.records]
+        named = [message.partition(".")[0] for message in messages if message]
+        assert len(set(named)) == len(named), named
+
+    def teardown(self) -> None:
+        """The faults end, and the ranks succeed: so does the job, or it has failed."""
+        self.is_training = True
+        self.world.job = asked(self.world, suspend=False)
+        for node in self.nodes:
+            node.hangs = node.is_mail_held = False
+            if not self.stays_cut or all(each.is_cut for each in self.nodes):
+                node.heal(self.world.now)
+        for _ in range(ENOUGH_TURNS):
+            self.reconcile()
+            self.world.now += HEARTBEAT
+            if self.world.status.final_condition is not None:
+                break
+            self._let_ranks_succeed()
+        assert self.world.status.final_condition is not None, (self.world.status.phase, self.world.status.message)
+        self.reconcile(5)
+        self._check_end()
+
+    def _let_ranks_succeed(self) -> None:
+        if all(node.ranks and node.attempt == self.world.status.attempt for node in self.nodes):
+            for node in self.nodes:
+                for rank in node.ranks:
+                    rank.end(self.world.now, 0, None)
+
+    def _check_end(self) -> None:
+        if condition(self.world.status, "Complete") == "True":
+            ends = [(node.attempt, rank.exit_code, rank.stopped) for node in self.nodes for rank in node.ranks]
+            assert ends == [(self.world.status.attempt, 0, False)] * (2 * len(self.nodes))
+        else:
+            assert self.causes, self.world.status.message
+        assert not any(node.runs_ranks and not node.is_cut for node in self.nodes), "a rank is left over"
+        assert not any(node.process.state is ProcessState.RUNNING and not node.is_cut for node in self.nodes), (
+            "an agent is left over"
+        )
+
+
+def run_jobs(number: int) -> None:
+    """Run this many jobs, each with 25 events."""
+    # To shrink a job of hundreds of decisions takes minutes, and its events can be read as they are.
+    phases = [Phase.reuse, Phase.generate]
+    chosen = settings(max_examples=number, stateful_step_count=25, deadline=None, phases=phases)
+    run_state_machine_as_test(AnyFaults, settings=settings(chosen, suppress_health_check=list(HealthCheck)))
+
+
+@pytest.mark.hypothesis
+def test_a_job_restarts_within_its_budget_and_ends() -> None:
+    run_jobs(examples(30))
+
+
+@pytest.mark.long
+def test_many_jobs_restart_within_their_budgets_and_end() -> None:
+    run_jobs(150)

@@ -1,0 +1,83 @@
+"""Kubernetes nodes on which a job fails repeatedly."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.api.spec.failure_policy import FailurePolicy
+from muster.api.status.restarts import MAX_AVOIDED_NODES, RestartRecord
+from muster.core.avoided_nodes import find_avoided_nodes
+from muster.core.facts import Problem
+from unit.core.simulated import SimulatedNode
+from unit.core.test_any_operator import live
+from unit.core.test_restarts import EVENT_TURNS, fail, started
+
+INTENDED = ("PodDeleted", "Preempted", "Evicted", "NodeStopped", "NodeShutdown")
+
+
+def record(node_name: str | None, reason: str = "NodeLost") -> RestartRecord:
+    return RestartRecord(
+        attempt=1, reason=reason, message="", node_name=node_name, counts_as="Failure", at="2026-11-23T00:00:00Z"
+    )
+
+
+@pytest.mark.parametrize(
+    ("history", "expected"),
+    [
+        ([], []),
+        ([record("a")], []),
+        ([record("a"), record("b")], []),
+        ([record("a"), record("b"), record("a", "RankFailed")], [("a", 2, "RankFailed")]),
+        ([record(name) for name in "abbaa"], [("b", 2, "NodeLost"), ("a", 3, "NodeLost")]),
+        ([record(None), record(None), record(""), record("")], []),
+        ([record("a", reason) for reason in INTENDED], []),
+        ([record("a"), record("a", "Preempted")], []),
+    ],
+)
+def test_a_node_with_two_failures_is_avoided(
+    history: Sequence[RestartRecord], expected: list[tuple[str, int, str]]
+) -> None:
+    avoided = find_avoided_nodes(history)
+    assert [(node.node_name, node.failures, node.reason) for node in avoided] == expected
+
+
+@given(st.lists(st.builds(record, st.integers(0, 12).map("node-{}".format), st.sampled_from(("NodeLost", *INTENDED)))))
+def test_the_list_is_bounded_and_names_only_nodes_that_failed(history: list[RestartRecord]) -> None:
+    history = history[-32:]
+    avoided = find_avoided_nodes(history)
+    assert len(avoided) <= MAX_AVOIDED_NODES
+    assert len({node.node_name for node in avoided}) == len(avoided)
+    for node in avoided:
+        assert node.failures == sum(
+            entry.node_name == node.node_name and entry.reason not in INTENDED for entry in history
+        )
+        assert node.failures >= 2
+
+
+def put(node: SimulatedNode, machine: str) -> None:
+    node.process = replace(node.process, machine=machine)
+
+
+def test_the_replacement_after_the_second_failure_avoids_the_node() -> None:
+    current = started(FailurePolicy(max_restarts=3))
+    put(current.nodes[1], "bad")
+    fail(current)
+    live(current, EVENT_TURNS)
+    assert current.status.restarts is not None
+    assert current.status.restarts.history[0].node_name == "bad"
+    assert not current.status.restarts.avoided_nodes
+
+    current.now += 60
+    current.nodes[1].leave(current.now, None, 9)
+    put(current.nodes[1], "bad")
+    current.nodes[1].process = replace(current.nodes[1].process, problem=Problem("NodeLost", "bad is lost"))
+    live(current, EVENT_TURNS)
+
+    assert (current.status.phase, current.status.attempt) == ("Running", 3)
+    (avoided,) = current.status.restarts.avoided_nodes
+    assert (avoided.node_name, avoided.failures, avoided.reason) == ("bad", 2, "NodeLost")
+    assert current.nodes[0].avoided_nodes == ()
+    assert current.nodes[1].avoided_nodes == ("bad",)

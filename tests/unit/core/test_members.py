@@ -1,0 +1,71 @@
+"""The members of an attempt: their text in the status, and their node ranks in the facts."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.core.facts import NodeFacts
+from muster.core.members import find_node, format_members, parse_members, split_members, with_members
+from muster.core.non_members import find_nodes_to_create, next_change_at, remove_unwanted
+from muster.core.peers import select_peers
+from muster.core.reports.check import Implausible, Shape, check
+from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
+from unit.core.builders import START, T0, UID, exited, facts, job, missing, node, ready
+
+
+def nodes(*numbers: int) -> tuple[NodeFacts, ...]:
+    return tuple(node(number) for number in numbers)
+
+
+@pytest.mark.parametrize(
+    ("members", "text"), [((0,), "0"), ((0, 1, 2), "0-2"), ((0, 1, 4, 3), "0-1,4,3"), ((2, 3, 0), "2-3,0")], ids=str
+)
+def test_members_are_written_in_the_order_of_their_node_ranks(members: tuple[int, ...], text: str) -> None:
+    assert format_members(nodes(*members)) == text
+    assert parse_members(text, 5) == members
+
+
+@given(st.permutations(range(8)), st.integers(1, 8))
+def test_every_text_is_read_as_it_was_written(order: list[int], count: int) -> None:
+    members = tuple(order[:count])
+    assert parse_members(format_members(nodes(*members)), 8) == members
+
+
+@pytest.mark.parametrize("text", ["", "0,", "-1", "3-1", "0-4", "0,0", "0-2,1", "0-999999", "1e3", "0 1", "٣"], ids=str)
+def test_an_edited_status_has_no_members(text: str) -> None:
+    assert parse_members(text, 4) is None
+
+
+def test_the_position_is_the_node_rank() -> None:
+    split = split_members(facts(ready(0), missing(1), ready(2)), (2, 0), 3)
+    assert [(entry.node, entry.node_rank) for entry in split.nodes] == [(2, 0), (0, 1)]
+    assert [entry.node for entry in split.non_members] == [1]
+    assert find_node(split, 1).name == "digits-1"
+    assert [peer.node for peer in select_peers(split.nodes)] == [2, 0]
+    assert with_members(job(3), split).spec.nodes == 2
+    assert with_members(job(2), split) is not None
+
+
+def test_the_other_nodes_get_pods_and_surplus_pods_are_deleted() -> None:
+    ended = node(2, process=exited(10, 0))
+    split = split_members(facts(ready(0), missing(1), ended, ready(3)), (0,), 3)
+    assert [entry.node for entry in find_nodes_to_create(split, START + 11)] == [1]
+    assert [entry.node for entry in find_nodes_to_create(split, START + 40)] == [1, 2]
+    assert next_change_at(split) == 0.0
+    assert [action.node for action in remove_unwanted(split)] == [3]
+
+
+def rank_report(*numbers: int, sender: int = 1) -> Report:
+    ranks = tuple(RankReport(number, number % 2, RankState.RUNNING) for number in numbers)
+    return Report(UID, sender, 0, 2, 1, AgentPhase.RUNNING, ranks=ranks)
+
+
+@pytest.mark.parametrize("numbers", [(), (0, 1), (2, 3), (4, 5)], ids=str)
+def test_a_node_may_have_the_ranks_of_any_node_rank(numbers: tuple[int, ...]) -> None:
+    check(rank_report(*numbers), Shape(UID, 3, 2, T0, has_fixed_ranks=False), START)
+
+
+@pytest.mark.parametrize("numbers", [(1, 2), (6, 7), (-1, 0), (10**30,)], ids=str)
+def test_a_node_has_the_ranks_of_one_node_rank(numbers: tuple[int, ...]) -> None:
+    with pytest.raises(Implausible, match="this node has ranks"):
+        check(rank_report(*numbers), Shape(UID, 3, 2, T0, has_fixed_ranks=False), START)

@@ -1,0 +1,191 @@
+"""Stragglers: which ranks are slow, for how long they remain it, and when muster replaces a node."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.api.spec.failure_policy import FailurePolicy, FailureRule, RuleAction
+from muster.api.status.stragglers import MAX_SLOW_RANKS
+from muster.core.facts import ProcessState
+from muster.core.status.events import new_events, past_events
+from muster.core.status.significant_change import is_significant_change
+from muster.core.stragglers import END_FACTOR, FACTOR, REPLACE_SECONDS
+from unit.core.simulated import World
+from unit.core.test_any_operator import live
+from unit.core.test_hangs import ranks, reasons, train, training
+
+FAST = 0.2
+REPLACING = FailurePolicy(max_restarts=2, rules=(FailureRule(action="Restart", reasons=("Straggler",)),))
+
+
+def run_with(world: World, busy: Mapping[int, float | None], seconds: float = 5) -> None:
+    """Let the ranks train; each is busy for FAST per step, except those in `busy`."""
+    for rank in ranks(world):
+        rank.busy_seconds = busy.get(rank.number, FAST)
+    train(world, seconds)
+
+
+@pytest.mark.parametrize(
+    ("busy", "slow", "nodes"),
+    [
+        ({}, None, []),
+        ({3: FAST * FACTOR * 0.99}, None, []),
+        ({3: FAST * FACTOR * 1.01}, "3", []),
+        ({2: FAST * 2, 3: FAST * 3}, "2-3", [1]),
+        # without a measurement of the other rank, the node's only measured one is slow
+        ({2: None, 3: FAST * 3}, "3", [1]),
+        # most of the ranks must be measured
+        ({1: None, 2: None, 0: None, 3: 5.0}, None, []),
+        # a faster rank makes no straggler of the others
+        ({0: FAST / 10}, None, []),
+        ({3: 1e300}, None, []),
+        # steps of a few milliseconds differ by chance
+        ({0: 0.001, 1: 0.001, 2: 0.001, 3: 0.009}, None, []),
+    ],
+)
+def test_slow_ranks_and_nodes(busy: Mapping[int, float | None], slow: str | None, nodes: list[int]) -> None:
+    world = training(None)
+    run_with(world, busy)
+    record = world.status.stragglers
+    assert (None if record is None else record.ranks) == slow
+    assert ([] if record is None else [node.node for node in record.nodes]) == nodes
+    assert world.status.phase == "Running"
+
+
+def test_the_status_tells_which_rank_is_slow_and_by_how_much() -> None:
+    world = training(None)
+    run_with(world, {3: 0.42})
+    record, details = world.status.stragglers, world.status.ranks
+    assert record is not None
+    assert details is not None
+    sentence = "ank 3 on digits-1 is slower than the others: it is busy for 420 ms per step, 2.1 times the median"
+    assert record.message == f"R{sentence}"
+    assert f"r{sentence}" in world.status.message
+    slow = next(detail for detail in details.details if detail.rank == 3)
+    assert (slow.reason, slow.message) == ("Straggler", "it is busy for 420 ms per step, 2.1 times the median")
+
+
+def test_a_slow_node_is_named_as_a_node() -> None:
+    world = training(None)
+    run_with(world, {2: 0.5, 3: 0.6})
+    assert world.status.stragglers is not None
+    assert world.status.stragglers.message.startswith("All ranks on digits-1 (2-3) are slower than the others: rank 3")
+
+
+def test_stragglers_are_written_with_the_progress_because_forged_ones_may_change_with_each_report() -> None:
+    world = training(None)
+    run_with(world, {3: 0.5})
+    first = world.status
+    run_with(world, {2: 0.5, 3: FAST})
+    assert first.stragglers != world.status.stragglers
+    assert not is_significant_change(first, world.status)
+    assert first.stragglers is not None
+    failing = first.stragglers.model_copy(update={"is_failure": True})
+    assert is_significant_change(first, first.model_copy(update={"stragglers": failing}))
+
+
+def test_the_same_stragglers_change_neither_the_status_nor_the_events() -> None:
+    world = training(None)
+    before = world.status
+    run_with(world, {3: 0.5})
+    first = world.status
+    assert [event.reason for event in new_events(before, first)] == ["Straggler"]
+    run_with(world, {3: 0.47})
+    assert world.status.stragglers == first.stragglers
+    assert new_events(first, world.status) == ()
+    assert sum(event.reason == "Straggler" for event in past_events(world.status)) == 1
+    run_with(world, {2: 0.5, 3: 0.47})
+    assert [event.reason for event in new_events(first, world.status)] == ["Straggler"]
+
+
+def test_a_straggler_remains_one_until_it_is_clearly_faster() -> None:
+    world = training(None)
+    found = []
+    for factor in (2.0, END_FACTOR + 0.05, END_FACTOR - 0.05, END_FACTOR + 0.05):
+        run_with(world, {3: FAST * factor})
+        found.append(world.status.stragglers is not None)
+    assert found == [True, True, False, False]
+
+
+@pytest.mark.parametrize("policy", [None, FailurePolicy(max_restarts=3)])
+def test_without_a_rule_muster_only_reports(policy: FailurePolicy | None) -> None:
+    world = training(policy)
+    run_with(world, {3: 1.0}, REPLACE_SECONDS * 2)
+    assert (world.status.phase, world.status.attempt) == ("Running", 1)
+
+
+def test_a_rule_replaces_the_pod_of_the_slowest_rank_once() -> None:
+    world = training(REPLACING)
+    run_with(world, {3: 1.0}, REPLACE_SECONDS - 5)
+    assert (world.status.attempt, reasons(world)) == (1, [])
+    run_with(world, {3: 1.0}, 10)
+    live(world, 20)
+    assert (world.status.phase, world.status.attempt, reasons(world)) == ("Running", 2, ["Straggler"])
+    assert [node.process.replacement for node in world.nodes] == [0, 1]
+    assert world.status.stragglers is None
+    restarts = world.status.restarts
+    assert restarts is not None
+    assert (restarts.failures, restarts.history[0].replaced_pods) == (1, 1)
+    assert restarts.history[0].message.startswith("Rank 3 on digits-1 was slower than the others at step"), (
+        restarts.history[0].message
+    )
+    # Another pod is as slow: the cause is not the Kubernetes node.
+    train(world, 10)
+    run_with(world, {3: 1.0}, REPLACE_SECONDS * 2)
+    assert (world.status.phase, world.status.attempt) == ("Running", 2)
+    assert world.status.stragglers is not None
+
+
+@pytest.mark.parametrize(
+    ("max_restarts", "action", "phase"), [(0, "Restart", "Running"), (0, "Ignore", "Running"), (5, "Fail", "Failed")]
+)
+def test_other_rules(max_restarts: int, action: RuleAction, phase: str) -> None:
+    rule = FailureRule(action=action, reasons=("Straggler",))
+    world = training(FailurePolicy(max_restarts=max_restarts, rules=(rule,)))
+    run_with(world, {3: 1.0}, REPLACE_SECONDS + 5)
+    train(world, 3)
+    assert world.status.phase == phase
+    # A slow job is better than a failed one.
+    assert world.status.attempt == (2 if action == "Ignore" else 1)
+
+
+def test_a_rule_without_the_reason_does_not_apply() -> None:
+    world = training(FailurePolicy(max_restarts=3, rules=(FailureRule(action="Restart", ranks=(3,)),)))
+    run_with(world, {3: 1.0}, REPLACE_SECONDS + 5)
+    assert (world.status.phase, world.status.attempt) == ("Running", 1)
+
+
+def test_an_earlier_rule_without_the_reason_does_not_hide_a_later_one_with_it() -> None:
+    rules = (FailureRule(action="Fail", ranks=(3,)), FailureRule(action="Ignore", reasons=("Straggler",)))
+    world = training(FailurePolicy(max_restarts=3, rules=rules))
+    run_with(world, {3: 1.0}, REPLACE_SECONDS + 5)
+    live(world, 20)
+    assert (world.status.phase, world.status.attempt, reasons(world)) == ("Running", 2, ["Straggler"])
+    assert world.status.restarts is not None
+    assert world.status.restarts.failures == 0
+
+
+def test_a_new_operator_completes_the_replacement() -> None:
+    world = training(REPLACING)
+    run_with(world, {3: 1.0}, REPLACE_SECONDS - 5)
+    world.now += 6
+    world.turn(applied=0)
+    while not (world.status.stragglers is not None and world.status.stragglers.is_failure):
+        world.turn(applied=0)
+    run_with(world, {})
+    live(world, 20)
+    assert (world.status.phase, world.status.attempt, reasons(world)) == ("Running", 2, ["Straggler"])
+    assert all(node.process.state is ProcessState.RUNNING for node in world.nodes)
+
+
+@given(busy=st.lists(st.floats(1e-300, 86400.0), min_size=8, max_size=8))
+def test_any_values_give_a_status(busy: list[float]) -> None:
+    world = training(None, nodes=4)
+    run_with(world, dict(enumerate(busy)), 2)
+    record = world.status.stragglers
+    if record is not None:
+        assert record.count < 8
+        assert len(record.slowest) <= MAX_SLOW_RANKS
+        assert min(entry.busy_seconds for entry in record.slowest) >= record.median_seconds

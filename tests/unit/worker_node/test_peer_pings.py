@@ -1,0 +1,114 @@
+"""Two agents that ask each other over UDP, on one machine."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from muster_worker.agent.peer_pings import PeerPings
+from muster_worker.contract.ping import NONCE_BYTES, PING_BYTES, Ping, PingKind, decode, encode
+from muster_worker.contract.schema import Command, CommandKind, Peer
+
+KEYS = {1: "11" * 32, 2: "22" * 32}
+NONCE = b"n" * NONCE_BYTES
+
+
+def never(_: str) -> None:
+    raise AssertionError("the ranks have to stop")
+
+
+def command(kind: str, attempt: int, *ports: int | None) -> Command:
+    peers = tuple(Peer(node, "127.0.0.1", 29400, ping_port=port) for node, port in enumerate(ports))
+    return Command(1, "uid", attempt, kind, peers, ping_key=KEYS[attempt])
+
+
+@pytest.fixture
+def asker() -> Iterator[socket.socket]:
+    """Yield a socket that plays node 1."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
+        own.settimeout(5.0)
+        yield own
+
+
+def ask(own: socket.socket, port: int, attempt: int) -> Ping | None:
+    """Ask node 0 about an attempt; None without an answer."""
+    own.sendto(encode(Ping(PingKind.ASK, 1, 0, NONCE), bytes.fromhex(KEYS[attempt])), ("127.0.0.1", port))
+    return decode(own.recv(PING_BYTES + 1), bytes.fromhex(KEYS[attempt]))
+
+
+def started(stop: Callable[[str], None] = never) -> tuple[PeerPings, int]:
+    pings = PeerPings(0, 30.0, lambda: 0.0, stop, lambda _: None)
+    assert pings.port is not None
+    return pings, pings.port
+
+
+def test_the_answer_tells_the_state_of_the_attempt(asker: socket.socket) -> None:
+    pings, port = started()
+    pings.begin(command(CommandKind.START, 1, port, None))
+    assert ask(asker, port, 1) == Ping(PingKind.ALIVE, 0, 1, NONCE)
+    pings.succeed(1)
+    assert ask(asker, port, 1) == Ping(PingKind.SUCCEEDED, 0, 1, NONCE)
+    pings.begin(command(CommandKind.START, 2, port, None))
+    assert ask(asker, port, 1) == Ping(PingKind.OVER, 0, 1, NONCE)
+    assert ask(asker, port, 2) == Ping(PingKind.ALIVE, 0, 1, NONCE)
+    pings.end(command(CommandKind.STOP, 2))
+    assert ask(asker, port, 2) == Ping(PingKind.OVER, 0, 1, NONCE)
+
+
+def test_strangers_get_no_answer(asker: socket.socket) -> None:
+    pings, port = started()
+    pings.begin(command(CommandKind.START, 1, port, None))
+    key = bytes.fromhex(KEYS[1])
+    asker.settimeout(0.5)
+    for datagram in (
+        b"",
+        b"x" * PING_BYTES,
+        encode(Ping(PingKind.ASK, 1, 0, NONCE), bytes(32)),
+        encode(Ping(PingKind.ASK, 1, 5, NONCE), key),
+        encode(Ping(PingKind.ALIVE, 1, 0, NONCE), key),
+        encode(Ping(PingKind.OVER, 1, 0, NONCE), key),
+    ):
+        asker.sendto(datagram, ("127.0.0.1", port))
+    with pytest.raises(TimeoutError):
+        asker.recv(1)
+    asker.settimeout(5.0)
+    assert ask(asker, port, 1) is not None
+
+
+def test_a_node_asks_its_peer_until_it_answers(asker: socket.socket) -> None:
+    asker.bind(("127.0.0.1", 0))
+    pings, port = started()
+    pings.begin(command(CommandKind.START, 1, port, asker.getsockname()[1]))
+    asker.settimeout(10.0)
+    asked = [decode(asker.recv(PING_BYTES + 1), bytes.fromhex(KEYS[1])) for _ in range(2)]
+    assert all(ping is not None and (ping.kind, ping.sender, ping.receiver) == (PingKind.ASK, 0, 1) for ping in asked)
+    assert len({ping.nonce for ping in asked if ping is not None}) == len(asked)
+
+
+def test_a_node_stops_if_its_peer_says_that_the_attempt_is_over(asker: socket.socket) -> None:
+    asker.bind(("127.0.0.1", 0))
+    stopped, reasons = threading.Event(), list[str]()
+
+    def stop(reason: str) -> None:
+        reasons.append(reason)
+        stopped.set()
+
+    pings, port = started(stop)
+    pings.begin(command(CommandKind.START, 1, port, asker.getsockname()[1]))
+    asker.settimeout(10.0)
+    key = bytes.fromhex(KEYS[1])
+    for _ in range(5):
+        datagram, source = asker.recvfrom(PING_BYTES + 1)
+        question = decode(datagram, key)
+        assert question is not None
+        asker.sendto(encode(Ping(PingKind.OVER, 1, 0, question.nonce), key), source)
+        if stopped.wait(3.0):
+            break
+    assert reasons == ["the operator has ended this attempt, as another node of the job says"]
+
+
+def test_without_a_fence_there_is_no_port() -> None:
+    pings = PeerPings(0, 0.0, lambda: 0.0, never, lambda _: None)
+    assert pings.port is None
+    pings.begin(command(CommandKind.START, 1, None, None))

@@ -1,0 +1,168 @@
+"""The code that `muster rerun` sends: the agent unpacks it into a folder of its own, in which the ranks then run.
+
+The job's own folder remains as it is, so that it may be read-only, and the job can return to it. The archive is a
+tenant's: the agent checks it as it would check a stranger's.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import io
+import os
+import shutil
+import tarfile
+import zlib
+from dataclasses import replace
+from typing import BinaryIO, Mapping, Optional, Sequence, Tuple, cast
+
+from muster_worker.agent.fork_server import follow_code
+from muster_worker.agent.log import Log
+from muster_worker.contract.schema import AgentProblem
+from muster_worker.contract.source import MAX_SOURCE_FILES, MAX_UNPACKED_SOURCE_BYTES, EditedSource
+from muster_worker.launchers.environment import NodeContext
+
+_MAX_HEADER_BYTES = MAX_SOURCE_FILES * 4096
+"""Maximum size of an archive's headers, with long names."""
+
+_MAX_PATH_BYTES = 1024
+_CHUNK_BYTES = 64 * 1024
+_REGULAR = (tarfile.REGTYPE, tarfile.AREGTYPE)
+
+
+class SourceUnusable(OSError):
+    """The source can't be unpacked. The text is the reason."""
+
+
+def describe_problem(error: OSError) -> AgentProblem:
+    """Return the problem of a node that can't start its ranks."""
+    if isinstance(error, SourceUnusable):
+        return AgentProblem("SourceUnusable", f"the edited code of `muster rerun` can't be used: {error}")
+    return AgentProblem("RanksNotStarted", f"the ranks can't be started: {error}")
+
+
+def enter_code(
+    own: NodeContext, context: NodeContext, source: Optional[EditedSource], base: Mapping[str, str], log: Log
+) -> NodeContext:
+    """Enter the folder with the code of the next attempt. Returns `context` with this folder.
+
+    `own` has the folder and the command of the job itself, `context` those of the last attempt. Processes inherit the
+    agent's working directory. Raises `SourceUnusable` and `OSError`.
+    """
+    folder, command = own.host.directory, own.plan.command
+    if source is not None:
+        folder = unpack(source, os.path.join(own.run_dir, "source"))
+        command = move_command(command, folder)
+    if folder == context.host.directory:
+        return context
+    log.print_line(f"the ranks run in {folder}")
+    os.chdir(folder)
+    host, plan = replace(context.host, directory=folder), replace(context.plan, command=command)
+    return follow_code(replace(context, host=host, plan=plan), base, log)
+
+
+def unpack(source: EditedSource, parent: str) -> str:
+    """Unpack into a new folder below `parent`, and remove those of other sources. Returns the folder.
+
+    A source that was unpacked before keeps its folder, with the files that ranks have written there. Raises
+    `SourceUnusable`.
+    """
+    try:
+        archive = base64.b64decode(source.archive.encode("ascii"), validate=True)
+    except ValueError:
+        raise SourceUnusable("it is not in Base64") from None
+    digest = hashlib.sha256(archive).hexdigest()
+    if digest != source.sha256:
+        raise SourceUnusable(f"its SHA-256 is {digest}, but {source.sha256[:64]} is expected")
+    folder = os.path.join(parent, digest[:16])
+    if os.path.isdir(folder):
+        return folder
+    temporary = folder + ".new"
+    try:
+        os.makedirs(temporary)
+        _write_files(archive, temporary)
+        os.rename(temporary, folder)
+    except SourceUnusable:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    # tarfile calls itself for each header that belongs to the next one.
+    except (tarfile.TarError, zlib.error, EOFError, OSError, OverflowError, ValueError, RecursionError) as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise SourceUnusable(f"it can't be unpacked: {error}") from None
+    for name in os.listdir(parent):
+        if name != os.path.basename(folder):
+            shutil.rmtree(os.path.join(parent, name), ignore_errors=True)
+    return folder
+
+
+def move_command(command: Sequence[str], folder: str) -> Tuple[str, ...]:
+    """Replace the first absolute path of a command whose file is in the source: /app/train.py by FOLDER/train.py.
+
+    Of several such files it is the one that shares most folders with the path.
+    """
+    words = list(command)
+    for index, word in enumerate(words):
+        if not word.startswith("/"):
+            continue
+        parts = os.path.normpath(word).strip("/").split("/")
+        candidates = (os.path.join(folder, *parts[start:]) for start in range(len(parts)))
+        moved = next((path for path in candidates if os.path.isfile(path)), None)
+        if moved is not None:
+            words[index] = moved
+            break
+    return tuple(words)
+
+
+def _write_files(archive: bytes, folder: str) -> None:
+    """Raises `SourceUnusable`, and the errors of damaged archives and of the file system."""
+    size = 0
+    with gzip.GzipFile(fileobj=io.BytesIO(archive)) as unpacked, _open_tar(unpacked) as members:
+        for count, member in enumerate(members, 1):
+            if count > MAX_SOURCE_FILES:
+                raise SourceUnusable(f"it has more than {MAX_SOURCE_FILES} files")
+            # A sparse file of a few bytes may unpack to terabytes.
+            if member.type not in _REGULAR or member.issparse():
+                raise SourceUnusable(f"{member.name[:200]!r} is not a regular file")
+            _check_path(member.name)
+            content = cast(BinaryIO, members.extractfile(member))
+            size += _write_file(os.path.join(folder, member.name), content, 0o777 if member.mode & 0o100 else 0o666)
+    if size == 0:
+        raise SourceUnusable("it has no files, or only empty ones")
+
+
+def _write_file(path: str, content: BinaryIO, mode: int) -> int:
+    """Write one file, whose folders contain nothing but files of the archive. Returns its size."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    size = 0
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb") as file:
+        for chunk in iter(lambda: content.read(_CHUNK_BYTES), b""):
+            file.write(chunk)
+            size += len(chunk)
+    return size
+
+
+def _check_path(path: str) -> None:
+    parts = path.split("/")
+    if any(part in ("", ".", "..") for part in parts) or "\0" in path or len(os.fsencode(path)) > _MAX_PATH_BYTES:
+        raise SourceUnusable(f"{path[:200]!r} is not the path of a file below a folder")
+
+
+class _LimitedReader:
+    """Limits the unpacked bytes, because a kilobyte of an archive may unpack to a gigabyte."""
+
+    def __init__(self, unpacked: gzip.GzipFile) -> None:
+        self._unpacked = unpacked
+        self._left = MAX_UNPACKED_SOURCE_BYTES + _MAX_HEADER_BYTES
+
+    def read(self, size: int) -> bytes:
+        data = self._unpacked.read(min(size, _CHUNK_BYTES))
+        self._left -= len(data)
+        if self._left < 0:
+            raise SourceUnusable(f"it unpacks to more than {MAX_UNPACKED_SOURCE_BYTES // 2**20} MiB")
+        return data
+
+
+def _open_tar(unpacked: gzip.GzipFile) -> tarfile.TarFile:
+    # "r|" reads a stream, without seeking.
+    return tarfile.open(fileobj=cast(BinaryIO, _LimitedReader(unpacked)), mode="r|")

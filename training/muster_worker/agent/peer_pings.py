@@ -1,0 +1,193 @@
+"""Asks some peers whether they live, answers theirs, and tells the node when it has to stop its ranks.
+
+A thread with one UDP socket. It answers only datagrams with the key of one of the job's last attempts, and reads at
+most `MAX_PER_SECOND`, so that a flood costs little.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from typing import Callable, Dict, List, Optional, Tuple
+
+from muster_worker.agent.fence import Fence, select_asked
+from muster_worker.contract import ping
+from muster_worker.contract.ping import Ping, PingKind
+from muster_worker.contract.schema import Command, CommandKind
+from muster_worker.network.port import hold_port
+
+ASK_SECONDS = 3.0
+FIRST_ASK_SECONDS = 1.0
+"""Ask more often until a peer has answered: without its answer the fence is not armed."""
+
+ANSWER_SECONDS = 10.0
+"""An answer that takes longer is ignored."""
+
+MAX_PER_SECOND = 200
+MAX_ATTEMPTS = 4
+"""The number of last attempts whose questions are answered."""
+
+_TICK_SECONDS = 1.0
+
+
+@dataclass
+class _Attempt:
+    """An attempt's key, and this node's answer about it."""
+
+    key: bytes
+    answer: int = PingKind.ALIVE
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A question that waits for its answer."""
+
+    peer: int
+    asked_at: float
+
+
+class PeerPings:
+    """The contact of this node to its peers. `collector_answered_at` is the time of the last answered request.
+
+    In its thread it calls `stop` with the reason, at most once an attempt, and `say` with lines for the log. Raises
+    `OSError` without a free port.
+    """
+
+    def __init__(
+        self,
+        node: int,
+        fence_seconds: float,
+        collector_answered_at: Callable[[], float],
+        stop: Callable[[str], None],
+        say: Callable[[str], None],
+    ) -> None:
+        self._node = node
+        self._fence_seconds = fence_seconds
+        self._collector_answered_at = collector_answered_at
+        self._stop = stop
+        self._say = say
+        self._socket = hold_port(socket.SOCK_DGRAM) if fence_seconds else None
+        self._lock = threading.Lock()
+        self._attempts: Dict[int, _Attempt] = {}
+        self._fence: Optional[Fence] = None
+        self._peers: Dict[int, Tuple[str, int]] = {}
+        self._questions: Dict[bytes, _Question] = {}
+        self._asked_at = 0.0
+        if self._socket is not None:
+            threading.Thread(target=self._run, args=(self._socket,), name="pings", daemon=True).start()
+
+    @property
+    def port(self) -> Optional[int]:
+        """The UDP port at which peers ask this node; None without a fence."""
+        return None if self._socket is None else int(self._socket.getsockname()[1])
+
+    def begin(self, command: Command) -> None:
+        """Begin the attempt of a Start command."""
+        if self._socket is None or command.ping_key is None:
+            return
+        with self._lock:
+            for attempt in self._attempts.values():
+                attempt.answer = PingKind.OVER
+            self._attempts[command.attempt] = _Attempt(bytes.fromhex(command.ping_key))
+            for old in sorted(self._attempts)[:-MAX_ATTEMPTS]:
+                del self._attempts[old]
+            node_rank = [peer.node for peer in command.peers].index(self._node)
+            asked = [command.peers[rank] for rank in select_asked(node_rank, len(command.peers))]
+            self._peers = {peer.node: (peer.address, peer.ping_port) for peer in asked if peer.ping_port is not None}
+            self._fence = Fence(self._fence_seconds, time.monotonic()) if self._peers else None
+            self._questions.clear()
+
+    def end(self, command: Command) -> None:
+        """Handle a command that ends its attempt: a node that missed it has to end it, too."""
+        if command.kind != CommandKind.START:
+            self._set_answer(command.attempt, PingKind.OVER)
+
+    def succeed(self, attempt: int) -> None:
+        """Record that all ranks of this node have succeeded: the peers don't need it any more."""
+        self._set_answer(attempt, PingKind.SUCCEEDED)
+
+    def _set_answer(self, number: int, answer: int) -> None:
+        with self._lock:
+            self._fence = None
+            attempt = self._attempts.get(number)
+            if attempt is not None:
+                attempt.answer = max(attempt.answer, answer)
+
+    def _run(self, own_socket: socket.socket) -> None:
+        next_tick = time.monotonic()
+        while True:
+            now = time.monotonic()
+            if now >= next_tick:
+                next_tick = now + _TICK_SECONDS
+                for datagram, (host, port) in self._tick(now):
+                    is_mapped = own_socket.family == socket.AF_INET6 and ":" not in host
+                    _send(own_socket, datagram, (f"::ffff:{host}" if is_mapped else host, port))
+            own_socket.settimeout(max(0.001, next_tick - time.monotonic()))
+            try:
+                datagram, source = own_socket.recvfrom(ping.PING_BYTES + 1)
+            except OSError:
+                continue  # the timeout, or an ICMP error of an earlier question
+            reply = self._handle(datagram)
+            if reply is not None:
+                _send(own_socket, reply, source)
+            time.sleep(1.0 / MAX_PER_SECOND)
+
+    def _tick(self, now: float) -> List[Tuple[bytes, Tuple[str, int]]]:
+        """Check the fence; return questions and their addresses."""
+        with self._lock:
+            fence = self._fence
+            if fence is None:
+                return []
+            fence.record_collector(self._collector_answered_at())
+            line = fence.find_line(now)
+            if line is not None:
+                self._say(line)
+            reason = fence.find_reason(now)
+            if reason is None:
+                return self._ask(now) if fence.should_ask(now) else []
+            self._fence = None
+        self._stop(reason)
+        return []
+
+    def _ask(self, now: float) -> List[Tuple[bytes, Tuple[str, int]]]:
+        is_armed = self._fence is not None and self._fence.is_armed
+        if now - self._asked_at < (ASK_SECONDS if is_armed else FIRST_ASK_SECONDS):
+            return []
+        self._asked_at = now
+        key = self._attempts[max(self._attempts)].key
+        self._questions = {
+            nonce: question for nonce, question in self._questions.items() if now - question.asked_at < ANSWER_SECONDS
+        }
+        datagrams = []
+        for peer, address in self._peers.items():
+            nonce = os.urandom(ping.NONCE_BYTES)
+            self._questions[nonce] = _Question(peer, now)
+            datagrams.append((ping.encode(Ping(PingKind.ASK, self._node, peer, nonce), key), address))
+        return datagrams
+
+    def _handle(self, datagram: bytes) -> Optional[bytes]:
+        """Handle a datagram; return the answer to a question."""
+        with self._lock:
+            for attempt in self._attempts.values():
+                received = ping.decode(datagram, attempt.key)
+                if received is not None and received.receiver == self._node:
+                    break
+            else:
+                return None
+            if received.kind == PingKind.ASK:
+                answer = Ping(attempt.answer, self._node, received.sender, received.nonce)
+                return ping.encode(answer, attempt.key)
+            question = self._questions.pop(received.nonce, None)
+            if question is not None and question.peer == received.sender and self._fence is not None:
+                self._fence.record_peer(received.sender, received.kind, question.asked_at)
+            return None
+
+
+def _send(own_socket: socket.socket, datagram: bytes, address: Tuple[str, int]) -> None:
+    try:
+        own_socket.sendto(datagram, address)
+    except OSError:
+        pass  # without a route the answer is missing, too

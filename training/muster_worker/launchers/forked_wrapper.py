@@ -1,0 +1,93 @@
+"""Forks the wrapper of a rank from the agent, instead of starting a Python for it.
+
+The new process has only what a new Python would have: the wrapper's environment is an argument, and signal handlers,
+descriptors and session are replaced before the wrapper runs. It has one thread, as any forked process, so it uses no
+module that shares a lock with the agent's other threads. The rank itself is a new program, as always.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import traceback
+from typing import AbstractSet, Mapping, NamedTuple, NoReturn, Sequence, Tuple
+
+from muster_worker.fork_server import client
+from muster_worker.machine import processes
+from muster_worker.rank import wrapper
+from muster_worker.rank.child import STANDARD_ERROR
+from muster_worker.rank.command_line import write_command_line
+
+LOADED = (client, wrapper)
+"""The wrapper's modules. An upgraded operator may replace the archive, so they are imported before the first fork."""
+
+
+class WrapperCommand(NamedTuple):
+    """A wrapper: its command line, the `arguments` in it that the wrapper gets, and its environment."""
+
+    line: Sequence[str]
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+
+
+def fork_wrapper(command: WrapperCommand) -> Tuple[int, Tuple[int, int]]:
+    """Fork a wrapper from the main thread, as `processes.start` would start its command line.
+
+    Returns its pid, and the read ends of its standard output and standard error. Raises `OSError`.
+    """
+    (output, output_writer), (error, error_writer) = _open_pipes()
+    agent = os.getpid()
+    # A signal that the new process gets before it has handlers of its own would wake up the agent.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        pid = os.fork()
+        if pid == 0:
+            _run(command, agent, (output_writer, error_writer), mask)
+    except OSError:
+        os.close(output)
+        os.close(error)
+        raise
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        os.close(output_writer)
+        os.close(error_writer)
+    return pid, (output, error)
+
+
+def _open_pipes() -> Tuple[Tuple[int, int], Tuple[int, int]]:
+    first = os.pipe()
+    try:
+        return first, os.pipe()
+    except OSError:
+        os.close(first[0])
+        os.close(first[1])
+        raise
+
+
+def _run(command: WrapperCommand, agent: int, outputs: Tuple[int, int], mask: AbstractSet[int]) -> NoReturn:
+    """Run the wrapper in the forked process, which has all signals blocked."""
+    try:
+        gc.disable()  # what belongs to the agent must not be finalized here
+        processes.die_with_parent(agent)
+        os.setsid()
+        _take_descriptors(outputs)
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        write_command_line(command.line)
+        wrapper.main(command.arguments, command.environment)
+    except BaseException:  # noqa: BLE001 - the agent reports the exit code
+        os.write(STANDARD_ERROR, traceback.format_exc().encode("utf-8", "replace"))
+    finally:
+        os._exit(1)
+
+
+def _take_descriptors(outputs: Tuple[int, int]) -> None:
+    """Keep the standard streams only: an empty input and `outputs`."""
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for number, descriptor in enumerate(outputs, 1):
+        os.dup2(descriptor, number)
+    os.closerange(STANDARD_ERROR + 1, max(int(name) for name in os.listdir("/proc/self/fd")) + 1)

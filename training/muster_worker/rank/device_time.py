@@ -1,0 +1,62 @@
+"""Measures the busy time on a CUDA device with events, which the host reads once they are complete. It never waits."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, List, Tuple
+
+MAX_PENDING = 32
+"""If the device is so many backward passes behind the host, the passes until it has caught up are not measured."""
+
+
+class _Segment:
+    """The work of the device's stream between two events. `steps` is 1 if a step ends with it, else 0."""
+
+    def __init__(self, start: Any, end: Any) -> None:
+        self.start = start
+        self.end = end
+        self.steps = 0
+
+
+class DeviceTime:
+    """The time of the current stream in segments, each of which ends with a backward pass."""
+
+    def __init__(self, make_event: Callable[[], Any], is_capturing: Callable[[], bool]) -> None:
+        self._make_event = make_event
+        self._is_capturing = is_capturing  # while a CUDA graph is captured, no event may be recorded or read
+        self._start: Any = None
+        self._pending: List[_Segment] = []
+        self._free: List[Any] = []
+
+    def begin_segment(self) -> None:
+        """Measure what the stream does from here on: the rank doesn't wait for others any more."""
+        if len(self._pending) >= MAX_PENDING or self._is_capturing():
+            return
+        if self._start is None:
+            self._start = self._free.pop() if self._free else self._make_event()
+        self._start.record()
+
+    def end_segment(self) -> None:
+        """End the segment: the stream has done the work of the backward pass, and may wait for other ranks now."""
+        if self._start is None or self._is_capturing():
+            return
+        end = self._free.pop() if self._free else self._make_event()
+        end.record()
+        self._pending.append(_Segment(self._start, end))
+        self._start = None
+
+    def end_step(self) -> Tuple[float, int]:
+        """End a step. Returns the seconds of the segments that the device has completed since, and their steps."""
+        busy, steps = 0.0, 0
+        if self._is_capturing():
+            return busy, steps
+        if self._pending:
+            self._pending[-1].steps = 1
+        while self._pending and self._pending[0].end.query():
+            segment = self._pending.pop(0)
+            busy += segment.start.elapsed_time(segment.end) / 1000
+            steps += segment.steps
+            self._free += (segment.start, segment.end)
+        self.begin_segment()
+        return busy, steps

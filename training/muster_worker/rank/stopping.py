@@ -1,0 +1,74 @@
+"""`muster_worker.stopping`: tells a training script that it will be stopped, at the same call on all ranks."""
+
+from __future__ import annotations
+
+from time import monotonic, sleep
+
+from muster_worker.rank import progress_file, stop_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Optional
+
+    from muster_worker.rank.progress_file import Writer
+
+POLL_SECONDS = 0.002
+"""Interval at which a rank looks for the decision, which takes some hundredths of a second."""
+
+
+class _Calls:
+    """Counts this rank's calls of `stopping` in its progress file, and compares them with the stop file."""
+
+    def __init__(self, writer: Writer, path: str) -> None:
+        self._counts = writer.words
+        self._words, self._times = stop_file.read(path)
+        self._is_stopping = False
+
+    def is_stopping(self) -> bool:
+        """Count a call, and return its result."""
+        if not self._is_stopping:
+            # Count first: the agent takes each call that it can't see for one that waits for the decision.
+            number = self._counts[progress_file.WORD_STOPPING_CALLS] + 1
+            self._counts[progress_file.WORD_STOPPING_CALLS] = number
+            self._is_stopping = self._has_to_stop(number)
+        return self._is_stopping
+
+    def _has_to_stop(self, number: int) -> bool:
+        if not self._times[stop_file.WORD_WAIT_UNTIL]:
+            return False
+        while True:
+            stop_call: int = self._words[stop_file.WORD_STOP_CALL]
+            if stop_call:
+                return number >= stop_call
+            if monotonic() >= self._times[stop_file.WORD_WAIT_UNTIL]:
+                return True
+            sleep(POLL_SECONDS)
+
+
+_calls: Optional[_Calls] = None
+
+
+def stopping() -> bool:
+    """Return whether muster stops this rank: `if muster_worker.stopping(): save_checkpoint(); break`, once per step.
+
+    All ranks of the job get True from the same call, the tenth for example, so call it equally often on every rank,
+    from one thread. From then on it returns True. The rank gets no SIGTERM until 2 s before SIGKILL. A call takes less
+    than a microsecond; while the nodes agree on the call, it waits for some hundredths of a second. Outside muster, on
+    SageMaker and in child processes of a rank it returns False.
+    """
+    return _calls is not None and _calls.is_stopping()
+
+
+def start(writer: Writer, progress: str) -> None:
+    """Make `stopping` work: this process is the rank with this progress file."""
+    global _calls  # noqa: PLW0603 - `stopping` is a plain function; the file belongs to the process
+    try:
+        _calls = _Calls(writer, stop_file.path_beside(progress))
+    except (OSError, ValueError):  # another agent than that of a node, such as on SageMaker, has no such file
+        _calls = None
+
+
+def stop() -> None:
+    """Make `stopping` return False: this process is a forked child of the rank."""
+    global _calls  # noqa: PLW0603 - as above
+    _calls = None
