@@ -20,8 +20,8 @@ from support.searches import AT_LENGTH
 SHORT = Part(marked="not long", beside=3)
 """Most tests wait for processes, so more tests than processors run at a time."""
 
-LONG = Part(marked="long or hypothesis")
-"""Also all searches, with more examples than `make test` tries."""
+LONG = Part(marked="long or hypothesis", beside=2)
+"""Also all searches, with more examples than `make test` tries. These use a processor all the time."""
 
 GPU = Part(marked="gpu")
 

@@ -120,7 +120,9 @@ class _Reporter:
                 self.begin()
         except AssertionError as error:
             if not self._stopping.is_set():
-                self.unexplained = f"{self._name}: its program ended, but not its job: {error}\n{said[-1000:]}"
+                self.unexplained = (
+                    f"{self._name} did not start, or its program ended and the job did not: {error}\n{said[-1000:]}"
+                )
         finally:
             # `stop` may have been set while the next one started.
             if self._program is not None and self._program.returncode is None:
@@ -137,7 +139,8 @@ class _Reporter:
 def own_job(jobs: Jobs, name: str, nodes: int) -> tuple[Target, str]:
     """Return a running job of the tenant: the collector from its plan, and its uid."""
     jobs.apply(name, FOREVER, nodes=nodes, procsPerNode=1, resources=_SMALL)
-    jobs.wait(name, f"jsonpath={{.status.ranks.running}}={nodes}")
+    # `kubectl wait` uses the API server's cache, which is late while a tenant fills it: it may not find the job.
+    until(lambda: jobs.status(name).get("ranks", {}).get("running") == nodes, STOP_SECONDS)
     settings = json.loads(jobs.run("get", "configmap", f"{name}-muster", "--output=json"))
     plan = json.loads(settings["data"]["plan.json"])
     return Target(plan["collector_url"], plan["collector_ca"]), jobs.resource(name)["metadata"]["uid"]

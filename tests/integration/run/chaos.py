@@ -185,7 +185,7 @@ FAULTS: Sequence[tuple[Callable[[Victim], None], frozenset[str]]] = (
     (kill_rank, RANK_ENDS),
     (fail_rank, RANK_ENDS),
     (freeze_rank, frozenset(("Hung",))),
-    (kill_launcher, RANK_ENDS | {"LauncherKilled"}),
+    (kill_launcher, RANK_ENDS | {"LauncherFailed"}),
     (kill_agent, AGENT_ENDS),
     (stop_node, AGENT_ENDS),
     (freeze_rank_for_a_moment, frozenset()),
