@@ -1,0 +1,128 @@
+"""Draws the result of bench/goodput.py, which it reads from its input, as an SVG for the docs.
+
+python bench/goodput_plot.py < goodput.json > docs/goodput.svg
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+WIDTH, HEIGHT = 760, 380
+LEFT, RIGHT, TOP, BOTTOM = 64, 130, 64, 56
+
+# A background of its own keeps the text readable on pages whose colours don't follow the reader's preference.
+STYLE = """
+text { font: 14px system-ui, sans-serif; fill: #1f2328; }
+.title { font-size: 16px; font-weight: 600; }
+.page { fill: #ffffff; }
+.grid { stroke: #d1d9e0; }
+.a { stroke: #0969da; fill: #0969da; }
+.b { stroke: #bc4c00; fill: #bc4c00; }
+text.a, text.b { stroke: none; font-weight: 600; }
+polyline { fill: none !important; stroke-width: 2.5; }
+@media (prefers-color-scheme: dark) {
+  text { fill: #f0f6fc; }
+  .page { fill: #0d1117; }
+  .grid { stroke: #3d444d; }
+  .a { stroke: #4493f8; fill: #4493f8; }
+  .b { stroke: #f0883e; fill: #f0883e; }
+}
+"""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One job: its goodput (0 to 1) over the seconds, and when its rank was killed."""
+
+    name: str
+    style: str
+    points: Sequence[tuple[float, float]]
+    kills: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The ranges of both axes: seconds, and goodput from `low` to 1."""
+
+    seconds: float
+    low: float
+
+    def x(self, seconds: float) -> float:
+        """Return the horizontal position of a time."""
+        return round(LEFT + seconds / self.seconds * (WIDTH - LEFT - RIGHT), 1)
+
+    def y(self, ratio: float) -> float:
+        """Return the vertical position of a goodput."""
+        return round(TOP + (1 - ratio) / (1 - self.low) * (HEIGHT - TOP - BOTTOM), 1)
+
+
+def draw_axes(axes: Axes) -> list[str]:
+    """Draw the grid with its numbers."""
+    drawn = []
+    for percent in range(round(axes.low * 100), 101, 20):
+        y = axes.y(percent / 100)
+        drawn += [
+            f'<line class="grid" x1="{LEFT}" y1="{y}" x2="{WIDTH - RIGHT}" y2="{y}"/>',
+            f'<text x="{LEFT - 8}" y="{y + 5}" text-anchor="end">{percent} %</text>',
+        ]
+    bottom = HEIGHT - BOTTOM
+    drawn += [
+        f'<text x="{axes.x(second)}" y="{bottom + 20}" text-anchor="middle">{second}</text>'
+        for second in range(0, int(axes.seconds) + 1, 60)
+    ]
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    drawn.append(f'<text x="{middle}" y="{bottom + 42}" text-anchor="middle">seconds since the first steps</text>')
+    return drawn
+
+
+def draw_line(line: Line, axes: Axes) -> list[str]:
+    """Draw a job's goodput, with its last value beside it, and a triangle at the bottom for each kill."""
+    points = " ".join(f"{axes.x(second)},{axes.y(ratio)}" for second, ratio in line.points)
+    last = line.points[-1][1]
+    y, bottom = axes.y(last), HEIGHT - BOTTOM
+    return [
+        f'<polyline class="{line.style}" points="{points}"/>',
+        f'<text class="{line.style}" x="{WIDTH - RIGHT + 8}" y="{y + 5}">{line.name} {last * 100:.0f} %</text>',
+        *(
+            f'<path class="{line.style}" d="M{axes.x(at)} {bottom - 10} l5 9 h-10 z"><title>kill -9</title></path>'
+            for at in line.kills
+        ),
+    ]
+
+
+def draw(lines: Sequence[Line]) -> str:
+    """Return the SVG."""
+    lowest = min(ratio for line in lines for _, ratio in line.points)
+    axes = Axes(max(second for line in lines for second, _ in line.points), int(lowest * 5) / 5)
+    title = "Goodput of two jobs with kill -9 of a rank each minute (▲)"
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
+            f"<title>{title}</title>",
+            f"<style>{STYLE}</style>",
+            f'<rect class="page" width="{WIDTH}" height="{HEIGHT}" rx="8"/>',
+            f'<text class="title" x="{LEFT}" y="32">{title}</text>',
+            *draw_axes(axes),
+            *(part for line in lines for part in draw_line(line, axes)),
+            "</svg>",
+        ]
+    )
+
+
+def main() -> None:
+    """Read the result, and print the picture."""
+    result = json.load(sys.stdin)
+    lines = [
+        Line(
+            scope,
+            style,
+            [(at, ratio) for at, ratio in result[scope]["samples"] if ratio is not None],
+            result[scope]["kills"],
+        )
+        for scope, style in (("InPlace", "a"), ("Pods", "b"))
+    ]
+    print(draw(lines))
+
+
+main()
