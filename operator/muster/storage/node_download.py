@@ -1,4 +1,4 @@
-"""Download code, data and checkpoints for a node's ranks before they start. Blocks."""
+"""Download code, data and checkpoints for a node's ranks before they start. Blocks the thread."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def download_node(
 def open_checkpoints(uri: str, folders: NodeFolders, dependencies: StorageDependencies) -> CheckpointSync:
     """Return an object that syncs a node's checkpoints with `uri`."""
     location = parse(uri)
-    download_folders = DownloadFolders(folders.checkpoints, folders.notes / "checkpoints")
+    download_folders = DownloadFolders(folders.checkpoints, folders.records / "checkpoints")
     return CheckpointSync(
         _open_bucket(dependencies, location, CHECKPOINT_FIELD),
         location,
@@ -63,7 +63,7 @@ def _download_channel(
     if not channel_objects:
         raise no_objects_error(uri, field)
     node_objects = select_shard(channel_objects, node, plan.nodes) if channel.is_sharded else channel_objects
-    download_folders = DownloadFolders(folders.channels / channel.name, folders.notes / "input" / channel.name)
+    download_folders = DownloadFolders(folders.channels / channel.name, folders.records / "input" / channel.name)
     if _ignores_case(download_folders):
         check_case(node_objects, field)
     size = sum(entry.stored.size for entry in node_objects)
@@ -99,10 +99,10 @@ def _format_size(size: float) -> str:
 def _ignores_case(download_folders: DownloadFolders) -> bool:
     """Whether the folder's file system ignores the case of names."""
     try:
-        download_folders.notes.mkdir(parents=True, exist_ok=True)
-        probe = download_folders.notes / "case"
+        download_folders.records.mkdir(parents=True, exist_ok=True)
+        probe = download_folders.records / "case"
         probe.touch()
-        return (download_folders.notes / "CASE").exists()
+        return (download_folders.records / "CASE").exists()
     except OSError as error:
         raise StorageError(FOLDER_UNUSABLE, f"the data can't be written: {error}") from None
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class NodeFolders:
-    """`channels` contains a folder for each channel. `notes` contains records of downloads and uploads."""
+    """`channels` contains a folder for each channel. `records` contains records of downloads and uploads."""
 
     channels: Path
     checkpoints: Path
     model: Path
     output: Path
     code: Path
-    notes: Path
+    records: Path
 
 
 def folders_below(root: Path) -> NodeFolders:
@@ -26,5 +26,5 @@ def folders_below(root: Path) -> NodeFolders:
         model=root / "model",
         output=root / "output",
         code=root / "code",
-        notes=root / "notes",
+        records=root / "records",
     )

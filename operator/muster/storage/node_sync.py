@@ -1,4 +1,4 @@
-"""Upload a node's checkpoints while its ranks run, and its results after their end. Blocks."""
+"""Upload a node's checkpoints while its ranks run, and its results after their end. Blocks the thread."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from muster.storage.node_download import OUTPUT_FIELD, open_checkpoints
 from muster.storage.node_folders import NodeFolders
 from muster.storage.s3.bucket import Bucket
 from muster.storage.s3.checkpoints import SETTLED_SECONDS, CheckpointSync
-from muster.storage.s3.upload import LocalFile, list_files, upload_possible
+from muster.storage.s3.upload import LocalFile, list_files, upload_despite_errors
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class NodeSync:
             except StorageError as problem:
                 problems.append(problem)
                 # S3 is unavailable, and the retries have waited long enough.
-                if problem.may_pass:
+                if problem.is_retryable:
                     break
         if problems:
             raise problems[0]
@@ -77,7 +77,7 @@ class NodeSync:
         location = parse(self.plan.output).below(self.plan.job, name)
         bucket = Bucket(self.dependencies.client(), location.bucket, OUTPUT_FIELD)
         files = [file for file in list_files(folder) if self._uploaded_files.get(f"{name}/{file.path}") != file]
-        upload_possible(bucket, folder, files, location, self.dependencies.sleep)
+        upload_despite_errors(bucket, folder, files, location, self.dependencies.sleep)
         # With `muster run`, all nodes share these folders, and each node uploads them.
         self._uploaded_files.update((f"{name}/{file.path}", file) for file in files)
         self._report(name, len(files), str(location))

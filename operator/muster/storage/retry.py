@@ -22,7 +22,7 @@ def retry(attempt: Callable[[], _Result], sleep: Sleep) -> _Result:
         try:
             return attempt()
         except StorageError as problem:
-            if not problem.may_pass:
+            if not problem.is_retryable:
                 raise
         sleep(seconds)
     return attempt()

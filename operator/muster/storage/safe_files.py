@@ -39,7 +39,7 @@ def pin_file(folder: Path, path: str) -> Iterator[Path]:
             os.close(file)
 
 
-def place_file(file: Path, folder: Path, path: str) -> None:
+def move_into(file: Path, folder: Path, path: str) -> None:
     """Move `file` to `path` below `folder`, on the same file system, and create parent folders. Raises `OSError`."""
     parts = Path(path).parts
     with _open_folder(folder, parts[:-1], creates_folders=True) as parent:

@@ -26,7 +26,7 @@ _MAX_HEADER_BYTES = 2 * MAX_FILES * 4096
 
 
 def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
-    """Read the files of a user's .tar.gz archive. Raises `StorageError`. Blocks."""
+    """Read the files of a user's .tar.gz archive. Raises `StorageError`. Blocks the thread."""
     files: dict[str, SourceFile] = {}
     size = 0
     try:
@@ -83,9 +83,9 @@ def _check_path(member: tarfile.TarInfo, origin: str) -> str:
 
 
 def write_files(files: SourceFiles, folder: Path) -> None:
-    """Write files that `check_files` has accepted to `folder`, and remove all other files. Raises `OSError`. Blocks.
+    """Write files that `check_files` has accepted to `folder`, and remove all other files. Raises `OSError`.
 
-    Existing files are from an earlier attempt. The folder itself may be a mount, so it remains.
+    Blocks the thread. Existing files are from an earlier attempt. The folder itself may be a mount, so it remains.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for entry in folder.iterdir():

@@ -1,4 +1,4 @@
-"""Sync a node's files with S3 when its agent requests it over a Unix socket. Blocks.
+"""Sync a node's files with S3 when its agent requests it over a Unix socket. Blocks the thread.
 
 One thread runs one sync at a time, because concurrent uploads of a checkpoint would be useless.
 """
@@ -39,7 +39,7 @@ def serve(node_sync: NodeSync, path: Path, stop: int) -> None:
                 sync_server.answer(listener.accept()[0])
             else:
                 sync_server.upload_checkpoints()
-    sync_server.end()
+    sync_server.finish()
 
 
 class _SyncServer:
@@ -59,10 +59,10 @@ class _SyncServer:
             client.sendall(json.dumps(fields).encode("ascii") + b"\n")
 
     def upload_checkpoints(self) -> None:
-        """Upload without a request. The next sync retries failures, and `finish` reports them."""
+        """Upload without a request. The next sync retries failures, and the final upload reports them."""
         self._run(self._node_sync.upload_checkpoints)
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Upload all remaining files, unless the agent has already requested it."""
         if not self._finished:
             self._run(self._node_sync.finish)
@@ -89,8 +89,8 @@ class _SyncServer:
 def _read_line(client: socket.socket) -> bytes:
     received = b""
     while b"\n" not in received and len(received) < _MAX_REQUEST_BYTES:
-        piece = client.recv(_MAX_REQUEST_BYTES)
-        if not piece:
+        chunk = client.recv(_MAX_REQUEST_BYTES)
+        if not chunk:
             break
-        received += piece
+        received += chunk
     return received

@@ -42,7 +42,7 @@ def _listed(client: S3Client, uri: S3Uri = TRAIN) -> tuple[FileObject, ...]:
 
 
 def _into(folder: Path) -> DownloadFolders:
-    return DownloadFolders(folder / "data", folder / "notes")
+    return DownloadFolders(folder / "data", folder / "records")
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -94,7 +94,7 @@ def test_a_large_object_goes_on_where_it_was_interrupted(
     # existing files count at once, and together with the downloaded ones they are all files
     assert value[0] >= before - 16 * 64 * 1024
     assert (sum(value), value[0] > 0) == (len(data), True)
-    assert [path.name for path in (tmp_path / "notes").iterdir()] == ["fetched.jsonl"]
+    assert [path.name for path in (tmp_path / "records").iterdir()] == ["fetched.jsonl"]
 
 
 def test_what_was_overwritten_meanwhile_is_fetched_anew(
@@ -200,13 +200,13 @@ class _Download:
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_ten_thousand_objects_and_one_of_two_gigabytes_after_kills(tmp_path: Path) -> None:
-    data, notes = tmp_path / "input" / "train", tmp_path / "notes" / "input" / "train"
+    data, records = tmp_path / "input" / "train", tmp_path / "records" / "input" / "train"
 
     def files() -> int:
         return len(os.listdir(data)) if data.exists() else 0  # noqa: PTH208 - much faster
 
     def ranges() -> int:
-        return sum(len(path.read_text().splitlines()) - 1 for path in notes.glob("*.ranges"))
+        return sum(len(path.read_text().splitlines()) - 1 for path in records.glob("*.ranges"))
 
     with made_up_s3(10_000, 2 * 2**30) as site:
         _Download(site.url, tmp_path).kill_once(lambda: files() > 1000)
@@ -224,4 +224,4 @@ def test_ten_thousand_objects_and_one_of_two_gigabytes_after_kills(tmp_path: Pat
         assert all((data / str(number)).read_text() == str(number) for number in range(10_000))
         with (data / "weights").open("rb") as file:
             assert hashlib.file_digest(file, "sha256").digest() == site.digest()
-    assert [path.name for path in notes.iterdir() if path.suffix in (".ranges", ".part")] == []
+    assert [path.name for path in records.iterdir() if path.suffix in (".ranges", ".part")] == []

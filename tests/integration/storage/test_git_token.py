@@ -62,7 +62,7 @@ def test_the_token_opens_the_repository(hosted: Hosted) -> None:
 
 
 def test_the_archiving_process_gets_the_token_and_no_file_contains_it(hosted: Hosted) -> None:
-    asked = replace(order(hosted.place.url), place=hosted.place, token=TOKEN)
+    asked = replace(order(hosted.place.url), repository=hosted.place, token=TOKEN)
     assert TOKEN not in repr(asked)
     with TemporaryFile() as into:
         made = asyncio.run(make_archive(asked, into))

@@ -45,7 +45,7 @@ def test_a_host_that_drips_is_left_when_the_time_is_over(
     assert host.left.wait(10)
     assert caught.value.reason == "GitTooSlow"
     assert f'"{host.netloc}" took more than 0.01 minutes' in caught.value.message
-    assert not caught.value.may_pass
+    assert not caught.value.is_retryable
 
 
 def test_what_a_host_says_without_end_is_not_listened_to(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,11 @@ from muster.api.spec.failure_policy import FailurePolicy
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.actions import Action, CreateNode, SendCommand
+from muster.core.failure.problems import LOST_SECONDS
 from muster_worker.contract.schema import CommandKind
 from support.searches import examples
 from unit.core.builders import job
-from unit.core.simulated import SimulatedNode, World
+from unit.core.simulated import NOT_READY_SECONDS, SimulatedNode, World
 
 SHORT_CUT_SECONDS = 90.0
 """Kubernetes has marked the machine as NotReady by then, and muster does not count it as lost yet."""
@@ -108,6 +109,16 @@ def cut_for(world: World, number: int, seconds: float) -> None:
         world.now += 5
         live(world)
     world.nodes[number].heal(world.now)
+
+
+def lose_machines(world: World, *numbers: int) -> None:
+    """Cut the nodes off until Kubernetes reports their machines as not ready and muster counts them as lost."""
+    for number in numbers:
+        world.nodes[number].cut(world.now)
+    live(world)
+    world.now += NOT_READY_SECONDS
+    live(world, 2)
+    world.now += LOST_SECONDS + 2
 
 
 def finish(world: World) -> None:

@@ -11,19 +11,14 @@ from muster.core.fence import OLD_POD_MAY_RUN, fence_seconds
 from muster_worker.contract.schema import AgentPhase, AgentProblem
 from unit.core.builders import HEARTBEAT_SECONDS, START, T0, agent, job, node
 from unit.core.simulated import NOT_READY_SECONDS, World
-from unit.core.test_any_operator import happen, live
+from unit.core.test_any_operator import happen, live, lose_machines
 from unit.core.test_restarts import EVENT_TURNS, records, started
 
 POLICY = FailurePolicy(max_disruptions=3)
 
 
-def cut_for_good(current: World, *numbers: int) -> None:
-    for number in numbers:
-        current.nodes[number].cut(current.now)
-    live(current)
-    current.now += NOT_READY_SECONDS
-    live(current, 2)
-    current.now += LOST_SECONDS + 2
+def lose_machines_and_continue(current: World, *numbers: int) -> None:
+    lose_machines(current, *numbers)
     live(current, EVENT_TURNS)
 
 
@@ -61,7 +56,7 @@ def test_a_job_with_one_node_or_without_a_policy_has_no_fence() -> None:
 
 def test_one_lost_node_of_two_is_replaced() -> None:
     current = started(POLICY)
-    cut_for_good(current, 1)
+    lose_machines_and_continue(current, 1)
     assert [entry.process.replacement for entry in current.nodes] == [0, 1]
     assert (current.status.phase, current.status.attempt) == ("Running", 2)
     assert records(current.status) == [(1, "NodeLost", "Disruption")]
@@ -70,7 +65,7 @@ def test_one_lost_node_of_two_is_replaced() -> None:
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_if_all_nodes_are_lost_nothing_is_replaced(nodes: int) -> None:
     current = started(POLICY, nodes)
-    cut_for_good(current, *range(nodes))
+    lose_machines_and_continue(current, *range(nodes))
     assert [entry.process.replacement for entry in current.nodes] == [0] * nodes
     assert (current.status.phase, current.status.attempt) == ("Restarting", 2)
     (stalled,) = [entry for entry in current.status.conditions if entry.type == "Stalled"]
@@ -80,7 +75,7 @@ def test_if_all_nodes_are_lost_nothing_is_replaced(nodes: int) -> None:
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_nodes_that_were_all_lost_are_replaced_when_one_has_ended(nodes: int) -> None:
     current = started(POLICY, nodes)
-    cut_for_good(current, *range(nodes))
+    lose_machines_and_continue(current, *range(nodes))
     current.nodes[0].heal(current.now)
     live(current, EVENT_TURNS)
     assert (current.status.phase, current.status.attempt) == ("Running", 2)
@@ -89,7 +84,7 @@ def test_nodes_that_were_all_lost_are_replaced_when_one_has_ended(nodes: int) ->
 
 def test_another_operator_waits_for_the_old_pods_too() -> None:
     current = started(POLICY, 1)
-    cut_for_good(current, 0)
+    lose_machines_and_continue(current, 0)
     current.restart_operator()
     current.now += 2 * LOST_SECONDS
     live(current, EVENT_TURNS)

@@ -27,8 +27,8 @@ from muster.core.stragglers import REPLACE_SECONDS
 from muster_worker.contract.schema import AgentPhase, AgentProblem
 from support.searches import examples
 from unit.core.builders import START, agent, facts, missing, node, ready
-from unit.core.simulated import NOT_READY_SECONDS, SimulatedNode, World
-from unit.core.test_any_operator import EVENTS, finish, happen, live
+from unit.core.simulated import SimulatedNode, World
+from unit.core.test_any_operator import EVENTS, finish, happen, live, lose_machines
 from unit.core.test_hangs import train
 from unit.core.test_restarts import EVENT_TURNS, records
 from unit.core.test_restarts import world as world_without_spares
@@ -198,15 +198,6 @@ def readiness(current: World) -> tuple[int, int]:
     return (current.status.spares.ready, current.status.spares.desired)
 
 
-def cut_for_good(current: World, *numbers: int) -> None:
-    for number in numbers:
-        current.nodes[number].cut(current.now)
-    live(current)
-    current.now += NOT_READY_SECONDS
-    live(current, 2)
-    current.now += LOST_SECONDS + 2
-
-
 def test_a_spare_waits_beside_the_running_ranks() -> None:
     current = started()
     assert [entry.begun for entry in current.nodes] == [[1], [1], []]
@@ -228,7 +219,7 @@ def test_a_job_starts_without_a_spare() -> None:
 
 def test_a_lost_node_s_ranks_start_on_the_spare_with_the_others() -> None:
     current = started()
-    cut_for_good(current, 1)
+    lose_machines(current, 1)
     current.nodes[1].waits = 1000
     live(current, EVENT_TURNS)
     assert [entry.begun for entry in current.nodes] == [[1, 2], [1], [2]]
@@ -242,12 +233,12 @@ def test_a_lost_node_s_ranks_start_on_the_spare_with_the_others() -> None:
 
 def test_the_lost_node_s_new_pod_is_the_next_spare() -> None:
     current = started()
-    cut_for_good(current, 1)
+    lose_machines(current, 1)
     live(current, EVENT_TURNS)
     assert current.status.phase == "Running"
     assert [entry.process.replacement for entry in current.nodes] == [0, 1, 0]
     assert readiness(current) == (1, 1)
-    cut_for_good(current, 2)
+    lose_machines(current, 2)
     live(current, EVENT_TURNS)
     assert (current.status.phase, current.status.members, current.status.attempt) == ("Running", "0-1", 3)
     assert [entry.number for entry in current.nodes[1].ranks] == [2, 3]
@@ -267,7 +258,7 @@ def test_a_spare_takes_the_place_of_a_slow_node() -> None:
 @pytest.mark.parametrize("forged", [None, "0-1", "0", "0-2", "0-999999", "x", "cleared"])
 def test_no_two_nodes_run_the_same_ranks_if_someone_edits_the_status(forged: str | None) -> None:
     current = started()
-    cut_for_good(current, 1)
+    lose_machines(current, 1)
     live(current, EVENT_TURNS)
     assert current.status.members == "0,2"
     current.status = Status() if forged == "cleared" else current.status.model_copy(update={"members": forged})
@@ -320,7 +311,7 @@ def test_a_spare_whose_agent_can_t_work_is_replaced() -> None:
 
 def test_a_lost_spare_is_replaced() -> None:
     current = started()
-    cut_for_good(current, 2)
+    lose_machines(current, 2)
     live(current, EVENT_TURNS)
     assert (current.status.phase, current.status.attempt) == ("Running", 1)
     assert (current.nodes[2].process.replacement, readiness(current)) == (1, (1, 1))
@@ -329,7 +320,7 @@ def test_a_lost_spare_is_replaced() -> None:
 def test_the_event_and_the_board_name_the_spare() -> None:
     current = started()
     before = current.status
-    cut_for_good(current, 1)
+    lose_machines(current, 1)
     live(current, EVENT_TURNS)
     texts = [event.message for event in past_events(current.status) if event.reason == SPARE_USED]
     assert texts == ["A spare takes the place of a node in attempt 2: node 2 for node 1"]
@@ -358,7 +349,7 @@ def test_members_are_created_before_spares() -> None:
 
 def test_two_lost_nodes_with_one_spare() -> None:
     current = started(nodes=3)
-    cut_for_good(current, 1, 2)
+    lose_machines(current, 1, 2)
     live(current, EVENT_TURNS)
     assert current.status.phase == "Running"
     members = parse_members(current.status.members or "", 4)
@@ -369,7 +360,7 @@ def test_two_lost_nodes_with_one_spare() -> None:
 
 def test_spares_do_not_replace_nodes_that_may_all_run() -> None:
     current = started(spares=2)
-    cut_for_good(current, 0, 1)
+    lose_machines(current, 0, 1)
     live(current, EVENT_TURNS)
     assert current.status.phase == "Restarting"
     assert [entry.begun for entry in current.nodes] == [[1], [1], [], []]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from muster.storage.s3.upload import list_files
-from muster.storage.safe_files import pin_file, place_file
+from muster.storage.safe_files import move_into, pin_file
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_nothing_is_put_behind_a_link(folder: Path) -> None:
     part.write_text("evil", encoding="utf-8")
     (folder / "step-7").symlink_to(folder.parent / "others")
     with pytest.raises(OSError):  # noqa: PT011 - the system's own
-        place_file(part, folder, "step-7/weights")
+        move_into(part, folder, "step-7/weights")
     assert not list((folder.parent / "others").iterdir())
 
 
@@ -61,7 +61,7 @@ def test_a_link_in_a_files_place_is_replaced(folder: Path) -> None:
     part, secret = folder.parent / "part", folder.parent / "token"
     part.write_text("weights", encoding="utf-8")
     (folder / "weights").symlink_to(secret)
-    place_file(part, folder, "weights")
+    move_into(part, folder, "weights")
     assert not (folder / "weights").is_symlink()
     assert secret.read_text(encoding="utf-8") == "secret"
 
@@ -69,7 +69,7 @@ def test_a_link_in_a_files_place_is_replaced(folder: Path) -> None:
 def test_folders_between_are_made(folder: Path) -> None:
     part = folder.parent / "part"
     part.write_text("weights", encoding="utf-8")
-    place_file(part, folder, "a/b/weights")
+    move_into(part, folder, "a/b/weights")
     assert (folder / "a" / "b" / "weights").read_text(encoding="utf-8") == "weights"
 
 

@@ -113,7 +113,7 @@ def _shared_folders(layout: RunLayout) -> NodeFolders:
         model=layout.model,
         output=layout.output,
         code=code_folder(layout),
-        notes=layout.folder / ".fetched",
+        records=layout.folder / ".fetched",
     )
 
 

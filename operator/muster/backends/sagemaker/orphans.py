@@ -45,7 +45,7 @@ class Orphans:
                 await self._stop_if_owned(job_uid, name, place)
             except AwsError as error:
                 may_appear = isinstance(error, NotFound) and clock() < started_at + CREATION_SECONDS
-                if not may_appear and not error.may_pass:
+                if not may_appear and not error.is_retryable:
                     if not isinstance(error, NotFound):
                         _log.warning(
                             "%s in %s may still run, although its resource was deleted: %s", name, place, error.message

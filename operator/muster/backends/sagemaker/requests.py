@@ -154,11 +154,11 @@ class RequestPreparer:
                 f"the code of {quote(host)} was not fetched and uploaded in {GUARANTEED_SECONDS:.0f} s, and jobs of "
                 "other namespaces waited; muster retries it"
             )
-            raise StorageError(GIT_TOO_SLOW, f"{GIT_FIELD}: {problem_text}", may_pass=True) from None
+            raise StorageError(GIT_TOO_SLOW, f"{GIT_FIELD}: {problem_text}", is_retryable=True) from None
 
     async def _archive_request(self, namespace: str, git: GitSource, archive: Archive) -> ArchiveRequest:
         return ArchiveRequest(
-            place=git_folder(git),
+            repository=git_folder(git),
             limits=LIMITS,
             fetch_seconds=FETCH_SECONDS,
             added=archive.files,

@@ -61,7 +61,7 @@ class TrainingJobActions:
             self._record_failure(job_state, RequestFailure(FailureKind.REFUSED, problem, self.clock()))
             return
         except StorageError as error:
-            kind = FailureKind.SERVICE if error.may_pass else FailureKind.REFUSED
+            kind = FailureKind.SERVICE if error.is_retryable else FailureKind.REFUSED
             self._record_failure(job_state, RequestFailure(kind, Problem(error.reason, error.message), self.clock()))
             return
         except AwsError as error:

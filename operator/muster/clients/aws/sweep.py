@@ -245,7 +245,7 @@ class Sweep:
         _log.log(
             logging.WARNING if failures > TOLERATED_FAILURES else logging.INFO, "%s: %s", self._place, error.message
         )
-        if failures > TOLERATED_FAILURES or not error.may_pass:
+        if failures > TOLERATED_FAILURES or not error.is_retryable:
             entry = self._problems.get(operation)
             self._problems[operation] = error
             if entry is None or entry.message != error.message:

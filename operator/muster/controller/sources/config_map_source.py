@@ -27,7 +27,9 @@ class ConfigMapSource:
             if not error.is_not_found:
                 raise
             raise StorageError(
-                SOURCE_REFUSED, f"spec.source.configMap: namespace {namespace} has no ConfigMap {name}", may_pass=True
+                SOURCE_REFUSED,
+                f"spec.source.configMap: namespace {namespace} has no ConfigMap {name}",
+                is_retryable=True,
             ) from error
         texts = {path: SourceFile(string(text).encode()) for path, text in mapping(stored.get("data")).items()}
         binary = mapping(stored.get("binaryData")).items()

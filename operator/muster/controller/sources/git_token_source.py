@@ -33,13 +33,13 @@ class GitTokenSource:
                     f"the operator may not read Secret {namespace}/{ref.name}; ask the operator's administrator to "
                     "list it in the chart's value gitSecrets"
                 )
-                raise StorageError(GIT_TOKEN_MISSING, f"{_FIELD}: {problem}", may_pass=True) from error
+                raise StorageError(GIT_TOKEN_MISSING, f"{_FIELD}: {problem}", is_retryable=True) from error
             if not error.is_not_found:
                 raise
             problem = f"namespace {namespace} has no Secret {ref.name}"
-            raise StorageError(GIT_TOKEN_MISSING, f"{_FIELD}.name: {problem}", may_pass=True) from error
+            raise StorageError(GIT_TOKEN_MISSING, f"{_FIELD}.name: {problem}", is_retryable=True) from error
         encoded = mapping(secret.get("data")).get(ref.key)
         if encoded is None:
             problem = f"Secret {namespace}/{ref.name} has no key {ref.key}"
-            raise StorageError(GIT_TOKEN_MISSING, f"{_FIELD}.key: {problem}", may_pass=True)
+            raise StorageError(GIT_TOKEN_MISSING, f"{_FIELD}.key: {problem}", is_retryable=True)
         return parse_token(base64.b64decode(string(encoded)), _FIELD)

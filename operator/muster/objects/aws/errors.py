@@ -8,11 +8,11 @@ from typing import ClassVar
 class AwsError(Exception):
     """An error of an AWS request. `message` has complete sentences: the request, the result, and what to do.
 
-    `reason` is a condition's reason. `may_pass` is set if the same request may succeed later without a change.
+    `reason` is a condition's reason. `is_retryable` is set if the same request may succeed later without a change.
     """
 
     reason: ClassVar[str] = "AwsError"
-    may_pass: ClassVar[bool] = False
+    is_retryable: ClassVar[bool] = False
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class ExpiredCredentials(AwsError):
     """The credentials have expired. AWS did not execute the request. New credentials may be available."""
 
     reason = "AwsCredentialsExpired"
-    may_pass = True
+    is_retryable = True
 
 
 class AccessDenied(AwsError):
@@ -47,14 +47,14 @@ class Throttled(AwsError):
     """Too many requests of this kind from this account. AWS did not execute the request."""
 
     reason = "AwsThrottled"
-    may_pass = True
+    is_retryable = True
 
 
 class NoCapacity(AwsError):
     """A quota of the account is exhausted, or AWS lacks such instances. AWS did not execute the request."""
 
     reason = "NoCapacity"
-    may_pass = True
+    is_retryable = True
 
 
 class AlreadyExists(AwsError):
@@ -79,4 +79,4 @@ class Unavailable(AwsError):
     """AWS sent no response, or a server error. It may have executed the request."""
 
     reason = "AwsUnavailable"
-    may_pass = True
+    is_retryable = True

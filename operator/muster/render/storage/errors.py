@@ -6,14 +6,14 @@ from __future__ import annotations
 class StorageError(Exception):
     """A download or upload failed. `reason` is a CamelCase word, `message` a sentence for the user without a full stop.
 
-    `may_pass` is set if a later attempt may succeed without a change.
+    `is_retryable` is set if a later attempt may succeed without a change.
     """
 
-    def __init__(self, reason: str, message: str, *, may_pass: bool = False) -> None:
+    def __init__(self, reason: str, message: str, *, is_retryable: bool = False) -> None:
         super().__init__(message)
         self.reason = reason
         self.message = message
-        self.may_pass = may_pass
+        self.is_retryable = is_retryable
 
 
 SOURCE_REFUSED = "SourceRefused"

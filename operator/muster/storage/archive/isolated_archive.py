@@ -81,8 +81,8 @@ async def _read_response(process: asyncio.subprocess.Process, request: bytes) ->
     process.stdin.close()
     text = b""
     # A compromised process may send unlimited data.
-    while len(text) <= _MAX_RESPONSE_BYTES and (piece := await process.stdout.read(_MAX_RESPONSE_BYTES)):
-        text += piece
+    while len(text) <= _MAX_RESPONSE_BYTES and (chunk := await process.stdout.read(_MAX_RESPONSE_BYTES)):
+        text += chunk
     return text
 
 
@@ -106,8 +106,8 @@ def _parse_response(request: ArchiveRequest, text: bytes, status: int) -> Source
 
 def _log_problems_once(response: ArchiveResponse) -> None:
     """Log each problem for the administrator only once."""
-    if response.bug is not None:
-        _log.error("muster failed unexpectedly while it read a commit: %s", response.bug)
+    if response.traceback is not None:
+        _log.error("muster failed unexpectedly while it read a commit: %s", response.traceback)
     if not response.confined and "landlock" not in _logged_problems:
         _logged_problems.add("landlock")
         _log.warning(

@@ -19,7 +19,7 @@ from muster.storage.git.address_policy import AddressPolicy
 class ArchiveRequest:
     """A request for an archive of a commit, with additional files. `fetch_seconds` limits the time for the fetch."""
 
-    place: GitFolder
+    repository: GitFolder
     limits: Limits
     fetch_seconds: float
     added: Mapping[str, bytes] = field(default_factory=dict)
@@ -29,19 +29,19 @@ class ArchiveRequest:
 
 @dataclass(frozen=True)
 class ArchiveResponse:
-    """One of `archive`, `problem` and `bug` (a traceback) is set. `confined`: Landlock restricts the process."""
+    """One of `archive`, `problem` and `traceback` is set. `confined`: Landlock restricts the process."""
 
     confined: bool
     archive: SourceArchive | None = None
     problem: StorageError | None = None
-    bug: str | None = None
+    traceback: str | None = None
 
 
 def request_to_json(request: ArchiveRequest) -> bytes:
     """Encode the request."""
     added = {path: b64encode(content).decode("ascii") for path, content in request.added.items()}
     fields = {
-        "place": asdict(request.place),
+        "repository": asdict(request.repository),
         "limits": asdict(request.limits),
         "fetch_seconds": request.fetch_seconds,
         "added": added,
@@ -55,7 +55,7 @@ def request_from_json(text: bytes) -> ArchiveRequest:
     """Decode the text from `request_to_json`."""
     fields: dict[str, Any] = json.loads(text)
     return ArchiveRequest(
-        place=GitFolder(**fields["place"]),
+        repository=GitFolder(**fields["repository"]),
         limits=Limits(**fields["limits"]),
         fetch_seconds=float(fields["fetch_seconds"]),
         added={path: b64decode(content) for path, content in fields["added"].items()},
@@ -72,8 +72,8 @@ def response_to_json(response: ArchiveResponse) -> bytes:
         "archive": None if response.archive is None else asdict(response.archive),
         "problem": None
         if problem is None
-        else {"reason": problem.reason, "message": problem.message, "may_pass": problem.may_pass},
-        "bug": response.bug,
+        else {"reason": problem.reason, "message": problem.message, "is_retryable": problem.is_retryable},
+        "traceback": response.traceback,
     }
     return json.dumps(fields).encode("ascii")
 
@@ -90,8 +90,10 @@ def response_from_json(text: bytes) -> ArchiveResponse:
             else SourceArchive(int(archive["size"]), str(archive["sha256"]), str(archive["checksum"])),
             problem=None
             if problem is None
-            else StorageError(str(problem["reason"]), str(problem["message"]), may_pass=bool(problem["may_pass"])),
-            bug=None if fields["bug"] is None else str(fields["bug"]),
+            else StorageError(
+                str(problem["reason"]), str(problem["message"]), is_retryable=bool(problem["is_retryable"])
+            ),
+            traceback=None if fields["traceback"] is None else str(fields["traceback"]),
         )
     except (KeyError, TypeError, RecursionError) as error:
         raise ValueError("the text is not a response") from error

@@ -59,7 +59,7 @@ def _respond(
             confined, problem=source_refused(GIT_FIELD, f"the archive can't be written: {error.strerror or error}")
         )
     except Exception:  # noqa: BLE001 - the operator logs it
-        return ArchiveResponse(confined, bug=traceback.format_exc()[-_MAX_TRACEBACK_CHARS:])
+        return ArchiveResponse(confined, traceback=traceback.format_exc()[-_MAX_TRACEBACK_CHARS:])
     except BaseException as error:
         # dulwich parses trees in Rust, which panics if there is no memory.
         if type(error).__name__ != "PanicException":
@@ -81,17 +81,17 @@ def _build_archive(
     from muster.storage.git.source import FetchOptions, commit_files, download
 
     download(
-        request.place,
+        request.repository,
         FetchOptions(TimedConnections(request.fetch_seconds), request.address_policy, request.token),
         pack_file,
     )
     objects = GitObjects(objects_file)
-    files = commit_files(request.place, pack_file, objects)
+    files = commit_files(request.repository, pack_file, objects)
     duplicate = min(files.keys() & request.added.keys(), default=None)
     if duplicate is not None:
         raise source_refused("spec.source", f"{quote(duplicate)} is the name of a file that muster adds; rename it")
     repository_files = [
-        Member(path, file.place.size, file.executable, lambda place=file.place: objects.open(place))  # type: ignore[misc]
+        Member(path, file.location.size, file.executable, lambda location=file.location: objects.open(location))  # type: ignore[misc]
         for path, file in files.items()
     ]
     added_files = members_of({path: SourceFile(content) for path, content in request.added.items()})

@@ -25,7 +25,7 @@ class TimedConnections:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self.is_cut = False
+        self.is_closed = False
         self._timer = Timer(seconds, self.close)
         self._timer.daemon = True
         self._lock = Lock()
@@ -60,19 +60,19 @@ class TimedConnections:
     def close(self) -> None:
         """Close all connections, including later connections. Readers get the end of the stream."""
         with self._lock:
-            self.is_cut = True
+            self.is_closed = True
             for connection in self._sockets:
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
 
     def check(self) -> None:
         """Raise `ConnectionsClosed` if the connections are closed."""
-        if self.is_cut:
+        if self.is_closed:
             raise ConnectionsClosed("the time limit is exceeded")
 
     def _track(self, connection: socket.socket) -> socket.socket:
         with self._lock:
-            if self.is_cut:
+            if self.is_closed:
                 connection.close()
             self.check()
             # Keep a duplicate, because TLS takes over the descriptor of the returned socket.

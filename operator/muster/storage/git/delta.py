@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from muster.storage.git.objects import CHUNK_BYTES, GitObjects, ObjectPlace
+from muster.storage.git.objects import CHUNK_BYTES, GitObjects, ObjectLocation
 
 _COPY_BIT = 0x80
 _CONTINUATION_BIT = 0x80
@@ -29,16 +29,16 @@ class Delta:
     size: int
 
 
-def result_size(objects: GitObjects, delta: Delta, base: ObjectPlace) -> int:
+def result_size(objects: GitObjects, delta: Delta, base: ObjectLocation) -> int:
     """Return the size of the result in bytes, as the delta states it. Raises `BadDelta`."""
     return _read_sizes(_DeltaReader(objects, delta), base)
 
 
-def apply_delta(objects: GitObjects, delta: Delta, base: ObjectPlace) -> Iterator[bytes]:
+def apply_delta(objects: GitObjects, delta: Delta, base: ObjectLocation) -> Iterator[bytes]:
     """Yield the chunks of the result of applying the delta to `base`. Raises `BadDelta`."""
     reader = _DeltaReader(objects, delta)
     remaining = _read_sizes(reader, base)
-    chunk = bytearray()
+    result = bytearray()
     while not reader.is_over:
         command = reader.next()
         if command & _COPY_BIT:
@@ -46,19 +46,19 @@ def apply_delta(objects: GitObjects, delta: Delta, base: ObjectPlace) -> Iterato
             if offset + size > base.size or size > remaining:
                 raise BadDelta("a delta copies more data than its base has")
             remaining -= size
-            for piece in objects.chunks(base.offset + offset, size):
-                chunk += piece
-                if len(chunk) >= CHUNK_BYTES:
-                    yield bytes(chunk)
-                    chunk.clear()
+            for chunk in objects.chunks(base.offset + offset, size):
+                result += chunk
+                if len(result) >= CHUNK_BYTES:
+                    yield bytes(result)
+                    result.clear()
         elif command:
-            chunk += reader.take(command)
+            result += reader.take(command)
             remaining -= command
             if remaining < 0:
                 raise BadDelta("a delta's result is larger than the delta states")
         else:
             raise BadDelta("a delta has an unknown command")
-    yield bytes(chunk)
+    yield bytes(result)
 
 
 def _read_copy(reader: _DeltaReader, command: int) -> tuple[int, int]:
@@ -72,7 +72,7 @@ def _read_copy(reader: _DeltaReader, command: int) -> tuple[int, int]:
     return offset, size or _DEFAULT_COPY_BYTES
 
 
-def _read_sizes(reader: _DeltaReader, base: ObjectPlace) -> int:
+def _read_sizes(reader: _DeltaReader, base: ObjectLocation) -> int:
     if reader.varint() != base.size:
         raise BadDelta("a delta belongs to another object")
     return reader.varint()
@@ -82,9 +82,9 @@ class _DeltaReader:
     """Reads a delta byte by byte."""
 
     def __init__(self, objects: GitObjects, delta: Delta) -> None:
-        self._pieces = objects.chunks(delta.offset, delta.size)
+        self._chunks = objects.chunks(delta.offset, delta.size)
         self._remaining_bytes = delta.size
-        self._piece = b""
+        self._chunk = b""
         self._position = 0
 
     @property
@@ -98,9 +98,9 @@ class _DeltaReader:
         if count > self._remaining_bytes:
             raise BadDelta("a delta ends in the middle of a command")
         self._remaining_bytes -= count
-        while len(self._piece) - self._position < count:
-            self._piece, self._position = self._piece[self._position :] + next(self._pieces), 0
-        taken = self._piece[self._position : self._position + count]
+        while len(self._chunk) - self._position < count:
+            self._chunk, self._position = self._chunk[self._position :] + next(self._chunks), 0
+        taken = self._chunk[self._position : self._position + count]
         self._position += count
         return taken
 

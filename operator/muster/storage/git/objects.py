@@ -25,7 +25,7 @@ _NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob", TAG: b"tag"}
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectPlace:
+class ObjectLocation:
     """The position of an object's content in the file. `kind` is the object type's number in a pack."""
 
     kind: int
@@ -41,7 +41,7 @@ class GitObjects:
         self._file = file
         self._fd = file.fileno()
         self._end = 0
-        self._places: dict[ObjectID, ObjectPlace] = {}
+        self._locations: dict[ObjectID, ObjectLocation] = {}
 
     @classmethod
     def in_temporary_file(cls) -> Self:
@@ -56,44 +56,44 @@ class GitObjects:
         """Add an object; return its name. Raises `ValueError` if the content does not have `size` bytes."""
         digest = hashlib.sha1(b"%s %d\0" % (_NAMES[kind], size), usedforsecurity=False)
         offset = self._end
-        for piece in content:
-            digest.update(piece)
-            self._append(piece)
+        for chunk in content:
+            digest.update(chunk)
+            self._append(chunk)
             if self._end - offset > size:
                 break
         if self._end - offset != size:
             raise ValueError("an object's size differs from its size in the pack")
         name = ObjectID(digest.hexdigest().encode("ascii"))
-        self._places[name] = ObjectPlace(kind, offset, size)
+        self._locations[name] = ObjectLocation(kind, offset, size)
         return name
 
     def store(self, content: Iterable[bytes]) -> tuple[int, int]:
         """Store data that is not an object; return its offset and size."""
         offset = self._end
-        for piece in content:
-            self._append(piece)
+        for chunk in content:
+            self._append(chunk)
         return offset, self._end - offset
 
-    def find(self, name: ObjectID) -> ObjectPlace | None:
+    def find(self, name: ObjectID) -> ObjectLocation | None:
         """Return the position of the object; None if it is missing."""
-        return self._places.get(name)
+        return self._locations.get(name)
 
     def chunks(self, offset: int, size: int) -> Iterator[bytes]:
         """Read `size` bytes at `offset`, in chunks."""
         while size > 0:
-            piece = os.pread(self._fd, min(size, CHUNK_BYTES), offset)
-            if not piece:
+            chunk = os.pread(self._fd, min(size, CHUNK_BYTES), offset)
+            if not chunk:
                 raise EOFError("the objects end too early")
-            yield piece
-            offset, size = offset + len(piece), size - len(piece)
+            yield chunk
+            offset, size = offset + len(chunk), size - len(chunk)
 
-    def open(self, place: ObjectPlace) -> ObjectContent:
+    def open(self, location: ObjectLocation) -> ObjectContent:
         """Open an object's content for reading in chunks."""
-        return ObjectContent(self._fd, place)
+        return ObjectContent(self._fd, location)
 
-    def content(self, place: ObjectPlace) -> bytes:
+    def content(self, location: ObjectLocation) -> bytes:
         """Read an object's content into memory."""
-        return b"".join(self.chunks(place.offset, place.size))
+        return b"".join(self.chunks(location.offset, location.size))
 
     def commit(self, name: ObjectID) -> Commit | None:
         """Return the commit; None if it is missing. Raises `StorageError`, and the errors of dulwich's parser."""
@@ -106,15 +106,15 @@ class GitObjects:
         return None if content is None else Tree.from_string(content)
 
     def _parsed(self, name: ObjectID, kind: int) -> bytes | None:
-        place = self._places.get(name)
-        if place is None or place.kind != kind:
+        location = self._locations.get(name)
+        if location is None or location.kind != kind:
             return None
-        if place.size > MAX_PARSED_BYTES:
+        if location.size > MAX_PARSED_BYTES:
             raise source_refused(GIT_FIELD, f"the list of a folder has more than {MAX_PARSED_BYTES // 2**20} MiB")
-        return self.content(place)
+        return self.content(location)
 
-    def _append(self, piece: bytes) -> None:
-        view = memoryview(piece)
+    def _append(self, chunk: bytes) -> None:
+        view = memoryview(chunk)
         while view:
             count = os.pwrite(self._fd, view, self._end)
             self._end += count
@@ -124,13 +124,13 @@ class GitObjects:
 class ObjectContent:
     """An object's content as a readable file."""
 
-    def __init__(self, fd: int, place: ObjectPlace) -> None:
+    def __init__(self, fd: int, location: ObjectLocation) -> None:
         self._fd = fd
-        self._at = place.offset
-        self._end = place.offset + place.size
+        self._position = location.offset
+        self._end = location.offset + location.size
 
     def read(self, size: int, /) -> bytes:
         """Read at most `size` bytes; b"" at the end."""
-        piece = os.pread(self._fd, min(size, self._end - self._at), self._at)
-        self._at += len(piece)
-        return piece
+        chunk = os.pread(self._fd, min(size, self._end - self._position), self._position)
+        self._position += len(chunk)
+        return chunk

@@ -99,7 +99,7 @@ class _Unpacker:
         self._take(size)
         stream, data = zlib.decompressobj(), b""
         while not stream.eof:
-            data = data or self._reader.piece()
+            data = data or self._reader.chunk()
             try:
                 out = stream.decompress(data, CHUNK_BYTES)
             except zlib.error as error:
@@ -150,22 +150,22 @@ class _Reader:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._piece = b""
+        self._chunk = b""
         self._used = 0
 
     @property
     def position(self) -> int:
-        return self._file.tell() - len(self._piece) + self._used
+        return self._file.tell() - len(self._chunk) + self._used
 
-    def piece(self) -> bytes:
-        piece = self._piece[self._used :]
-        self._piece, self._used = b"", 0
-        return piece or self._read()
+    def chunk(self) -> bytes:
+        chunk = self._chunk[self._used :]
+        self._chunk, self._used = b"", 0
+        return chunk or self._read()
 
     def take(self, count: int) -> bytes:
-        while len(self._piece) - self._used < count:
-            self.give_back(self._piece[self._used :] + self._read())
-        data = self._piece[self._used : self._used + count]
+        while len(self._chunk) - self._used < count:
+            self.give_back(self._chunk[self._used :] + self._read())
+        data = self._chunk[self._used : self._used + count]
         self._used += count
         return data
 
@@ -173,10 +173,10 @@ class _Reader:
         return self.take(1)[0]
 
     def give_back(self, data: bytes) -> None:
-        self._piece, self._used = data, 0
+        self._chunk, self._used = data, 0
 
     def _read(self) -> bytes:
-        piece = self._file.read(_CHUNK_BYTES)
-        if not piece:
+        chunk = self._file.read(_CHUNK_BYTES)
+        if not chunk:
             raise ValueError("the pack ends in the middle of an object")
-        return piece
+        return chunk

@@ -84,72 +84,72 @@ class FetchOptions:
     token: str | None = field(default=None, repr=False)
 
 
-def fetch_commit(place: GitFolder, token: str | None = None) -> dict[str, SourceFile]:
-    """Return the commit's files below `place.path`, in memory. Raises `StorageError`. Blocks."""
+def fetch_commit(repository: GitFolder, token: str | None = None) -> dict[str, SourceFile]:
+    """Return the commit's files below `repository.path`, in memory. Raises `StorageError`. Blocks the thread."""
     with TemporaryFile() as pack, closing(GitObjects.in_temporary_file()) as objects:
-        download(place, FetchOptions(TimedConnections(FETCH_SECONDS), token=token), pack)
-        files = commit_files(place, pack, objects)
-        return {path: SourceFile(objects.content(file.place), file.executable) for path, file in files.items()}
+        download(repository, FetchOptions(TimedConnections(FETCH_SECONDS), token=token), pack)
+        files = commit_files(repository, pack, objects)
+        return {path: SourceFile(objects.content(file.location), file.executable) for path, file in files.items()}
 
 
-def download(place: GitFolder, options: FetchOptions, pack: BinaryIO) -> None:
-    """Fetch the commit, without its ancestors, and write it to `pack`. Raises `StorageError`. Blocks."""
-    if options.token is not None and urlsplit(place.url).scheme != "https":
+def download(repository: GitFolder, options: FetchOptions, pack: BinaryIO) -> None:
+    """Fetch the commit, without its ancestors, and write it to `pack`. Raises `StorageError`. Blocks the thread."""
+    if options.token is not None and urlsplit(repository.url).scheme != "https":
         raise source_refused(f"{GIT_FIELD}.url", "muster sends a token only over https")
     connections = options.connections
-    with _translate_errors(place, options), connections:
-        _fetch(place, options, pack)
+    with _translate_errors(repository, options), connections:
+        _fetch(repository, options, pack)
         # A truncated pack may look complete.
         connections.check()
 
 
-def commit_files(place: GitFolder, pack: BinaryIO, objects: GitObjects) -> dict[str, TreeFile]:
-    """Return the files below `place.path` of a downloaded commit. Raises `StorageError`. Blocks."""
-    with _translate_errors(place):
+def commit_files(repository: GitFolder, pack: BinaryIO, objects: GitObjects) -> dict[str, TreeFile]:
+    """Return the files below `repository.path` of a downloaded commit. Raises `StorageError`. Blocks the thread."""
+    with _translate_errors(repository):
         # A host without the commit sends an empty pack.
         if pack.tell():
             unpack(pack, objects, MAX_UNPACKED_BYTES, MAX_OBJECTS)
-        commit = objects.commit(_object_id(place))
+        commit = objects.commit(_object_id(repository))
         if commit is None:
-            raise _missing_commit_error(place)
-        return _list_files(objects, find_tree(objects, commit.tree, place.path, GIT_FIELD))
+            raise _missing_commit_error(repository)
+        return _list_files(objects, find_tree(objects, commit.tree, repository.path, GIT_FIELD))
 
 
 @contextmanager
-def _translate_errors(place: GitFolder, options: FetchOptions | None = None) -> Iterator[None]:
+def _translate_errors(repository: GitFolder, options: FetchOptions | None = None) -> Iterator[None]:
     try:
         yield
     except _FETCH_ERRORS as error:
-        if options is not None and options.connections.is_cut:
-            raise timeout_error(place, options.connections.seconds) from None
-        raise _remove_token(_describe_problem(place, error), place, options) from None
+        if options is not None and options.connections.is_closed:
+            raise timeout_error(repository, options.connections.seconds) from None
+        raise _remove_token(_describe_problem(repository, error), repository, options) from None
 
 
-def _describe_problem(place: GitFolder, error: Exception) -> StorageError:
+def _describe_problem(repository: GitFolder, error: Exception) -> StorageError:
     address = _find_address_error(error)
     if address is not None:
         return source_refused(f"{GIT_FIELD}.url", str(address))
     if isinstance(error, HTTPUnauthorized) or "unexpected http resp 403" in str(error):
-        return _access_denied_error(place)
+        return _access_denied_error(repository)
     if isinstance(error, NotGitRepository):
-        access = "without a token" if place.username is None else "with this token"
-        return _unreachable_error(place, f"no repository at this URL can be read {access}")
+        access = "without a token" if repository.username is None else "with this token"
+        return _unreachable_error(repository, f"no repository at this URL can be read {access}")
     if isinstance(error, TooLarge):
         return source_refused(GIT_FIELD, f"the commit has more than {MAX_BYTES // 2**20} MiB or {MAX_FILES} files")
     if "not our ref" in str(error):
-        return _missing_commit_error(place)
-    return _unreachable_error(place, _innermost_message(error))
+        return _missing_commit_error(repository)
+    return _unreachable_error(repository, _innermost_message(error))
 
 
-def _remove_token(problem: StorageError, place: GitFolder, options: FetchOptions | None) -> StorageError:
+def _remove_token(problem: StorageError, repository: GitFolder, options: FetchOptions | None) -> StorageError:
     """Remove the token from the problem's message, which may contain the request."""
     token = None if options is None else options.token
     if not token:
         return problem
     message = problem.message
-    for secret in (token, b64encode(f"{place.username}:{token}".encode()).decode("ascii")):
+    for secret in (token, b64encode(f"{repository.username}:{token}".encode()).decode("ascii")):
         message = message.replace(secret, "[token]")
-    return StorageError(problem.reason, message, may_pass=problem.may_pass)
+    return StorageError(problem.reason, message, is_retryable=problem.is_retryable)
 
 
 def _find_address_error(error: BaseException) -> AddressRefused | None:
@@ -175,17 +175,17 @@ def _innermost_message(error: BaseException) -> str:
     return str(value) or type(value).__name__
 
 
-def _fetch(place: GitFolder, options: FetchOptions, pack: BinaryIO) -> None:
+def _fetch(repository: GitFolder, options: FetchOptions, pack: BinaryIO) -> None:
     """Fetch the commit and write it to `pack`."""
-    address = urlsplit(place.url)
-    with open_pool(place.url, options.connections, options.policy) as pool:
-        client = _Client(place, pool, pack, options.token)
+    address = urlsplit(repository.url)
+    with open_pool(repository.url, options.connections, options.policy) as pool:
+        client = _Client(repository, pool, pack, options.token)
 
         def wants(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:  # noqa: ARG001 - dulwich's signature
             # A "dumb" server may direct clients to other URLs for the files.
             if client.dumb:
                 raise GitProtocolError("the URL is a folder of files, not a git server")
-            return [_object_id(place)]
+            return [_object_id(repository)]
 
         walker = ObjectStoreGraphWalker([], lambda _: [], shallow=set())
         # With protocol version 2, a server may direct clients to other URLs.
@@ -195,8 +195,8 @@ def _fetch(place: GitFolder, options: FetchOptions, pack: BinaryIO) -> None:
 class _Client(Urllib3HttpGitClient):
     """A git client that limits the size of all responses, not counting the commit's pack."""
 
-    def __init__(self, place: GitFolder, pool: urllib3.PoolManager, pack: BinaryIO, token: str | None) -> None:
-        address = urlsplit(place.url)
+    def __init__(self, repository: GitFolder, pool: urllib3.PoolManager, pack: BinaryIO, token: str | None) -> None:
+        address = urlsplit(repository.url)
         super().__init__(
             f"{address.scheme}://{address.netloc}",
             pool_manager=pool,
@@ -204,7 +204,7 @@ class _Client(Urllib3HttpGitClient):
             quiet=True,
             timeout=TIMEOUT_SECONDS,
             # The token reaches only this origin, because open_pool allows no other origin.
-            username=None if token is None else place.username or "",
+            username=None if token is None else repository.username or "",
             password=token,
         )
         self._pack = pack
@@ -238,7 +238,7 @@ def _list_files(objects: GitObjects, tree: ObjectID) -> dict[str, TreeFile]:
     files: dict[str, TreeFile] = {}
     size = 0
     for path, file in list_files(objects, tree, GIT_FIELD):
-        size += file.place.size
+        size += file.location.size
         check_bytes(size, GIT_FIELD)
         if len(files) == MAX_FILES:
             raise source_refused(GIT_FIELD, f"the commit has more than {MAX_FILES} files")
@@ -250,29 +250,29 @@ def _list_files(objects: GitObjects, tree: ObjectID) -> dict[str, TreeFile]:
     return files
 
 
-def _object_id(place: GitFolder) -> ObjectID:
-    return ObjectID(place.commit.encode("ascii"))
+def _object_id(repository: GitFolder) -> ObjectID:
+    return ObjectID(repository.commit.encode("ascii"))
 
 
-def _missing_commit_error(place: GitFolder) -> StorageError:
-    message = f"{place.url} has no commit {place.commit}; push it, or correct the hash"
+def _missing_commit_error(repository: GitFolder) -> StorageError:
+    message = f"{repository.url} has no commit {repository.commit}; push it, or correct the hash"
     return StorageError(GIT_COMMIT_NOT_FOUND, f"{GIT_FIELD}.commit: {message}")
 
 
-def timeout_error(place: GitFolder, seconds: float) -> StorageError:
+def timeout_error(repository: GitFolder, seconds: float) -> StorageError:
     """Return the error for a host that has not sent the commit after `seconds`."""
-    host = quote(urlsplit(place.url).netloc)
+    host = quote(urlsplit(repository.url).netloc)
     message = f"{host} took more than {seconds / 60:.3g} minutes to send the commit"
     return StorageError(GIT_TOO_SLOW, f"{GIT_FIELD}: {message}; use a faster host, or spec.source.s3")
 
 
-def _access_denied_error(place: GitFolder) -> StorageError:
-    if place.username is None:
+def _access_denied_error(repository: GitFolder) -> StorageError:
+    if repository.username is None:
         message = "the host requires a token; put it in a Secret and set secretKeyRef"
     else:
-        message = f"the host rejects the token of secretKeyRef for user {quote(place.username)}"
-    return StorageError(GIT_ACCESS_DENIED, f"{GIT_FIELD}: {place.url} can't be fetched: {message}")
+        message = f"the host rejects the token of secretKeyRef for user {quote(repository.username)}"
+    return StorageError(GIT_ACCESS_DENIED, f"{GIT_FIELD}: {repository.url} can't be fetched: {message}")
 
 
-def _unreachable_error(place: GitFolder, why: str) -> StorageError:
-    return StorageError(GIT_UNREACHABLE, f"{GIT_FIELD}: {place.url} can't be fetched: {quote(why)}")
+def _unreachable_error(repository: GitFolder, why: str) -> StorageError:
+    return StorageError(GIT_UNREACHABLE, f"{GIT_FIELD}: {repository.url} can't be fetched: {quote(why)}")

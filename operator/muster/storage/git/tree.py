@@ -10,7 +10,7 @@ from dulwich.objects import ObjectID, Tree, TreeEntry
 
 from muster.api.document import quote
 from muster.render.storage.source_files import MAX_FILES, source_refused
-from muster.storage.git.objects import BLOB, GitObjects, ObjectPlace
+from muster.storage.git.objects import BLOB, GitObjects, ObjectLocation
 
 _MAX_DEPTH = 64
 
@@ -22,7 +22,7 @@ _MAX_FOLDERS = 3 * MAX_FILES
 class TreeFile:
     """A file of a tree, and the position of its content."""
 
-    place: ObjectPlace
+    location: ObjectLocation
     executable: bool
 
 
@@ -73,10 +73,10 @@ class _Walk:
             raise source_refused(
                 self.origin, f"{quote(path)} is a submodule, and the commit does not contain its files"
             )
-        place = self.objects.find(entry.sha)
-        if place is None or place.kind != BLOB:
+        location = self.objects.find(entry.sha)
+        if location is None or location.kind != BLOB:
             raise source_refused(self.origin, f"{quote(path)} is missing in the server's response")
-        return TreeFile(place, executable=bool(entry.mode & stat.S_IXUSR))
+        return TreeFile(location, executable=bool(entry.mode & stat.S_IXUSR))
 
 
 def _read_tree(objects: GitObjects, name: ObjectID, origin: str) -> Tree:

@@ -1,4 +1,4 @@
-"""Send requests to an S3 bucket, and convert errors to `StorageError`. Blocks."""
+"""Send requests to an S3 bucket, and convert errors to `StorageError`. Blocks the thread."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class Bucket:
                     Bucket=self.name, Key=stored.key, IfMatch=stored.etag, Range=f"bytes={start}-{end - 1}"
                 )
             with closing(response["Body"]) as body:
-                for piece in body.iter_chunks(_CHUNK_BYTES):
-                    sink(piece)
+                for chunk in body.iter_chunks(_CHUNK_BYTES):
+                    sink(chunk)
 
     def upload(self, key: str, file: Path) -> None:
         """Upload a file, in parts if it is large."""

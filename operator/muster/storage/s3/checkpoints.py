@@ -1,4 +1,4 @@
-"""Sync a job's checkpoints between a folder of the node and S3. Blocks."""
+"""Sync a job's checkpoints between a folder of the node and S3. Blocks the thread."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class CheckpointSync:
         self._download_folders = download_folders
         self._sleep = sleep
         self._clock = clock
-        self._note = download_folders.notes / "known.json"
-        self._known = _read_record(self._note, str(self._uri))
+        self._record_file = download_folders.records / "known.json"
+        self._synced_files = _read_record(self._record_file, str(self._uri))
 
     def download(self) -> int:
         """Download newer files; return their number. Raises `StorageError`."""
@@ -55,13 +55,13 @@ class CheckpointSync:
         ]
         download_objects(self._bucket, missing_objects, self._download_folders, self._sleep, lambda _: None)
         local_files = {file.path: file for file in self._files()} if missing_objects else {}
-        self._known |= {
+        self._synced_files |= {
             remote.path: _SyncedFile(local_files[remote.path], remote.stored.etag)
             for remote in missing_objects
             if remote.path in local_files
         }
-        # `_known` now contains the files. The download log would mistake a rewritten file for the downloaded one.
-        (self._download_folders.notes / "fetched.jsonl").unlink(missing_ok=True)
+        # `_synced_files` contains them now. The download log would mistake a rewritten file for the downloaded one.
+        (self._download_folders.records / "fetched.jsonl").unlink(missing_ok=True)
         self._write_record()
         return len(missing_objects)
 
@@ -81,7 +81,7 @@ class CheckpointSync:
         return len(changed_files)
 
     def _has(self, remote: FileObject) -> bool:
-        entry = self._known.get(remote.path)
+        entry = self._synced_files.get(remote.path)
         return (
             entry is not None
             and entry.etag == remote.stored.etag
@@ -89,42 +89,43 @@ class CheckpointSync:
         )
 
     def _is_changed(self, file: LocalFile) -> bool:
-        entry = self._known.get(file.path)
+        entry = self._synced_files.get(file.path)
         return entry is None or entry.file != file
 
     def _record_all(self, files: list[LocalFile]) -> None:
         """Record uploaded files, except files that changed during the upload, which the next sync uploads again."""
         root = self._download_folders.folder.resolve()
-        run_concurrently(partial(self._record_file, file) for file in files if describe_file(root, file.path) == file)
+        run_concurrently(partial(self._record_one, file) for file in files if describe_file(root, file.path) == file)
         self._write_record()
 
-    def _record_file(self, file: LocalFile) -> None:
+    def _record_one(self, file: LocalFile) -> None:
         key = key_of(self._uri, file.path, self._bucket.field)
         stored = retry(partial(self._bucket.head, key), self._sleep)
-        self._known[file.path] = _SyncedFile(file, stored.etag)
+        self._synced_files[file.path] = _SyncedFile(file, stored.etag)
 
     def _files(self) -> Iterator[LocalFile]:
         return list_files(self._download_folders.folder)
 
     def _write_record(self) -> None:
         entries = [
-            [synced.file.path, synced.file.size, synced.file.changed_ns, synced.etag] for synced in self._known.values()
+            [synced.file.path, synced.file.size, synced.file.changed_ns, synced.etag]
+            for synced in self._synced_files.values()
         ]
-        new_file = self._note.with_suffix(".new")
+        new_file = self._record_file.with_suffix(".new")
         try:
-            self._note.parent.mkdir(parents=True, exist_ok=True)
+            self._record_file.parent.mkdir(parents=True, exist_ok=True)
             new_file.write_text(json.dumps({"uri": str(self._uri), "files": entries}), encoding="utf-8")
-            new_file.replace(self._note)
+            new_file.replace(self._record_file)
         except OSError as error:
             raise StorageError(
                 FOLDER_UNUSABLE, f"{self._bucket.field}: the record of the sync can't be written: {error}"
             ) from None
 
 
-def _read_record(note: Path, uri: str) -> dict[str, _SyncedFile]:
+def _read_record(record_file: Path, uri: str) -> dict[str, _SyncedFile]:
     """Return the recorded files for `uri`; {} if the record is for another URI."""
     try:
-        record = json.loads(note.read_text(encoding="utf-8"))
+        record = json.loads(record_file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     entries = record["files"] if record["uri"] == uri else []

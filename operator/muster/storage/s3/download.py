@@ -1,4 +1,4 @@
-"""Download S3 objects to a folder, except objects that an earlier attempt downloaded. Blocks.
+"""Download S3 objects to a folder, except objects that an earlier attempt downloaded. Blocks the thread.
 
 boto3's transfers download a file from the beginning after an interruption. This module
 downloads large objects in ranges, and records the complete ranges of each file.
@@ -19,7 +19,7 @@ from muster.storage.s3.bucket import Bucket
 from muster.storage.s3.concurrent_steps import run_concurrently
 from muster.storage.s3.download_log import DownloadLog
 from muster.storage.s3.partial_file import PartialFile, part_path
-from muster.storage.safe_files import place_file
+from muster.storage.safe_files import move_into
 
 RANGE_BYTES = 32 * 2**20
 """The size of one request, and the most that an interruption loses of a file."""
@@ -30,10 +30,10 @@ Progress = Callable[[int], object]
 
 @dataclass(frozen=True)
 class DownloadFolders:
-    """`folder` contains the files. `notes`, on the same file system, contains partial files and records."""
+    """`records`, on the same file system as `folder`, contains partial files and the records of downloads."""
 
     folder: Path
-    notes: Path
+    records: Path
 
 
 def download_objects(
@@ -42,8 +42,8 @@ def download_objects(
     """Download the objects; return the number of objects that were missing in the folder. Raises `StorageError`."""
     try:
         download_folders.folder.mkdir(parents=True, exist_ok=True)
-        download_folders.notes.mkdir(parents=True, exist_ok=True)
-        with DownloadLog(download_folders.notes / "fetched.jsonl") as download_log:
+        download_folders.records.mkdir(parents=True, exist_ok=True)
+        with DownloadLog(download_folders.records / "fetched.jsonl") as download_log:
             missing = [remote for remote in objects if not download_log.has(remote, download_folders.folder)]
             run_concurrently(_Transfer(bucket, download_folders, download_log, sleep, progress).steps(missing))
     except OSError as error:
@@ -65,7 +65,7 @@ class _Transfer:
             if remote.stored.size <= RANGE_BYTES:
                 yield partial(self._download_whole, remote)
                 continue
-            partial_file = PartialFile(self.download_folders.notes, remote, RANGE_BYTES)
+            partial_file = PartialFile(self.download_folders.records, remote, RANGE_BYTES)
             self.progress(partial_file.bytes_downloaded)
             missing = partial_file.missing()
             for number in missing:
@@ -74,9 +74,9 @@ class _Transfer:
                 yield partial(self._finish, remote, partial_file)
 
     def _download_whole(self, remote: FileObject) -> None:
-        part = part_path(self.download_folders.notes, remote)
+        part = part_path(self.download_folders.records, remote)
         self._read(remote, part, 0, remote.stored.size, os.O_TRUNC)
-        self._place(remote, part)
+        self._move_into_place(remote, part)
 
     def _download_range(self, remote: FileObject, partial_file: PartialFile, number: int) -> None:
         start, end = partial_file.bounds(number)
@@ -85,7 +85,7 @@ class _Transfer:
             self._finish(remote, partial_file)
 
     def _finish(self, remote: FileObject, partial_file: PartialFile) -> None:
-        self._place(remote, partial_file.part)
+        self._move_into_place(remote, partial_file.part)
         partial_file.remove_record()
 
     def _read(self, remote: FileObject, part: Path, start: int, end: int, flags: int) -> None:
@@ -93,10 +93,10 @@ class _Transfer:
             position = start
             descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o666)
 
-            def write(piece: bytes) -> None:
+            def write(chunk: bytes) -> None:
                 nonlocal position
-                os.pwrite(descriptor, piece, position)
-                position += len(piece)
+                os.pwrite(descriptor, chunk, position)
+                position += len(chunk)
 
             try:
                 if end > start:
@@ -110,17 +110,17 @@ class _Transfer:
                 message = (
                     f"{position - start} of {end - start} bytes of s3://{self.bucket.name}/{remote.stored.key} arrived"
                 )
-                raise StorageError(S3_UNREACHABLE, f"{self.bucket.field}: {message}", may_pass=True)
+                raise StorageError(S3_UNREACHABLE, f"{self.bucket.field}: {message}", is_retryable=True)
             self.progress(end - start)
 
         retry(attempt, self.sleep)
 
-    def _place(self, remote: FileObject, part: Path) -> None:
+    def _move_into_place(self, remote: FileObject, part: Path) -> None:
         size = part.stat().st_size
         if size != remote.stored.size:
             message = (
                 f"s3://{self.bucket.name}/{remote.stored.key} has {remote.stored.size} bytes, and {size} were written"
             )
             raise StorageError(FOLDER_UNUSABLE, f"{self.bucket.field}: {message}")
-        place_file(part, self.download_folders.folder, remote.path)
+        move_into(part, self.download_folders.folder, remote.path)
         self.download_log.add(remote)

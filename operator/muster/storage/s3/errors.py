@@ -30,39 +30,39 @@ class _ErrorMeaning:
     codes: frozenset[str]
     reason: str
     template: str
-    may_pass: bool = False
+    is_retryable: bool = False
 
 
 _NO_CREDENTIALS = _ErrorMeaning(
-    frozenset(), errors.S3_CREDENTIALS_MISSING, f"there are no credentials for {{place}}; they come from {_ROLE}"
+    frozenset(), errors.S3_CREDENTIALS_MISSING, f"there are no credentials for {{uri}}; they come from {_ROLE}"
 )
-_UNREACHABLE = _ErrorMeaning(frozenset(), errors.S3_UNREACHABLE, "{place} can't be reached: {message}", may_pass=True)
-_REFUSED = _ErrorMeaning(frozenset(), errors.S3_REFUSED, "S3 refuses {action} on {place}: {code}: {message}")
+_UNREACHABLE = _ErrorMeaning(frozenset(), errors.S3_UNREACHABLE, "{uri} can't be reached: {message}", is_retryable=True)
+_REFUSED = _ErrorMeaning(frozenset(), errors.S3_REFUSED, "S3 refuses {action} on {uri}: {code}: {message}")
 
 _MEANINGS = (
     _ErrorMeaning(
         frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"}),
         errors.S3_CREDENTIALS_EXPIRED,
-        f"the credentials for {{place}} have expired; they come from {_ROLE}",
+        f"the credentials for {{uri}} have expired; they come from {_ROLE}",
     ),
     _ErrorMeaning(
         frozenset({"InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch", "AuthFailure"}),
         errors.S3_CREDENTIALS_MISSING,
-        f"AWS rejects the credentials for {{place}} ({{code}}); they come from {_ROLE}",
+        f"AWS rejects the credentials for {{uri}} ({{code}}); they come from {_ROLE}",
     ),
     _ErrorMeaning(
         frozenset({"AccessDenied", "403", "AllAccessDisabled", "AccountProblem", "AccessDeniedException"}),
         errors.S3_ACCESS_DENIED,
-        f"{{action}} on {{place}} is denied{{why}}; grant it to {_ROLE}",
+        f"{{action}} on {{uri}} is denied{{why}}; grant it to {_ROLE}",
     ),
-    _ErrorMeaning(frozenset({"NoSuchBucket"}), errors.S3_NOT_FOUND, "the bucket of {place} does not exist"),
+    _ErrorMeaning(frozenset({"NoSuchBucket"}), errors.S3_NOT_FOUND, "the bucket of {uri} does not exist"),
     _ErrorMeaning(
-        frozenset({"NoSuchKey", "404", "NotFound", "NoSuchVersion"}), errors.S3_NOT_FOUND, "{place} doesn't exist"
+        frozenset({"NoSuchKey", "404", "NotFound", "NoSuchVersion"}), errors.S3_NOT_FOUND, "{uri} doesn't exist"
     ),
     _ErrorMeaning(
         frozenset({"PreconditionFailed", "412"}),
         errors.S3_CHANGED,
-        "{place} was overwritten while it was fetched; write data to a new key, and start the job again",
+        "{uri} was overwritten while it was fetched; write data to a new key, and start the job again",
     ),
     _ErrorMeaning(
         frozenset(
@@ -79,22 +79,22 @@ _MEANINGS = (
             }
         ),
         errors.S3_UNREACHABLE,
-        "S3 is unable to process requests for {place} at the moment ({code})",
-        may_pass=True,
+        "S3 is unable to process requests for {uri} at the moment ({code})",
+        is_retryable=True,
     ),
 )
 """The error codes (Amazon S3 API reference, "Error responses"). For HEAD, the code is the HTTP status."""
 
 
-def translate_error(error: Exception, field: str, action: str, place: str) -> StorageError:
-    """Return the error of IAM's `action` (s3:GetObject) on the URI `place`, for the job's field `field`."""
+def translate_error(error: Exception, field: str, action: str, uri: str) -> StorageError:
+    """Return the error of IAM's `action` (s3:GetObject) on the URI `uri`, for the job's field `field`."""
     details = error.response.get("Error", {}) if isinstance(error, ClientError) else {}
     code, message = str(details.get("Code", "")), str(details.get("Message", error))[:_MAX_MESSAGE_CHARS]
     meaning = _find_meaning(error, code)
     text = meaning.template.format(
-        action=action, place=place, code=code, message=message, why=_denial_detail(action, message)
+        action=action, uri=uri, code=code, message=message, why=_denial_detail(action, message)
     )
-    return StorageError(meaning.reason, f"{field}: {text}", may_pass=meaning.may_pass)
+    return StorageError(meaning.reason, f"{field}: {text}", is_retryable=meaning.is_retryable)
 
 
 def _denial_detail(action: str, message: str) -> str:

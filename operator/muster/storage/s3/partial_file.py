@@ -11,34 +11,34 @@ from threading import Lock
 from muster.render.storage.objects import FileObject
 
 
-def part_path(notes: Path, remote: FileObject) -> Path:
+def part_path(records: Path, remote: FileObject) -> Path:
     """Return the path of an object's partial file. Its name has the same length for every key."""
-    return notes / f"{hashlib.sha256(remote.path.encode('utf-8')).hexdigest()[:32]}.part"
+    return records / f"{hashlib.sha256(remote.path.encode('utf-8')).hexdigest()[:32]}.part"
 
 
 class PartialFile:
     """The partial file of an object. Its ranges count from 0, and all but the last have `range_bytes` bytes."""
 
-    def __init__(self, notes: Path, remote: FileObject, range_bytes: int) -> None:
+    def __init__(self, records: Path, remote: FileObject, range_bytes: int) -> None:
         """Continue an earlier download of the same object, or start from the beginning. Raises `OSError`."""
-        self.part = part_path(notes, remote)
-        self._note = self.part.with_suffix(".ranges")
+        self.part = part_path(records, remote)
+        self._record_file = self.part.with_suffix(".ranges")
         self._size, self._range_bytes = remote.stored.size, range_bytes
         self._lock = Lock()
         header = json.dumps([remote.stored.etag, remote.stored.size, range_bytes])
-        complete_ranges = self._read_parts(header)
+        complete_ranges = self._read_complete_ranges(header)
         self._complete_ranges = set() if complete_ranges is None else complete_ranges
         if complete_ranges is None:
-            self._note.unlink(missing_ok=True)
+            self._record_file.unlink(missing_ok=True)
             # Create a sparse file of the final size, so that each range has its position.
             with self.part.open("wb") as file:
                 os.truncate(file.fileno(), self._size)
-            self._note.write_text(f"{header}\n", encoding="utf-8")
+            self._record_file.write_text(f"{header}\n", encoding="utf-8")
 
-    def _read_parts(self, header: str) -> set[int] | None:
-        if not self._note.exists() or not self.part.exists() or self.part.stat().st_size != self._size:
+    def _read_complete_ranges(self, header: str) -> set[int] | None:
+        if not self._record_file.exists() or not self.part.exists() or self.part.stat().st_size != self._size:
             return None
-        lines = self._note.read_text(encoding="utf-8", errors="replace").split("\n")
+        lines = self._record_file.read_text(encoding="utf-8", errors="replace").split("\n")
         if lines[0] != header:
             return None
         # The last line may be truncated, such as 1 instead of 12.
@@ -65,11 +65,11 @@ class PartialFile:
 
     def record(self, number: int) -> bool:
         """Record that a range has arrived; return whether all ranges have arrived. Raises `OSError`."""
-        with self._lock, self._note.open("a", encoding="utf-8") as file:
+        with self._lock, self._record_file.open("a", encoding="utf-8") as file:
             file.write(f"{number}\n")
             self._complete_ranges.add(number)
             return len(self._complete_ranges) == self.count
 
     def remove_record(self) -> None:
         """Remove the record of the ranges after the download. Raises `OSError`."""
-        self._note.unlink()
+        self._record_file.unlink()

@@ -1,4 +1,4 @@
-"""Upload a folder's files to S3. Blocks."""
+"""Upload a folder's files to S3. Blocks the thread."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def upload(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri,
     run_concurrently(partial(_upload_file, bucket, folder, file, uri, sleep) for file in files)
 
 
-def upload_possible(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, sleep: Sleep) -> None:
+def upload_despite_errors(bucket: Bucket, folder: Path, files: Iterable[LocalFile], uri: S3Uri, sleep: Sleep) -> None:
     """Do the same as `upload`, but continue after an error of a single file, and raise the error at the end."""
     problems: list[StorageError] = []
 

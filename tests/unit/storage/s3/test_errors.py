@@ -45,14 +45,14 @@ def _error(code: str, message: str = "said") -> ClientError:
 )
 def test_what_s3_says_becomes_a_reason_and_a_sentence(error: Exception, reason: str, says: str, passes: int) -> None:
     problem = translate_error(error, "spec.inputs[0].s3.uri", "s3:GetObject", PLACE)
-    assert (problem.reason, problem.may_pass) == (reason, bool(passes))
+    assert (problem.reason, problem.is_retryable) == (reason, bool(passes))
     assert says in problem.message
     assert problem.message.startswith("spec.inputs[0].s3.uri: ")
 
 
 def test_what_may_pass_is_tried_again_and_the_rest_is_not() -> None:
     pauses: list[float] = []
-    failures = [StorageError("S3Unreachable", "away", may_pass=True)] * 3
+    failures = [StorageError("S3Unreachable", "away", is_retryable=True)] * 3
 
     def attempt() -> int:
         if failures:
@@ -76,7 +76,7 @@ def test_patience_has_an_end() -> None:
     pauses: list[float] = []
 
     def away() -> None:
-        raise StorageError("S3Unreachable", "away", may_pass=True)
+        raise StorageError("S3Unreachable", "away", is_retryable=True)
 
     with pytest.raises(StorageError, match="away"):
         retry(away, pauses.append)
