@@ -152,8 +152,8 @@ def _infer_members(context: InferenceContext, recorded: tuple[int, ...] | None) 
         facts,
         intruders=tuple(_find_intruders(context, facts)),
         spares=context.job.spec.spares,
-        nodes=tuple(_drop_foreign_ranks(context.job, node, is_member=True) for node in facts.nodes),
-        non_members=tuple(_drop_foreign_ranks(context.job, node, is_member=False) for node in facts.non_members),
+        nodes=tuple(_keep_ranks(node, _ranks_of(context.job, node)) for node in facts.nodes),
+        non_members=tuple(_keep_ranks(node, range(0)) for node in facts.non_members),
     )
 
 
@@ -167,14 +167,18 @@ def _find_intruders(context: InferenceContext, facts: JobFacts) -> Iterator[int]
             yield node.node
 
 
-def _drop_foreign_ranks(job: Job, node: NodeFacts, *, is_member: bool) -> NodeFacts:
-    """Drop ranks and metrics of other nodes: the collector does not know the members of the attempt."""
-    agent, procs = node.agent, procs_per_node(job)
+def _ranks_of(job: Job, member: NodeFacts) -> range:
+    procs = procs_per_node(job)
+    return range(member.node_rank * procs, (member.node_rank + 1) * procs)
+
+
+def _keep_ranks(node: NodeFacts, kept: range) -> NodeFacts:
+    """Drop the other ranks and their metrics, because the collector does not know the members of the attempt."""
+    agent = node.agent
     if agent is None:
         return node
-    own = range(node.node_rank * procs, (node.node_rank + 1) * procs) if is_member else range(0)
-    ranks = tuple(rank for rank in agent.ranks if rank.report.rank in own)
-    metrics = tuple(metric for metric in agent.metrics if metric.value.rank in own)
+    ranks = tuple(rank for rank in agent.ranks if rank.report.rank in kept)
+    metrics = tuple(metric for metric in agent.metrics if metric.value.rank in kept)
     if (len(ranks), len(metrics)) == (len(agent.ranks), len(agent.metrics)):
         return node
     return replace(node, agent=replace(agent, ranks=ranks, metrics=metrics))

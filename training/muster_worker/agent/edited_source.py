@@ -1,7 +1,7 @@
-"""The code that `muster rerun` sends: the agent unpacks it into a folder of its own, in which the ranks then run.
+"""Unpack the code that `muster rerun` sends into a new folder, which becomes the ranks' working directory.
 
-The job's own folder remains as it is, so that it may be read-only, and the job can return to it. The archive is a
-tenant's: the agent checks it as it would check a stranger's.
+The job's own folder remains unchanged. So it may be read-only, and the job can return to it. The archive comes from a
+user, so the agent does not trust its content.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SourceUnusable(OSError):
 
 
 def describe_problem(error: OSError) -> AgentProblem:
-    """Return the problem of a node that can't start its ranks."""
+    """Return the problem to report if this error prevents the start of the ranks."""
     if isinstance(error, SourceUnusable):
         return AgentProblem("SourceUnusable", f"the edited code of `muster rerun` can't be used: {error}")
     return AgentProblem("RanksNotStarted", f"the ranks can't be started: {error}")
@@ -45,10 +45,10 @@ def describe_problem(error: OSError) -> AgentProblem:
 def enter_code(
     own: NodeContext, context: NodeContext, source: Optional[EditedSource], base: Mapping[str, str], log: Log
 ) -> NodeContext:
-    """Enter the folder with the code of the next attempt. Returns `context` with this folder.
+    """Change to the folder with the code of the next attempt. Returns `context` with this folder.
 
-    `own` has the folder and the command of the job itself, `context` those of the last attempt. Processes inherit the
-    agent's working directory. Raises `SourceUnusable` and `OSError`.
+    `own` has the folder and the command of the job's spec, `context` those of the last attempt. `source` is None for
+    the code of the spec. The ranks inherit the agent's working directory. Raises `SourceUnusable` and `OSError`.
     """
     folder, command = own.host.directory, own.plan.command
     if source is not None:
@@ -63,9 +63,9 @@ def enter_code(
 
 
 def unpack(source: EditedSource, parent: str) -> str:
-    """Unpack into a new folder below `parent`, and remove those of other sources. Returns the folder.
+    """Unpack `source` into a new folder below `parent`, and remove the folders of other sources. Returns the folder.
 
-    A source that was unpacked before keeps its folder, with the files that ranks have written there. Raises
+    If the same source was unpacked before, use its folder again, with the files that ranks have written there. Raises
     `SourceUnusable`.
     """
     try:
@@ -86,7 +86,7 @@ def unpack(source: EditedSource, parent: str) -> str:
     except SourceUnusable:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    # tarfile calls itself for each header that belongs to the next one.
+    # tarfile raises RecursionError for many extended headers in a row.
     except (tarfile.TarError, zlib.error, EOFError, OSError, OverflowError, ValueError, RecursionError) as error:
         shutil.rmtree(temporary, ignore_errors=True)
         raise SourceUnusable(f"it can't be unpacked: {error}") from None
@@ -97,9 +97,9 @@ def unpack(source: EditedSource, parent: str) -> str:
 
 
 def move_command(command: Sequence[str], folder: str) -> Tuple[str, ...]:
-    """Replace the first absolute path of a command whose file is in the source: /app/train.py by FOLDER/train.py.
+    """Replace the first absolute path in a command that ends with the path of a source file.
 
-    Of several such files it is the one that shares most folders with the path.
+    For example, replace /app/train.py by FOLDER/train.py. If several files match, choose the longest path.
     """
     words = list(command)
     for index, word in enumerate(words):
@@ -132,7 +132,7 @@ def _write_files(archive: bytes, folder: str) -> None:
 
 
 def _write_file(path: str, content: BinaryIO, mode: int) -> int:
-    """Write one file, whose folders contain nothing but files of the archive. Returns its size."""
+    """Write one file of the archive into the new folder. Returns its size."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     size = 0
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb") as file:

@@ -1,7 +1,7 @@
 """Decides when an agent that reaches neither the collector nor a peer has to stop its ranks. Pure.
 
-The operator may then have started another pod for this node. If the peers still answer, the operator is away, and the
-ranks continue. Times are on the node's monotonic clock.
+The operator may have started another pod for an unreachable node. But if peers still answer, only the operator is
+unreachable, and the ranks continue. Times are on the node's monotonic clock.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import Dict, Optional, Sequence
 from muster_worker.contract.ping import PingKind
 
 QUIET_SECONDS = 5.0
-"""Ask the peers once the collector has been silent for this long."""
+"""Ping the peers if the collector has not answered for this time."""
 
 UNANSWERED_SECONDS = 30.0
 """The time after which the log says that no peer answers."""
 
 WAKE_SECONDS = 3.0
-"""After the agent itself was frozen, wait for answers to new questions before the decision."""
+"""If the agent itself was frozen, it waits this long for answers to new pings before it decides."""
 
 _MAX_ASKED = 3
 
 
 def select_asked(node: int, nodes: int) -> Sequence[int]:
-    """Return the peers that a node asks: its neighbours, and one at the other end of the job."""
+    """Return the node ranks of the peers that a node pings: the next two, and one half the job away."""
     offsets = (1, 2, nodes // 2)
     asked = dict.fromkeys((node + offset) % nodes for offset in offsets if offset % nodes)
     return tuple(asked)[:_MAX_ASKED]
@@ -32,8 +32,8 @@ def select_asked(node: int, nodes: int) -> Sequence[int]:
 class Fence:
     """The contacts of one attempt. `seconds` is the time without any contact after which the ranks have to stop.
 
-    Only a peer that has answered during the attempt counts: if a firewall drops all questions, or all of these peers
-    have succeeded, silence means nothing.
+    The ranks stop only if a peer has answered during the attempt and has not succeeded since. Otherwise a firewall may
+    drop all pings, or the peers may have exited, and missing answers don't mean that this node is cut off.
     """
 
     def __init__(self, seconds: float, now: float) -> None:
@@ -48,7 +48,7 @@ class Fence:
 
     @property
     def is_armed(self) -> bool:
-        """Whether a peer has answered that would still answer if it were reachable."""
+        """Whether a peer has answered and still runs, so that a missing answer means that it is unreachable."""
         return PingKind.ALIVE in self._answers.values()
 
     def record_collector(self, asked_at: float) -> None:
@@ -57,12 +57,12 @@ class Fence:
         self._contact_at = max(self._contact_at, asked_at)
 
     def record_peer(self, peer: int, kind: int, asked_at: float) -> None:
-        """Record a peer's answer to a question that was sent at `asked_at`."""
+        """Record a peer's answer to a ping that was sent at `asked_at`."""
         self._answers[peer] = kind
         self._contact_at = max(self._contact_at, asked_at)
 
     def should_ask(self, now: float) -> bool:
-        """Whether the peers have to be asked: the fence is not armed, or the collector is silent."""
+        """Whether to ping the peers: the fence is not armed, or the collector does not answer."""
         return not self.is_armed or now - self._collector_at > QUIET_SECONDS
 
     def find_line(self, now: float) -> Optional[str]:
@@ -79,7 +79,7 @@ class Fence:
         if now - self._checked_at > WAKE_SECONDS:
             self._awake_since = now
         self._checked_at = now
-        # As long as the collector answers, its own command ends the attempt.
+        # If the collector answers, wait for its command to end the attempt.
         if PingKind.OVER in self._answers.values() and now - self._collector_at > QUIET_SECONDS:
             return "the operator has ended this attempt, as another node of the job says"
         silence = now - self._contact_at

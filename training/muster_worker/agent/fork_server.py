@@ -1,4 +1,4 @@
-"""Starts the fork server: the process that imports what ranks import, before they start, and forks them."""
+"""Starts the fork server: a process that imports the ranks' modules before the ranks start, and forks the ranks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from muster_worker.launchers.environment import ForkServer, NodeContext, node_en
 from muster_worker.rank.hook_environment import SCOPE_RANK, with_hook
 
 _OF_TORCHRUN = "torch.distributed.launcher.api"
-"""What torchrun imports: without its own module, which Python runs under another name."""
+"""The module that torchrun imports. torchrun's own module is missing: Python runs it under the name `__main__`."""
 
 _MAX_WAITING = 128
-"""A node has at most this number of ranks, which all wait while the fork server imports."""
+"""The number of ranks that may wait for the fork server: the maximum of a node. They wait while it imports."""
 
 
 def start_fork_server(context: NodeContext, base: Mapping[str, str], log: Log) -> Optional[ForkServer]:
@@ -42,9 +42,10 @@ def start_fork_server(context: NodeContext, base: Mapping[str, str], log: Log) -
 
 
 def follow_code(context: NodeContext, base: Mapping[str, str], log: Log) -> NodeContext:
-    """Return the context with the fork server for other code in the working directory. Raises `OSError`.
+    """Return the context with a fork server for the new code in the working directory. Raises `OSError`.
 
-    A fork server that runs has imported nothing of the code, so it remains: `fork_server/obstacles.py` checks that.
+    A running fork server can be used again, because it has imported no module of the job's code
+    (`fork_server/refusals.py` checks that).
     """
     running = context.fork_server
     if running is None:
@@ -56,7 +57,7 @@ def follow_code(context: NodeContext, base: Mapping[str, str], log: Log) -> Node
 def _find_modules(
     context: NodeContext, base: Mapping[str, str], log: Log
 ) -> Optional[Tuple[PythonCommand, Sequence[str], Sequence[str]]]:
-    """Return the script, the modules to import for its ranks, and those for the launcher, too; None for no script."""
+    """Return the script, the modules for its ranks, and the modules for ranks and launcher; None without a script."""
     parsed = find_script(context.plan)
     if isinstance(parsed, str):
         return None

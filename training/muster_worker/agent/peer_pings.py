@@ -1,7 +1,7 @@
-"""Asks some peers whether they live, answers theirs, and tells the node when it has to stop its ranks.
+"""Pings some peers, answers their pings, and notifies the node when it has to stop its ranks.
 
-A thread with one UDP socket. It answers only datagrams with the key of one of the job's last attempts, and reads at
-most `MAX_PER_SECOND`, so that a flood costs little.
+A thread handles one UDP socket. It answers only datagrams that are authenticated with the key of one of the job's last
+attempts. It reads at most `MAX_PER_SECOND` datagrams, so that a flood costs little.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from muster_worker.network.port import hold_port
 
 ASK_SECONDS = 3.0
 FIRST_ASK_SECONDS = 1.0
-"""Ask more often until a peer has answered: without its answer the fence is not armed."""
+"""The shorter interval of pings until a peer has answered, because the fence is not armed before."""
 
 ANSWER_SECONDS = 10.0
 """An answer that takes longer is ignored."""
 
 MAX_PER_SECOND = 200
 MAX_ATTEMPTS = 4
-"""The number of last attempts whose questions are answered."""
+"""The thread answers pings of this number of attempts, the last ones."""
 
 _TICK_SECONDS = 1.0
 
@@ -43,17 +43,17 @@ class _Attempt:
 
 @dataclass(frozen=True)
 class _Question:
-    """A question that waits for its answer."""
+    """A ping that waits for its answer."""
 
     peer: int
     asked_at: float
 
 
 class PeerPings:
-    """The contact of this node to its peers. `collector_answered_at` is the time of the last answered request.
+    """Sends and answers this node's pings. `collector_answered_at` returns the time of the last answered request.
 
-    In its thread it calls `stop` with the reason, at most once an attempt, and `say` with lines for the log. Raises
-    `OSError` without a free port.
+    Its thread calls `stop` with the reason, at most once per attempt, and `say` with lines for the log. Raises
+    `OSError` if no port is free.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class PeerPings:
 
     @property
     def port(self) -> Optional[int]:
-        """The UDP port at which peers ask this node; None without a fence."""
+        """The UDP port for the peers' pings; None without a fence."""
         return None if self._socket is None else int(self._socket.getsockname()[1])
 
     def begin(self, command: Command) -> None:
@@ -101,12 +101,12 @@ class PeerPings:
             self._questions.clear()
 
     def end(self, command: Command) -> None:
-        """Handle a command that ends its attempt: a node that missed it has to end it, too."""
+        """Answer from now on that the command has ended its attempt, for nodes that did not receive the command."""
         if command.kind != CommandKind.START:
             self._set_answer(command.attempt, PingKind.OVER)
 
     def succeed(self, attempt: int) -> None:
-        """Record that all ranks of this node have succeeded: the peers don't need it any more."""
+        """Answer from now on that all ranks of this node have succeeded."""
         self._set_answer(attempt, PingKind.SUCCEEDED)
 
     def _set_answer(self, number: int, answer: int) -> None:
@@ -136,7 +136,7 @@ class PeerPings:
             time.sleep(1.0 / MAX_PER_SECOND)
 
     def _tick(self, now: float) -> List[Tuple[bytes, Tuple[str, int]]]:
-        """Check the fence; return questions and their addresses."""
+        """Check the fence; return pings and their addresses."""
         with self._lock:
             fence = self._fence
             if fence is None:
@@ -169,7 +169,7 @@ class PeerPings:
         return datagrams
 
     def _handle(self, datagram: bytes) -> Optional[bytes]:
-        """Handle a datagram; return the answer to a question."""
+        """Handle a datagram; return the answer if it is a ping."""
         with self._lock:
             for attempt in self._attempts.values():
                 received = ping.decode(datagram, attempt.key)

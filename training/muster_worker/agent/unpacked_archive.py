@@ -1,7 +1,7 @@
 """Unpacks the agent's archive for its ranks.
 
-Python compiles each module that it imports from an archive, at each start. From a folder it loads the compiled module:
-in half the processor time, which counts when all ranks start again at once.
+Python compiles each module that it imports from an archive, at each start. From a folder it loads the compiled module,
+which takes half the processor time. That matters when all ranks restart at once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The datagrams with which the agents of a job ask each other whether they live. Pure.
+"""The datagrams of pings between the agents of a job. Pure.
 
-Each has the same length, and a code with the attempt's key, which only the job's agents have. So a stranger gets no
-answer, and can't forge or change one. The asker chooses the nonce, so an old answer is no answer to a new question.
+All datagrams have the same length. Each has a message authentication code with the attempt's key, which only the job's
+agents have, so other clients get no answer and can't forge one. Each ping has a new nonce, so an old answer can't be
+replayed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ NONCE_BYTES = 16
 
 
 class PingKind:
-    """What a datagram asks or answers."""
+    """The kind of a datagram: a ping, or one of the answers."""
 
     ASK = 0
     ALIVE = 1  # the agent works on this attempt
@@ -27,7 +28,7 @@ class PingKind:
 
 @dataclass(frozen=True)
 class Ping:
-    """A question from one node to another, or the answer, which has the same nonce."""
+    """A ping from one node to another, or the answer to it, which has the same nonce."""
 
     kind: int
     sender: int
@@ -47,7 +48,7 @@ def encode(ping: Ping, key: bytes) -> bytes:
 
 
 def decode(datagram: bytes, key: bytes) -> Optional[Ping]:
-    """Return the content of a datagram; None unless its code is right."""
+    """Return the content of a datagram; None if its authentication code is wrong."""
     fields, code = datagram[: _FIELDS.size], datagram[_FIELDS.size :]
     if len(datagram) != PING_BYTES or not hmac.compare_digest(code, _code(fields, key)):
         return None

@@ -1,4 +1,4 @@
-"""Asks the fork server for a process in place of this one: what `rank/child.py` does with fork and exec."""
+"""Starts a command in a process that the fork server forks. `rank/child.py` does the same with fork and exec."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Refused(Exception):
-    """The fork server can't fork this command: start it plainly. The text is the reason."""
+    """The fork server can't fork this command: start it with fork and exec instead. The text is the reason."""
 
 
 class Interrupted(Exception):
@@ -40,10 +40,10 @@ class ForkedChild:
         self.ended_at = 0.0  # monotonic time
 
     def wait(self, *, is_launcher: bool = False) -> int:
-        """Forward signals until the process has ended. Returns its wait status, or SIGKILL's if that is lost.
+        """Forward signals until the process has ended. Returns its wait status, or SIGKILL's if the status is lost.
 
-        The process is in no group with this one: forward every signal. Launchers signal the whole group of a rank whose
-        wrapper leads one (see `child.Child.wait`), but the agent signals only the process of a launcher.
+        The process is in another process group, so forward every signal. If the wrapper leads its process group, the
+        launcher signals the whole group of the rank (see `child.Child.wait`). The agent signals a launcher only.
         """
         to_group = os.getpgrp() == os.getpid() and not is_launcher
         while True:
@@ -95,7 +95,7 @@ def _ask(
     signal_mask: FrozenSet[int],
 ) -> ForkedChild:
     """Raises `Refused`, `Interrupted` and `OSError`."""
-    # Descriptors on their way would keep the pipes open if this process ended meanwhile.
+    # Wait before sending: unread descriptors in the socket would keep the pipes open if this process ended.
     _await_line(connection)
     fds = request.inherited_fds()
     if len(fds) + 4 > request.MAX_FDS:
@@ -151,7 +151,7 @@ class _Connection:
         self._socket.setblocking(False)
 
     def read_line(self) -> Optional[bytes]:
-        """The next line without its end, b"" after the last; None if there is no whole line yet."""
+        """Return the next line without its newline, b"" after the last line; None if no whole line has arrived."""
         while not self._is_closed and b"\n" not in self._buffer:
             try:
                 data = self._socket.recv(4096)
@@ -165,11 +165,11 @@ class _Connection:
         return line
 
     def wait_for_signal(self) -> int:
-        """Wait until there may be something to read, or a forwarded signal arrives. Returns its number or 0."""
+        """Wait for a forwarded signal and return its number; return 0 if there may be data to read."""
         number = signal.sigwaitinfo(FORWARDED_SIGNALS | {signal.SIGIO}).si_signo
         return 0 if number == signal.SIGIO else number
 
     def close(self) -> None:
-        """Close the connection, so that its keeper ends, and take its last signal, which would end this process."""
+        """Close the connection, so that the rank's parent exits. Take a pending SIGIO, which would end this process."""
         self._socket.close()
         signal.sigtimedwait({signal.SIGIO}, 0)

@@ -1,4 +1,4 @@
-"""Turns a process that the fork server has forked into the rank: what exec and the start of Python would do."""
+"""Turns a process that the fork server has forked into the rank, as exec and the start of Python would do."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
     from muster_worker.fork_server.request import Request
 
 
-def become(
-    asked: Request, fds: Sequence[int], printed: bytes, moved: Optional[Tuple[str, str]], *, adds_locale: bool
+def become_rank(
+    rank_request: Request, fds: Sequence[int], output: bytes, moved: Optional[Tuple[str, str]], *, adds_locale: bool
 ) -> Callable[[], None]:
-    """Give this process what the request asks for. Returns its program. `moved` is from `find_moved_code`."""
-    parsed = parse_command(asked.command)
+    """Apply the request to this process; return the rank's program. `moved` is from `find_moved_code`."""
+    parsed = parse_command(rank_request.command)
     if isinstance(parsed, str):
         raise ValueError(parsed)
-    _set_descriptors(asked.fds, fds)
-    _set_limits(asked)  # after the descriptors: it may allow no more of them
-    archive = asked.environment.get(b"MUSTER_ARCHIVE")
+    _set_descriptors(rank_request.fds, fds)
+    _set_limits(rank_request)  # after the descriptors, because the limit of open files may be too low for them
+    archive = rank_request.environment.get(b"MUSTER_ARCHIVE")
     added = {b"LC_CTYPE": os.environb[b"LC_CTYPE"]} if adds_locale else {}
     os.environb.clear()
     os.environb.update(added)  # as Python itself does in the C locale
-    os.environb.update(asked.environment)
-    write_command_line(asked.command)
-    _set_signals(asked)
+    os.environb.update(rank_request.environment)
+    write_command_line(rank_request.command)
+    _set_signals(rank_request)
     atexit.register(gc.unfreeze)  # objects that are never freed look like leaks to some libraries
     _seed_generators()
-    if archive is not None and os.fsencode(hook_environment.HOOK) in asked.environment:
+    if archive is not None and os.fsencode(hook_environment.HOOK) in rank_request.environment:
         _enter_hook(os.fsdecode(archive))
     if "orig_argv" in vars(sys):  # since Python 3.10
-        vars(sys)["orig_argv"] = list(asked.command)
-    arguments = asked.command[1 + len(parsed.options) :]
-    os.write(2, printed)
+        vars(sys)["orig_argv"] = list(rank_request.command)
+    arguments = rank_request.command[1 + len(parsed.options) :]
+    os.write(2, output)
     if parsed.module:
         sys.argv = ["-m", *arguments[2:]]
         first = os.getcwd()
@@ -71,7 +71,7 @@ def _enter_hook(archive: str) -> None:
 
 
 def _seed_generators() -> None:
-    """Seed what libraries seed at their import. Python's own generator seeds itself anew after a fork."""
+    """Seed the random generators that libraries seed at their import. Python seeds its own generator after a fork."""
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed()
@@ -80,18 +80,18 @@ def _seed_generators() -> None:
         torch.default_generator.seed()  # of the CPU: those of GPUs begin when the rank first uses one
 
 
-def _set_limits(asked: Request) -> None:
-    os.umask(asked.umask)
-    for limit, soft, hard in asked.limits:
+def _set_limits(rank_request: Request) -> None:
+    os.umask(rank_request.umask)
+    for limit, soft, hard in rank_request.limits:
         if resource.getrlimit(limit) != (soft, hard):
             resource.setrlimit(limit, (soft, hard))
-    os.sched_setaffinity(0, asked.cpus)
-    if os.getpriority(os.PRIO_PROCESS, 0) != asked.nice:
-        os.setpriority(os.PRIO_PROCESS, 0, asked.nice)
+    os.sched_setaffinity(0, rank_request.cpus)
+    if os.getpriority(os.PRIO_PROCESS, 0) != rank_request.nice:
+        os.setpriority(os.PRIO_PROCESS, 0, rank_request.nice)
 
 
 def _set_descriptors(numbers: Sequence[int], fds: Sequence[int]) -> None:
-    """Enter the first descriptor as folder; put the next three on the standard streams, the others on `numbers`."""
+    """Change to the folder `fds[0]`. Move three descriptors to the standard streams, and the others to `numbers`."""
     os.fchdir(fds[0])
     targets = (0, 1, 2, *numbers)
     above = max(*targets, *fds) + 1
@@ -103,14 +103,14 @@ def _set_descriptors(numbers: Sequence[int], fds: Sequence[int]) -> None:
         os.close(fd)
 
 
-def _set_signals(asked: Request) -> None:
+def _set_signals(rank_request: Request) -> None:
     for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
         is_ignored = signal.getsignal(number) is signal.SIG_IGN
-        if is_ignored and number not in asked.ignored:
+        if is_ignored and number not in rank_request.ignored:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-        elif number in asked.ignored and not is_ignored:
+        elif number in rank_request.ignored and not is_ignored:
             signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_SETMASK, asked.mask)
+    signal.pthread_sigmask(signal.SIG_SETMASK, rank_request.mask)
 
 
 def _fresh_main() -> Dict[str, object]:
@@ -140,7 +140,7 @@ def _run_module(module: str) -> None:
 
 
 def _hide_frames(error: BaseException) -> None:
-    """Let Python print the error's traceback now, from the script's own frame on, and nothing at the end."""
+    """Let Python print the error's traceback now, without muster's frames, and not a second time at exit."""
     traceback = None if error.__traceback__ is None else error.__traceback__.tb_next
     sys.excepthook(type(error), error.with_traceback(traceback), traceback)
     sys.excepthook = lambda *_: None

@@ -54,7 +54,7 @@ def find_imports(sources: Mapping[str, str]) -> Sequence[str]:
 
 
 def find_early_change(sources: Mapping[str, str]) -> Optional[str]:
-    """Describe where a source changes a variable that an import of torch after it would read."""
+    """Describe the first change of an environment variable that a later import of torch in the same source reads."""
     for file, text in sources.items():
         early = text
         for match in _IMPORT.finditer(text):
@@ -99,4 +99,4 @@ def _read(file: str) -> str:
         with open(file, encoding="utf-8", errors="replace") as source:
             return source.read()
     except OSError:
-        return ""  # the rank's own process reports it
+        return ""  # the rank itself reports the error

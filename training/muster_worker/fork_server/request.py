@@ -28,11 +28,11 @@ _NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
 
 
 class Request:
-    """What the rank's process has to look like."""
+    """The attributes of the process to fork."""
 
     def __init__(self, sections: Sequence[Sequence[bytes]]) -> None:
         """Raises `ValueError` for sections that `encode` did not write."""
-        command, environment, numbers, limits, cpus, mask, ignored, fds, places = sections
+        command, environment, numbers, limits, cpus, mask, ignored, fds, owner_and_namespaces = sections
         self.command = [os.fsdecode(word) for word in command]
         self.environment: Dict[bytes, bytes] = dict(entry.split(b"=", 1) for entry in environment)
         self.umask, self.nice = (int(number) for number in numbers)
@@ -41,7 +41,7 @@ class Request:
         self.mask = frozenset(int(number) for number in mask)
         self.ignored = frozenset(int(number) for number in ignored)
         self.fds = [int(number) for number in fds]
-        self.places = list(places)
+        self.owner_and_namespaces = list(owner_and_namespaces)
 
     @property
     def variables(self) -> Dict[str, str]:
@@ -50,7 +50,7 @@ class Request:
 
 
 def inherited_fds() -> Tuple[int, ...]:
-    """The descriptors beyond the standard streams that a program which this process executes would have."""
+    """Return the descriptors, except the standard streams, that a program would inherit from this process."""
     numbers = (int(name) for name in os.listdir("/proc/self/fd"))
     return tuple(number for number in sorted(numbers) if number > STANDARD_ERROR and _is_inheritable(number))
 
@@ -58,21 +58,21 @@ def inherited_fds() -> Tuple[int, ...]:
 def _is_inheritable(number: int) -> bool:
     try:
         return os.get_inheritable(number)
-    except OSError:  # the one of the listing
+    except OSError:  # the descriptor that lists the folder
         return False
 
 
-def places() -> List[bytes]:
+def owner_and_namespaces() -> List[bytes]:
     """The user and the namespaces of this process."""
     users = [b"%d" % number for number in (*os.getresuid(), *os.getresgid(), *os.getgroups())]
     return [*users, *(os.fsencode(os.readlink(f"/proc/self/ns/{name}")) for name in _NAMESPACES)]
 
 
 def encode(command: Sequence[str], environment: Mapping[str, str], mask: FrozenSet[int], fds: Sequence[int]) -> bytes:
-    """A request to start `command` as this process would. `fds` are from `inherited_fds`. Raises `OSError`."""
+    """Encode a request to start `command` as this process would. `fds` are from `inherited_fds`. Raises `OSError`."""
     umask = os.umask(0)
     os.umask(umask)
-    # Python itself ignores these two, and a new program's Python will, too.
+    # Every Python ignores SIGPIPE and SIGXFSZ by itself.
     ignored = [
         number
         for number in signal.valid_signals()
@@ -87,7 +87,7 @@ def encode(command: Sequence[str], environment: Mapping[str, str], mask: FrozenS
         [b"%d" % number for number in mask],
         [b"%d" % number for number in ignored],
         [b"%d" % number for number in fds],
-        places(),
+        owner_and_namespaces(),
     )
     body = b"".join(b"%d\0%s" % (len(section), b"".join(item + b"\0" for item in section)) for section in sections)
     return len(body).to_bytes(LENGTH_BYTES, "big") + body

@@ -1,9 +1,9 @@
 """The fork server: imports what ranks import, then forks a process for each request.
 
 It runs in the Python of the ranks, as `python OPTIONS -c BOOT DESCRIPTOR PATH 'OPTIONS' MODULES... ROOM`, and listens
-on an inherited socket. For each request it forks a keeper, which forks the rank, so that the rank is in a session of
-its own and its parent does nothing but wait for it. The fork server has one thread and computes nothing, because a
-forked process has only the thread that called fork.
+on an inherited socket. For each request it forks a parent process (`rank_parent.py`), which forks the rank in a new
+session and waits for it. The fork server has only one thread, because a forked process has only the thread that called
+fork.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import sys
 import tempfile
 import warnings
 
-from muster_worker.fork_server import keeper
-from muster_worker.fork_server.obstacles import ServerState
+from muster_worker.fork_server import rank_parent
+from muster_worker.fork_server.refusals import ServerState
 from muster_worker.rank import child
 
 TYPE_CHECKING = False
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from typing import Callable, Optional, Sequence
 
 BOOT = "__import__('muster_worker.fork_server.server', fromlist=['serve']).serve()()"
-"""In one expression: the names of `__main__` are those of the rank by the time that it returns."""
+"""A single expression, because the rank replaces the names of `__main__` before the call returns."""
 
 ROOM = "-" * 4096
-"""The last argument: room in which a rank writes its own command line, for ps and pkill."""
+"""The last argument reserves memory in which a rank writes its own command line, for ps and pkill."""
 
 GPU_DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/neuron")
 
@@ -43,33 +43,33 @@ def serve() -> Callable[[], None]:
     with tempfile.TemporaryFile() as output:
         refusal = _find_other_python(python) or _import(modules, output.fileno())
         output.seek(0)
-        printed = output.read()
-    refusal = refusal or _find_obstacle()
+        import_output = output.read()
+    refusal = refusal or _find_refusal()
     adds_locale = "LC_CTYPE" in os.environ and "LC_CTYPE" not in environment
-    state = ServerState(environment, options, printed, refusal, adds_locale=adds_locale)
+    state = ServerState(environment, options, import_output, refusal, adds_locale=adds_locale)
     # A full collection in a rank would touch, and so copy, every page that it shares with the fork server.
     gc.collect()
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the keepers
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the parents of ranks
     while True:
         connection, _ = listener.accept()
         if os.fork() == 0:
             listener.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            return keeper.keep(connection, state)
+            return rank_parent.serve_request(connection, state)
         connection.close()
 
 
 def _find_other_python(python: str) -> Optional[str]:
-    """Find out before the import, for which ranks wait, that each rank will be refused (`obstacles`)."""
+    """Return why `refusals` will refuse every rank. Call this first, so that ranks don't wait for a useless import."""
     if os.path.abspath(python) == os.path.abspath(sys.executable):
         return None
     return f"{python} is a program that starts {sys.executable}"
 
 
 def _import(modules: Sequence[str], output: int) -> Optional[str]:
-    """Import modules with both streams on `output`. Returns the reason not to fork, if there is one."""
-    # Modules of the working directory are not the rank's, and those of the script's folder may need its variables.
+    """Import modules, with standard output and error redirected to `output`. Returns the reason not to fork, if any."""
+    # Don't import from the working directory: the rank's module path begins with the folder of its script instead.
     first = None if getattr(sys.flags, "safe_path", False) else sys.path.pop(0)
     standard = os.dup(1), os.dup(2)
     os.dup2(output, 1)
@@ -90,7 +90,7 @@ def _import(modules: Sequence[str], output: int) -> Optional[str]:
     return None
 
 
-def _find_obstacle() -> Optional[str]:
+def _find_refusal() -> Optional[str]:
     _end_threads_of_libraries()
     if len(os.listdir("/proc/self/task")) > 1:
         return "an import started threads, which a forked process does not have"
@@ -109,17 +109,17 @@ def _find_obstacle() -> Optional[str]:
 
 
 def _is_of_python(path: str) -> bool:
-    """Whether a module came with Python: it is beside its own modules, or Debian's in /etc/python3.11."""
+    """Whether the module belongs to Python: it is in the standard library, or Debian's in /etc/python3.11."""
     return os.path.dirname(path) == os.path.dirname(os.path.realpath(os.__file__)) or path.startswith("/etc/python")
 
 
 def _end_threads_of_libraries() -> None:
-    """Let libraries end threads that they end before each fork, and start again when they need them.
+    """Fork a process, because some libraries end their threads before a fork, and start them again when needed.
 
-    OpenBLAS does that (`pthread_atfork`), which numpy loads: it has a thread for each of OMP_NUM_THREADS.
+    OpenBLAS, which numpy loads, does so (`pthread_atfork`). It has OMP_NUM_THREADS threads.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python's about a fork with threads
+        warnings.simplefilter("ignore")  # Python warns about a fork with threads
         pid = os.fork()
     if pid == 0:
         os._exit(0)

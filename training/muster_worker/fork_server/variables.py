@@ -1,4 +1,4 @@
-"""The environment variables in which a rank may differ from the fork server that forks it. Pure."""
+"""Compare the environment variables of a rank with those of the fork server that would fork it. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _READ_LATER = (
     "TP_SOCKET_IFNAME",
 )
 _READ_LATER_PREFIXES = ("FI_", "GLOO_", "NCCL_", "SM_", "TORCH_NCCL_", "WANDB_")
-"""Variables that libraries read when ranks connect, or that scripts and others read: not the import of torch."""
+"""Variables that the import of torch does not read. Scripts read them, or libraries when ranks connect."""
 
 
 def find_difference(fork_server: Mapping[str, str], rank: Mapping[str, str]) -> Optional[str]:
-    """The first variable that an import may have read with another value than the rank's; None if there is none."""
+    """Return the first variable that imports may have read and that has another value in the rank; None if none has."""
     for name in sorted({*fork_server, *rank}):
         if fork_server.get(name) != rank.get(name) and not is_read_later(name):
             return name
@@ -25,7 +25,7 @@ def find_difference(fork_server: Mapping[str, str], rank: Mapping[str, str]) -> 
 
 
 def find_moved_code(fork_server: Mapping[str, str], rank: Mapping[str, str]) -> Optional[Tuple[str, str]]:
-    """The first folders of both PYTHONPATHs if only these differ: the code has moved to another folder."""
+    """Return the old and the new folder of the code if only the first folders of both PYTHONPATHs differ."""
     before, _, others_before = fork_server.get("PYTHONPATH", "").partition(":")
     after, _, others_after = rank.get("PYTHONPATH", "").partition(":")
     is_moved = before != after and others_before == others_after

@@ -1,8 +1,8 @@
 """Forks the wrapper of a rank from the agent, instead of starting a Python for it.
 
-The new process has only what a new Python would have: the wrapper's environment is an argument, and signal handlers,
-descriptors and session are replaced before the wrapper runs. It has one thread, as any forked process, so it uses no
-module that shares a lock with the agent's other threads. The rank itself is a new program, as always.
+The forked process keeps nothing of the agent's: it gets the wrapper's environment as an argument, and replaces signal
+handlers, descriptors and session before the wrapper runs. A forked process has only one thread. So it must not use a
+module whose lock another thread of the agent may have held. The rank itself is started with exec, as always.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _open_pipes() -> Tuple[Tuple[int, int], Tuple[int, int]]:
 def _run(command: WrapperCommand, agent: int, outputs: Tuple[int, int], mask: AbstractSet[int]) -> NoReturn:
     """Run the wrapper in the forked process, which has all signals blocked."""
     try:
-        gc.disable()  # what belongs to the agent must not be finalized here
+        gc.disable()  # the agent's objects must not be finalized in this process
         processes.die_with_parent(agent)
         os.setsid()
         _take_descriptors(outputs)

@@ -1,7 +1,7 @@
 """Measures the busy time of a rank's steps: the time in which the rank does not wait for other ranks.
 
-In synchronous training a step takes equally long on all ranks, because each waits for the slowest in a collective. Only
-the busy time shows which rank that is.
+In synchronous training a step takes equally long on all ranks, because each waits for the slowest rank in a collective.
+Only the busy time shows which rank is the slowest.
 
 On a CPU the busy time of a step is its wall-clock time without the time that the optimizer's thread waits for a
 collective: in `Work.wait`, which the functions of torch.distributed call, and after a backward pass, when
@@ -27,7 +27,7 @@ BLOCK_SECONDS = 1.0
 """The mean of the steps in this time is one measurement. A longer step is a measurement of its own."""
 
 MAX_OPTIMIZERS = 8
-"""The number of optimizers of which one parameter gets a hook: a script may create optimizers without end."""
+"""The maximum number of optimizers with a hook: a script may create new optimizers again and again."""
 
 
 class BusyTime:
@@ -37,13 +37,13 @@ class BusyTime:
         self._words = writer.words
         self._times = writer.times
         self._optimizers: Set[int] = set()  # id() of the optimizers with a hook
-        self._thread = 0  # that completed the last step
+        self._thread = 0  # the thread that completed the last step
         self._stepped_at = 0.0
-        self._waited = 0.0  # seconds since the last step
+        self._waited = 0.0  # seconds of waiting since the last step
         self._is_in_backward = False
         self._backward_ended_at = 0.0
         self._waited_before = 0.0  # `_waited` when the backward pass ended
-        self._busy = 0.0  # seconds of the steps in this block
+        self._busy = 0.0  # busy seconds of the steps in this block
         self._steps = 0
         self._block_ends_at = 0.0
         self._has_patched_wait = False
@@ -51,7 +51,7 @@ class BusyTime:
         self._is_off = False
 
     def end_step(self, optimizer: Any, at: float) -> None:
-        """Add the step that ends `at` this time on the monotonic clock."""
+        """Add the step that ends at `at` (monotonic seconds)."""
         if self._is_off:
             return
         try:

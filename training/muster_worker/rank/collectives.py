@@ -43,7 +43,7 @@ class Responder:
             return
 
     def stop(self) -> None:
-        """Start no thread any more: this process is a forked child of the rank."""
+        """Never start the thread: this process is a forked child of the rank."""
         self._is_stopped = True
 
 
@@ -53,7 +53,7 @@ def _open_pipe(path: str) -> int:
     except FileNotFoundError:
         pass
     os.mkfifo(path, 0o600)
-    low_fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)  # a reader alone would see the end of each request
+    low_fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)  # without a writer here, each request would end the file
     try:
         return fcntl.fcntl(low_fd, fcntl.F_DUPFD_CLOEXEC, stack_signal.LOWEST_FD)
     finally:
@@ -61,7 +61,7 @@ def _open_pipe(path: str) -> int:
 
 
 def _serve(pipe: int, answer_path: str) -> None:
-    # The program's signals interrupt its main thread, as without this thread.
+    # Block all signals here, so that they interrupt the main thread as they would without this thread.
     _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
     try:
         identity = _identify(pipe)

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, List, Tuple
 
 MAX_PENDING = 32
-"""If the device is so many backward passes behind the host, the passes until it has caught up are not measured."""
+"""While the device is this number of backward passes behind the host, no further passes are measured."""
 
 
 class _Segment:
@@ -30,7 +30,7 @@ class DeviceTime:
         self._free: List[Any] = []
 
     def begin_segment(self) -> None:
-        """Measure what the stream does from here on: the rank doesn't wait for others any more."""
+        """Begin a segment: from here on the rank does not wait for other ranks."""
         if len(self._pending) >= MAX_PENDING or self._is_capturing():
             return
         if self._start is None:
@@ -47,7 +47,7 @@ class DeviceTime:
         self._start = None
 
     def end_step(self) -> Tuple[float, int]:
-        """End a step. Returns the seconds of the segments that the device has completed since, and their steps."""
+        """End a step. Returns the total seconds of newly completed segments, and the number of steps in them."""
         busy, steps = 0.0, 0
         if self._is_capturing():
             return busy, steps

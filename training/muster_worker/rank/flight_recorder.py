@@ -20,7 +20,7 @@ MAX_NAME_CHARS = 64
 
 
 def read_groups() -> List[Dict[str, Any]]:
-    """Return `summarize` of what torch has recorded, empty where it records nothing. It may raise any exception."""
+    """Return the summary of torch's records; empty if torch records nothing. May raise any exception."""
     torch = sys.modules["torch"]
     c10d, dumps = torch._C._distributed_c10d, []  # noqa: SLF001 - torch has no other functions for it
     if hasattr(c10d, "_dump_fr_trace_json"):

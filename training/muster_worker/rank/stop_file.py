@@ -3,8 +3,8 @@
 The agent creates it for each attempt, and each rank maps it into memory. Both fields are aligned 8-byte words in the
 machine's byte order, which are written atomically.
 
-    word 0  monotonic time until which a rank waits for word 1, seconds; 0: nothing stops the ranks
-    word 1  the number of the call of `muster_worker.stopping` from which on it returns True; 0: not decided
+    word 0  monotonic time in seconds until which a rank waits for word 1; 0: the ranks are not being stopped
+    word 1  the number of the first call of `muster_worker.stopping` that returns True; 0: not decided yet
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class _Calls:
     def is_stopping(self) -> bool:
         """Count a call, and return its result."""
         if not self._is_stopping:
-            # Count first: the agent takes each call that it can't see for one that waits for the decision.
+            # Write the number before reading the stop file: the agent assumes that a call with a higher number waits.
             number = self._counts[progress_file.WORD_STOPPING_CALLS] + 1
             self._counts[progress_file.WORD_STOPPING_CALLS] = number
             self._is_stopping = self._has_to_stop(number)

@@ -106,7 +106,7 @@ def run_launcher(arguments: Sequence[str]) -> NoReturn:
 def _start(
     command: Sequence[str], connection: _Connection, signal_mask: FrozenSet[int], fork_server: Optional[str]
 ) -> Tuple[Union[child.Child, ForkedChild], Optional[str]]:
-    """Start the command, forked by the fork server if there is one. Returns the reason, too, if it refuses.
+    """Start the command, with the fork server if there is one. If the fork server refuses, also return its reason.
 
     Raises `child.CommandRefused`.
     """

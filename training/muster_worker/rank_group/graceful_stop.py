@@ -2,10 +2,11 @@
 
 1. The agent writes to the stop file that its ranks will be stopped. From now on each rank waits in its next call, so no
    rank gets further than that call.
-2. The agent reports the highest of these calls, `stop_call`.
-3. The operator sends the highest of all nodes to all agents. It depends on the reports only, so two leaders decide the
-   same.
-4. The agent writes it to the stop file. Ranks that wait in an earlier call go on, up to this one.
+2. The agent reports the highest number of these calls, `stop_call`.
+3. The operator sends the highest `stop_call` of all nodes to all agents. It depends on the reports only, so two leaders
+   choose the same number.
+4. The agent writes this number to the stop file. Ranks that wait in an earlier call continue up to the call with this
+   number.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from muster_worker.rank import stop_file
 from muster_worker.rank_group import progress
 
 DECISION_SECONDS = 5.0
-"""Time limit for the operator's decision, and at most a third of the grace period. Then the node decides by itself."""
+"""Time limit for the operator's decision, but at most a third of the grace period. Then the node decides by itself."""
 
 DECISION_SHARE = 1 / 3
 
 SIGTERM_SECONDS = 2.0
-"""How long before SIGKILL the ranks get SIGTERM, and at most a quarter of the grace period."""
+"""The time from SIGTERM to SIGKILL, but at most a quarter of the grace period."""
 
 SIGTERM_SHARE = 1 / 4
 
 SETTLE_SECONDS = 0.002
-"""The time after which the agent sees every call whose rank has not seen that it has to wait."""
+"""After this time the agent can read the number of each call that did not see the stop file's new content."""
 
 MARGIN_SECONDS = 1.0
-"""How much longer than the agent a rank waits, which then returns without a decision."""
+"""A rank waits this much longer than the agent. Then `stopping` returns True without a decision."""
 
 
 class GracefulStop:
@@ -46,7 +47,7 @@ class GracefulStop:
         self._decide_at = 0.0
 
     def begin(self, progress_files: Iterable[str], grace: float) -> bool:
-        """Make ranks wait in their next call. Returns False if no rank has ever called `stopping`."""
+        """Make ranks wait in their next call of `stopping`. Returns False if no rank has called it yet."""
         paths = tuple(progress_files)
         if grace <= 0 or not _count_calls(paths):
             return False
@@ -84,7 +85,7 @@ class GracefulStop:
 
     @property
     def next_poll_at(self) -> Optional[float]:
-        """When one of both becomes due; None: never."""
+        """The time at which the decision is overdue or SIGTERM is due; None: never."""
         if self.call and not self.is_decided:
             return self._decide_at if self.sigterm_at is None else min(self._decide_at, self.sigterm_at)
         return self.sigterm_at

@@ -46,7 +46,7 @@ class HangWatch:
         """Return the activities of ranks that hang since the last check; None for ranks that complete steps again."""
         idle = _idle_seconds(observations, links, now)
         is_hanging = max(idle.values(), default=0.0) >= self._seconds
-        # Its peers completed their last step a little later.
+        # Include peers that completed their last step a little later.
         hung = {rank: seconds for rank, seconds in idle.items() if is_hanging and seconds >= self._seconds / 2}
         events: List[Event] = [ActivityChanged(rank, None) for rank in self._hung if rank in links and rank not in hung]
         new = {rank: links[rank] for rank in hung if rank not in self._hung}

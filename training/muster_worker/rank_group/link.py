@@ -54,7 +54,7 @@ class HelloMessage:
 
 @dataclass(frozen=True)
 class StartedMessage:
-    """The command runs as process `pid`. `not_forked`: why the fork server, if there is one, did not fork it."""
+    """The command runs as process `pid`. `not_forked` is the reason why a fork server of the node did not fork it."""
 
     pid: int
     at: float

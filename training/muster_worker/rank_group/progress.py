@@ -74,7 +74,7 @@ class Progress:
 
     @property
     def busy_seconds(self) -> Optional[float]:
-        """The busy time of a step, from which a checkpoint or an evaluation in between makes no difference."""
+        """The median busy time of a step. A few long measurements, such as of a checkpoint, don't change it."""
         times = sorted(seconds for seconds in self.busy_times if seconds <= MAX_BUSY_SECONDS)
         if len(times) < MIN_BUSY_TIMES:
             return None

@@ -18,7 +18,7 @@ class MissingFolder(Exception):
 class Folders:
     """The channels' folders by channel name, and the folder for checkpoints (None: a folder of the run).
 
-    `fetched` are the channels that were downloaded from S3, with a folder for each node.
+    `downloads` are the channels that were downloaded from S3, with a folder for each node.
     """
 
     channels: Mapping[str, Path]

@@ -30,8 +30,9 @@ NOT_SEEN_YET = Problem("NotSeenYet", "muster has no response of SageMaker yet")
 class ObservedTrainingJob:
     """A training job, observed at `place`.
 
-    `observation_failure`: it can't be observed. `stale`: the state is old, because the last request failed. `taken`:
-    another training job has its name. Without `training` and `observation_failure`, the training job doesn't exist.
+    `observation_failure`: it can't be observed. `refresh_failure`: the last request failed, so the state is old.
+    `name_conflict`: another training job has its name. Without `training` and `observation_failure`, the training job
+    doesn't exist.
     """
 
     training: TrainingJob | None = None

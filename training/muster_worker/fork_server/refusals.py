@@ -1,4 +1,4 @@
-"""Why a rank has to start plainly: what makes it differ from a process that the fork server forks."""
+"""Find out why the fork server can't fork a rank: how the rank would differ from a rank that starts normally."""
 
 from __future__ import annotations
 
@@ -20,28 +20,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ServerState:
-    """A fork server's variables, its Python's options, what its imports printed, and why it must not fork, if so.
+    """The fork server's environment variables, the options of its Python, and the output of its imports.
 
-    `adds_locale`: Python has added LC_CTYPE to its variables.
+    `refusal` is the reason why it must not fork any rank, if there is one. `adds_locale`: Python has added LC_CTYPE to
+    the variables.
     """
 
     environment: Dict[str, str]
     options: Sequence[str]
-    printed: bytes
+    import_output: bytes
     refusal: Optional[str]
     adds_locale: bool
 
 
-def find_obstacle(asked: request.Request, folder: str, server: ServerState) -> Optional[str]:
+def find_refusal(rank_request: request.Request, folder: str, server: ServerState) -> Optional[str]:
     """Return why this process can't become the rank, whose working directory is `folder`; None if it can."""
-    return _find_in_command(asked, folder, server) or _find_in_surroundings(asked, server)
+    return _find_in_command_line(rank_request, folder, server) or _find_in_process_attributes(rank_request, server)
 
 
-def _find_in_command(asked: request.Request, folder: str, server: ServerState) -> Optional[str]:
-    parsed = parse_command(asked.command)
+def _find_in_command_line(rank_request: request.Request, folder: str, server: ServerState) -> Optional[str]:
+    parsed = parse_command(rank_request.command)
     if isinstance(parsed, str):
         return parsed
-    python = shutil.which(parsed.python, path=asked.variables.get("PATH", os.defpath)) or ""
+    python = shutil.which(parsed.python, path=rank_request.variables.get("PATH", os.defpath)) or ""
     if os.path.normpath(os.path.join(folder, python)) != os.path.normpath(sys.executable):
         return f"{parsed.python} is another Python than the fork server's"
     # torchrun does the same with and without -u.
@@ -57,7 +58,7 @@ def _find_in_command(asked: request.Request, folder: str, server: ServerState) -
 
 
 def _find_hidden_module(folder: str) -> Optional[str]:
-    """Find an imported module in whose place the rank would import one of `folder`, its first on sys.path."""
+    """Find an imported module that would come from `folder` in the rank, whose sys.path begins with `folder`."""
     try:
         names = {entry.partition(".")[0] for entry in os.listdir(folder)}
     except OSError:
@@ -71,18 +72,18 @@ def _find_hidden_module(folder: str) -> Optional[str]:
     return None
 
 
-def _find_in_surroundings(asked: request.Request, server: ServerState) -> Optional[str]:
-    variables = own_variables(asked)
+def _find_in_process_attributes(rank_request: request.Request, server: ServerState) -> Optional[str]:
+    variables = own_variables(rank_request)
     moved = find_moved_code(server.environment, variables)
     if moved is not None:
-        obstacle = _find_imported_from(moved[0]) or _find_hidden_module(moved[1])
-        if obstacle is not None:
-            return obstacle
+        refusal = _find_imported_from(moved[0]) or _find_hidden_module(moved[1])
+        if refusal is not None:
+            return refusal
         variables["PYTHONPATH"] = server.environment["PYTHONPATH"]
     name = find_difference(server.environment, variables)
     if name is not None:
         return f"variable {name} differs from the fork server's"
-    if asked.places != request.places():
+    if rank_request.owner_and_namespaces != request.owner_and_namespaces():
         return "it runs as another user or in another namespace"
     # torch itself sets this in a process that was forked after the first use of a GPU
     is_in_bad_fork = getattr(sys.modules.get("torch.cuda"), "_is_in_bad_fork", None)
@@ -100,8 +101,8 @@ def _find_imported_from(folder: str) -> Optional[str]:
     return None
 
 
-def own_variables(asked: request.Request) -> Dict[str, str]:
+def own_variables(rank_request: request.Request) -> Dict[str, str]:
     """The variables of the rank without those of muster's hook."""
-    variables = asked.variables
+    variables = rank_request.variables
     archive = variables.get("MUSTER_ARCHIVE")
     return variables if archive is None else without_hook(variables, archive)

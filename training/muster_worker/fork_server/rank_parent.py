@@ -1,4 +1,4 @@
-"""The keeper of a forked rank: its parent, in place of the wrapper, which is another process' child."""
+"""The parent process of a forked rank. The wrapper can't be its parent, because the fork server forks the rank."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import socket
 import time
 
 from muster_worker.fork_server import request
-from muster_worker.fork_server.forked_rank import become
-from muster_worker.fork_server.obstacles import ServerState, find_obstacle, own_variables
+from muster_worker.fork_server.forked_rank import become_rank
+from muster_worker.fork_server.refusals import ServerState, find_refusal, own_variables
 from muster_worker.fork_server.variables import find_moved_code
 from muster_worker.rank import child
 
@@ -25,40 +25,40 @@ _STANDARD_FDS = 4
 """The working directory and the standard streams come before the other descriptors of a request."""
 
 
-def keep(connection: socket.socket, server: ServerState) -> Callable[[], None]:
-    """Fork the process that the connection asks for, and wait for its end. Returns only in that process."""
+def serve_request(connection: socket.socket, server: ServerState) -> Callable[[], None]:
+    """Fork the process that the request on `connection` describes, and wait for its end. Returns only in the rank."""
     try:
-        return _keep(connection, server)
+        return _serve_request(connection, server)
     except Exception as error:  # noqa: BLE001 - the rank then starts plainly
         _answer(connection, f"refused the fork failed: {error!r}")
         os._exit(1)
 
 
-def _keep(connection: socket.socket, server: ServerState) -> Callable[[], None]:
+def _serve_request(connection: socket.socket, server: ServerState) -> Callable[[], None]:
     _answer(connection, "ready")
     body, fds = _receive(connection)
-    asked = request.decode(body)
-    if len(fds) != _STANDARD_FDS + len(asked.fds):  # no room for all of them
+    rank_request = request.decode(body)
+    if len(fds) != _STANDARD_FDS + len(rank_request.fds):  # no room for all of them
         raise ValueError(f"it got {len(fds)} descriptors")
-    why = server.refusal or find_obstacle(asked, os.readlink(f"/proc/self/fd/{fds[0]}"), server)
-    if why is not None:
-        _answer(connection, f"refused {why}")
+    refusal = server.refusal or find_refusal(rank_request, os.readlink(f"/proc/self/fd/{fds[0]}"), server)
+    if refusal is not None:
+        _answer(connection, f"refused {refusal}")
         os._exit(0)
     if select.select([connection], [], [], 0)[0]:
         os._exit(0)  # the wrapper has ended
     os.setsid()
-    # As the wrapper does: a signal to the rank's process group is for the rank, and must not end its keeper.
+    # Like the wrapper, ignore signals to the rank's process group: they are for the rank and must not end this process.
     signal.pthread_sigmask(signal.SIG_BLOCK, child.FORWARDED_SIGNALS | {signal.SIGCHLD})
-    keeper = os.getpid()
-    reader, writer = _open_pipe(above=max((2, *asked.fds)))
+    parent = os.getpid()
+    reader, writer = _open_pipe(above=max((2, *rank_request.fds)))
     pid = os.fork()
     if pid == 0:
         connection.close()
         os.close(reader)
         child.die_with_parent()
-        if os.getppid() != keeper:
+        if os.getppid() != parent:
             os._exit(128 + signal.SIGKILL)
-        return _become(asked, fds, server, writer)
+        return _become_rank(rank_request, fds, server, writer)
     for fd in (*fds, writer):
         os.close(fd)
     failure = os.read(reader, _MAX_FAILURE_BYTES)  # empty when the process is the rank
@@ -66,16 +66,18 @@ def _keep(connection: socket.socket, server: ServerState) -> Callable[[], None]:
     if failure:
         _answer(connection, f"refused the fork failed: {failure.decode('utf-8', 'replace')}")
         os._exit(1)
-    _answer(connection, f"pid {pid} {keeper}")
+    _answer(connection, f"pid {pid} {parent}")
     _wait(connection, pid)
     os._exit(0)
 
 
-def _become(asked: request.Request, fds: List[int], server: ServerState, failure: int) -> Callable[[], None]:
-    """Make this process the rank, or write the reason why it can't be to `failure` and end."""
+def _become_rank(
+    rank_request: request.Request, fds: List[int], server: ServerState, failure: int
+) -> Callable[[], None]:
+    """Make this process the rank. If that fails, write the reason to the descriptor `failure`, and exit."""
     try:
-        moved = find_moved_code(server.environment, own_variables(asked))
-        program = become(asked, fds, server.printed, moved, adds_locale=server.adds_locale)
+        moved = find_moved_code(server.environment, own_variables(rank_request))
+        program = become_rank(rank_request, fds, server.import_output, moved, adds_locale=server.adds_locale)
     except Exception as error:  # noqa: BLE001 - the rank then starts plainly
         os.write(failure, repr(error).encode("utf-8", "replace")[:_MAX_FAILURE_BYTES])
         os._exit(1)
@@ -92,7 +94,7 @@ def _open_pipe(*, above: int) -> Tuple[int, int]:
 
 
 def _wait(connection: socket.socket, pid: int) -> None:
-    """Wait for the rank, and send its status. Without a wrapper this process ends, and the kernel ends the rank."""
+    """Wait for the rank, and send its status. If the wrapper ends, return: then the kernel kills the rank, too."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
