@@ -22,7 +22,7 @@ for step in range(1, 1000):
     time.sleep(0.1)
 """
 
-# gloo's threads abort a process in which something of the group still lives at its end: see docs/reasons.md, RankFailed.
+# torch aborts a process if gloo's threads still run at its end: see docs/reasons.md, RankFailed.
 MISMATCH = """
 import os
 import torch

@@ -75,7 +75,7 @@ def saved_steps(world: AgentWorld, ranks: int) -> list[int]:
     return [json.loads((world.folder / f"saved-{rank}.json").read_text())["step"] for rank in range(ranks)]
 
 
-@pytest.mark.parametrize("launcher", [Launcher.DIRECT, Launcher.TORCHRUN])
+@pytest.mark.parametrize("launcher", [Launcher.DIRECT, pytest.param(Launcher.TORCHRUN, marks=pytest.mark.long)])
 def test_all_nodes_stop_at_the_same_call(world: AgentWorld, launcher: str) -> None:
     start(world, SAVING, nodes=2, procs=2, launcher=launcher)
     reports = [begin_stop(world, node) for node in range(2)]

@@ -103,8 +103,10 @@ def most_within(seconds: int, times: Sequence[datetime]) -> int:
     return max((bisect_right(times, time + width) - index for index, time in enumerate(times)), default=0)
 
 
-@pytest.mark.parametrize("failing", [pytest.param(0.0, marks=pytest.mark.long), 0.05])
-@pytest.mark.parametrize("script", [any_training, pytest.param(the_same_script, marks=pytest.mark.long)])
+# In `make test` the whole operator follows a hundred jobs (integration/sagemaker_life/test_many_jobs.py).
+@pytest.mark.long
+@pytest.mark.parametrize("failing", [0.0, 0.05])
+@pytest.mark.parametrize("script", [any_training, the_same_script])
 def test_changes_are_known_within_one_sweep_and_a_half_and_no_quota_is_exceeded(
     script: Callable[[random.Random], Script], failing: float
 ) -> None:

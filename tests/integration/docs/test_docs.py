@@ -142,6 +142,8 @@ def test_the_readmes_one_file_is_a_job_of_each_place(desk: pathlib.Path) -> None
         assert text in request
 
 
+# Each node's torchrun imports torch. How the job is read and rendered, `make test` tries above.
+@pytest.mark.long
 def test_the_readmes_one_file_runs_here_without_any_account(desk: pathlib.Path) -> None:
     command = re.search(r"`(muster run -f vit\.yaml --input train=DIR [^`]*)`", (ROOT / "README.md").read_text("utf-8"))
     assert command is not None

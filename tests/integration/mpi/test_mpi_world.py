@@ -242,7 +242,7 @@ def test_an_mpirun_that_asks_for_too_much_is_heard_from_the_beginning(world: Age
     assert launcher.last_lines[0].startswith("There are not enough slots available in the system to satisfy the 99")
 
 
-@pytest.mark.parametrize("name", ["openmpi4", "openmpi5", "impi"])
+@pytest.mark.parametrize("name", ["openmpi4", "openmpi5", pytest.param("impi", marks=pytest.mark.long)])
 def test_ranks_in_any_language_of_an_mpirun_of_the_owners_own(world: AgentWorld, name: str) -> None:
     """MPICH's mpirun can't start ranks through another program."""
     said = 'echo " I AM $RANK $LOCAL_RANK $SM_CURRENT_HOST"; test $RANK != 3 || exit 4'
@@ -254,7 +254,11 @@ def test_ranks_in_any_language_of_an_mpirun_of_the_owners_own(world: AgentWorld,
 
 @pytest.mark.parametrize(
     ("name", "mapping"),
-    [("openmpi4", ("--map-by", "node")), ("openmpi5", ("--map-by", "node")), ("impi", ("-ppn", "1"))],
+    [
+        ("openmpi4", ("--map-by", "node")),
+        pytest.param("openmpi5", ("--map-by", "node"), marks=pytest.mark.long),
+        ("impi", ("-ppn", "1")),
+    ],
 )
 def test_ranks_on_other_nodes_than_the_jobs_dont_begin(world: AgentWorld, name: str, mapping: tuple[str, ...]) -> None:
     """The status, the ranks' output and the operator's stops all use the job's numbering."""

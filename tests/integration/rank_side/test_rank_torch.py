@@ -106,8 +106,8 @@ def step(optimizer):
 """
 
 
-# Each imports torch anew, since counting begins with a process. The DataLoader's program has one optimizer, too.
-IN_SHORT = {"DataLoader with workers"}
+# Each imports torch anew, since counting begins with a process.
+IN_SHORT = {"one optimizer"}
 
 
 @pytest.mark.parametrize(

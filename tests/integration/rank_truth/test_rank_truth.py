@@ -25,10 +25,7 @@ BEHAVIOURS: list[tuple[str, int, str, dict[str, int]]] = [
     ("children", 2, r"Rank 2 on truth-1 failed with exit code 5", {"exitCode": 5}),
 ]
 # All ranks' wrappers see the same. tests/integration/agent tries the ends of a rank that `make test` doesn't try here.
-IN_SHORT = [
-    *(("direct", *behaviour) for behaviour in BEHAVIOURS if behaviour[0] in {"exit-7", "raise", "deaf", "children"}),
-    *(("torchrun", *behaviour) for behaviour in BEHAVIOURS if behaviour[0] == "exit-7"),
-]
+IN_SHORT = [("direct", *behaviour) for behaviour in BEHAVIOURS if behaviour[0] in {"raise", "deaf", "children"}]
 ALL = [(launcher, *behaviour) for launcher in ("direct", "torchrun") for behaviour in BEHAVIOURS]
 
 

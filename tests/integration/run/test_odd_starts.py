@@ -25,7 +25,7 @@ def shell(script: str, cwd: pathlib.Path, **env: str) -> subprocess.CompletedPro
 
 @pytest.mark.parametrize(
     "closed",
-    ["<&-", *(pytest.param(one, marks=pytest.mark.long) for one in (">&-", "2>&-")), "<&- >&- 2>&-"],
+    [*(pytest.param(one, marks=pytest.mark.long) for one in ("<&-", ">&-", "2>&-")), "<&- >&- 2>&-"],
 )
 def test_a_run_needs_no_standard_streams(tmp_path: pathlib.Path, closed: str) -> None:
     # Each rank's standard input is empty too, even if muster has opened another file with descriptor 0.

@@ -40,7 +40,8 @@ def hanging_job(folder: Path, launcher: str = "direct", **policy: object) -> Pat
     return write_job(folder, ["python", str(script)], launcher={launcher: {}}, failurePolicy=policy)
 
 
-@pytest.mark.parametrize("launcher", ["direct", "mpi"])
+# `make test` tries a restart with mpirun in test_run_restarts.py.
+@pytest.mark.parametrize("launcher", ["direct", pytest.param("mpi", marks=pytest.mark.long)])
 def test_a_frozen_rank_is_restarted_and_the_job_completes(tmp_path: Path, launcher: str) -> None:
     env = environment("openmpi5") if launcher == "mpi" else None
     ended = run(tmp_path, hanging_job(tmp_path, launcher, maxRestarts=1), "-o", "json", env=env)

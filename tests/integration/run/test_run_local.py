@@ -152,6 +152,8 @@ def test_a_rank_of_torchrun_s_that_is_killed_is_named(tmp_path: Path, image: dic
     assert done.left() == []
 
 
+# As above: the toolkit starts each host's mpirun or orted from a Python of its own.
+@pytest.mark.long
 def test_an_mpi_world_of_two_hosts(tmp_path: Path, mpi_image: dict[str, str]) -> None:
     group = {"name": "train", "instanceType": "ml.g5.12xlarge", "instanceCount": 2}
     job = write(tmp_path, MPI, "mpi", {"kill": -1}, instance_groups=[group])
@@ -195,6 +197,8 @@ def test_a_command_once_a_host_that_fails_without_a_report(tmp_path: Path, image
     assert "Running: 4 of 4 ranks run" in done.stderr
 
 
+# In `make test` they end with a killed run (below), which has no time to stop them.
+@pytest.mark.long
 def test_a_stop_ends_all_hosts(tmp_path: Path, image: dict[str, str]) -> None:
     script = "import time; print('off we go', flush=True); time.sleep(600)"
     started = start(tmp_path, write(tmp_path, script, "perNode", {}), "--local", "--logs", env=image)

@@ -58,7 +58,7 @@ def reason_of(status: Mapping[str, Any]) -> str:
 
 
 # In `make test` the agents see these ends of MPICH's ranks without `muster run` (integration/mpi/test_mpi_world.py).
-AT_LENGTH = {("mpich", EXIT_3), ("mpich", KILL)}
+AT_LENGTH = {("mpich", EXIT_3), ("mpich", KILL), ("mpich", ABORT)}
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,9 @@ def test_a_rank_that_leaves_without_a_farewell_is_named(tmp_path: Path) -> None:
     assert re.match(r"Rank 2 on tiny-1 ended early with exit code 0; rank \d on tiny-\d then ", status["message"])
 
 
-@pytest.mark.parametrize("mpi", ["openmpi5", pytest.param("mpich", marks=pytest.mark.long)])
+# In `make test` the agents start one without `muster run` (integration/mpi/test_mpi_world.py).
+@pytest.mark.long
+@pytest.mark.parametrize("mpi", IMPLEMENTATIONS)
 def test_an_mpirun_of_the_owners_own_makes_the_jobs_world(mpi: str, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(SCRIPT.format(act="pass"))
@@ -100,7 +102,7 @@ def test_an_mpirun_of_the_owners_own_makes_the_jobs_world(mpi: str, tmp_path: Pa
     assert status["message"] == "All 4 ranks succeeded"
 
 
-@pytest.mark.parametrize("mpi", IMPLEMENTATIONS)
+@pytest.mark.parametrize("mpi", ["openmpi5", pytest.param("mpich", marks=pytest.mark.long)])
 def test_folders_may_have_spaces(mpi: str, tmp_path: Path) -> None:
     """mpirun gets paths of the run's private folder, which never has spaces: a space would end a path."""
     folder = tmp_path / "it's; a place"
@@ -111,6 +113,8 @@ def test_folders_may_have_spaces(mpi: str, tmp_path: Path) -> None:
     assert status["message"] == "All 4 ranks succeeded"
 
 
+# As above.
+@pytest.mark.long
 def test_a_world_on_one_node_is_no_success(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(SCRIPT.format(act="pass"))

@@ -83,7 +83,7 @@ def most_within(seconds: int, times: Sequence[datetime]) -> int:
 @pytest.mark.parametrize(
     ("many", "failing"),
     [
-        (100, 0.0),
+        pytest.param(100, 0.0, marks=pytest.mark.long),
         (100, 0.05),
         pytest.param(1000, 0.0, marks=A_WHILE),
         pytest.param(1000, 0.05, marks=A_WHILE),
