@@ -20,7 +20,7 @@ from support.searches import AT_LENGTH
 SHORT = Part(marked="not long", beside=3)
 """Most tests wait for processes, so more tests than processors run at a time."""
 
-LONG = Part(marked="long or hypothesis", beside=2)
+LONG = (Part(marked="(long or hypothesis) and not alone", beside=2), Part(marked="long and alone"))
 """Also all searches, with more examples than `make test` tries. These use a processor all the time."""
 
 GPU = Part(marked="gpu")
@@ -54,7 +54,7 @@ def run_short(arguments: Sequence[str]) -> list[Problem]:
 def run_long(arguments: Sequence[str]) -> list[Problem]:
     """Run the tests that take minutes, and all searches at length."""
     os.environ[AT_LENGTH] = "yes"
-    return run(LONG, arguments)
+    return [problem for part in LONG for problem in run(part, arguments)]
 
 
 def run_gpu(arguments: Sequence[str]) -> list[Problem]:

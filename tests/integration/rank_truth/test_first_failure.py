@@ -101,8 +101,8 @@ pytestmark = pytest.mark.usefixtures("may_leave_temporary_files")
 MANY_AND_FEW = [
     # launcher, kills, and how many of them have to be named in time
     ("direct", 4, 3),
-    pytest.param("direct", 44, 43, marks=pytest.mark.long),
-    pytest.param("torchrun", 6, 6, marks=pytest.mark.long),
+    pytest.param("direct", 44, 43, marks=(pytest.mark.long, pytest.mark.alone)),
+    pytest.param("torchrun", 6, 6, marks=(pytest.mark.long, pytest.mark.alone)),
 ]
 
 
@@ -124,6 +124,7 @@ async def test_a_killed_rank_is_named_within_a_second(
 
 
 @pytest.mark.long
+@pytest.mark.alone
 @pytest.mark.timeout(300)
 async def test_a_rank_killed_in_torch_all_reduce_is_named_within_a_second(tmp_path: pathlib.Path) -> None:
     case = Case("torchrun", (sys.executable, TORCH_WORKLOAD, "wait"), nodes=3)

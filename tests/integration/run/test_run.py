@@ -71,15 +71,9 @@ def test_a_failed_rank_is_exit_code_1_its_last_lines_and_its_log(tmp_path: pathl
     assert done.left() == []
 
 
-def test_nothing_is_printed_on_standard_output_unasked(tmp_path: pathlib.Path) -> None:
-    done = run(tmp_path, write_job(tmp_path, sh("echo hello")), "--logs")
-    assert done.stdout == ""
-    for rank in range(4):
-        assert f"[rank {rank}] hello" in done.stderr
-
-
 def test_one_rank_can_be_listened_to(tmp_path: pathlib.Path) -> None:
     done = run(tmp_path, write_job(tmp_path, sh("echo I am $RANK")), "--rank", "3")
+    assert done.stdout == ""
     assert "[rank 3] I am 3" in done.stderr
     assert "[rank 2]" not in done.stderr
 
@@ -150,13 +144,6 @@ def test_bad_options_are_exit_code_2(refused: Refused, tmp_path: pathlib.Path) -
     ):
         assert expected in refused(job, *options)
     assert "gone.yaml: No such file or directory" in refused(tmp_path / "gone.yaml")
-
-
-def test_a_job_may_come_from_standard_input(tmp_path: pathlib.Path) -> None:
-    job = write_job(tmp_path, sh("echo hello"))
-    done = start(tmp_path, pathlib.Path("-"), "-o", "json", stdin=job.read_bytes())
-    assert done.wait() == 0, done.stderr
-    assert json.loads(done.stdout)["metadata"]["name"] == "tiny"
 
 
 def test_the_first_ctrl_c_lets_ranks_end(tmp_path: pathlib.Path) -> None:
@@ -230,12 +217,15 @@ def test_who_outlives_a_killed_agent_and_its_guardian_is_found(tmp_path: pathlib
     assert running.left() == []
 
 
-def test_runs_of_the_same_file_do_not_meet(tmp_path: pathlib.Path) -> None:
-    job = write_job(tmp_path, sh(f"touch {OUT}/up-$RANK; sleep 1; echo $MASTER_PORT"))
-    both = [start(tmp_path, job, "-o", "json", "--logs") for _ in range(2)]
+def test_runs_of_the_same_job_from_a_file_and_from_standard_input_do_not_meet(tmp_path: pathlib.Path) -> None:
+    job = write_job(tmp_path, sh(f"touch {OUT}/up-$RANK; sleep 1; echo hello"))
+    read = start(tmp_path, job, "-o", "json", "--logs")
+    both = [read, start(tmp_path, pathlib.Path("-"), "-o", "json", "--logs", stdin=job.read_bytes())]
     assert [each.wait() for each in both] == [0, 0]
-    uids = {json.loads(each.stdout)["metadata"]["uid"] for each in both}
-    assert len(uids) == 2
+    jobs = [json.loads(each.stdout)["metadata"] for each in both]
+    assert [each["name"] for each in jobs] == ["tiny", "tiny"]
+    assert len({each["uid"] for each in jobs}) == 2
+    assert all(f"[rank {rank}] hello" in each.stderr for each in both for rank in range(4))
 
 
 def test_render_is_the_same_every_time(tmp_path: pathlib.Path) -> None:

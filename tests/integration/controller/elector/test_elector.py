@@ -96,7 +96,7 @@ async def program(folder: Path) -> AsyncIterator[Program]:
 
 
 # Python code lets other threads run, C code that holds the lock does not. `burn` keeps a processor busy for 12 s.
-@pytest.mark.parametrize("work", [pytest.param("burn", marks=pytest.mark.long), "hold"])
+@pytest.mark.parametrize("work", [pytest.param("burn", marks=(pytest.mark.long, pytest.mark.alone)), "hold"])
 async def test_a_busy_main_process_delays_neither_the_lease_nor_the_kubelet(tmp_path: Path, work: str) -> None:
     async with program(tmp_path) as ours:
         await ours.says(r"leads \d+")
