@@ -18,9 +18,13 @@ MUTABLE_FIELDS = (
 )
 """Fields of the spec that may change while the job's ranks run."""
 
+ELASTIC_MUTABLE_FIELD = "nodes"
+"""The field that may change, too, while the ranks of an elastic job run."""
+
 IMMUTABLE_MESSAGE = (
-    f"while a job isn't suspended, only {', '.join(MUTABLE_FIELDS[:-1])} and {MUTABLE_FIELDS[-1]} of its spec may"
-    " change: set spec.suspend to true first, or give the changed job another name"
+    f"while a job isn't suspended, only {', '.join(MUTABLE_FIELDS[:-1])} and {MUTABLE_FIELDS[-1]} of its spec, and "
+    f"{ELASTIC_MUTABLE_FIELD} of an elastic job, may change: set spec.suspend to true first, or give the "
+    "changed job another name"
 )
 
 ENDED_MESSAGE = "the job has ended, and its spec can no longer change: delete the job, or use another name"
@@ -57,10 +61,22 @@ def _empty_to_none(value: JSON) -> JSON:
 def _are_unchanged(spec: Mapping[str, JSON], ignored_fields: Sequence[str]) -> str:
     fields = spec["properties"]
     return " && ".join(
-        _is_unchanged(name, schema, spec.get("required"))
+        _allow_elastic(name, _is_unchanged(name, schema, spec.get("required")), ignored_fields)
         for name, schema in (fields.items() if isinstance(fields, dict) else ())
         if name not in ignored_fields and isinstance(schema, dict)
     )
+
+
+def mutable_fields(before: Mapping[str, JSON]) -> tuple[str, ...]:
+    """Return the fields that may change while the ranks of a job with this spec run."""
+    return (*MUTABLE_FIELDS, ELASTIC_MUTABLE_FIELD) if before.get("elastic") is not None else MUTABLE_FIELDS
+
+
+def _allow_elastic(name: str, is_unchanged: str, ignored_fields: Sequence[str]) -> str:
+    # An ended job can't change any more.
+    if name != ELASTIC_MUTABLE_FIELD or not ignored_fields:
+        return is_unchanged
+    return f"(has(oldSelf.spec.elastic) || {is_unchanged})"
 
 
 def _is_unchanged(name: str, schema: Mapping[str, JSON], required: JSON) -> str:

@@ -48,7 +48,11 @@ def build_crd() -> Schema:
         ],
         "subresources": {
             "status": {},
-            "scale": {"specReplicasPath": ".spec.nodes", "statusReplicasPath": ".status.nodes.ready"},
+            "scale": {
+                "specReplicasPath": ".spec.nodes",
+                "statusReplicasPath": ".status.nodes.ready",
+                "labelSelectorPath": ".status.elastic.selector",
+            },
         },
         "schema": {"openAPIV3Schema": _build_root_schema()},
     }

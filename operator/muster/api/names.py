@@ -39,6 +39,9 @@ METADATA_FIELDS = (
 )
 """The fields of metav1.ObjectMeta; muster rejects other keys in metadata."""
 
+JOB_UID_LABEL = f"{GROUP}/job-uid"
+"""The label of a job's pods with the uid of the job."""
+
 RESTART_ANNOTATION = f"{GROUP}/restart-requested-at"
 """The annotation of a job whose new value requests a restart. It may be any text; `muster restart` writes the time."""
 

@@ -12,6 +12,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from muster.api.config.operator import OperatorConfig
+from muster.api.names import JOB_UID_LABEL
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.clients.aws.client import Aws
 from muster.clients.kubernetes.client import Client
@@ -40,7 +41,6 @@ from muster.controller.webhook.server import WebhookServer
 from muster.controller.webhook.webhook import Webhook
 from muster.distribution import version
 from muster.engine.steady_clock import steady_clock
-from muster.objects.kubernetes.names import JOB_UID_LABEL
 from muster.objects.kubernetes.pods import JOB_PODS
 from muster.objects.kubernetes.warnings import POD_WARNINGS
 from muster.render.kubernetes.pod_settings import PodSettings

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from muster.api.changes import ENDED_MESSAGE, IMMUTABLE_MESSAGE, MUTABLE_FIELDS, changed_fields
+from muster.api.changes import ENDED_MESSAGE, IMMUTABLE_MESSAGE, changed_fields, mutable_fields
 from muster.api.document import JSON, Document
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
@@ -52,7 +52,8 @@ def _find_forbidden_changes(
         return tuple(FieldProblem(f"spec.{name}", ENDED_MESSAGE) for name in changed)
     if before.get("suspend") is True or _is_rejected(status):
         return ()
-    return tuple(FieldProblem(f"spec.{name}", IMMUTABLE_MESSAGE) for name in changed if name not in MUTABLE_FIELDS)
+    allowed = mutable_fields(before)
+    return tuple(FieldProblem(f"spec.{name}", IMMUTABLE_MESSAGE) for name in changed if name not in allowed)
 
 
 def _is_rejected(status: Status) -> bool:

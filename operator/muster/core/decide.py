@@ -84,7 +84,7 @@ def next_requeue_at(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> 
             times += [outcome.startup_deadline, outcome.release_at]
             times.append(None if outcome.last_restart is None else outcome.last_restart.not_before)
             times.append(None if outcome.release is None else outcome.release.until)
-        times += [outcome.active_deadline, next_change_at(facts)]
+        times += [outcome.active_deadline, next_change_at(facts), outcome.resize_at]
         times.extend(unreachable_at(node, facts) for node in facts.all_nodes)
         times.extend(_kill_at(facts, outcome, node) for node in facts.nodes if not node.is_gone)
     return min((at for at in times if at is not None and at > now), default=None)

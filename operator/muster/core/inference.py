@@ -142,11 +142,11 @@ def _infer_members(context: InferenceContext, recorded: tuple[int, ...] | None) 
     nodes = tuple(
         _apply_steps(replace(node, attempt_rank=ranks[node.node]), context)
         if node.node in ranks
-        else _apply_steps(node, waiting)
+        else _keep_end_command(_apply_steps(node, waiting), node, context)
         for node in context.observed.nodes
     )
     facts = replace(context.observed, nodes=nodes)
-    members = choose_next_members(context.job, context.previous, nodes) if recorded is None else recorded
+    members = choose_next_members(context.job, context.previous, facts, context.now) if recorded is None else recorded
     facts = split_members(facts, members, context.job.spec.nodes)
     return replace(
         facts,
@@ -157,14 +157,34 @@ def _infer_members(context: InferenceContext, recorded: tuple[int, ...] | None) 
     )
 
 
+def _keep_end_command(node: NodeFacts, observed: NodeFacts, context: InferenceContext) -> NodeFacts:
+    """Keep the command that ends a waiting node together with the attempt, so that it is sent once."""
+    command = observed.command
+    is_running = node.process.state is ProcessState.RUNNING
+    if node.command is not None or command is None or not (is_running and observed.has_end_command):
+        return node
+    if command.attempt < context.attempt:
+        return node
+    return replace(node, command=command, command_sent_at=observed.command_sent_at)
+
+
 def _find_intruders(context: InferenceContext, facts: JobFacts) -> Iterator[int]:
-    """Find nodes that are no members and run ranks: someone has edited or cleared the status of a running job."""
-    for node in facts.non_members:
+    """Find nodes that run ranks of others, or are no members: someone has edited the status of a running job."""
+    members = {node.node for node in facts.nodes}
+    for node in facts.all_nodes:
         agent = context.observed.nodes[node.node].current_agent
         if node.process.state is not ProcessState.RUNNING or agent is None:
             continue
-        if agent.report.attempt > 0 and agent.report.phase != AgentPhase.ENDED:
+        if agent.report.attempt == 0 or agent.report.phase == AgentPhase.ENDED:
+            continue
+        is_member = node.node in members
+        if not is_member or (context.job.spec.elastic is not None and _runs_foreign_ranks(context.job, node, agent)):
             yield node.node
+
+
+def _runs_foreign_ranks(job: Job, member: NodeFacts, agent: AgentFacts) -> bool:
+    """Whether a member runs ranks of another one: the number of members may differ from that in the status."""
+    return any(rank.report.rank not in _ranks_of(job, member) for rank in agent.ranks)
 
 
 def _ranks_of(job: Job, member: NodeFacts) -> range:

@@ -7,6 +7,7 @@ from muster.api.status.status import RESUMED, SUSPENDED, Condition, Status
 from muster.api.timestamps import parse_timestamp
 from muster.core.avoided_nodes import read_avoided_nodes
 from muster.core.edited_source import find_source
+from muster.core.elastic import find_resize, next_resize_at
 from muster.core.facts import JobFacts, ProcessState
 from muster.core.failure.ends import rank_ends
 from muster.core.failure.failure import Failure, find_failure
@@ -25,7 +26,7 @@ from muster.core.outcome import (
     Verdict,
 )
 from muster.core.peers import find_network_mismatch
-from muster.core.restart_requests import find_requested_restart, skip_backoff
+from muster.core.restart_requests import find_requested_restart, make_resize, skip_backoff
 from muster.core.restarts import NoRestart, find_restart, read_last_restart
 from muster.core.stragglers import find_straggler_failure, find_stragglers
 from muster.core.world import find_started_ranks, is_mpi, world_size
@@ -99,6 +100,7 @@ def _start_outcome(job: Job, previous: Status, facts: JobFacts, now: float) -> O
         avoided_nodes=read_avoided_nodes(previous),
         active_since=active_since,
         active_deadline=find_active_deadline(job, active_since),
+        resize_at=next_resize_at(job, previous, facts),
     )
     outcome = replace(outcome, source=find_source(previous, facts.requested_source, has_started=outcome.has_started))
     return outcome if outcome.has_started else replace(outcome, startup_deadline=_startup_deadline(job, facts, outcome))
@@ -180,6 +182,8 @@ def _apply_requests(job: Job, previous: Status, facts: JobFacts, outcome: Outcom
     if job.spec.suspend:
         return _suspend(previous, facts, outcome)
     restart = find_requested_restart(previous, facts, now)
+    why = None if restart is not None else find_resize(job, previous, facts, now)
+    restart = restart if why is None else make_resize(previous, why, now)
     return outcome if restart is None else replace(outcome, verdict=Verdict.RESTARTING, restart=restart)
 
 

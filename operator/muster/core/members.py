@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
+from muster.core.elastic import NextSize, choose_elastic_members
 from muster.core.facts import JobFacts, NodeFacts
 from muster.core.spares import replace_unusable_members
 
@@ -23,28 +24,29 @@ _RANGES = re.compile(r"[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*")
 
 def slot_count(job: Job) -> int:
     """Return the number of nodes that the job may have at the same time: they are numbered from 0."""
-    return job.spec.nodes + job.spec.spares
+    return job.spec.most_nodes + job.spec.spares
 
 
 def has_fixed_members(job: Job) -> bool:
     """Whether all attempts have the same members, the nodes 0 to spec.nodes - 1."""
-    return slot_count(job) == job.spec.nodes
+    return job.spec.elastic is None and job.spec.spares == 0
 
 
 def read_members(job: Job, previous: Status) -> tuple[int, ...] | None:
     """Return the members that the status records for the running attempt; None if none runs or they are fixed."""
     if has_fixed_members(job) or not previous.was_started or previous.members is None:
         return None
-    members = parse_members(previous.members, slot_count(job))
-    # Someone may have edited the status.
-    return members if members is not None and len(members) == job.spec.nodes else None
+    return _parse_recorded(job, previous.members)
 
 
-def choose_next_members(job: Job, previous: Status, nodes: Sequence[NodeFacts]) -> tuple[int, ...]:
-    """Return the members of the next attempt; `nodes` are all nodes of the job, by number."""
-    last = None if previous.members is None else parse_members(previous.members, slot_count(job))
-    members = last if last is not None and len(last) == job.spec.nodes else tuple(range(job.spec.nodes))
-    return replace_unusable_members(previous, members, nodes) if job.spec.spares else members
+def choose_next_members(job: Job, previous: Status, facts: JobFacts, now: float) -> tuple[int, ...]:
+    """Return the members of the next attempt; the facts have all nodes of the job, by number."""
+    last = None if previous.members is None else _parse_recorded(job, previous.members)
+    if job.spec.elastic is not None:
+        size = NextSize(job.spec.elastic, job.spec.nodes, facts, now)
+        return choose_elastic_members(previous, last, size)
+    members = tuple(range(job.spec.nodes)) if last is None else last
+    return replace_unusable_members(previous, members, facts.nodes) if job.spec.spares else members
 
 
 def split_members(facts: JobFacts, members: Sequence[int], desired: int) -> JobFacts:
@@ -112,6 +114,17 @@ def parse_members(text: str, slots: int) -> tuple[int, ...] | None:
             return None
         members += run
     return tuple(members) if len(set(members)) == len(members) else None
+
+
+def _parse_recorded(job: Job, text: str) -> tuple[int, ...] | None:
+    """Parse the members in the status; None if the job can't have them: someone may have edited the status."""
+    members, elastic = parse_members(text, slot_count(job)), job.spec.elastic
+    if members is None:
+        return None
+    allowed = range(job.spec.nodes, job.spec.nodes + 1)
+    if elastic is not None:
+        allowed = range(elastic.min_nodes, elastic.max_nodes + 1)
+    return members if len(members) in allowed else None
 
 
 def _with_nodes(job: Job, count: int) -> Job:

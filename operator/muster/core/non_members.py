@@ -25,10 +25,11 @@ def next_change_at(facts: JobFacts) -> float | None:
 
 def remove_unwanted(facts: JobFacts) -> tuple[KillNode, ...]:
     """Delete the pods of nodes that the job no longer has, and those that run ranks of other nodes."""
+    wanted = {node.node for node in (*facts.nodes, *_wanted(facts))}
     return tuple(
         KillNode(node.node, "it runs ranks of another node" if node.node in facts.intruders else _SURPLUS)
-        for node in facts.non_members
-        if (node.node not in wanted_nodes(facts) or node.node in facts.intruders)
+        for node in facts.all_nodes
+        if (node.node not in wanted or node.node in facts.intruders)
         and node.process.state in (ProcessState.WAITING, ProcessState.RUNNING)
         and not node.process.is_terminating
     )
@@ -43,14 +44,11 @@ def remove_useless(facts: JobFacts, now: float) -> tuple[KillNode, ...]:
     )
 
 
-def wanted_nodes(facts: JobFacts) -> range:
-    """Return the nodes that need a pod."""
-    return range((len(facts.nodes) if facts.desired_nodes is None else facts.desired_nodes) + facts.spares)
-
-
 def _wanted(facts: JobFacts) -> Iterator[NodeFacts]:
-    wanted = wanted_nodes(facts)
-    return (node for node in facts.non_members if node.node in wanted)
+    """Return the nodes that need a pod although they are no members: those with the lowest numbers."""
+    desired = len(facts.nodes) if facts.desired_nodes is None else facts.desired_nodes
+    count = max(0, desired + facts.spares - len(facts.nodes))
+    return iter(sorted(facts.non_members, key=lambda node: node.node)[:count])
 
 
 def _needs_pod(node: NodeFacts) -> bool:

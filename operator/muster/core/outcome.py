@@ -45,6 +45,8 @@ class Outcome:
 
     `restart` is set for the verdict Restarting. `no_restart` is the reason why no attempt follows a failure.
 
+    `resize_at` is when an elastic job may go on with another number of nodes.
+
     `active_since` is when the job was created or last resumed. `startup_deadline` is None after the start.
     `release` is the gang's latest release before its start, `release_at` the time of the next one.
     `final_since` is when the status recorded the end of the job, `expires_at` when ttlSecondsAfterFinished has passed.
@@ -68,6 +70,7 @@ class Outcome:
     active_since: float = 0.0
     active_deadline: float | None = None
     startup_deadline: float | None = None
+    resize_at: float | None = None
     release: GangRelease | None = None
     release_at: float | None = None
     final_since: float | None = None

@@ -18,13 +18,18 @@ def find_requested_restart(previous: Status, facts: JobFacts, now: float) -> Res
     """Return the restart of the running attempt that a user has requested; None without a new request."""
     request = previous.restart_request
     if request is not None and request.stopping_since is not None:
-        return _make_restart(previous, parse_or_past(request.stopping_since), now)
+        return replace(_make_restart(previous, parse_or_past(request.stopping_since), now), resize=request.resize)
     # The ranks would run other code than the user wants: leave them running.
     if facts.requested_source is not None and facts.requested_source.problem:
         return None
     # The next start serves a request that was made before it. If someone has cleared the status of a running job, it
     # is unknown which request was served last, so serve none.
     return _make_restart(previous, now, now) if previous.was_started and _is_new(previous, facts) else None
+
+
+def make_resize(previous: Status, why: str, now: float) -> Restart:
+    """Return the restart of the running attempt with another number of nodes."""
+    return replace(_make_restart(previous, now, now), resize=why)
 
 
 def skip_backoff(last: LastRestart | None, previous: Status, facts: JobFacts, now: float) -> LastRestart | None:

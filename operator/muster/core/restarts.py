@@ -24,6 +24,12 @@ DISRUPTIONS = frozenset(
 RESTART_REQUESTED = "RestartRequested"
 """The reason in the history if a user has requested the restart."""
 
+RESIZED = "Resized"
+"""The reason in the history if muster has stopped the ranks to change the number of nodes."""
+
+PLANNED_RESTARTS = (RESTART_REQUESTED, RESIZED)
+"""The reasons of restarts without a failure."""
+
 SAME_FAILURE_LIMIT = 3
 """The same failure at the same step in so many attempts in a row comes from the script or its data."""
 
@@ -66,13 +72,15 @@ class LastRestart:
 class Restart:
     """The decision that another attempt follows, at the earliest `backoff_seconds` after `failed_at` (Unix seconds).
 
-    `allowance` tells users how many restarts are used.
+    `allowance` tells users how many restarts are used. `resize` is why the next attempt has another number of nodes,
+    if that is the reason for the restart.
     """
 
     counts_as: RestartBudget
     failed_at: float
     backoff_seconds: float
     allowance: str
+    resize: str = ""
 
 
 @dataclass(frozen=True)
@@ -200,7 +208,7 @@ def _backoff_seconds(restarts: Restarts, failure: Failure) -> float:
     short_attempts, ended_at = 0, failure.at
     for record in reversed(restarts.history):
         # This attempt did not fail, so the failures before it don't count.
-        if record.reason == RESTART_REQUESTED:
+        if record.reason in PLANNED_RESTARTS:
             break
         # Without `seconds_lost` the attempt after this failure never ran as a whole.
         lost = record.seconds_lost

@@ -96,7 +96,11 @@ def test_names_columns_and_subresources() -> None:
     ]
     assert part(build_crd(), "spec", "versions", 0, "subresources") == {
         "status": {},
-        "scale": {"specReplicasPath": ".spec.nodes", "statusReplicasPath": ".status.nodes.ready"},
+        "scale": {
+            "specReplicasPath": ".spec.nodes",
+            "statusReplicasPath": ".status.nodes.ready",
+            "labelSelectorPath": ".status.elastic.selector",
+        },
     }
 
 

@@ -25,7 +25,7 @@ ALONE: dict[str, JSON] = {
     "template": {"spec": {}},
     "nodeOverrides": [{"nodes": "0", "template": {}}],
 }
-REFUSED = {"spares"}
+REFUSED = {"spares", "elastic"}
 CARRIED_OVER = {
     *(
         "backend",

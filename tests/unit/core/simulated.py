@@ -12,6 +12,7 @@ from muster.core.failure.problems import lost_at
 from muster.core.failure.termination_log import read_termination_message
 from muster.core.inference import infer
 from muster.core.judge import judge
+from muster.core.members import with_members
 from muster.core.reports.merge import merge
 from muster.core.status.summarise import summarise
 from muster_worker.agent.termination import summary
@@ -326,9 +327,10 @@ class World:
         """Decide, write the status and act, as `turn`."""
         self._remember_lost()
         facts = infer(self.job, self.status, self.facts(), self.now)
-        outcome = judge(self.job, self.status, facts, self.now)
-        actions = decide(self.job, facts, outcome, self.now, self.leader_term)
-        self.status = well_told(summarise(self.job, self.status, facts, outcome, actions, self.now))
+        job = with_members(self.job, facts)
+        outcome = judge(job, self.status, facts, self.now)
+        actions = decide(job, facts, outcome, self.now, self.leader_term)
+        self.status = well_told(summarise(job, self.status, facts, outcome, actions, self.now))
         for action in actions[:applied]:
             self.apply(action)
         if applied is not None:
@@ -352,7 +354,8 @@ class World:
     def decide_again(self, previous: Status) -> tuple[Action, ...]:
         """Return the decision now, if the status were `previous`."""
         facts = infer(self.job, previous, self.facts(), self.now)
-        return decide(self.job, facts, judge(self.job, previous, facts, self.now), self.now, self.leader_term)
+        job = with_members(self.job, facts)
+        return decide(job, facts, judge(job, previous, facts, self.now), self.now, self.leader_term)
 
     def apply(self, action: Action) -> None:
         if isinstance(action, CreateNode):
@@ -383,4 +386,6 @@ class World:
     @property
     def is_over(self) -> bool:
         facts = infer(self.job, self.status, self.facts(), self.now)
-        return judge(self.job, self.status, facts, self.now).ends_job and all(entry.is_gone for entry in facts.nodes)
+        return judge(with_members(self.job, facts), self.status, facts, self.now).ends_job and all(
+            entry.is_gone for entry in facts.nodes
+        )

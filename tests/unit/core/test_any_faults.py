@@ -5,13 +5,15 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from muster.api.spec.elastic import Elastic
 from muster.api.spec.failure_policy import MAX_HISTORY, FailurePolicy, FailureRule
 from muster.api.spec.job import Job
 from muster.api.status.restarts import RestartRecord
 from muster.api.timestamps import parse_timestamp
 from muster.core.actions import KillNode
 from muster.core.facts import ProcessState
-from muster.core.restarts import RESTART_REQUESTED
+from muster.core.members import parse_members
+from muster.core.restarts import PLANNED_RESTARTS, RESTART_REQUESTED
 from support.searches import examples
 from unit.core.builders import job
 from unit.core.disturbed_world import DisturbedNode, disturbed_world
@@ -55,11 +57,15 @@ class AnyFaults(RuleBasedStateMachine):
     def create_job(self, policy: FailurePolicy | None, nodes: int, *, stays_cut: bool) -> None:
         """Apply the job, and start it."""
         self.policy, self.stays_cut = policy, stays_cut
-        self.world, self.nodes = disturbed_world(job_with(policy, nodes))
+        self.world, self.nodes = disturbed_world(self.make_job(policy, nodes))
         self.records: list[RestartRecord] = []
         self.causes = self.requests = self.suspensions = 0
         self.is_training = True
         self.reconcile(4)
+
+    def make_job(self, policy: FailurePolicy | None, nodes: int) -> Job:
+        """Return the job."""
+        return job_with(policy, nodes)
 
     def reconcile(self, turns: int = 1, *, applied: int | None = None) -> None:
         """Run rounds, and check each decision."""
@@ -103,6 +109,12 @@ class AnyFaults(RuleBasedStateMachine):
             if record.counts_as == last.counts_as and parse_timestamp(record.at) > since
         ]
         assert len(counted) <= limit, [(record.attempt, record.reason, record.at) for record in counted]
+
+    @property
+    def members(self) -> list[DisturbedNode]:
+        """The nodes of the current attempt."""
+        members = parse_members(self.world.status.members or "", len(self.nodes))
+        return self.nodes if members is None else [self.nodes[member] for member in members]
 
     def node(self, number: int) -> DisturbedNode:
         """Return one of the job's nodes."""
@@ -263,7 +275,8 @@ class AnyFaults(RuleBasedStateMachine):
     def acts_once_on_each_cause(self) -> None:
         """Each restart has a cause of its own."""
         assert len([record for record in self.records if record.reason == RESTART_REQUESTED]) <= self.requests
-        assert len([record for record in self.records if record.reason != RESTART_REQUESTED]) <= self.causes
+        failures = [record for record in self.records if record.reason not in PLANNED_RESTARTS]
+        assert len(failures) <= self.causes
         assert self.world.status.attempt <= 1 + len(self.records) + self.suspensions
         messages = [record.message.partition("cause ")[2] for record in self.records]
         named = [message.partition(".")[0] for message in messages if message]
@@ -275,7 +288,7 @@ class AnyFaults(RuleBasedStateMachine):
         self.world.job = asked(self.world, suspend=False)
         for node in self.nodes:
             node.hangs = node.is_mail_held = False
-            if not self.stays_cut or all(each.is_cut for each in self.nodes):
+            if not self.stays_cut or all(each.is_cut for each in self.members):
                 node.heal(self.world.now)
         for _ in range(ENOUGH_TURNS):
             self.reconcile()
@@ -288,15 +301,17 @@ class AnyFaults(RuleBasedStateMachine):
         self._check_end()
 
     def _let_ranks_succeed(self) -> None:
-        if all(node.ranks and node.attempt == self.world.status.attempt for node in self.nodes):
-            for node in self.nodes:
+        members = self.members
+        if members and all(node.ranks and node.attempt == self.world.status.attempt for node in members):
+            for node in members:
                 for rank in node.ranks:
                     rank.end(self.world.now, 0, None)
 
     def _check_end(self) -> None:
         if condition(self.world.status, "Complete") == "True":
-            ends = [(node.attempt, rank.exit_code, rank.stopped) for node in self.nodes for rank in node.ranks]
-            assert ends == [(self.world.status.attempt, 0, False)] * (2 * len(self.nodes))
+            members = self.members
+            ends = [(node.attempt, rank.exit_code, rank.stopped) for node in members for rank in node.ranks]
+            assert ends == [(self.world.status.attempt, 0, False)] * (2 * len(members))
         else:
             assert self.causes, self.world.status.message
         assert not any(node.runs_ranks and not node.is_cut for node in self.nodes), "a rank is left over"
@@ -305,17 +320,49 @@ class AnyFaults(RuleBasedStateMachine):
         )
 
 
-def run_jobs(number: int) -> None:
+class AnyFaultsOfElasticJobs(AnyFaults):
+    """The same with a job whose number of nodes changes."""
+
+    def make_job(self, policy: FailurePolicy | None, nodes: int) -> Job:
+        """Return an elastic job of at least one node and at most one more than it begins with."""
+        policy = (policy or FailurePolicy()).model_copy(update={"restart_scope": "InPlace"})
+        self.policy = policy
+        plain = job_with(policy, nodes)
+        elastic = Elastic(min_nodes=1, max_nodes=nodes + 1, resize_after_seconds=20, grow_after_seconds=30)
+        return plain.model_copy(update={"spec": plain.spec.model_copy(update={"elastic": elastic})})
+
+    @rule(nodes=st.integers(1, 4), turns=TURNS)
+    def scale(self, nodes: int, turns: int) -> None:
+        """A user changes the number of nodes."""
+        spec = self.world.job.spec
+        count = min(nodes, len(self.nodes))
+        self.world.job = self.world.job.model_copy(update={"spec": spec.model_copy(update={"nodes": count})})
+        self.reconcile(turns)
+
+    @invariant()
+    def has_one_node_for_each_rank(self) -> None:
+        """No two nodes run the same rank, and the number of members stays within the limits."""
+        running = [rank.number for node in self.nodes if node.is_alive for rank in node.ranks if rank.ended_at is None]
+        assert len(running) == len(set(running)), running
+        assert 1 <= len(self.members) <= len(self.nodes)
+
+
+def run_jobs(number: int, machine: type[AnyFaults] = AnyFaults) -> None:
     """Run this many jobs, each with 25 events."""
     # To shrink a job of hundreds of decisions takes minutes, and its events can be read as they are.
     phases = [Phase.reuse, Phase.generate]
     chosen = settings(max_examples=number, stateful_step_count=25, deadline=None, phases=phases)
-    run_state_machine_as_test(AnyFaults, settings=settings(chosen, suppress_health_check=list(HealthCheck)))
+    run_state_machine_as_test(machine, settings=settings(chosen, suppress_health_check=list(HealthCheck)))
 
 
 @pytest.mark.hypothesis
 def test_a_job_restarts_within_its_budget_and_ends() -> None:
     run_jobs(examples(30))
+
+
+@pytest.mark.hypothesis
+def test_an_elastic_job_keeps_its_limits_and_ends() -> None:
+    run_jobs(examples(30), AnyFaultsOfElasticJobs)
 
 
 @pytest.mark.long

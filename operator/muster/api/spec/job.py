@@ -9,6 +9,7 @@ from muster.api.backends import BACKENDS, BackendName, BackendTraits
 from muster.api.spec import node_ranges
 from muster.api.spec.agent import Agent
 from muster.api.spec.data import Checkpoint, Input, Output
+from muster.api.spec.elastic import Elastic
 from muster.api.spec.failure_policy import FailurePolicy
 from muster.api.spec.launcher import LauncherSpec
 from muster.api.spec.model import PRESERVE_UNKNOWN_FIELDS, KubernetesObject, Model
@@ -156,6 +157,11 @@ class Spec(Model):
         ge=0,
         le=MAX_SPARES,
     )
+    elastic: Elastic | None = Field(
+        default=None,
+        description="With how many nodes the job may run: it goes on with fewer after a loss, and `kubectl scale` "
+        "changes spec.nodes while it runs. By default it needs all nodes.",
+    )
     procs_per_node: Literal["Auto"] | Annotated[int, Field(ge=1, le=128)] = Field(
         default="Auto", description="The number of ranks on each node. Auto: one per GPU or Neuron core, else 1."
     )
@@ -248,6 +254,11 @@ class Spec(Model):
     def traits(self) -> BackendTraits:
         """The properties of the job's backend."""
         return BACKENDS[self.backend]
+
+    @property
+    def most_nodes(self) -> int:
+        """The most nodes on which an attempt may run its ranks."""
+        return self.nodes if self.elastic is None else max(self.nodes, self.elastic.max_nodes)
 
 
 class Metadata(Model):

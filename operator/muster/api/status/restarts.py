@@ -18,12 +18,16 @@ MAX_MEMBERS_CHARS = 1024
 """A record with more members than fit does not list them: the history has many records."""
 
 
+MAX_RESIZE_CHARS = 300
+
+
 class RestartRecord(Model):
     """A failure or a request after which muster started the ranks again."""
 
     attempt: int = Field(description="The attempt that ended.", ge=1)
     reason: str = Field(
-        description="The reason of the failure, as one CamelCase word; RestartRequested after a request.",
+        description="The reason of the failure, as one CamelCase word; RestartRequested after a request, "
+        "Resized if muster changed the number of nodes.",
         max_length=MAX_REASON_CHARS,
     )
     message: str = Field(description="The rank or pod that failed first, and its error.", max_length=1024)
@@ -116,6 +120,11 @@ class RestartRequest(Model):
         default=None,
         description="Since when muster stops the ranks for this request (RFC 3339); unset once it is handled.",
         max_length=40,
+    )
+    resize: str = Field(
+        default="",
+        description="Why muster stops the ranks of an elastic job, if it does so to change the number of nodes.",
+        max_length=MAX_RESIZE_CHARS,
     )
 
     @property

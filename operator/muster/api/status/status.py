@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from muster.api.spec.model import Model
+from muster.api.status.elastic import ElasticStatus
 from muster.api.status.goodput import Goodput
 from muster.api.status.hang import HangRecord
 from muster.api.status.network import NetworkStatus
@@ -166,6 +167,7 @@ class Status(Model):
         max_length=65536,
     )
     spares: SpareStatus | None = Field(default=None, description="The hot spares; unset if the job has none.")
+    elastic: ElasticStatus | None = Field(default=None, description="The size of an elastic job; unset for others.")
     network: NetworkStatus | None = Field(default=None, description="The network between the ranks.")
     ranks: RankStatus | None = Field(default=None, description="The ranks of the job.")
     progress: Progress | None = Field(default=None, description="The job's progress.")

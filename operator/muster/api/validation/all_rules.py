@@ -10,6 +10,7 @@ from muster.api.document import quote
 from muster.api.spec.job import Spec
 from muster.api.validation.rule import Rule, Violation
 from muster.api.validation.rules.data import DATA_RULES
+from muster.api.validation.rules.elastic import ELASTIC_RULES
 from muster.api.validation.rules.environment import ENVIRONMENT_RULES
 from muster.api.validation.rules.failure_policy import FAILURE_POLICY_RULES
 from muster.api.validation.rules.launch import LAUNCH_RULES
@@ -61,6 +62,7 @@ LASTING_RULES: tuple[Rule, ...] = (
     *SAGEMAKER_DATA_RULES,
     *FAILURE_POLICY_RULES,
     *SPARE_RULES,
+    *ELASTIC_RULES,
 )
 """Rules that a job must satisfy during its whole life, because muster's other modules rely on them."""
 

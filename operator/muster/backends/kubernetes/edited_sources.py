@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from muster.api.json_fields import mapping, string
+from muster.api.names import JOB_UID_LABEL
 from muster.api.spec.job import Job
 from muster.backends.kubernetes.job_state import JobState
 from muster.clients.kubernetes.client import Client
@@ -16,7 +17,7 @@ from muster.core.edited_source import RequestedSource
 from muster.core.facts import Problem
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, Object
-from muster.objects.kubernetes.names import JOB_UID_LABEL, SOURCE_KEY, is_source_name, source_name
+from muster.objects.kubernetes.names import SOURCE_KEY, is_source_name, source_name
 from muster.objects.kubernetes.pods import owner_uid
 from muster_worker.contract.schema import Command
 from muster_worker.contract.source import MAX_SOURCE_BYTES, EditedSource

@@ -12,6 +12,7 @@ from typing import IO, cast
 from rich.console import Console
 
 from muster.api.json_fields import mapping, string
+from muster.api.names import JOB_UID_LABEL
 from muster.cli.board.observed_job import ObservedJob
 from muster.cli.board.rank_lines import format_coloured, format_plain, is_wanted, parse_line
 from muster.cli.errors import BadInput
@@ -22,7 +23,7 @@ from muster.cli.options import check_ranks
 from muster.cli.standard_error import StandardError
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import PODS, Object
-from muster.objects.kubernetes.names import JOB_UID_LABEL, NODE_LABEL
+from muster.objects.kubernetes.names import NODE_LABEL
 
 
 @dataclass(frozen=True)

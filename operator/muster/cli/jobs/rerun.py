@@ -10,7 +10,7 @@ from pathlib import Path
 
 from muster.api.document import JSON
 from muster.api.json_fields import mapping, string
-from muster.api.names import API_VERSION, KIND, SOURCE_ANNOTATION
+from muster.api.names import API_VERSION, JOB_UID_LABEL, KIND, SOURCE_ANNOTATION
 from muster.api.plurals import pluralize
 from muster.api.timestamps import format_milliseconds
 from muster.cli.board.observed_job import ObservedJob, read_observed_job
@@ -20,7 +20,7 @@ from muster.cli.jobs.requests import Change, Waiting, make_restart, request_chan
 from muster.cli.jobs.source_files import PackedSource, check_script, pack_source
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, Object
-from muster.objects.kubernetes.names import JOB_LABEL, JOB_UID_LABEL, SOURCE_KEY, SOURCE_LABEL, source_name
+from muster.objects.kubernetes.names import JOB_LABEL, SOURCE_KEY, SOURCE_LABEL, source_name
 from muster.objects.kubernetes.pods import owner_uid
 
 MAX_NOTES = 20

@@ -10,7 +10,7 @@ _OF_RANKS = (
     *("RankFailed", "RankKilled", "OOMKilled", "CommandNotFound", "CommandNotExecutable", "WrapperLost"),
     *("Hung", "Straggler", "LauncherFailed", "RanksLost", "RanksNotStarted", "WorldSizeMismatch", "NetworkMismatch"),
 )
-_OF_JOBS = ("StartupTimeout", "DeadlineExceeded", "StopRequested", "RestartRequested", "AllRanksSucceeded")
+_OF_JOBS = ("StartupTimeout", "DeadlineExceeded", "StopRequested", "RestartRequested", "Resized", "AllRanksSucceeded")
 _OF_NODES = (
     *("AgentLost", "NodeLost", "NodeShutdown", "NodeStopped", "PodDeleted", "Preempted", "Evicted", "ContainerKilled"),
     *("InitContainerFailed", "SidecarFailed", "PodDeadlineExceeded", "RefusedByKubelet", "AgentUnreachable"),

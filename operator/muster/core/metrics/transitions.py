@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from muster.api.status.status import RESUMED, Status
 from muster.api.timestamps import parse_timestamp
 from muster.core.metrics.reasons import label_reason
-from muster.core.restarts import RESTART_REQUESTED
+from muster.core.restarts import PLANNED_RESTARTS
 from muster.core.status.views import FAILED
 
 MAX_SECONDS = 366 * 24 * 3600.0
@@ -90,7 +90,7 @@ def _detection_seconds(
         return None
     at = _first_failure_at(after)
     # Nothing has failed if a user has requested the restart.
-    if at is None and restart is not None and restart[0] != RESTART_REQUESTED:
+    if at is None and restart is not None and restart[0] not in PLANNED_RESTARTS:
         at = restart[1]
     return _seconds_since(at, now)
 
@@ -104,7 +104,7 @@ def _first_failure_at(status: Status) -> str | None:
 def _recovery_seconds(before: Status, after: Status) -> float | None:
     """Return the seconds from a failure until all ranks of the next attempt run."""
     last = None if after.restarts is None or not after.restarts.history else after.restarts.history[-1]
-    if last is None or last.seconds_lost is None or before.restarts is None or last.reason == RESTART_REQUESTED:
+    if last is None or last.seconds_lost is None or before.restarts is None or last.reason in PLANNED_RESTARTS:
         return None
     was_open = any(
         (entry.attempt, entry.at, entry.seconds_lost) == (last.attempt, last.at, None)

@@ -9,8 +9,8 @@ from muster.api.status.network import NetworkCheck
 from muster.api.status.status import RESTARTING, RESUMED, SUSPENDED, Condition, Status
 from muster.core.failure.ends import STRAGGLER
 from muster.core.gang_release import GANG_RELEASED
-from muster.core.members import describe_replaced_members, find_replaced_members
-from muster.core.restarts import RESTART_REQUESTED
+from muster.core.members import MAX_SLOTS, describe_replaced_members, find_replaced_members, parse_members
+from muster.core.restarts import PLANNED_RESTARTS, RESIZED
 from muster.core.status.conditions import NODES_NOT_PLACED, REMARKS
 from muster.core.status.truncate import truncate_message
 
@@ -70,13 +70,14 @@ def _transition_events(previous: Status, status: Status) -> Iterator[JobEvent]:
     last = status.last_restart
     if last is not None and _count_restarts(status) > _count_restarts(previous):
         text = truncate_message(f"{last.message}; attempt {status.attempt} follows")
-        yield JobEvent("Normal" if last.reason == RESTART_REQUESTED else "Warning", RESTARTING, text, last.at)
+        yield JobEvent("Normal" if last.reason in PLANNED_RESTARTS else "Warning", RESTARTING, text, last.at)
     if _last_started(status) > _last_started(previous) and status.start_time is not None:
         # The message about a training job's predecessor may become more detailed later.
         occasion = None if status.backend is None else str(status.attempt)
         since = status.start_time if last is None else last.at
         yield JobEvent("Normal", "Started", _start_message(status), since, occasion)
         yield from _spare_events(status, since)
+        yield from _resize_events(status, since)
     if _became_true(previous, status, SUSPENDED):
         yield JobEvent("Normal", "Suspended", truncate_message(status.message), suspension.last_transition_time)
     if _became_true(previous, status, "Complete"):
@@ -101,6 +102,21 @@ def _spare_events(status: Status, since: str) -> Iterator[JobEvent]:
     subject = "A spare takes the place of a node" if len(replaced) == 1 else "Spares take the place of nodes"
     text = f"{subject} in attempt {status.attempt}: {describe_replaced_members(replaced)}"
     yield JobEvent("Normal", SPARE_USED, text, since, occasion=str(status.attempt))
+
+
+def _resize_events(status: Status, since: str) -> Iterator[JobEvent]:
+    """Report that an elastic job runs with another number of nodes."""
+    last = status.last_restart
+    if status.elastic is None or last is None:
+        return
+    before, after = (_count_members(text) for text in (last.members, status.members))
+    if before and after and before != after:
+        text = f"Attempt {status.attempt} has {pluralize(after, 'node')} instead of {before}"
+        yield JobEvent("Normal", RESIZED, text, since, occasion=str(status.attempt))
+
+
+def _count_members(text: str | None) -> int:
+    return len((None if text is None else parse_members(text, MAX_SLOTS)) or ())
 
 
 def _start_message(status: Status) -> str:

@@ -25,7 +25,7 @@ from muster.api.timestamps import format_milliseconds, parse_timestamp
 from muster.core.facts import NodeFacts, ProcessState
 from muster.core.hangs import HUNG
 from muster.core.outcome import DEADLINE_EXCEEDED, Verdict
-from muster.core.restarts import RESTART_REQUESTED
+from muster.core.restarts import PLANNED_RESTARTS
 from muster.core.status.attempt_steps import AttemptSteps, find_attempt_steps
 from muster.core.status.views import StatusInput
 from muster.core.world import procs_per_node, rank_nodes
@@ -116,7 +116,7 @@ def _periods(status_input: StatusInput, steps: AttemptSteps, before: Goodput) ->
     """Yield what happened up to now, in order. The time after the last period is not accounted for yet."""
     outcome, previous, now = status_input.outcome, status_input.previous, status_input.now
     last = previous.last_restart
-    start = START if last is None or last.reason == RESTART_REQUESTED else FAILURE
+    start = START if last is None or last.reason in PLANNED_RESTARTS else FAILURE
     if not outcome.has_started:
         scheduled = previous.condition("Scheduled")
         is_waiting = scheduled is not None and scheduled.status == "False"

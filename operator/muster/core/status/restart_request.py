@@ -4,7 +4,7 @@ It is written before muster stops the ranks, and again with the next attempt. So
 forgets nor repeats the request.
 """
 
-from muster.api.status.restarts import RestartRequest
+from muster.api.status.restarts import MAX_RESIZE_CHARS, RestartRequest
 from muster.api.timestamps import format_milliseconds
 from muster.core.restarts import Restart
 from muster.core.status.views import StatusInput
@@ -22,10 +22,14 @@ def restart_request_of(status_input: StatusInput) -> RestartRequest | None:
     # The next start comes after the request, so it serves the request.
     if value is not None and (outcome.is_restart_due or not status_input.previous.was_started):
         return RestartRequest(value=value)
-    return None if before is None else RestartRequest(value=before.value)
+    # The record of a resize, which no request preceded, is not needed any more.
+    is_unused = before is None or (bool(before.resize) and value is None)
+    return None if before is None or is_unused else RestartRequest(value=before.value)
 
 
 def _begin(before: RestartRequest | None, value: str, restart: Restart) -> RestartRequest:
     if before is not None and before.is_pending:
         return before
-    return RestartRequest(value=value, stopping_since=format_milliseconds(restart.failed_at))
+    return RestartRequest(
+        value=value, stopping_since=format_milliseconds(restart.failed_at), resize=restart.resize[:MAX_RESIZE_CHARS]
+    )

@@ -18,7 +18,7 @@ from muster.core.failure.ends import STRAGGLER
 from muster.core.failure.failure import Failure
 from muster.core.members import find_node
 from muster.core.outcome import Verdict
-from muster.core.restarts import RESTART_REQUESTED, Restart, RestartBudget
+from muster.core.restarts import RESIZED, RESTART_REQUESTED, Restart, RestartBudget
 from muster.core.status.attempt_steps import find_attempt_steps
 from muster.core.status.failure_sentence import failure_sentence
 from muster.core.status.views import RUNNING, SUCCEEDED, StatusInput
@@ -28,6 +28,13 @@ REQUEST_MESSAGE = "A user has requested a restart"
 
 _MAX_MESSAGE_CHARS = 300
 """The limit for each of up to 32 messages in a status."""
+
+
+def describe_request(restart: Restart | None) -> str:
+    """Describe why the ranks stop without a failure."""
+    if restart is None or not restart.resize:
+        return REQUEST_MESSAGE
+    return f"The number of nodes changes: {restart.resize}"
 
 
 def restarts_of(status_input: StatusInput) -> Restarts | None:
@@ -75,8 +82,8 @@ def _make_record(status_input: StatusInput, restart: Restart) -> RestartRecord:
     replaced = sum(_needs_new_pod(node) or node.node == straggler_node for node in nodes)
     record = RestartRecord(
         attempt=status_input.outcome.attempt,
-        reason=RESTART_REQUESTED,
-        message=REQUEST_MESSAGE,
+        reason=RESIZED if restart.resize else RESTART_REQUESTED,
+        message=describe_request(restart),
         counts_as=restart.counts_as.value,
         members=_record_members(status_input),
         replaced_pods=replaced if in_place else len(nodes),

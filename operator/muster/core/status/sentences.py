@@ -18,6 +18,7 @@ from muster.core.outcome import (
     Outcome,
     Verdict,
 )
+from muster.core.status.elastic import describe_missing_nodes
 from muster.core.status.failure_sentence import (
     MAX_RANGE_CHARS,
     describe_other_ranks,
@@ -29,7 +30,7 @@ from muster.core.status.network import summarise_check
 from muster.core.status.problems import MAX_NAMES, group_problems
 from muster.core.status.progress import count_steps_behind
 from muster.core.status.rank_ranges import format_ranges
-from muster.core.status.restarts import REQUEST_MESSAGE
+from muster.core.status.restarts import describe_request
 from muster.core.status.straggler_record import describe_stragglers
 from muster.core.status.truncate import truncate_message
 from muster.core.status.views import PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, RankView, StatusInput
@@ -119,7 +120,8 @@ def _describe_suspension(status_input: StatusInput) -> str:
 def _describe_stop(status_input: StatusInput, progress: Progress | None) -> str:
     request = status_input.facts.stop_request
     if status_input.outcome.is_restart_requested:
-        return f"{REQUEST_MESSAGE}{_describe_step(progress)}; attempt {status_input.outcome.attempt + 1} follows"
+        why = describe_request(status_input.outcome.restart)
+        return f"{why}{_describe_step(progress)}; attempt {status_input.outcome.attempt + 1} follows"
     if status_input.outcome.reason == STOP_REQUESTED and request is not None:
         return f"Stopped by {rank_output.clean(request.by, limit=64)}{_describe_step(progress)}"
     if status_input.outcome.reason == DEADLINE_EXCEEDED:
@@ -148,6 +150,9 @@ def describe_running(status_input: StatusInput, progress: Progress | None) -> st
     """Describe what the ranks do once some have started."""
     views = status_input.views
     parts = [capitalize(describe_share(_count_ranks(views, RUNNING), len(views), "rank", "runs", "run"))]
+    missing = describe_missing_nodes(status_input)
+    if missing:
+        parts.append(missing)
     if progress is not None and progress.step is not None:
         hang = status_input.outcome.hang
         speed = (

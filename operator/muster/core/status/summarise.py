@@ -13,6 +13,7 @@ from muster.core.failure.problems import SCHEDULING_GATED, may_still_report
 from muster.core.members import format_members
 from muster.core.outcome import Outcome, Verdict
 from muster.core.status.conditions import conditions, refusal_before_start
+from muster.core.status.elastic import elastic_status
 from muster.core.status.ended_status import ended_status
 from muster.core.status.goodput import count_goodput
 from muster.core.status.hang import hang_record
@@ -41,8 +42,7 @@ def summarise(  # noqa: PLR0917 - the results of one reconcile
         # Clients that change the spec wait for observedGeneration.
         return previous.model_copy(update={"observed_generation": job.metadata.generation})
     status_input = StatusInput(job, previous, facts, outcome, now, starts=_starts_ranks(actions))
-    progress = job_progress(status_input)
-    phase = _phase(status_input)
+    progress, phase = job_progress(status_input), _phase(status_input)
     message = describe_status(status_input, progress)
     status = Status(
         observed_generation=job.metadata.generation,
@@ -52,6 +52,7 @@ def summarise(  # noqa: PLR0917 - the results of one reconcile
         nodes=_count_nodes(status_input),
         members=None if facts.desired_nodes is None else format_members(facts.nodes),
         spares=spare_status(status_input),
+        elastic=elastic_status(status_input),
         network=_network(status_input),
         ranks=rank_status(status_input),
         progress=progress,

@@ -8,7 +8,6 @@ TRAINER = names.TRAINER
 """The name of the ranks' container."""
 
 JOB_LABEL = "muster.dev/job"
-JOB_UID_LABEL = "muster.dev/job-uid"
 NODE_LABEL = "muster.dev/node"
 REPLACEMENT_LABEL = "muster.dev/replacement"
 

@@ -1,11 +1,10 @@
 """The patches for a pod's metadata, and muster's defaults for its spec."""
 
 from muster.api.document import JSON
-from muster.api.names import API_VERSION, KIND
+from muster.api.names import API_VERSION, JOB_UID_LABEL, KIND
 from muster.api.spec.job import Job
 from muster.objects.kubernetes.names import (
     JOB_LABEL,
-    JOB_UID_LABEL,
     NODE_LABEL,
     REPLACEMENT_LABEL,
     SPEC_HASH_ANNOTATION,

@@ -63,13 +63,19 @@ def render_pod_group(job: Job) -> PodGroup | None:
     if queue is None:
         return None
     if queue.volcano is not None:
-        spec: Fields = {"minMember": job.spec.nodes, "queue": queue.volcano}
+        spec: Fields = {"minMember": _min_members(job), "queue": queue.volcano}
         return PodGroup(VOLCANO_POD_GROUPS, _pod_group_body(job, VOLCANO_POD_GROUPS, spec))
     if queue.coscheduling is not None:
         return PodGroup(
-            COSCHEDULING_POD_GROUPS, _pod_group_body(job, COSCHEDULING_POD_GROUPS, {"minMember": job.spec.nodes})
+            COSCHEDULING_POD_GROUPS, _pod_group_body(job, COSCHEDULING_POD_GROUPS, {"minMember": _min_members(job)})
         )
     return None
+
+
+def _min_members(job: Job) -> int:
+    """Return how many pods the scheduler places together."""
+    elastic = job.spec.elastic
+    return job.spec.nodes if elastic is None else elastic.min_nodes
 
 
 def _kueue(job: Job, queue: str) -> tuple[PodPatch, ...]:

@@ -92,7 +92,7 @@ def _count(job: Job, user_fields: Fields, machine: MachineType | None) -> int:
     if job.spec.network.efa == "All":
         return _all_efa_devices(machine, facts)
     # A single node needs no EFA. A pod with a part of the machine leaves EFA to other pods.
-    if facts is None or job.spec.nodes == 1 or not _has_all_devices(job, user_fields, facts):
+    if facts is None or job.spec.most_nodes == 1 or not _has_all_devices(job, user_fields, facts):
         return 0
     return facts.efa
 

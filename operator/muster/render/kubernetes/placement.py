@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from muster.api.document import JSON
+from muster.api.names import JOB_UID_LABEL
 from muster.api.spec.job import Job
 from muster.api.spec.node_pool import TYPE_LABEL, NodePool
-from muster.objects.kubernetes.names import JOB_UID_LABEL
 from muster.render.kubernetes.hardware import uses_efa
 from muster.render.kubernetes.machine_type import pool_source
 from muster.render.kubernetes.merge import Fields
@@ -49,7 +49,7 @@ def avoidance_patches(avoided_nodes: Sequence[str]) -> tuple[PodPatch, ...]:
 
 def placement_patches(job: Job, pod: Fields) -> tuple[PodPatch, ...]:
     """Place the job's pods near or away from each other. A single pod needs no such rule."""
-    return () if job.spec.nodes + job.spec.spares == 1 else tuple(_affinities(job, pod))
+    return () if job.spec.most_nodes + job.spec.spares == 1 else tuple(_affinities(job, pod))
 
 
 def _affinities(job: Job, pod: Fields) -> Iterator[PodPatch]:

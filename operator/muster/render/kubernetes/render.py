@@ -4,9 +4,10 @@ import base64
 from collections.abc import Sequence
 
 from muster.api.json_fields import mapping
+from muster.api.names import JOB_UID_LABEL
 from muster.api.spec.job import Job
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object
-from muster.objects.kubernetes.names import ARCHIVE_KEY, JOB_UID_LABEL, PLAN_KEY, STORAGE_KEY, children_name
+from muster.objects.kubernetes.names import ARCHIVE_KEY, PLAN_KEY, STORAGE_KEY, children_name
 from muster.render.kubernetes.frame import job_labels, owner_reference
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import merge_patches

@@ -5,7 +5,7 @@ import json
 
 from pydantic.alias_generators import to_snake
 
-from muster.api.changes import MUTABLE_FIELDS
+from muster.api.changes import ELASTIC_MUTABLE_FIELD, MUTABLE_FIELDS
 from muster.api.spec.job import Job
 from muster.render.kubernetes.devices import with_procs
 
@@ -21,8 +21,7 @@ def spec_hash(job: Job) -> str:
     Fields with default values are omitted, so that new fields in a release of muster don't change the hashes of running
     pods. `procsPerNode: Auto` is resolved first. Raises `InvalidResource` if that fails.
     """
-    fields = with_procs(job).spec.model_dump(
-        mode="json", by_alias=True, exclude=_CHANGEABLE_FIELDS, exclude_defaults=True
-    )
+    changeable = _CHANGEABLE_FIELDS | (frozenset() if job.spec.elastic is None else {ELASTIC_MUTABLE_FIELD})
+    fields = with_procs(job).spec.model_dump(mode="json", by_alias=True, exclude=changeable, exclude_defaults=True)
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:_DIGITS]

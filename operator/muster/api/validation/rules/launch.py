@@ -122,8 +122,8 @@ def _check_interface(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_world(spec: Spec) -> Iterator[Violation]:
-    if spec.procs_per_node != "Auto" and spec.nodes * spec.procs_per_node > MAX_WORLD:
-        yield Violation(("nodes",), f"{spec.nodes} nodes of {spec.procs_per_node} ranks")
+    if spec.procs_per_node != "Auto" and spec.most_nodes * spec.procs_per_node > MAX_WORLD:
+        yield Violation(("nodes",), f"{spec.most_nodes} nodes of {spec.procs_per_node} ranks")
 
 
 _OPTION_PATTERN = "|".join(option.replace("-", "[-_]") for option in _TORCHRUN_OPTIONS)
@@ -211,6 +211,7 @@ LAUNCH_RULES = (
         why="The rank store and the status are sized for this number.",
         message=f"a job has at most {MAX_WORLD} ranks (nodes x procsPerNode)",
         find_violations=_check_world,
-        cel=f"type(self.procsPerNode) == string || self.nodes * int(self.procsPerNode) <= {MAX_WORLD}",
+        cel=f"type(self.procsPerNode) == string || (self.nodes * int(self.procsPerNode) <= {MAX_WORLD}"
+        f" && (!has(self.elastic) || self.elastic.maxNodes * int(self.procsPerNode) <= {MAX_WORLD}))",
     ),
 )

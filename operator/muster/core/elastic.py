@@ -1,0 +1,162 @@
+"""Decide with how many nodes, and with which, the next attempt of an elastic job runs.
+
+The members of the last attempt stay. A restart waits `resizeAfterSeconds` for those that are not ready, and then goes
+on without them. A running attempt is stopped when `spec.nodes` has changed, or when lost nodes are ready again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from muster.api.plurals import pluralize
+from muster.api.spec.elastic import Elastic
+from muster.api.spec.job import Job
+from muster.api.status.status import Status
+from muster.api.timestamps import parse_or_past
+from muster.core.facts import JobFacts, NodeFacts, ProcessState
+from muster.core.fence import are_all_cut_off
+from muster.core.restarts import RESIZED
+from muster_worker.contract.schema import AgentPhase
+
+MAX_GROW_SECONDS = 4 * 3600.0
+"""The longest wait for a growth, unless `growAfterSeconds` is longer. Growths within this time lengthen the wait."""
+
+_MAX_DOUBLINGS = 10
+
+
+@dataclass(frozen=True)
+class NextSize:
+    """What the choice depends on: `count` is spec.nodes, `facts` have all nodes by number, `now` is in Unix seconds."""
+
+    elastic: Elastic
+    count: int
+    facts: JobFacts
+    now: float
+
+
+def choose_elastic_members(previous: Status, last: Sequence[int] | None, size: NextSize) -> tuple[int, ...]:
+    """Return the members of the next attempt. No attempt runs.
+
+    `last` are the members of the last attempt, or of the last such choice.
+    """
+    nodes = size.facts.nodes
+    if last is None or previous.attempt == 0:
+        return tuple(range(size.count))
+    # A member that may still run ranks must neither be replaced nor left out.
+    if _may_run_ranks(previous, [nodes[member] for member in last]):
+        return tuple(last)
+    ready = {node.node for node in nodes if _is_ready(node, size)}
+    # Only a restart has survivors, for which it is worth going on without the others.
+    wanted = _fill(last, ready, size) if previous.is_restarting else _fill(last, range(len(nodes)), size)
+    members = _limit(wanted, ready, size.count)
+    shrinks_at = find_shrink_time(previous, size.elastic)
+    if shrinks_at is None or size.now < shrinks_at or len(ready) < size.elastic.min_nodes:
+        return members
+    survivors = [member for member in last if member in ready]
+    return _limit(_fill(survivors, ready, size), ready, size.count)
+
+
+def find_shrink_time(previous: Status, elastic: Elastic) -> float | None:
+    """Return when the restart goes on without the nodes that are not ready (Unix seconds); None without a restart."""
+    restarts, last = previous.restarts, previous.last_restart
+    if not previous.is_restarting or restarts is None or last is None:
+        return None
+    return parse_or_past(restarts.not_before or last.at) + elastic.resize_after_seconds
+
+
+def find_resize(job: Job, previous: Status, facts: JobFacts, now: float) -> str | None:
+    """Return why the running attempt has to stop, so that the next one has another number of nodes; None if it goes on.
+
+    `job` is the job as the attempt runs it.
+    """
+    elastic, desired, count = job.spec.elastic, facts.desired_nodes, len(facts.nodes)
+    if elastic is None or desired is None or desired == count or not previous.was_started:
+        return None
+    if desired < count:
+        return f"spec.nodes is {desired} now instead of {count}"
+    added = _find_added(facts, desired - count, now)
+    at = find_growth_time(elastic, previous, desired)
+    if not added or now < at:
+        return None
+    names = added[0].name if len(added) == 1 else f"{added[0].name} and {len(added) - 1} more"
+    return f"{names} can join {pluralize(count, 'node')}"
+
+
+def next_resize_at(job: Job, previous: Status, facts: JobFacts) -> float | None:
+    """Return when the job may go on with another number of nodes (Unix seconds); None if only an event changes it."""
+    elastic, desired = job.spec.elastic, facts.desired_nodes
+    if elastic is None or desired is None:
+        return None
+    if not previous.was_started:
+        return find_shrink_time(previous, elastic)
+    return find_growth_time(elastic, previous, desired) if len(facts.nodes) < desired else None
+
+
+def find_growth_time(elastic: Elastic, previous: Status, desired: int) -> float:
+    """Return when ready nodes may join the running attempt, which has fewer than `desired` (Unix seconds).
+
+    Each growth stops the ranks, and a node that is lost again and again must not do that all the time.
+    """
+    record, last = previous.elastic, previous.last_restart
+    if last is None or (record is not None and record.followed_nodes < desired):
+        return 0.0
+    since = parse_or_past(last.at) + (last.seconds_lost or 0.0)
+    history = () if previous.restarts is None else previous.restarts.history
+    growths = sum(entry.reason == RESIZED and parse_or_past(entry.at) > since - MAX_GROW_SECONDS for entry in history)
+    seconds = elastic.grow_after_seconds * 2.0 ** min(growths, _MAX_DOUBLINGS)
+    return since + max(float(elastic.grow_after_seconds), min(seconds, MAX_GROW_SECONDS))
+
+
+def follow_nodes(previous: Status, facts: JobFacts, desired: int, *, starts: bool) -> int:
+    """Return the new `status.elastic.followedNodes`. `starts`: the attempt starts now."""
+    before, last = previous.elastic, previous.last_restart
+    # An attempt that was restarted to grow has asked for all nodes.
+    has_followed = starts and last is not None and last.reason == RESIZED
+    if before is None or len(facts.nodes) >= desired or has_followed:
+        return desired
+    return min(before.followed_nodes, desired)
+
+
+def _fill(last: Sequence[int], candidates: Sequence[int] | set[int], size: NextSize) -> tuple[int, ...]:
+    """Add other nodes up to `spec.nodes`; below minNodes also such that are not ready."""
+    others = [number for number in sorted(candidates) if number not in last]
+    members = (*last, *others[: max(0, size.count - len(last))])
+    missing = size.elastic.min_nodes - len(members)
+    unready = [number for number in range(size.elastic.max_nodes) if number not in members]
+    return (*members, *unready[: max(0, missing)])
+
+
+def _limit(members: Sequence[int], ready: set[int], count: int) -> tuple[int, ...]:
+    """Return at most `count` members: leave out those that are not ready first, and then the last ones."""
+    by_use = sorted(range(len(members)), key=lambda rank: (members[rank] not in ready, rank))
+    return tuple(members[rank] for rank in sorted(by_use[:count]))
+
+
+def _find_added(facts: JobFacts, count: int, now: float) -> tuple[NodeFacts, ...]:
+    """Return the nodes that can join now; none while others that are scheduled still start."""
+    others = [node for node in facts.non_members if not node.process.is_terminating]
+    ready = [node for node in others if node.is_ready and not facts.is_silent(node, now)]
+    starting = [node for node in others if node not in ready and _is_starting(node)]
+    return () if starting and len(ready) < count else tuple(ready[:count])
+
+
+def _is_starting(node: NodeFacts) -> bool:
+    return node.process.state in (ProcessState.WAITING, ProcessState.RUNNING) and node.is_placed
+
+
+def _is_ready(node: NodeFacts, size: NextSize) -> bool:
+    return node.is_ready and not node.process.is_terminating and not size.facts.is_silent(node, size.now)
+
+
+def _may_run_ranks(previous: Status, members: Sequence[NodeFacts]) -> bool:
+    """Whether ranks of the last attempt may run: a new leader has not heard of all agents yet."""
+    return are_all_cut_off(members) or any(_may_node_run(previous, node) for node in members)
+
+
+def _may_node_run(previous: Status, node: NodeFacts) -> bool:
+    process, agent, restarts = node.process, node.current_agent, previous.restarts
+    if process.state is not ProcessState.RUNNING:
+        return False
+    if agent is None:
+        # A pod that is newer than the restart has never run ranks.
+        return not previous.is_restarting or restarts is None or process.replacement < restarts.replacement
+    return agent.report.phase not in (AgentPhase.READY, AgentPhase.ENDED)
