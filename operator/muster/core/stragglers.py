@@ -78,26 +78,37 @@ def find_stragglers(
 def find_straggler_failure(
     job: Job, previous: Status, facts: JobFacts, stragglers: Stragglers | None, now: float
 ) -> Failure | None:
-    """Return the failure of the attempt by its slowest rank; None unless a rule of the failure policy asks for it.
+    """Return the failure of the attempt by the slowest rank for which a rule of the failure policy asks for one.
 
     A failure in the status remains one, because a rank may become faster while muster stops it.
     """
-    record, policy = previous.stragglers, job.spec.failure_policy
-    if record is None or record.attempt != previous.current_attempt or policy is None or not record.slowest:
+    record = previous.stragglers
+    if record is None or record.attempt != previous.current_attempt:
         return None
-    first = record.slowest[0]
-    failure = _make_failure(job, facts, record)
-    if record.is_failure:
-        return failure
+    since = parse_or_past(record.since)
+    if record.is_failure and record.slowest:
+        first = record.slowest[0]
+        line = describe_busy_time(first.busy_seconds, record.median_seconds)
+        return _make_failure(job, facts, first.rank, line, since)
     is_stopping = facts.stop_request is not None or job.spec.suspend or previous.is_failing
-    if stragglers is None or is_stopping or now < parse_or_past(record.since) + REPLACE_SECONDS:
+    if stragglers is None or is_stopping or now < since + REPLACE_SECONDS:
         return None
-    rule = find_rule(policy, failure.first)
-    if rule is None or _was_replaced(previous, first.node):
-        return None
+    failures = (
+        _make_failure(job, facts, slow.rank, describe_busy_time(slow.busy_seconds, stragglers.median), since)
+        for slow in stragglers.ranks
+    )
+    return next((failure for failure in failures if _ends_attempt(job, previous, failure)), None)
+
+
+def _ends_attempt(job: Job, previous: Status, failure: Failure) -> bool:
+    """Whether a rule asks for the failure, and a restart for this reason may still help."""
+    policy = job.spec.failure_policy
+    rule = None if policy is None else find_rule(policy, failure.first)
+    if rule is None or rule.action == "Ignore" or _was_replaced(previous, failure.first.node):
+        return False
     # Slow ranks are better than none: the job must not end because its restarts are used up.
     restart = find_restart(job, previous, failure, read_last_restart(previous))
-    return None if rule.action != "Fail" and isinstance(restart, NoRestart) else failure
+    return rule.action == "Fail" or not isinstance(restart, NoRestart)
 
 
 def _find_measured_ranks(facts: JobFacts, attempt: int, now: float) -> Iterator[Straggler]:
@@ -149,13 +160,11 @@ def _was_replaced(previous: Status, node: int) -> bool:
     return any((record.reason, record.node) == (STRAGGLER, node) for record in history)
 
 
-def _make_failure(job: Job, facts: JobFacts, record: StragglerRecord) -> Failure:
-    slowest = record.slowest[0]
-    node = facts.nodes[min(node_of_rank(job, slowest.rank), len(facts.nodes) - 1)]
-    at = parse_or_past(record.since) + REPLACE_SECONDS
-    step = next((rank.report.step for rank in node.ranks if rank.report.rank == slowest.rank), None)
-    line = describe_busy_time(slowest.busy_seconds, record.median_seconds)
-    end = End(Subject.RANK, node.node, node.name, at, rank=slowest.rank, reason=STRAGGLER, lines=(line,), step=step)
+def _make_failure(job: Job, facts: JobFacts, number: int, line: str, since: float) -> Failure:
+    node = facts.nodes[min(node_of_rank(job, number), len(facts.nodes) - 1)]
+    at = since + REPLACE_SECONDS
+    step = next((rank.report.step for rank in node.ranks if rank.report.rank == number), None)
+    end = End(Subject.RANK, node.node, node.name, at, rank=number, reason=STRAGGLER, lines=(line,), step=step)
     return Failure(at, (end,))
 
 

@@ -40,7 +40,7 @@ class FailureRule(Model):
 
     action: RuleAction = Field(
         description="Restart: muster starts the ranks again, at most maxRestarts times. Fail: muster ends the job. "
-        "Ignore: muster starts the ranks again and does not count the restart."
+        "Ignore: muster starts the ranks again and does not count the restart; for a Straggler it only reports."
     )
     exit_codes: tuple[ExitCode, ...] = Field(
         default=(), description="The exit codes that match, of the rank that failed first.", max_length=MAX_VALUES
@@ -53,7 +53,7 @@ class FailureRule(Model):
     reasons: tuple[Reason, ...] = Field(
         default=(),
         description="The reasons that match, as in status.ranks.details: OOMKilled, Evicted, ... "
-        "Straggler: muster replaces the pod of a rank that is slower than the others.",
+        "Straggler: a rank is slower than the others; with Restart muster replaces its pod.",
         max_length=MAX_VALUES,
     )
     ranks: tuple[Index, ...] = Field(default=(), description="The ranks that match.", max_length=MAX_VALUES)

@@ -38,7 +38,9 @@ class StragglerRecord(Model):
         description="The median of all ranks' busy times per step, when muster found the stragglers."
     )
     slowest: Annotated[tuple[SlowRank, ...], Field(max_length=MAX_SLOW_RANKS)] = Field(
-        default=(), description=f"The {MAX_SLOW_RANKS} slowest stragglers, slowest first."
+        default=(),
+        description=f"The {MAX_SLOW_RANKS} slowest stragglers, slowest first. With isFailure the rank whose pod muster "
+        "replaces is the first one.",
     )
     nodes: Annotated[tuple[SlowNode, ...], Field(max_length=MAX_SLOW_NODES)] = Field(
         default=(),
@@ -55,6 +57,6 @@ class StragglerRecord(Model):
     )
     is_failure: bool = Field(
         default=False,
-        description="Whether muster stops the ranks to replace the pod of the slowest one, because a rule of "
+        description="Whether muster stops the ranks to replace the pod of one of these, because a rule of "
         "failurePolicy.rules has the reason Straggler.",
     )

@@ -19,11 +19,11 @@ from muster.core.stragglers import Straggler, Stragglers, describe_busy_time
 def straggler_record(status_input: StatusInput) -> StragglerRecord | None:
     """Return the record of the stragglers. If muster stops the attempt for them, it stays until the next one."""
     outcome, before = status_input.outcome, status_input.previous.stragglers
-    is_failure = outcome.failure is not None and outcome.failure.reason == STRAGGLER
-    if outcome.is_restart_due or (outcome.is_decided and not is_failure):
+    failure = outcome.failure if outcome.failure is not None and outcome.failure.reason == STRAGGLER else None
+    if outcome.is_restart_due or (outcome.is_decided and failure is None):
         return None
-    if is_failure and before is not None and before.attempt == outcome.attempt:
-        return before.model_copy(update={"is_failure": True})
+    if failure is not None and before is not None and before.attempt == outcome.attempt:
+        return before if before.is_failure else _record_failure(before, outcome.stragglers, failure.first.rank)
     found = outcome.stragglers
     if found is None:
         return None
@@ -39,6 +39,15 @@ def straggler_record(status_input: StatusInput) -> StragglerRecord | None:
         message=truncate_message(capitalize(describe_stragglers(found))),
         since=format_milliseconds(found.since),
     )
+
+
+def _record_failure(before: StragglerRecord, found: Stragglers | None, failed: int | None) -> StragglerRecord:
+    """Record that muster stops the ranks for rank `failed`, which may be faster than others, as the first one."""
+    ranks = () if found is None else found.ranks
+    first = tuple(_slow_rank(rank) for rank in ranks if rank.rank == failed)
+    others = tuple(entry for entry in before.slowest if entry.rank != failed)
+    slowest = (*first, *others)[:MAX_SLOW_RANKS]
+    return before.model_copy(update={"is_failure": True, "slowest": slowest})
 
 
 def describe_stragglers(found: Stragglers) -> str:
