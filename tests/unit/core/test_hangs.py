@@ -8,6 +8,7 @@ from muster.api.spec.failure_policy import FailurePolicy, FailureRule
 from muster.api.status.status import Condition
 from muster.core.facts import StopRequest
 from muster.core.hangs import STALL_SECONDS
+from muster.core.status.conditions import NO_RECENT_STEP, STEP_SECONDS
 from muster_worker.contract.collectives import GroupCollective
 from unit.core.builders import T0, job
 from unit.core.simulated import SimulatedNode, SimulatedRank, World
@@ -114,12 +115,23 @@ def test_a_stalled_job_names_the_last_collectives() -> None:
     hang(world, 12)
 
     assert stalled(world).message.endswith(
-        ": 4 are in all_reduce; rank 1 has not entered all_reduce 7 of process group 0 (default_pg), as 3 others have"
+        ": 4 are in all_reduce; rank 1 has not entered all_reduce 7 of process group 0 (default_pg), as 3 others have; "
+        "the last step was 26"
     )
     assert world.status.ranks is not None
     last = [(entry.rank, entry.last_collective) for entry in world.status.ranks.details]
     assert last[0] == (1, "all_gather 6 of process group 0 (default_pg)")
     assert {text for _, text in last[1:]} == {"all_reduce 7 of process group 0 (default_pg)"}
+
+
+def test_the_condition_names_the_last_step_before_the_ranks_count_as_hanging() -> None:
+    world = training(None)
+    train(world, 8, still=(2, 3))
+    step = ranks(world)[2].step
+    hang(world, STEP_SECONDS)
+    assert (stalled(world).status, stalled(world).reason) == ("False", NO_RECENT_STEP)
+    assert stalled(world).message.startswith("At least one rank has completed no step since 2025-")
+    assert stalled(world).message.endswith(f"(its last one was step {step})")
 
 
 def test_without_a_timeout_a_hang_is_only_reported() -> None:
@@ -130,6 +142,7 @@ def test_without_a_timeout_a_hang_is_only_reported() -> None:
     assert (world.status.phase, world.status.attempt) == ("Running", 1)
     assert (stalled(world).status, stalled(world).reason) == ("True", "Hung")
     assert stalled(world).message.startswith("Ranks 0-3 have completed no step since 2025-")
+    assert stalled(world).message.endswith(f"; the last step was {step}")
     assert f"; step {step}; ranks 0-3 have completed no step since" in world.status.message
     assert world.status.progress is not None
     assert world.status.progress.steps_per_second == 0
@@ -174,7 +187,7 @@ def test_the_message_says_what_the_ranks_are_in() -> None:
     for rank, activity in zip(ranks(world), ("all_reduce", "all_reduce", "all_gather", "all_reduce"), strict=True):
         rank.activity = activity
     hang(world, 12)
-    assert stalled(world).message.endswith(": rank 2 is in all_gather, 3 are in all_reduce")
+    assert stalled(world).message.endswith(": rank 2 is in all_gather, 3 are in all_reduce; the last step was 26")
     assert world.status.hang is not None
     assert world.status.hang.rank == 2
 

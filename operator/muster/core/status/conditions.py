@@ -9,7 +9,7 @@ from muster.core.edited_source import describe_source
 from muster.core.facts import Problem
 from muster.core.failure.problems import NODE_SILENT
 from muster.core.gang_release import GANG_RELEASED
-from muster.core.hangs import HUNG
+from muster.core.hangs import HUNG, Hang
 from muster.core.outcome import Outcome, Verdict
 from muster.core.status.hang import describe_hang
 from muster.core.status.problems import TRANSIENT_REASONS, SharedProblem, group_problems
@@ -156,8 +156,13 @@ def _stalled_condition(status_input: StatusInput, message: str) -> ConditionStat
     if lasting:
         return ConditionState("Stalled", True, lasting[0].problem.reason, _join_sentences(lasting))
     if outcome.hang is not None and not outcome.is_decided:
-        return ConditionState("Stalled", True, HUNG, truncate_message(capitalize(describe_hang(outcome.hang))))
+        return ConditionState("Stalled", True, HUNG, truncate_message(_describe_hang_and_step(outcome.hang)))
     return ConditionState("Stalled", False, *_not_stalled_reason(status_input))
+
+
+def _describe_hang_and_step(hang: Hang) -> str:
+    sentence, steps = capitalize(describe_hang(hang)), [rank.step for rank in hang.ranks if rank.step is not None]
+    return f"{sentence}; the last step was {min(steps)}" if steps else sentence
 
 
 def _not_stalled_reason(status_input: StatusInput) -> tuple[str, str]:
@@ -167,9 +172,11 @@ def _not_stalled_reason(status_input: StatusInput) -> tuple[str, str]:
     wait = _describe_wait(status_input)
     if wait:
         return WAITING, wait
-    stepped_at = _least_recent_step(status_input)
-    if stepped_at is not None and status_input.now >= stepped_at + STEP_SECONDS:
-        return NO_RECENT_STEP, f"At least one rank has completed no step since {format_seconds(stepped_at)}"
+    last_step = _least_recent_step(status_input)
+    if last_step is not None and status_input.now >= last_step[0] + STEP_SECONDS:
+        stepped_at, step = last_step
+        text = f"At least one rank has completed no step since {format_seconds(stepped_at)}"
+        return NO_RECENT_STEP, f"{text} (its last one was step {step})"
     return NO_PROBLEM_KNOWN, "No problem is known"
 
 
@@ -200,14 +207,15 @@ def _describe_wait(status_input: StatusInput) -> str:
     return ""
 
 
-def _least_recent_step(status_input: StatusInput) -> float | None:
-    """Return the time of the last step of the rank that has completed none for longest."""
+def _least_recent_step(status_input: StatusInput) -> tuple[float, int] | None:
+    """Return the last step of the rank that has completed none for longest: its time, and its number."""
     # Without a collector the step comes from a log, which contains it only occasionally.
     if not status_input.job.spec.traits.has_collector:
         return None
     running = (view.facts for view in ranks_with_steps(status_input.views) if view.state == RUNNING)
     stepping = [facts for facts in running if facts is not None and facts.first_stepped_at is not None]
-    return min((facts.stepped_at for facts in stepping if facts.stepped_at is not None), default=None)
+    steps = ((facts.stepped_at, facts.report.step or 0) for facts in stepping if facts.stepped_at is not None)
+    return min(steps, default=None)
 
 
 def _is_relevant(outcome: Outcome, shared: SharedProblem) -> bool:
