@@ -63,10 +63,14 @@ def test_the_ranks_start_again_in_the_same_agents_from_their_checkpoint(tmp_path
     assert {steps[f"rank-{rank}-3"] for rank in range(4)} == {"5"}
 
 
-def test_an_agent_that_is_killed_is_replaced(tmp_path: Path) -> None:
-    command = sh(f'echo "$MUSTER_ATTEMPT" > {OUT}/$RANK-$MUSTER_ATTEMPT; [ "$MUSTER_ATTEMPT" = 2 ] || sleep 600')
-    started = start(tmp_path, write_job(tmp_path, command, nodes=1, failurePolicy=POLICY), "-o", "json")
-    started.await_files("*-1", 2)
+@pytest.mark.parametrize(("launcher", "nodes"), [("direct", 1), ("mpi", 2)])
+def test_an_agent_that_is_killed_is_replaced(tmp_path: Path, launcher: str, nodes: int) -> None:
+    command = sh(
+        f'touch {OUT}/${{RANK:-$OMPI_COMM_WORLD_RANK}}-$MUSTER_ATTEMPT; [ "$MUSTER_ATTEMPT" = 2 ] || sleep 600'
+    )
+    job = write_job(tmp_path, command, nodes=nodes, launcher={launcher: {}}, failurePolicy=POLICY)
+    started = start(tmp_path, job, "-o", "json", env=environment("openmpi5") if launcher == "mpi" else None)
+    started.await_files("*-1", 2 * nodes)
     agents = started.agents()
     # Stopped first, the agent can't report the SIGTERM that it gets when its guardian ends.
     for number in (signal.SIGSTOP, signal.SIGKILL):
@@ -75,7 +79,7 @@ def test_an_agent_that_is_killed_is_replaced(tmp_path: Path) -> None:
     assert started.wait() == 0
     status = json.loads(started.stdout)["status"]
     (record,) = status["restarts"]["history"]
-    assert (status["attempt"], record["reason"], record["replacedPods"]) == (2, "AgentLost", 1)
+    assert (status["attempt"], record["reason"], record["replacedPods"]) == (2, "AgentLost", nodes)
     assert started.left() == []
 
 

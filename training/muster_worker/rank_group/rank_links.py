@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import socket
@@ -27,6 +28,9 @@ def max_links() -> int:
 
 def listen(path: str) -> socket.socket:
     """Listen on the socket that wrappers connect to. Raises `OSError`."""
+    # With `muster run` a killed agent leaves its socket to the next agent of its node.
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(path)
     os.chmod(path, 0o600)
