@@ -44,8 +44,12 @@ def draining(stage: Stage, job: str) -> Iterator["subprocess.Popen[str]"]:
         stage.kubectl("uncordon", LOST)
 
 
-def test_a_job_goes_on_while_a_kubelet_is_stopped(stage: Stage, tmp_path: Path) -> None:
-    job = start(stage, "headless", "direct", tmp_path / "headless", None, **placed(procsPerNode=2))
+@pytest.mark.parametrize("launcher", ["direct", "torchrun", "mpi"])
+def test_a_job_goes_on_while_a_kubelet_is_stopped(
+    stage: Stage, torch_for_pods: TorchVolume, tmp_path: Path, launcher: str
+) -> None:
+    name = f"headless-{launcher}"
+    job = start(stage, name, launcher, tmp_path / name, torch_for_pods, **placed(procsPerNode=2))
     stage.until(partial(has_saved, stage, job))
     assert stage.started_pod(job.name, 1)["spec"]["nodeName"] == LOST
     stopped_at = stage.now()

@@ -12,15 +12,24 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from integration.run.muster_run import MARK, Started, start, write_job
+from integration.run.test_run_mpi import environment
+from support.chaos_job import (
+    HUNG,
+    LAUNCHER_ENDS,
+    NO_RESTART,
+    RANK_ENDS,
+    TRAIN,
+    find_wrong_restarts,
+    find_wrong_states,
+    find_wrong_steps,
+    read_attempt,
+    read_pid,
+)
 from support.marked_processes import marked
 
-STEPS = 120
-SAVED_EVERY = 10
 HANG_SECONDS = 8
 MAX_FAULTS = 3
 """Each restart in a row waits longer: 0, 2 and 4 s."""
@@ -31,34 +40,11 @@ END_SECONDS = 240.0
 TORCHRUN_FOLDER = "torchelastic_"
 """torchrun itself leaves its folder for logs behind when it is stopped."""
 
-TRAIN = f"""
-import os, pathlib, sys, time
-import muster_worker
-rank, attempt = os.environ["RANK"], os.environ["MUSTER_ATTEMPT"]
-output = pathlib.Path(os.environ["SM_OUTPUT_DIR"])
-checkpoint = pathlib.Path(os.environ["MUSTER_CHECKPOINT_DIR"], "rank-" + rank)
-step = int(checkpoint.read_text()) if checkpoint.exists() else 0
+STEP_SECONDS = 0.05
 
-def write(path, text):
-    path.with_suffix(".new").write_text(text)
-    path.with_suffix(".new").replace(path)
-
-muster_worker.report(step=step)
-write(output / ("pid-" + rank), attempt + " " + str(os.getpid()))
-while step < {STEPS}:
-    time.sleep(0.05)
-    if (output / ("fail-" + rank + "-" + attempt)).exists():
-        raise ValueError("chaos")
-    step += 1
-    with open(output / ("steps-" + rank), "a") as steps:
-        steps.write(attempt + " " + str(step) + "\\n")
-    muster_worker.report(step=step)
-    is_stopping = muster_worker.stopping()
-    if step % {SAVED_EVERY} == 0 or is_stopping:
-        write(checkpoint, str(step))
-    if is_stopping:
-        break
-"""
+MPI = "openmpi5"
+MPI_FOLDER = "ompi."
+"""Open MPI leaves its folder behind when its processes are killed, too."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +81,7 @@ class Victim:
     @property
     def attempt(self) -> int:
         """The latest attempt of which all ranks have begun; 0 before the first."""
-        begun = [path.read_text() for path in self.output.glob("pid-?")]
-        attempts = [int(text.split()[0]) for text in begun]
-        return min(attempts) if len(attempts) == self.shape.world else 0
+        return read_attempt(self.output, self.shape.world)
 
     @property
     def runs(self) -> bool:
@@ -106,8 +90,7 @@ class Victim:
 
     def rank(self) -> int:
         """Return the process of one of its ranks."""
-        number = self.chance.randrange(self.shape.world)
-        return int((self.output / f"pid-{number}").read_text().split()[1])
+        return read_pid(self.output, self.chance.randrange(self.shape.world))
 
     def send(self, number: signal.Signals, *pids: int) -> None:
         """Send a signal to processes of the job that still run."""
@@ -148,8 +131,8 @@ def freeze_rank_for_a_moment(victim: Victim) -> None:
 
 
 def kill_launcher(victim: Victim) -> None:
-    """A node's torchrun, or with the launcher `direct` a rank."""
-    launchers = victim.find("torchrun", "torch.distributed.run")
+    """A node's torchrun, mpirun, or with the launcher `direct` a rank."""
+    launchers = victim.find("torchrun", "torch.distributed.run", "mpirun")
     victim.send(signal.SIGKILL, *launchers[:1]) if launchers else kill_rank(victim)
 
 
@@ -179,25 +162,24 @@ def cancel(victim: Victim) -> None:
     victim.started.process.send_signal(signal.SIGINT)
 
 
-RANK_ENDS = frozenset(("RankFailed", "RankKilled"))
 AGENT_ENDS = frozenset(("AgentLost", "NodeStopped"))
 FAULTS: Sequence[tuple[Callable[[Victim], None], frozenset[str]]] = (
     (kill_rank, RANK_ENDS),
     (fail_rank, RANK_ENDS),
-    (freeze_rank, frozenset(("Hung",))),
-    (kill_launcher, RANK_ENDS | {"LauncherFailed"}),
+    (freeze_rank, HUNG),
+    (kill_launcher, LAUNCHER_ENDS),
     (kill_agent, AGENT_ENDS),
     (stop_node, AGENT_ENDS),
-    (freeze_rank_for_a_moment, frozenset()),
-    (freeze_agent_for_a_moment, frozenset()),
-    (cancel, frozenset()),
+    (freeze_rank_for_a_moment, NO_RESTART),
+    (freeze_agent_for_a_moment, NO_RESTART),
+    (cancel, NO_RESTART),
 )
 """Each fault with the reasons of the restart that follows; none for a fault that restarts nothing."""
 
 
 def draw_shape(chance: random.Random) -> Shape:
     """Choose a job. torchrun imports torch, which takes most of a small job's time, so it is rarer."""
-    launcher = chance.choice(("direct", "direct", "direct", "torchrun"))
+    launcher = chance.choice(("direct", "direct", "mpi", "torchrun"))
     return Shape(chance.randint(1, 2), chance.randint(1, 2), launcher, chance.choice(("Auto", "Off")))
 
 
@@ -219,7 +201,13 @@ def begin(folder: Path, name: str, chance: random.Random) -> Victim:
         warmStart=shape.warm_start,
         failurePolicy={"maxRestarts": 100, "maxDisruptions": 100, "hangTimeoutSeconds": HANG_SECONDS},
     )
-    own = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "TMPDIR": str(temporary)}
+    variables = environment(MPI) if shape.launcher == "mpi" else dict(os.environ)
+    own = {
+        **variables,
+        "PATH": f"{Path(sys.executable).parent}:{variables['PATH']}",
+        "TMPDIR": str(temporary),
+        "CHAOS_STEP_SECONDS": str(STEP_SECONDS),
+    }
     return Victim(shape, start(folder, job, "-o", "json", env=own), chance)
 
 
@@ -244,7 +232,7 @@ def find_problems(victim: Victim) -> list[str]:
     """Return what is wrong with a job that has ended."""
     problems = [f"left over: {line}" for line in victim.started.left()]
     temporary = (victim.started.folder.parent / "tmp").iterdir()
-    problems += [f"left over: {path}" for path in temporary if not path.name.startswith(TORCHRUN_FOLDER)]
+    problems += [f"left over: {path}" for path in temporary if not path.name.startswith((TORCHRUN_FOLDER, MPI_FOLDER))]
     text = victim.started.stdout
     if not text:
         return [*problems, f"no result: {victim.started.stderr[-2000:]}"]
@@ -254,38 +242,9 @@ def find_problems(victim: Victim) -> list[str]:
         problems.append(f"{status['phase']}: {status['message']}")
     if is_complete != (victim.started.wait() == 0):
         problems.append(f"{status['phase']} with exit code {victim.started.wait()}")
-    healthy = [each for each in status["ranks"]["byState"] if each["state"] in ("Running", "Starting")]
-    problems += [f"ranks {each['ranks']} are {each['state']} after the end" for each in healthy]
-    problems += _find_wrong_restarts(victim, status)
-    for rank in range(victim.shape.world):
-        problems += _find_wrong_steps(victim.output / f"steps-{rank}", is_complete=is_complete)
-    return problems
-
-
-def _find_wrong_restarts(victim: Victim, status: dict[str, Any]) -> list[str]:
-    """Each restart has one fault as its cause, in their order. A fault may come too late to restart anything."""
-    history = [record["reason"] for record in status.get("restarts", {}).get("history", [])]
-    wanted = iter(victim.reasons)
-    if all(any(reason in reasons for reasons in wanted) for reason in history):
-        return []
-    return [f"restarted for {history}"]
-
-
-def _find_wrong_steps(file: Path, *, is_complete: bool) -> list[str]:
-    """Each attempt goes on at the last checkpoint, at most `SAVED_EVERY` steps back; a complete rank has all steps."""
-    if not file.exists():
-        return [f"{file.name} is missing"] if is_complete else []
-    lines = [tuple(map(int, line.split())) for line in file.read_text().splitlines()]
-    problems = []
-    for (attempt, step), (next_attempt, next_step) in pairwise(lines):
-        is_same = attempt == next_attempt
-        if next_attempt < attempt or (is_same and next_step != step + 1):
-            problems.append(f"{file.name}: attempt {attempt} step {step}, then attempt {next_attempt} step {next_step}")
-        if not is_same and not step - SAVED_EVERY <= next_step - 1 <= step:
-            problems.append(f"{file.name}: step {step} before a restart, {next_step} after it")
-    if is_complete and lines[-1][1] != STEPS:
-        problems.append(f"{file.name}: ended at step {lines[-1][1]}")
-    return problems
+    problems += find_wrong_states(status)
+    problems += find_wrong_restarts(victim.reasons, status)
+    return problems + find_wrong_steps(victim.output, victim.shape.world, is_complete=is_complete)
 
 
 def _is_past(victim: Victim, attempt: int) -> bool:
