@@ -27,7 +27,7 @@ CLUSTER = PYTHONPATH=tests $(VENV)/python -m cluster
 # Runs all tests even if some fail, and lists the failures at the end.
 SUITE = PYTHONPATH=tests:tools $(VENV)/python -m suite
 
-.PHONY: help setup demo demo-recovery test check format lock upgrade generate image-facts image clean cluster cluster-down cluster-build test-cluster test-long test-gpu test-attacks
+.PHONY: help setup demo demo-recovery test check format lock upgrade generate image-facts image clean cluster cluster-down cluster-build test-cluster test-long test-gpu test-attacks bench
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,10 @@ test-gpu: setup ## Run the tests that need a GPU, on a machine that has one (min
 test-attacks: setup ## Attack an installed operator as a tenant, in each way alone as well (20 minutes)
 	@$(CLUSTER) build --if-it-can
 	@$(VENV)/python -m pytest tests/cluster/security/test_attacks.py -m long $(ARGS)
+
+bench: setup ## Measure large jobs beside Indexed Jobs on one API server (docs/scale.md; minutes)
+	@$(CLUSTER) build --if-it-can
+	@PYTHONPATH=tests:bench $(VENV)/python bench/scale.py $(ARGS)
 
 image-facts: setup ## Take over what the locked SageMaker SDK knows of training images (docs/sagemaker-images.md)
 	@$(DEV) image-facts

@@ -42,7 +42,7 @@ def save(state: State, name: str, pair: Pair) -> None:
     private_file(state.keys / f"{name}.key", pair.key)
 
 
-def kubeconfig(file: Path, authority: Pair, client: Pair) -> None:
+def kubeconfig(file: Path, authority: Pair, client: Pair, server: str = API) -> None:
     """A client's kubeconfig with embedded certificates, so that the file is complete. JSON is YAML."""
     name = "muster-cluster"
     document = {
@@ -51,7 +51,7 @@ def kubeconfig(file: Path, authority: Pair, client: Pair) -> None:
         "current-context": name,
         "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
         "clusters": [
-            {"name": name, "cluster": {"server": API, "certificate-authority-data": encoded(authority.certificate)}}
+            {"name": name, "cluster": {"server": server, "certificate-authority-data": encoded(authority.certificate)}}
         ],
         "users": [
             {

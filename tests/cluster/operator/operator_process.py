@@ -95,6 +95,14 @@ class OperatorProcess:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def pids(self) -> tuple[int, ...]:
+        """Return the operator's two processes: itself, and the one that holds the Lease."""
+        assert self._process is not None
+        pid = self._process.pid
+        beside = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+        return (pid, *map(int, beside))
+
+    @property
     def leads(self) -> bool:
         """Whether the operator is the leader now."""
         return self.said.rfind(" is the leader, term") > self.said.rfind(" is no longer the leader")
@@ -106,11 +114,8 @@ class OperatorProcess:
         return self._process.wait(END_SECONDS)
 
     def pass_on(self, number: int, *, to_elector: bool) -> None:
-        """Send a signal that doesn't end the operator to both of its processes."""
-        assert self._process is not None
-        pid = self._process.pid
-        beside = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split() if to_elector else ()
-        for each in (*map(int, beside), pid):
+        """Send a signal that doesn't end the operator to it, and to the process that holds the Lease."""
+        for each in reversed(self.pids if to_elector else self.pids[:1]):
             os.kill(each, number)
 
     def end(self) -> None:

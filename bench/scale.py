@@ -1,0 +1,87 @@
+"""Measures how long muster takes until all pods of large jobs run, beside what users have, on one API server.
+
+    PYTHONPATH=tests:bench python bench/scale.py [--pods 512] [--jobs 100] [--job-pods 10] [--only muster]
+
+It runs one job of `--pods` pods, and `--jobs` jobs of `--job-pods` pods at once. Each is created by:
+
+- `floor`: a bare client that creates muster's pods, with 64 requests in flight;
+- `indexed-job`: Indexed Jobs, the controller manager at its defaults (20 requests per second, bursts of 30);
+- `indexed-job-500`: the same at 500 requests per second;
+- `muster`: the operator as a process.
+
+etcd (which doesn't sync its files), API server, controller manager and scheduler are real, and use TLS on loopback.
+kwok plays the kubelets of 600 nodes: no container runs, so no agent and no rank starts. The times end when the last pod
+is Running. CPU seconds and requests are counted from just before the jobs are applied until 3 s after that, and
+requests are those of all components together, by the API server's own count. The scheduler may send 1,000 requests per
+second.
+
+With `--profile FOLDER`, py-spy records the operator's stacks there. Prints one JSON line.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cluster import interruption
+from cluster.programs import KUBERNETES
+from cluster.shared import Kubectl
+from muster.api.crd import crd_yaml
+from muster.distribution import version
+from scaling import ground, nodes
+from scaling.api import IN_FLIGHT, Request, connect
+from scaling.components import SCHEDULER_QPS
+from scaling.ground import Ground
+from scaling.loads import CONTESTANTS, Contestant, Shape
+from scaling.run import SETTLE_SECONDS, Bench, run
+
+
+async def measure_all(
+    at: Ground, shapes: Sequence[Shape], contestants: Sequence[Contestant], profiles: Path | None
+) -> list[dict[str, Any]]:
+    """Measure each contestant with each shape, one after the other."""
+    results = []
+    async with connect(at.site) as api:
+        await api.send_all([Request("POST", "/api/v1/nodes", nodes.node(number)) for number in range(nodes.NODES)])
+        for shape in shapes:
+            for contestant in contestants:
+                result = await run(Bench(at, api, profiles), contestant, shape)
+                print(f"{shape.name} {contestant.name}: {result['seconds']}", file=sys.stderr, flush=True)
+                results.append(result)
+    return results
+
+
+def main() -> None:
+    """Start the control plane, measure, and print the result."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pods", type=int, default=512, help="the pods of the one job; 0 to leave it out")
+    parser.add_argument("--jobs", type=int, default=100, help="how many jobs at once; 0 to leave them out")
+    parser.add_argument("--job-pods", type=int, default=10, help="the pods of each of them")
+    parser.add_argument("--only", nargs="+", choices=[each.name for each in CONTESTANTS])
+    parser.add_argument("--profile", type=Path, metavar="FOLDER", help="where py-spy writes the operator's stacks")
+    options = parser.parse_args()
+    interruption.handle_signals()
+    shapes = [shape for shape in (Shape(1, options.pods), Shape(options.jobs, options.job_pods)) if shape.all_pods]
+    contestants = [each for each in CONTESTANTS if not options.only or each.name in options.only]
+    with ground.start() as at:
+        Kubectl(at.site.state.kubeconfig).define(crd_yaml())
+        results = asyncio.run(measure_all(at, shapes, contestants, options.profile))
+    settings = {
+        "nodes": nodes.NODES,
+        "requests_in_flight": IN_FLIGHT,
+        "scheduler_qps": SCHEDULER_QPS,
+        "settle_seconds": SETTLE_SECONDS,
+        "agents": "none: the pods are simulated by kwok, so no rank starts",
+        "cores": os.cpu_count(),
+    }
+    versions = {"muster": version(), "kubernetes": KUBERNETES, "python": platform.python_version()}
+    print(json.dumps({"benchmark": "scale", "versions": versions, "settings": settings, "runs": results}))
+
+
+if __name__ == "__main__":
+    main()

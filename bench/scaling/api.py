@@ -1,0 +1,129 @@
+"""A bare client of the API server, which shares no code with the operator."""
+
+import asyncio
+import json
+import ssl
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+import aiohttp
+
+from scaling.components import Site
+
+IN_FLIGHT = 64
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request that changes something."""
+
+    method: str
+    path: str
+    body: Any = None
+
+
+class Api:
+    """Sends requests as the administrator."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def send(self, request: Request) -> Any:
+        """Send one request; return the answer. Raises if it fails, except for an object that is not there."""
+        kind = "merge-patch+json" if request.method == "PATCH" else "json"
+        data = None if request.body is None else json.dumps(request.body)
+        headers = {"Content-Type": f"application/{kind}"}
+        async with self._session.request(request.method, request.path, data=data, headers=headers) as answer:
+            text = await answer.text()
+            if answer.status >= HTTPStatus.BAD_REQUEST and answer.status != HTTPStatus.NOT_FOUND:
+                raise RuntimeError(f"{request.method} {request.path}: {answer.status} {text[:500]}")
+            return json.loads(text)
+
+    async def send_all(self, requests: Sequence[Request]) -> None:
+        """Send requests, 64 at a time."""
+        left = iter(requests)
+
+        async def send_some() -> None:
+            for request in left:
+                await self.send(request)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(IN_FLIGHT):
+                group.create_task(send_some())
+
+    async def items(self, path: str) -> list[Any]:
+        """List objects."""
+        items: list[Any] = (await self.send(Request("GET", path)))["items"]
+        return items
+
+    async def text(self, path: str) -> str:
+        """Return the answer to a GET as it is."""
+        async with self._session.get(path) as answer:
+            return await answer.text()
+
+    async def lines(self, path: str) -> AsyncIterator[bytes]:
+        """Yield the lines of a watch."""
+        async with self._session.get(path, timeout=aiohttp.ClientTimeout(total=None)) as answer:
+            rest = b""
+            async for chunk in answer.content.iter_any():
+                *complete, rest = (rest + chunk).split(b"\n")
+                for line in complete:
+                    yield line
+
+
+@asynccontextmanager
+async def connect(site: Site) -> AsyncIterator[Api]:
+    """Yield a client with a connection for each request in flight."""
+    keys = site.state.keys
+    context = ssl.create_default_context(cafile=keys / "authority.crt")
+    context.load_cert_chain(keys / "administrator.crt", keys / "administrator.key")
+    # The watch has a connection as well.
+    connector = aiohttp.TCPConnector(ssl=context, limit=IN_FLIGHT + 4)
+    async with aiohttp.ClientSession(site.api, connector=connector) as session:
+        yield Api(session)
+
+
+@dataclass
+class PodTimes:
+    """When each pod of a namespace with this prefix appeared and ran, on this process's clock."""
+
+    prefix: str
+    created: dict[str, float] = field(default_factory=dict)
+    running: dict[str, float] = field(default_factory=dict)
+    deleted: int = 0
+    restarts: int = 0
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def take(self, line: bytes) -> None:
+        """Take a line of the watch."""
+        now = time.monotonic()
+        change = json.loads(line)
+        pod = change["object"]
+        name = pod["metadata"]["name"]
+        if change["type"] == "ERROR":
+            raise RuntimeError(f"the watch of pods ended: {pod}")
+        if not name.startswith(self.prefix):
+            return
+        self.created.setdefault(name, now)
+        if pod["status"].get("phase") == "Running":
+            self.running.setdefault(name, now)
+        self.deleted += change["type"] == "DELETED"
+        self.changed.set()
+
+    async def follow(self, api: Api, namespace: str) -> None:
+        """Watch pods until cancelled. The API server ends the watch of a client that reads too slowly; begin again."""
+        while True:
+            # Without a version a watch begins with all pods that are there.
+            async for line in api.lines(f"/api/v1/namespaces/{namespace}/pods?watch=1&timeoutSeconds=1800"):
+                self.take(line)
+            self.restarts += 1
+
+    async def wait_for(self, pods: int) -> None:
+        """Wait until this many pods run."""
+        while len(self.running) < pods:
+            self.changed.clear()
+            await self.changed.wait()

@@ -1,0 +1,80 @@
+"""Simulated nodes, and what kwok does with their pods."""
+
+import json
+from typing import Any
+
+NODES = 600
+
+_STATUS = """
+{{ $now := Now }}
+phase: Running
+startTime: {{ $now | Quote }}
+hostIP: {{ NodeIPWith .spec.nodeName | Quote }}
+podIP: {{ PodIPWith .spec.nodeName false .metadata.uid .metadata.name .metadata.namespace | Quote }}
+conditions:
+{{ range $type := list "Initialized" "ContainersReady" "Ready" }}
+- {type: {{ $type }}, status: "True", lastTransitionTime: {{ $now | Quote }}}
+{{ end }}
+containerStatuses:
+{{ range .spec.containers }}
+- name: {{ .name | Quote }}
+  image: {{ .image | Quote }}
+  imageID: ""
+  ready: true
+  restartCount: 0
+  state: {running: {startedAt: {{ $now | Quote }}}}
+{{ end }}
+initContainerStatuses:
+{{ range .spec.initContainers }}
+- name: {{ .name | Quote }}
+  image: {{ .image | Quote }}
+  imageID: ""
+  ready: true
+  restartCount: 0
+  state: {terminated: {exitCode: 0, reason: Completed, startedAt: {{ $now | Quote }}, finishedAt: {{ $now | Quote }}}}
+{{ end }}
+"""
+
+
+def stages() -> str:
+    """Return kwok's configuration: a pod runs as soon as it has a node, never ends, and goes when it is deleted."""
+    missing = [{"key": key, "operator": "DoesNotExist"} for key in (".metadata.deletionTimestamp", ".status.podIP")]
+    deleted = [{"key": ".metadata.deletionTimestamp", "operator": "Exists"}]
+    documents = (
+        _stage("pod-runs", "Pod", missing, {"statusTemplate": _STATUS}),
+        _stage("pod-goes", "Pod", deleted, {"finalizers": {"empty": True}, "delete": True}),
+        # The nodes are created as ready. Without a stage of ours kwok would use its own ones.
+        _stage("node-stays", "Node", [{"key": ".metadata.deletionTimestamp", "operator": "Exists"}], {"delete": True}),
+    )
+    return "\n---\n".join(json.dumps(document) for document in documents)
+
+
+def _stage(name: str, kind: str, expressions: list[dict[str, str]], following: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "kwok.x-k8s.io/v1alpha1",
+        "kind": "Stage",
+        "metadata": {"name": name},
+        "spec": {
+            "resourceRef": {"apiGroup": "v1", "kind": kind},
+            "selector": {"matchExpressions": expressions},
+            "next": following,
+        },
+    }
+
+
+def node(number: int) -> dict[str, Any]:
+    """Return a ready node, large enough for each pod."""
+    name = f"node-{number}"
+    resources = {"cpu": "192", "memory": "2Ti", "pods": "110"}
+    address = f"10.200.{number // 250}.{number % 250 + 1}"
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "status": {
+            "capacity": resources,
+            "allocatable": resources,
+            "addresses": [{"type": "InternalIP", "address": address}],
+            "conditions": [{"type": "Ready", "status": "True", "reason": "Simulated", "message": "kwok"}],
+        },
+    }

@@ -1,0 +1,93 @@
+"""What was used: CPU and memory of processes, and requests by the API server's own count."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_SAMPLE = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
+_WRITES = frozenset({"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"})
+_CONFLICT, _TIME_OUT, _ERROR = "409", "504", "400"
+
+
+@dataclass(frozen=True, order=True)
+class Kind:
+    """What a request is counted as. `resource` contains the subresource, `dry_run` is "dry-run" or empty."""
+
+    verb: str
+    resource: str
+    code: str
+    dry_run: str
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.verb, self.resource, self.dry_run, self.code)))
+
+
+Requests = Counter[Kind]
+
+
+def read_requests(metrics: str) -> Requests:
+    """Parse the API server's metrics."""
+    counted: Requests = Counter()
+    for labels, value in _SAMPLE.findall(metrics):
+        named = dict(_LABEL.findall(labels))
+        resource = "/".join(filter(None, (named["resource"], named["subresource"])))
+        dry_run = "dry-run" if named["dry_run"] else ""
+        counted[Kind(named["verb"], resource, named["code"], dry_run)] += int(float(value))
+    return counted
+
+
+def summarise_requests(requests: Requests, job_resource: str, pods: int) -> dict[str, object]:
+    """Return the figures of a run: everything that anyone asked of the API server."""
+    writes = {kind: count for kind, count in requests.items() if kind.verb in _WRITES}
+    # Every component reviews its clients' tokens and rights at times.
+    mine = {kind: count for kind, count in writes.items() if not kind.resource.endswith("reviews")}
+    return {
+        "writes_per_pod": round(sum(mine.values()) / pods, 2),
+        "job_status_writes": sum(
+            count for kind, count in writes.items() if kind.resource == f"{job_resource}/status" and not kind.dry_run
+        ),
+        "conflicts": _coded(requests, _CONFLICT),
+        "time_outs": _coded(requests, _TIME_OUT),
+        "by_verb_and_code": dict(sorted(_totals(requests).items())),
+        "writes": {str(kind): count for kind, count in sorted(mine.items())},
+        "errors": {str(kind): count for kind, count in sorted(requests.items()) if kind.code >= _ERROR},
+    }
+
+
+def _coded(requests: Requests, code: str) -> int:
+    return sum(count for kind, count in requests.items() if kind.code == code)
+
+
+def _totals(requests: Requests) -> Counter[str]:
+    totals: Counter[str] = Counter()
+    for kind, count in requests.items():
+        totals[f"{kind.verb} {kind.code}"] += count
+    return totals
+
+
+def cpu_seconds(pids: Iterable[int]) -> float:
+    """Return the CPU time that processes have used."""
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / _TICKS
+
+
+def peak_mib(pids: Iterable[int]) -> float:
+    """Return the sum of the processes' peaks of resident memory."""
+    total = 0
+    for pid in pids:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+        total += int(status.partition("VmHWM:")[2].split()[0])
+    return round(total / 1024, 1)
+
+
+def differences(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+    """Return how much each value has grown."""
+    return {name: round(value - before[name], 2) for name, value in after.items()}
