@@ -85,7 +85,7 @@ test-attacks: setup ## Attack an installed operator as a tenant, in each way alo
 	@$(CLUSTER) build --if-it-can
 	@$(VENV)/python -m pytest tests/cluster/security/test_attacks.py -m long $(ARGS)
 
-bench: setup ## Measure large jobs beside Indexed Jobs on one API server (docs/scale.md; minutes)
+bench: setup ## Measure large jobs beside Indexed Jobs on one API server (bench/scale.py; as root, minutes)
 	@$(CLUSTER) build --if-it-can
 	@PYTHONPATH=tests:bench $(VENV)/python bench/scale.py $(ARGS)
 
