@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from muster.api.spec.job import Job
 from muster.core.actions import Action, DeleteResource, KillNode, RemoveNode, RemoveSurplusPod
-from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
+from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.gang_release import GangRelease
 from muster.core.outcome import Outcome, Verdict
 
@@ -20,18 +20,9 @@ def remove_surplus(facts: JobFacts) -> tuple[Action, ...]:
     kills = (
         KillNode(node.node, "its machine is lost")
         for node in facts.all_nodes
-        if (node.process.lost_at is not None and not node.process.is_terminating) or _is_left_behind(node.process)
+        if node.process.lost_at is not None and not node.process.is_terminating
     )
     return (*(RemoveSurplusPod(name) for name in facts.surplus_pods), *kills)
-
-
-def _is_left_behind(process: ProcessFacts) -> bool:
-    """Whether only a kubelet that is cut off prevents the deletion of a pod in which nothing runs.
-
-    The API server deletes an ended pod at once if it is asked again.
-    """
-    is_over = process.state is ProcessState.EXITED and not process.has_running_sidecars
-    return is_over and process.is_terminating and process.unreachable_since is not None
 
 
 def clean_up(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> tuple[Action, ...]:

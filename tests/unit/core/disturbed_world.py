@@ -18,6 +18,9 @@ FENCE_STOP_SECONDS = 9.0
 DRAIN_SECONDS = 3.0
 """How long the ranks of a drained pod run after their SIGTERM."""
 
+DRAIN_GRACE_SECONDS = 30.0
+"""The time from a pod's deletion by a drain until it should be complete."""
+
 KEPT_REPORTS = 40
 
 
@@ -47,7 +50,8 @@ class DisturbedNode(SimulatedNode):
         """Delete its pod with a grace period."""
         if self.is_alive and not self.is_cut and not self.process.is_terminating:
             self.terminated_at = at
-            self.process = replace(self.process, is_terminating=True, deletion_requested_at=at)
+            due = at + DRAIN_GRACE_SECONDS
+            self.process = replace(self.process, is_terminating=True, deletion_requested_at=at, deletion_deadline=due)
 
     def heal(self, at: float) -> None:
         """Reconnect its machine. A fenced agent has ended meanwhile."""

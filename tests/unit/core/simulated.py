@@ -187,8 +187,8 @@ class SimulatedNode:
         self.remove(at)
 
     def delete(self, at: float, grace: float) -> None:
-        """Delete its pod: a disconnected machine doesn't notice, but an ended pod is deleted without it."""
-        if not self.is_cut or self.process.state is ProcessState.EXITED:
+        """Delete its pod: a disconnected machine doesn't notice."""
+        if not self.is_cut:
             self.remove(at)
         elif not self.process.is_terminating:
             self.process = replace(self.process, is_terminating=True, deletion_deadline=at + grace)
