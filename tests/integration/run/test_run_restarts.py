@@ -23,7 +23,8 @@ checkpoint = folder / "checkpoint"
 step = int(checkpoint.read_text()) if checkpoint.exists() else 0
 (folder / f"rank-{rank}-{attempt}").write_text(str(step))
 if rank == 0 and step == 0:
-    checkpoint.write_text("5")
+    (folder / "new").write_text("5")
+    (folder / "new").rename(checkpoint)
 if rank == 3 and attempt != "3":
     while not checkpoint.exists() or len(list(folder.glob(f"rank-*-{attempt}"))) < 4:
         time.sleep(0.01)
