@@ -113,11 +113,14 @@ def _command_options(spec: Spec) -> tuple[Option, ...]:
 
 def _check_command_ranks(spec: Spec) -> Iterator[Violation]:
     procs = spec.procs_per_node
-    if procs == "Auto":
-        return
     for option in _command_options(spec):
         number = option.values[0] if option.name in _RANK_COUNT_OPTIONS and option.values else ""
-        if re.fullmatch("[0-9]{1,9}", number) and int(number) != spec.nodes * procs:
+        if not re.fullmatch("[0-9]{1,9}", number):
+            continue
+        # A later number of nodes would contradict any number here, and the API server lets `kubectl scale` pass.
+        if spec.elastic is not None:
+            yield Violation(("command", 1 + option.value_index), f"{quote(number)} in an elastic job")
+        elif procs != "Auto" and int(number) != spec.nodes * procs:
             yield Violation(("command", 1 + option.value_index), f"{quote(number)} for {spec.nodes} nodes x {procs}")
 
 
@@ -224,7 +227,8 @@ MPI_RULES = (
     Rule(
         schema_paths=("spec",),
         why="With a different number of ranks, the job would fail after its start.",
-        message="the mpirun in spec.command has to start nodes x procsPerNode ranks; change one of them",
+        message="the mpirun in spec.command has to start nodes x procsPerNode ranks; change one of them, or "
+        "remove the option, as an elastic job must",
         find_violations=_check_command_ranks,
     ),
     Rule(
