@@ -56,8 +56,9 @@ def find_release(job: Job, previous: Status, facts: JobFacts, waits_since: float
 
 def next_release_at(job: Job, facts: JobFacts, waits_since: float) -> float | None:
     """Return when to release the gang if nothing changes; None if it fits, holds no machine or has a queue."""
-    # A queue's scheduler is responsible for all-or-nothing placement.
-    if job.spec.queue is not None:
+    # A queue's scheduler is responsible for all-or-nothing placement, but places only minNodes of an elastic job so.
+    elastic = job.spec.elastic
+    if job.spec.queue is not None and (elastic is None or elastic.min_nodes >= len(facts.nodes)):
         return None
     problems = (node.process.problem for node in facts.nodes if not node.is_placed)
     if not any(problem is not None and problem.reason in (UNSCHEDULABLE, QUOTA_EXCEEDED) for problem in problems):
