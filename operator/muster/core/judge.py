@@ -107,9 +107,13 @@ def _start_outcome(job: Job, previous: Status, facts: JobFacts, now: float) -> O
 
 
 def _waits_since(outcome: Outcome) -> float:
-    """Return when the job was created, resumed or restarted: it waits for its nodes since then."""
+    """Return when the job was created, resumed or restarted: it waits for its nodes since then.
+
+    A restart of an elastic job first has until `resize_at` to go on without the nodes that are missing.
+    """
     last = outcome.last_restart
-    return outcome.active_since if last is None else max(outcome.active_since, last.not_before)
+    times = (outcome.active_since, None if last is None else last.not_before, outcome.resize_at)
+    return max(at for at in times if at is not None)
 
 
 def _startup_deadline(job: Job, facts: JobFacts, outcome: Outcome) -> float | None:
@@ -118,6 +122,9 @@ def _startup_deadline(job: Job, facts: JobFacts, outcome: Outcome) -> float | No
     It counts from the last node's placement, because autoscalers take their time. Local nodes need no placement.
     """
     if not all(node.is_placed for node in facts.nodes):
+        return None
+    # The members may have changed just now, long after they were scheduled: start those that are ready.
+    if job.spec.elastic is not None and all(node.is_ready for node in facts.nodes):
         return None
     placed = (node.process.scheduled_at for node in facts.nodes)
     since = max([_waits_since(outcome), *(at for at in placed if at is not None)])
