@@ -13,6 +13,7 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.api.timestamps import parse_or_past
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
+from muster.core.failure.problems import FETCHING_FILES
 from muster.core.fence import are_all_cut_off
 from muster.core.restarts import RESIZED
 from muster_worker.contract.schema import AgentPhase
@@ -118,11 +119,13 @@ def follow_nodes(previous: Status, facts: JobFacts, desired: int, *, starts: boo
 
 def _fill(last: Sequence[int], candidates: Sequence[int] | set[int], size: NextSize) -> tuple[int, ...]:
     """Add other nodes up to `spec.nodes`; below minNodes also such that are not ready."""
-    others = [number for number in sorted(candidates) if number not in last]
+    others = sorted(set(candidates).difference(last))
     members = (*last, *others[: max(0, size.count - len(last))])
     missing = size.elastic.min_nodes - len(members)
-    unready = [number for number in range(size.elastic.max_nodes) if number not in members]
-    return (*members, *unready[: max(0, missing)])
+    if missing <= 0:
+        return members
+    unready = sorted(set(range(size.elastic.max_nodes)).difference(members))
+    return (*members, *unready[:missing])
 
 
 def _limit(members: Sequence[int], ready: set[int], count: int) -> tuple[int, ...]:
@@ -135,12 +138,20 @@ def _find_added(facts: JobFacts, count: int, now: float) -> tuple[NodeFacts, ...
     """Return the nodes that can join now; none while others that are scheduled still start."""
     others = [node for node in facts.non_members if not node.process.is_terminating]
     ready = [node for node in others if node.is_ready and not facts.is_silent(node, now)]
-    starting = [node for node in others if node not in ready and _is_starting(node)]
-    return () if starting and len(ready) < count else tuple(ready[:count])
+    if len(ready) < count and any(_is_starting(node) for node in others):
+        return ()
+    return tuple(ready[:count])
 
 
 def _is_starting(node: NodeFacts) -> bool:
-    return node.process.state in (ProcessState.WAITING, ProcessState.RUNNING) and node.is_placed
+    """Whether the node will be ready soon, as far as its pod and its agent show."""
+    process, agent = node.process, node.current_agent
+    if process.state not in (ProcessState.WAITING, ProcessState.RUNNING) or not node.is_placed or node.is_ready:
+        return False
+    # One that can't start must not keep the others waiting for ever.
+    if agent is not None and agent.report.problem is not None:
+        return False
+    return process.problem is None or process.problem.reason == FETCHING_FILES
 
 
 def _is_ready(node: NodeFacts, size: NextSize) -> bool:

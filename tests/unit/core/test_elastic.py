@@ -9,14 +9,19 @@ from hypothesis import strategies as st
 
 from muster.api.spec.elastic import Elastic
 from muster.api.spec.failure_policy import FailurePolicy
+from muster.api.spec.queue import Queue
 from muster.api.status.status import Status
-from muster.core.elastic import NextSize, choose_elastic_members
+from muster.core.elastic import NextSize, choose_elastic_members, find_resize
 from muster.core.facts import NodeFacts, ProcessState
-from muster.core.members import parse_members
+from muster.core.gang_release import next_release_at
+from muster.core.inference import infer
+from muster.core.judge import judge
+from muster.core.members import parse_members, with_members
+from muster.core.outcome import Verdict
 from muster.core.restarts import RESIZED
 from muster.core.status.events import past_events
 from support.searches import examples
-from unit.core.builders import facts, missing, ready
+from unit.core.builders import START, facts, missing, ready
 from unit.core.simulated import SimulatedNode, World
 from unit.core.test_any_operator import asked, live, lose_machines
 from unit.core.test_restarts import EVENT_TURNS, records
@@ -263,6 +268,34 @@ def test_no_two_nodes_run_the_same_ranks_if_someone_edits_the_status(
         live(current)
         running = [rank.number for entry in current.nodes for rank in entry.ranks if rank.ended_at is None]
         assert len(running) == len(set(running)), running
+
+
+def test_a_node_that_can_not_start_does_not_keep_others_from_joining() -> None:
+    stuck = scheduled(3, "ImagePullBackOff")
+    for other, joins in ((scheduled(3), False), (stuck, True), (broken(3), True), (pending(3), True)):
+        current = replace(facts(ready(0), ready(1)), non_members=(ready(2), other), desired_nodes=4)
+        heard = heard_size(ELASTIC, 4, current.non_members, LATE).facts.nodes
+        running = Status(attempt=1, phase="Running", start_time="2025-11-21T04:05:05Z")
+        why = find_resize(world(4).job, running, replace(current, non_members=heard), LATE)
+        assert (why is not None) == joins, other
+
+
+def test_a_node_that_is_ready_late_starts_in_place_of_one_without_room() -> None:
+    asked = world(least=2).job
+    due = EARLY + asked.spec.startup_timeout_seconds
+    late = heard_size(ELASTIC, 3, (ready(0), pending(1), ready(2), missing(3)), due + 500).facts
+    current = infer(asked, RESTARTING.model_copy(update={"members": "0-2"}), late, due + 500)
+    assert [node.node for node in current.nodes] == [0, 2]
+    outcome = judge(with_members(asked, current), RESTARTING, current, due + 500)
+    assert outcome.verdict is Verdict.UNDECIDED
+
+
+def test_a_queue_that_places_only_min_nodes_together_does_not_deadlock() -> None:
+    for least, releases in ((2, True), (3, False)):
+        plain = world(least=least).job
+        asked = plain.model_copy(update={"spec": plain.spec.model_copy(update={"queue": Queue(volcano="a")})})
+        current = infer(asked, FIRST, facts(scheduled(0), scheduled(1), pending(2), missing(3)), START)
+        assert (next_release_at(with_members(asked, current), current, START) is not None) == releases
 
 
 _KINDS = (ready, scheduled, pending, missing, unheard, cut_off, terminating, broken, exited)
