@@ -1,6 +1,7 @@
 """An elastic job: it loses a node, goes on with the others, grows back, and follows `kubectl scale`."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from cluster.shared import Manifest
 
 pytestmark = pytest.mark.timeout(300)
 
-# Rank 0 saves each step. All ranks write with which step and world they begin.
+# Rank 0 saves each step, once all ranks have read the last one. All write with which step and world they begin.
 TRAINS = """
 import os, pathlib, time
 import muster_worker
@@ -20,7 +21,10 @@ rank, world, attempt = (os.environ[name] for name in ("RANK", "WORLD_SIZE", "MUS
 folder = pathlib.Path("/checkpoint")
 saved = folder / "saved"
 first = int(saved.read_text()) if saved.exists() else 0
-(folder / f"first-{attempt}-{rank}-of-{world}").write_text(str(first))
+(folder / f"new-{rank}").write_text(str(first))
+(folder / f"new-{rank}").rename(folder / f"first-{attempt}-{rank}-of-{world}")
+while len(list(folder.glob(f"first-{attempt}-*"))) < int(world):
+    time.sleep(0.05)
 for step in range(first + 1, 100_000):
     time.sleep(0.05)
     muster_worker.report(step=step)
@@ -46,6 +50,14 @@ def first_steps(folder: Path, attempt: int) -> dict[str, int]:
     return {path.name.removeprefix(f"first-{attempt}-"): int(path.read_text()) for path in files}
 
 
+@pytest.fixture
+def no_quota_left(stage: Stage) -> Iterator[None]:
+    """Remove the quota after the test: other tests use the same namespace."""
+    yield
+    stage.jobs.run("delete", "resourcequota", "pods", "--ignore-not-found")
+
+
+@pytest.mark.usefixtures("no_quota_left")
 def test_a_job_shrinks_grows_and_is_scaled(stage: Stage, tmp_path: Path) -> None:
     folder = tmp_path / "checkpoint"
     folder.mkdir()
