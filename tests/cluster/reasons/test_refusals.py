@@ -62,8 +62,8 @@ def test_a_quota_that_is_raised(stage: Stage) -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata}
     with there_is(stage, {**quota, "spec": {"hard": {"requests.cpu": "500m"}}}):
         stage.kubectl.wait("jsonpath={.status.hard}", "quota/team", f"--namespace={stage.namespace}")
-        stage.apply("greedy", resources={"requests": {"cpu": "500m"}})
-        value = refused(stage, "greedy", "QuotaExceeded", "team", "requests.cpu=500m", "limit")
+        stage.apply("greedy", resources={"requests": {"cpu": "600m"}})
+        value = refused(stage, "greedy", "QuotaExceeded", "team", "requests.cpu=600m", "limit")
         assert condition(value, "Stalled")["status"] == "False"
         stage.kubectl.apply({**quota, "spec": {"hard": {"requests.cpu": "100"}}})
         stage.completes("greedy")
