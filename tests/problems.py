@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FLAKY_LIMIT = 3
-"""A run fails with this number of tests that fail in parallel and pass alone."""
+"""A run fails with this number of tests that fail first and pass alone."""
 
 PROBLEMS_FILE = "TESTS_PROBLEMS"
 """The variable that names a file to which several commands append their failures. It has no muster prefix, because
@@ -17,7 +17,7 @@ muster does not read it.
 
 @dataclass(frozen=True)
 class Problem:
-    """A failed test, and the first lines of its error. `flaky`: it failed in parallel and passed alone."""
+    """A failed test, and the first lines of its error. `flaky`: it passed when it ran again, alone."""
 
     name: str
     error: Sequence[str]

@@ -1,4 +1,4 @@
-"""Runs tests in parallel, and repeats failed tests alone."""
+"""Runs tests in parallel or one after another, and repeats failed tests alone."""
 
 import os
 import subprocess
@@ -44,20 +44,18 @@ class Ran:
 
 
 def run(part: Part, arguments: Sequence[str]) -> list[Problem]:
-    """Run a part; return its failures."""
+    """Run a part, and its failed tests once more alone; return the failures."""
     if part.marked:
         _say(f"the tests marked: {part.marked}")
     with tempfile.TemporaryDirectory() as memory:
-        if part.beside == 1:
-            return problems(_pytest(part, Path(memory, "outcomes"), arguments))
         remembered = [*arguments, f"--override-ini=cache_dir={memory}/cache"]
-        beside = ["-n", str(part.beside), "--dist", "loadfile"]
+        beside = ["-n", str(part.beside), "--dist", "loadfile"] if part.beside > 1 else []
         first = _pytest(part, Path(memory, "outcomes"), [*beside, *remembered])
         if first.code != SOME_FAILED or not first.failed:
             return problems(first)
-        # Many tests give real processes a few seconds, and a loaded machine may exceed them. A real failure also fails
-        # alone.
-        _say("what failed beside others, who share the processors, is run once more, alone")
+        # Many tests give real processes and a real cluster some seconds, and a loaded machine may exceed them. A broken
+        # test fails again.
+        _say("the failed tests run once more, alone")
         failed = ["--last-failed", "--last-failed-no-failures=none"]
         return sorted_out(first, _pytest(part, Path(memory, "alone"), [*failed, *remembered]))
 
@@ -71,7 +69,7 @@ def problems(ran: Ran) -> list[Problem]:
 
 
 def sorted_out(beside: Ran, alone: Ran) -> list[Problem]:
-    """Sort the failures of a parallel run into real and flaky ones, by a second run of the failed tests alone."""
+    """Sort the failures of a run into real and flaky ones, by a second run of the failed tests alone."""
     again = problems(alone)
     failed_again = {each.name.partition(" (at ")[0] for each in again}
     passed = {each.test for each in alone.outcomes if each.passed} - failed_again

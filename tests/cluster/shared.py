@@ -19,7 +19,7 @@ TESTS = Path(__file__).resolve().parents[1]
 # A start builds missing parts; make has done that before.
 START_SECONDS = 240
 # kubectl's own limit for its wait commands.
-WAIT_SECONDS = 60
+WAIT_SECONDS = 150
 
 Manifest = Mapping[str, object]
 

@@ -14,7 +14,7 @@ from typing import Self
 from rich.text import Text
 
 COLUMNS, LINES = 100, 24
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 CTRL_C = b"\x03"
 
 

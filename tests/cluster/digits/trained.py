@@ -18,7 +18,7 @@ JOB = f"dtj/{NAME}"
 # Enough steps to see the counter increase, and for the accuracy that the example requires.
 EPOCHS = 12
 COLUMNS = 7
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 
 @dataclass(frozen=True)

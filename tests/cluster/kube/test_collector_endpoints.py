@@ -51,7 +51,7 @@ def addresses(kubectl: Kubectl, namespace: str) -> list[str]:
 
 
 async def until(what: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20.0):
+    async with asyncio.timeout(60.0):
         while not await asyncio.to_thread(what):  # noqa: ASYNC110 - there is no event to await
             await asyncio.sleep(0.1)
 

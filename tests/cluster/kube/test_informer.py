@@ -30,7 +30,7 @@ class Listener:
         self.came.set()
 
     async def until(self, count: int) -> list[tuple[str, str]]:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(self.told) < count:
                 self.came.clear()
                 await self.came.wait()
@@ -41,7 +41,7 @@ class Listener:
 async def running(informer: Informer) -> AsyncIterator[None]:
     task = asyncio.create_task(informer.run())
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await informer.synced.wait()
         yield
     finally:
@@ -214,7 +214,7 @@ async def test_several_namespaces_and_all(client: Client, namespace: str) -> Non
     async with running(both), running(whole):
         await make(client, namespace, "b")
         assert await several.until(2) == [("ADDED", "a"), ("ADDED", "b")]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while ("ADDED", "b") not in everywhere.told:
                 everywhere.came.clear()
                 await everywhere.came.wait()

@@ -14,16 +14,17 @@ from cluster.say import say
 from muster.api.spec.failure_policy import DEFAULT_FENCE_SECONDS, FENCE_MARGIN_SECONDS
 
 POLICY = {"maxDisruptions": 3}
-SLOW_HOOK = {"preStop": {"exec": {"command": ["sleep", "4"]}}}
+HOOK_SECONDS = 10
+SLOW_HOOK = {"preStop": {"exec": {"command": ["sleep", str(HOOK_SECONDS)]}}}
 """The kubelet sends SIGTERM only after this hook."""
 
 FENCED_SECONDS = DEFAULT_FENCE_SECONDS + FENCE_MARGIN_SECONDS
-STARTED_SECONDS = 20.0
+STARTED_SECONDS = 60.0
 """The time for a pod to start and for its ranks to run."""
 
 
 def test_an_evicted_pod_ends_the_attempt_before_it_dies(stage: Stage) -> None:
-    slow = template({"lifecycle": SLOW_HOOK})
+    slow = template({"lifecycle": SLOW_HOOK}, terminationGracePeriodSeconds=HOOK_SECONDS + 2)
     stage.apply("drained", SAYS_ATTEMPT, nodes=2, procsPerNode=1, failurePolicy=POLICY, template=slow)
     runs(stage, "drained", 1)
     before = uids(stage, "drained")
@@ -34,7 +35,7 @@ def test_an_evicted_pod_ends_the_attempt_before_it_dies(stage: Stage) -> None:
     after = runs(stage, "drained", 2)
     say(f"drained: Stopping {stopping.at - evicted_at:.1f} s, running {after.at - evicted_at:.1f} s after the eviction")
 
-    assert stopping.at - evicted_at < 3.0
+    assert stopping.at - evicted_at < HOOK_SECONDS
     assert history(after.status) == [(1, "Evicted", "Disruption", 1)]
     stage.until(lambda: "drained-1-0" not in uids(stage, "drained"))
     left = uids(stage, "drained")
@@ -51,10 +52,10 @@ def test_a_cut_of_20_s_restarts_nothing(stage: Stage) -> None:
     before = uids(stage, "shaken")
     cut_at = stage.now()
     with machine.lost(LOST):
-        stage.timeline.first(is_silent("shaken", "True", cut_at), 10.0)
+        stage.timeline.first(is_silent("shaken", "True", cut_at), SHORT_CUT_SECONDS)
         stage.until(lambda: stage.now() >= cut_at + SHORT_CUT_SECONDS)
     healed_at = stage.now()
-    back = stage.timeline.first(is_silent("shaken", "False", healed_at), 20.0)
+    back = stage.timeline.first(is_silent("shaken", "False", healed_at))
     assert (back.status["phase"], back.status["attempt"]) == ("Running", 1)
     assert "restarts" not in back.status
     assert uids(stage, "shaken") == before

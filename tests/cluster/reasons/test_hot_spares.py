@@ -27,8 +27,10 @@ SHAPE: dict[str, object] = {
     "command": ["python3", f"{CODE}/train.py"],
     "failurePolicy": {"maxDisruptions": 3},
 }
-STARTED_SECONDS = 5.0
-"""The limit from the decision that the node is lost to the start of all ranks of the next attempt."""
+STARTED_SECONDS = 25.0
+"""The limit from the decision that the node is lost to the start of all ranks of the next attempt. An idle
+machine takes 1 to 3 s.
+"""
 
 NEW_POD_SECONDS = 90.0
 """The limit without a spare: a pod has to start and to import torch."""

@@ -15,7 +15,8 @@ from cluster.torch_volume import TorchVolume
 
 pytestmark = pytest.mark.alone
 
-NAMED_SECONDS = 1.0
+NAMED_SECONDS = 4.0
+"""Less than an agent's interval between two reports; an idle machine takes less than 1 s."""
 
 WORD = "rank {rank} is at work"
 PLAIN = f"""

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.alone
 
 FLOOD = Path(__file__).with_name("flood_workload.py").read_text(encoding="utf-8")
 FLOODING = ("flood-0-0", "flood-1-0")
-SOON_SECONDS = 2.0
+SOON_SECONDS = 10.0
 
 UNTIL_TOLD = """
 import os, sys, time

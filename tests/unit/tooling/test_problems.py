@@ -33,7 +33,7 @@ def test_a_run_finds_each_failure_with_the_first_lines_of_its_error(tmp_path: Pa
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --disable-plugin-autoload")
     file = tmp_path / "test_some.py"
     file.write_text(TESTS)
-    found = run(Part((file,)), ["-p", "no:cacheprovider", f"--rootdir={tmp_path}"])
+    found = run(Part((file,)), [f"--rootdir={tmp_path}"])
     assert [problem.name for problem in found] == [
         "test_some.py::test_broken",
         "test_some.py::test_without_its_fixture (at setup)",
