@@ -21,6 +21,9 @@ from muster_worker.contract.schema import AgentPhase
 MAX_GROW_SECONDS = 4 * 3600.0
 """The longest wait for a growth, unless `growAfterSeconds` is longer. Growths within this time lengthen the wait."""
 
+MIN_SECOND_GROW_SECONDS = 30.0
+"""What is doubled with each growth if `growAfterSeconds` is shorter: 0 would stay 0."""
+
 _MAX_DOUBLINGS = 10
 
 
@@ -103,8 +106,11 @@ def find_growth_time(elastic: Elastic, previous: Status, desired: int) -> float:
     since = parse_or_past(last.at) + (last.seconds_lost or 0.0)
     history = () if previous.restarts is None else previous.restarts.history
     growths = sum(entry.reason == RESIZED and parse_or_past(entry.at) > since - MAX_GROW_SECONDS for entry in history)
-    seconds = elastic.grow_after_seconds * 2.0 ** min(growths, _MAX_DOUBLINGS)
-    return since + max(float(elastic.grow_after_seconds), min(seconds, MAX_GROW_SECONDS))
+    first = float(elastic.grow_after_seconds)
+    if growths == 0:
+        return since + first
+    seconds = max(first, MIN_SECOND_GROW_SECONDS) * 2.0 ** min(growths, _MAX_DOUBLINGS)
+    return since + max(first, min(seconds, MAX_GROW_SECONDS))
 
 
 def follow_nodes(previous: Status, facts: JobFacts, desired: int, *, starts: bool) -> int:

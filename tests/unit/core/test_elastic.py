@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from muster.api.spec.elastic import Elastic
 from muster.api.spec.failure_policy import FailurePolicy
 from muster.api.spec.queue import Queue
+from muster.api.status.elastic import ElasticStatus
+from muster.api.status.restarts import NO_RESTARTS, RestartRecord
 from muster.api.status.status import Status
-from muster.core.elastic import NextSize, choose_elastic_members, find_resize
+from muster.api.timestamps import parse_timestamp
+from muster.core.elastic import NextSize, choose_elastic_members, find_growth_time, find_resize
 from muster.core.facts import NodeFacts, ProcessState
 from muster.core.gang_release import next_release_at
 from muster.core.inference import infer
@@ -206,6 +209,34 @@ def test_growth_that_fails_again_and_again_waits_longer() -> None:
         current.nodes[1].heal(current.now)
     first, second, third = starts
     assert (first < 320, 500 < second < 640, third > 1100) == (True, True, True)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "growths", "expected"),
+    [
+        (0, 0, 0.0),
+        (0, 1, 60.0),
+        (0, 2, 120.0),
+        (0, 12, 4 * 3600.0),
+        (5, 0, 5.0),
+        (5, 1, 60.0),
+        (600, 0, 600.0),
+        (600, 1, 1200.0),
+        (600, 12, 4 * 3600.0),
+        (86_400, 1, 86_400.0),
+    ],
+)
+def test_the_wait_before_a_growth(seconds: int, growths: int, expected: float) -> None:
+    at = "2025-11-21T04:05:06Z"
+    resized = RestartRecord(attempt=1, reason=RESIZED, message="", counts_as="Nothing", at=at)
+    history = tuple(resized.model_copy(update={"attempt": number + 1}) for number in range(growths))
+    lost = resized.model_copy(update={"attempt": growths + 1, "reason": "PodFailed"})
+    restarts = NO_RESTARTS.model_copy(update={"history": (*history, lost)})
+    previous = RESTARTING.model_copy(
+        update={"attempt": growths + 2, "restarts": restarts, "elastic": ElasticStatus(followed_nodes=3)}
+    )
+    elastic = Elastic(min_nodes=1, max_nodes=3, grow_after_seconds=seconds)
+    assert find_growth_time(elastic, previous, 3) - parse_timestamp(at) == expected
 
 
 def test_suspending_a_smaller_job_and_resuming_it() -> None:

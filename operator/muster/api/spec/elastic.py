@@ -30,8 +30,8 @@ class Elastic(Model):
     grow_after_seconds: int = Field(
         default=600,
         description="How long the ranks run with fewer nodes than spec.nodes, at least, before muster stops them to "
-        "add nodes that are ready again. The time doubles with each such growth in the last hours. If spec.nodes was "
-        "raised, muster doesn't wait.",
+        "add nodes that are ready again. The time doubles with each such growth in the last hours, and is then at "
+        "least a minute. If spec.nodes was raised, muster doesn't wait.",
         ge=0,
         le=MAX_RESIZE_SECONDS,
     )
