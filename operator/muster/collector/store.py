@@ -74,11 +74,14 @@ class RankStore:
         entry = self._jobs.get(shape.job_uid)
         if entry is None:
             self._jobs[shape.job_uid] = _Entry(shape)
-            self._agents += shape.nodes
-        elif entry.shape != shape:
-            self._agents += shape.nodes - entry.shape.nodes
+            self._agents += shape.agent_count
+            return
+        self._agents += shape.agent_count - entry.shape.agent_count
+        # An elastic job is scaled while its agents report.
+        is_same = replace(entry.shape, agents=shape.agents) == shape
+        entry.shape = shape
+        if not is_same:
             self._release_texts(entry)
-            entry.shape = shape
             self._release_sources(entry)
             entry.forget()
 
@@ -86,7 +89,7 @@ class RankStore:
         """Remove the job, and end its agents' long polls."""
         entry = self._jobs.pop(job_uid, None)
         if entry is not None:
-            self._agents -= entry.shape.nodes
+            self._agents -= entry.shape.agent_count
             self._release_texts(entry)
             self._release_sources(entry)
             entry.forget()
@@ -109,7 +112,7 @@ class RankStore:
         return self._entry(job_uid).shape
 
     def agent_count(self) -> int:
-        """Return the number of agents of registered jobs, which determines the heartbeat."""
+        """Return the number of agents that registered jobs have now, which determines the heartbeat."""
         return self._agents
 
     def record(self, member: Member, report: Report, at: float) -> None:

@@ -56,6 +56,19 @@ def test_registering_again_keeps_what_is_known_unless_the_shape_changed() -> Non
     assert store.agent_count() == 2
 
 
+def test_an_elastic_job_is_scaled_without_losing_its_reports_and_only_its_agents_count() -> None:
+    store, shape = RankStore(), replace(SHAPE, nodes=10_000, has_fixed_ranks=False, agents=2)
+    store.register(shape)
+    store.record(MEMBER, report(1, running(0)), T0)
+    assert store.agent_count() == 2
+
+    store.register(replace(shape, agents=3))
+    assert store.agent(UID, 0) is not None
+    assert store.agent_count() == 3
+    store.forget(UID)
+    assert store.agent_count() == 0
+
+
 def test_a_job_that_is_forgotten_is_unknown() -> None:
     store = registered()
     store.record(MEMBER, report(1), T0)

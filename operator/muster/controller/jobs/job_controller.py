@@ -245,6 +245,7 @@ class JobController:
             created_at,
             self.resource.namespace,
             has_fixed_ranks=has_fixed_members(job),
+            agents=job.spec.nodes + job.spec.spares,
         )
         self.dependencies.store.register(shape)
         change_event = self.dependencies.store.changed(metadata.uid)

@@ -49,6 +49,7 @@ class Shape:
 
     `created_at` is in Unix seconds, `namespace` "" without a cluster. `has_fixed_ranks`: a node has the same ranks in
     every attempt. Otherwise it may report those of any one node, and `infer` drops them if they aren't its own.
+    `agents`: the number of agents that report, if it is lower than `nodes`; an elastic job may have more nodes later.
     """
 
     job_uid: str
@@ -57,6 +58,12 @@ class Shape:
     created_at: float
     namespace: str = ""
     has_fixed_ranks: bool = True
+    agents: int | None = None
+
+    @property
+    def agent_count(self) -> int:
+        """The number of agents that report."""
+        return self.nodes if self.agents is None else self.agents
 
     def ranks_of(self, report: Report) -> range:
         """The global ranks of the node that sent the report; without fixed ranks, of the node with its first rank."""
