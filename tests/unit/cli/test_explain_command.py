@@ -203,6 +203,14 @@ def test_a_node_that_is_none_is_refused() -> None:
         explain_job(cluster_job(), 2)
 
 
+def test_a_node_that_an_elastic_job_may_have_later_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    elastic = cluster_job(elastic={"minNodes": 1, "maxNodes": 4}, failurePolicy={})
+    explain_job(elastic, 3)
+    assert capsys.readouterr().out == format_plain_text(explain_node(elastic, 3))
+    with pytest.raises(BadInput, match="the job has the nodes 0 to 3"):
+        explain_job(elastic, 4)
+
+
 def test_a_job_without_an_image_is_explained_and_says_what_to_set(capsys: pytest.CaptureFixture[str]) -> None:
     explain_job(cluster_job(), 0)
     with_image = capsys.readouterr()

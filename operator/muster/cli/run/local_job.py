@@ -29,7 +29,15 @@ def resolve_job(job: Job, gpus: int) -> Job:
     """Return the job with all defaults for this machine. Raises `MissingVariable`."""
     # All nodes share this machine, so that a spare would replace nothing.
     running = job.model_copy(update={"spec": job.spec.model_copy(update={"suspend": False, "spares": 0})})
-    return with_variables(with_procs(running, gpus), os.environ)
+    return with_variables(with_procs(_without_growth(running), gpus), os.environ)
+
+
+def _without_growth(job: Job) -> Job:
+    """Return an elastic job with at most the nodes with which it starts: nothing raises their number here."""
+    if job.spec.elastic is None:
+        return job
+    elastic = job.spec.elastic.model_copy(update={"max_nodes": job.spec.nodes})
+    return job.model_copy(update={"spec": job.spec.model_copy(update={"elastic": elastic})})
 
 
 def without_remote_storage(job: Job, options: RunOptions) -> Job:
