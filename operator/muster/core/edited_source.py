@@ -7,6 +7,9 @@ from muster.api.names import SOURCE_ANNOTATION
 from muster.api.status.source import SourceStatus
 from muster.api.status.status import Status
 
+NO_MEMORY_FOR_SOURCE = "NoMemoryForSource"
+"""The reason of a job whose ranks wait until the operator has sent the edited code of other jobs."""
+
 
 @dataclass(frozen=True)
 class RequestedSource:

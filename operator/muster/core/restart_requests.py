@@ -24,7 +24,7 @@ def find_requested_restart(previous: Status, facts: JobFacts, now: float) -> Res
         return None
     # The next start serves a request that was made before it. If someone has cleared the status of a running job, it
     # is unknown which request was served last, so serve none.
-    return _make_restart(previous, now, now) if previous.was_started and _is_new(previous, facts) else None
+    return _make_restart(previous, now, now) if previous.was_started and is_new_request(previous, facts) else None
 
 
 def make_resize(previous: Status, why: str, now: float) -> Restart:
@@ -34,13 +34,13 @@ def make_resize(previous: Status, why: str, now: float) -> Restart:
 
 def skip_backoff(last: LastRestart | None, previous: Status, facts: JobFacts, now: float) -> LastRestart | None:
     """Return the restart `last`; its attempt need not wait any longer if a user has requested a restart meanwhile."""
-    if last is None or not previous.is_restarting or not _is_new(previous, facts):
+    if last is None or not previous.is_restarting or not is_new_request(previous, facts):
         return last
     failed_at = 0.0 if previous.last_restart is None else parse_or_past(previous.last_restart.at)
     return replace(last, not_before=min(last.not_before, max(now, failed_at + MIN_SECONDS)))
 
 
-def _is_new(previous: Status, facts: JobFacts) -> bool:
+def is_new_request(previous: Status, facts: JobFacts) -> bool:
     """Whether the last decision did not know the request."""
     value, served = facts.restart_request, previous.restart_request
     return value is not None and (served is None or served.value != value)

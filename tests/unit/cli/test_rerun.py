@@ -4,11 +4,15 @@ import io
 import os
 import subprocess
 import tarfile
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
+from fakes.api_client import api_client
 from muster.api.document import JSON
+from muster.api.json_fields import mapping
 from muster.api.names import RESTART_ANNOTATION, SOURCE_ANNOTATION
 from muster.api.status.restarts import RestartRequest
 from muster.api.status.source import SourceStatus
@@ -16,7 +20,8 @@ from muster.api.status.status import Condition, RankStatus, Status
 from muster.api.yaml.serialise import serialise_status
 from muster.cli.board.observed_job import ObservedJob, read_observed_job
 from muster.cli.errors import BadInput
-from muster.cli.jobs.rerun import make_rerun
+from muster.cli.jobs.cluster import ClusterJob
+from muster.cli.jobs.rerun import delete_unused, make_rerun
 from muster.cli.jobs.source_files import PackedSource, check_script, pack_source
 from muster.objects.kubernetes.kinds import Object
 from muster_worker.contract.source import MAX_SOURCE_BYTES, MAX_SOURCE_FILES
@@ -67,6 +72,56 @@ def test_the_command_ends_when_the_operator_refuses_its_code() -> None:
     assert change.find_refusal(observed(conditions=refused("vit-source-b"))) is None
     before = RUNS.model_copy(update={"conditions": refused(NAME)})
     assert make_rerun(resource(before), VALUE, PACKED).find_refusal(read_observed_job(resource(before))) is None
+
+
+def test_the_command_ends_when_the_same_code_is_refused_again() -> None:
+    before = RUNS.model_copy(update={"conditions": refused(NAME)})
+    change = make_rerun(resource(before), VALUE, PACKED)
+    for value, is_refused in (("an earlier request", False), (VALUE, True)):
+        job = before.model_copy(update={"restart_request": RestartRequest(value="", refused=value)})
+        assert (change.find_refusal(read_observed_job(resource(job))) is not None) is is_refused
+
+
+@dataclass
+class Cluster:
+    """An API server with a job and ConfigMaps. `deleted` are the names of those that were deleted."""
+
+    job: Object
+    deleted: list[str] = field(default_factory=list)
+
+    async def get(self, _: web.Request) -> web.Response:
+        return web.json_response(self.job)
+
+    async def delete(self, request: web.Request) -> web.Response:
+        self.deleted.append(request.match_info["name"])
+        return web.json_response({})
+
+
+@pytest.mark.parametrize(
+    ("annotation", "running", "deleted"),
+    [
+        (NAME, NAME, ["vit-source-b", "vit-source-c"]),
+        # Another rerun has begun meanwhile, and the ranks still run the code of this one.
+        ("vit-source-b", NAME, ["vit-source-c"]),
+        (None, "vit-source-c", [NAME, "vit-source-b"]),
+        (None, None, [NAME, "vit-source-b", "vit-source-c"]),
+    ],
+)
+async def test_code_that_the_job_uses_is_not_deleted(
+    annotation: str | None, running: str | None, deleted: list[str], tmp_path: Path
+) -> None:
+    source = None if running is None else SourceStatus(config_map=running, sha256="a" * 64)
+    job = resource(RUNS.model_copy(update={"source": source}))
+    mapping(job["metadata"])["annotations"] = {} if annotation is None else {SOURCE_ANNOTATION: annotation}
+    cluster, app = Cluster(job), web.Application()
+    app.router.add_get("/apis/muster.dev/v1alpha1/namespaces/team/{kind}/vit", cluster.get)
+    app.router.add_delete("/api/v1/namespaces/team/configmaps/{name}", cluster.delete)
+    stored: list[Object] = [
+        {"metadata": {"name": name, "uid": name}} for name in (NAME, "vit-source-b", "vit-source-c")
+    ]
+    async with api_client(app, tmp_path) as client:
+        await delete_unused(ClusterJob(client, "team", "vit"), stored)
+    assert cluster.deleted == deleted
 
 
 @pytest.mark.parametrize(

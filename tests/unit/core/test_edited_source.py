@@ -7,9 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.api.spec.failure_policy import FailurePolicy
+from muster.api.status.restarts import RestartRequest
 from muster.api.status.source import SourceStatus
+from muster.api.status.status import RESTARTING
 from muster.core.actions import SendCommand
-from muster.core.edited_source import RequestedSource
+from muster.core.edited_source import NO_MEMORY_FOR_SOURCE, RequestedSource
+from muster.core.facts import Problem
+from muster.core.inference import infer
+from muster.core.judge import judge
+from muster.core.status.summarise import summarise
 from muster_worker.contract.schema import CommandKind
 from muster_worker.contract.source import EditedSource
 from support.searches import examples
@@ -118,6 +124,45 @@ def test_code_that_can_t_be_used_stops_no_rank_and_the_last_code_remains() -> No
     assert sources(current) == {EditedSource(FIRST.sha256)}
     rerun(current, SECOND, "2")
     assert current.status.source is not None
+
+
+def test_the_status_says_that_the_ranks_wait_for_memory_for_their_code() -> None:
+    current = started()
+    current.source, current.request = FIRST, "1"
+    while current.status.phase != RESTARTING:
+        live(current)
+    problem = Problem(NO_MEMORY_FOR_SOURCE, "The ranks wait for their edited code: no memory")
+    facts = infer(current.job, current.status, replace(current.facts(), problem=problem), current.now)
+    outcome = judge(current.job, current.status, facts, current.now)
+    status = summarise(current.job, current.status, facts, outcome, (), current.now)
+    assert (
+        status.message == "A user has requested a restart; attempt 2: The ranks wait for their edited code: no memory"
+    )
+    stalled = status.condition("Stalled")
+    assert stalled is not None
+    assert (stalled.status, stalled.message) == ("False", problem.message)
+
+
+def test_each_refused_request_is_in_the_status() -> None:
+    current = started()
+    for value in ("1", "2"):
+        rerun(current, DELETED, value)
+        assert current.status.restart_request == RestartRequest(value="", refused=value)
+    rerun(current, FIRST, "3")
+    assert current.status.restart_request == RestartRequest(value="3")
+    rerun(current, DELETED, "4")
+    assert current.status.restart_request == RestartRequest(value="3", refused="4")
+    # The ConfigMap exists now.
+    rerun(current, SECOND, "4")
+    assert (current.status.attempt, current.status.restart_request) == (3, RestartRequest(value="4"))
+
+
+def test_a_request_that_was_withdrawn_leaves_no_record() -> None:
+    current = started()
+    rerun(current, DELETED, "1")
+    current.source, current.request = None, None
+    live(current, TURNS)
+    assert current.status.restart_request is None
 
 
 def test_a_new_operator_starts_a_late_node_with_the_code_of_its_attempt() -> None:

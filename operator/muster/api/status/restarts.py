@@ -127,6 +127,13 @@ class RestartRequest(Model):
         max_length=MAX_RESIZE_CHARS,
     )
 
+    refused: str = Field(
+        default="",
+        description=f"The value of the annotation {RESTART_ANNOTATION} that muster does not handle, because the edited "
+        "code can't be used. The condition Accepted says why.",
+        max_length=MAX_RESTART_REQUEST_CHARS,
+    )
+
     @property
     def is_pending(self) -> bool:
         """Whether muster still stops the ranks for this request."""

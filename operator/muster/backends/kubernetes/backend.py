@@ -11,7 +11,7 @@ from typing import assert_never
 from muster.api.spec.job import Job
 from muster.api.timestamps import parse_timestamp
 from muster.backends.kubernetes.children import Children
-from muster.backends.kubernetes.edited_sources import EditedSources
+from muster.backends.kubernetes.edited_sources import NO_MEMORY, EditedSources
 from muster.backends.kubernetes.job_state import JobState, PodDeletion, SentCommand
 from muster.backends.kubernetes.pod_creator import UNCONFIRMED_SECONDS, PodCreator
 from muster.backends.kubernetes.pod_index import PodEntry, PodIndex
@@ -231,13 +231,13 @@ class KubernetesBackend:
         command = with_credentials(job, command, self.seed())
         for node in action.nodes:
             entry = self.pods.newest_pod(job.metadata.uid, node)
-            # Without memory for the code, the next reconcile sends the command again.
-            if entry is None or not self.store.send(job.metadata.uid, node, command):
+            if entry is None:
                 continue
-            previous = job_state.sent_commands.get(node)
+            if not self.store.send(job.metadata.uid, node, command):
+                job_state.source_problem = NO_MEMORY
+                return
             # The record has no copy of the code.
-            if previous is None or (previous.pod_uid, previous.command) != (entry.pod.uid, action.command):
-                job_state.sent_commands[node] = SentCommand(entry.pod.uid, action.command, self.clock())
+            job_state.record_command(node, SentCommand(entry.pod.uid, action.command, self.clock()))
 
     def _delete_node(self, job: Job, job_state: JobState, node: int, grace_seconds: int) -> list[Awaitable[None]]:
         entry = self.pods.newest_pod(job.metadata.uid, node)

@@ -13,7 +13,7 @@ from muster.api.names import JOB_UID_LABEL
 from muster.api.spec.job import Job
 from muster.backends.kubernetes.job_state import JobState
 from muster.clients.kubernetes.client import Client
-from muster.core.edited_source import RequestedSource
+from muster.core.edited_source import NO_MEMORY_FOR_SOURCE, RequestedSource
 from muster.core.facts import Problem
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, Object
@@ -32,6 +32,13 @@ SOURCE_SECONDS = 5.0
 
 SOURCE_MISSING = "SourceMissing"
 """The reason of a job whose ranks can't start because someone has deleted their edited code."""
+
+NO_MEMORY = Problem(
+    NO_MEMORY_FOR_SOURCE,
+    "The ranks wait for their edited code: muster sends so much code to other jobs that it has no memory left for this "
+    "job's code; muster tries again",
+)
+"""The problem of a job whose edited code was read, and finds no memory in the rank store."""
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,12 @@ class JobState:
             self._spec = (job.metadata.generation, spec_hash(job))
         return self._spec[1]
 
+    def record_command(self, node: int, sent: SentCommand) -> None:
+        """Record a command, unless the same one was sent to the same pod before."""
+        previous = self.sent_commands.get(node)
+        if previous is None or (previous.pod_uid, previous.command) != (sent.pod_uid, sent.command):
+            self.sent_commands[node] = sent
+
     def refusal(self, generation: int) -> Problem | None:
         """Return the reason why this `generation` of the resource can't run; None if it can."""
         return self._refusal if generation == self._refused_generation else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from muster.cli.jobs.cluster import ClusterJob, JobReference
 from muster.cli.jobs.requests import Change, Waiting, make_restart, request_change
 from muster.cli.jobs.source_files import PackedSource, check_script, pack_source
 from muster.objects.kubernetes.errors import ApiError
-from muster.objects.kubernetes.kinds import CONFIG_MAPS, Object
+from muster.objects.kubernetes.kinds import CONFIG_MAPS, JOBS, Object
 from muster.objects.kubernetes.names import JOB_LABEL, SOURCE_KEY, SOURCE_LABEL, source_name
 from muster.objects.kubernetes.pods import owner_uid
 
@@ -31,6 +31,7 @@ def rerun_job(wanted: JobReference, waiting: Waiting, source: Path | None) -> in
     """Start the job's ranks again with the code in `source`; None: with the job's own. Return the exit code."""
     packed = None if source is None else pack_source(source)
     now = format_milliseconds(time.time())
+    earlier: list[Object] = []
 
     async def prepare(target: ClusterJob, resource: Object, note: Callable[[str], None]) -> Change:
         change = make_rerun(resource, now, packed)
@@ -41,11 +42,14 @@ def rerun_job(wanted: JobReference, waiting: Waiting, source: Path | None) -> in
                 note(sentence)
             if len(packed.left_out) > MAX_NOTES:
                 note(f"{pluralize(len(packed.left_out) - MAX_NOTES, 'more file')} left out")
+        # List them now: another rerun, which begins later, creates its ConfigMap before the job names it.
+        earlier.extend(await _list_config_maps(target, resource))
+        if packed is not None:
             await _create_config_map(target, make_config_map(resource, packed))
         return change
 
-    async def tidy_up(target: ClusterJob, resource: Object) -> None:
-        await _delete_others(target, string(mapping(resource.get("metadata")).get("uid")), _name(resource, packed))
+    async def tidy_up(target: ClusterJob, _: Object) -> None:
+        await delete_unused(target, earlier)
 
     return request_change(wanted, waiting, prepare, tidy_up)
 
@@ -72,7 +76,9 @@ def make_rerun(resource: Object, value: str, packed: PackedSource | None) -> Cha
     def find_refusal(job: ObservedJob) -> str | None:
         remark = _find_remark(job)
         refusal = f"{SOURCE_ANNOTATION}: ConfigMap {name} can't be used"
-        return remark if refusal in remark and remark != earlier_remark else None
+        request = job.status.restart_request
+        is_new = remark != earlier_remark or (request is not None and request.refused == value)
+        return remark if refusal in remark and is_new else None
 
     code = "its own code" if packed is None else "the edited code"
     return replace(
@@ -127,17 +133,33 @@ async def _create_config_map(target: ClusterJob, body: Object) -> None:
             raise
 
 
-async def _delete_others(target: ClusterJob, job_uid: str, name: str | None) -> None:
-    """Delete the job's ConfigMaps of earlier code. If the user may not, Kubernetes deletes them with the job."""
+async def _list_config_maps(target: ClusterJob, resource: Object) -> list[Object]:
+    """List the ConfigMaps of the job's code. If the user may not, Kubernetes deletes them with the job."""
+    job_uid = string(mapping(resource.get("metadata")).get("uid"))
+    labels = f"{JOB_UID_LABEL}={job_uid},{SOURCE_LABEL}=rerun"
     try:
-        listing = await target.client.list(
-            CONFIG_MAPS, target.namespace, labels=f"{JOB_UID_LABEL}={job_uid},{SOURCE_LABEL}=rerun"
-        )
-        for stored in listing.items:
+        listing = await target.client.list(CONFIG_MAPS, target.namespace, labels=labels)
+    except ApiError:
+        return []
+    return [stored for stored in listing.items if owner_uid(stored) == job_uid]
+
+
+async def delete_unused(target: ClusterJob, config_maps: Sequence[Object]) -> None:
+    """Delete those of the ConfigMaps that the job does not use now: another rerun may have begun meanwhile."""
+    try:
+        used = find_used_names(await target.client.get(JOBS, target.namespace, target.name))
+        for stored in config_maps:
             metadata = mapping(stored.get("metadata"))
-            if metadata.get("name") != name and owner_uid(stored) == job_uid:
-                await target.client.delete(
-                    CONFIG_MAPS, target.namespace, string(metadata.get("name")), uid=string(metadata.get("uid"))
-                )
+            name, uid = string(metadata.get("name")), string(metadata.get("uid"))
+            if name not in used:
+                await target.client.delete(CONFIG_MAPS, target.namespace, name, uid=uid)
     except ApiError:
         return
+
+
+def find_used_names(resource: Object) -> frozenset[str]:
+    """Return the ConfigMaps with the code that the job's ranks run, and that its next attempt will run."""
+    annotations = mapping(mapping(resource.get("metadata")).get("annotations"))
+    source = read_observed_job(resource).status.source
+    running = "" if source is None else source.config_map
+    return frozenset((string(annotations.get(SOURCE_ANNOTATION)), running))

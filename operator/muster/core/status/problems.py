@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.api.timestamps import format_seconds
+from muster.core.edited_source import NO_MEMORY_FOR_SOURCE
 from muster.core.facts import JobFacts, NodeFacts, Problem
 from muster.core.failure.problems import (
     FETCHING_FILES,
@@ -32,6 +33,7 @@ MAX_CHARS = 600
 TRANSIENT_REASONS = frozenset(
     (
         *(UNSCHEDULABLE, SCHEDULING_GATED, QUOTA_EXCEEDED, POD_DELETED, PREEMPTED, FETCHING_FILES),
+        NO_MEMORY_FOR_SOURCE,
         *(*CAPACITY_REASONS, *SERVICE_REASONS),
     )
 )

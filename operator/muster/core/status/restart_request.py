@@ -6,12 +6,27 @@ forgets nor repeats the request.
 
 from muster.api.status.restarts import MAX_RESIZE_CHARS, RestartRequest
 from muster.api.timestamps import format_milliseconds
+from muster.core.restart_requests import is_new_request
 from muster.core.restarts import Restart
 from muster.core.status.views import StatusInput
 
 
 def restart_request_of(status_input: StatusInput) -> RestartRequest | None:
     """Return the record after this decision; None if no restart was ever requested."""
+    record, refused = _find_record(status_input), _find_refused(status_input)
+    if record is not None:
+        return record.model_copy(update={"refused": refused})
+    return RestartRequest(value="", refused=refused) if refused else None
+
+
+def _find_refused(status_input: StatusInput) -> str:
+    """Return the request that waits for edited code which can't be used; "" without one."""
+    source, value = status_input.facts.requested_source, status_input.facts.restart_request
+    is_refused = source is not None and source.problem and is_new_request(status_input.previous, status_input.facts)
+    return (value or "") if is_refused and status_input.previous.was_started else ""
+
+
+def _find_record(status_input: StatusInput) -> RestartRequest | None:
     outcome, before, value = (
         status_input.outcome,
         status_input.previous.restart_request,
@@ -23,7 +38,7 @@ def restart_request_of(status_input: StatusInput) -> RestartRequest | None:
     if value is not None and (outcome.is_restart_due or not status_input.previous.was_started):
         return RestartRequest(value=value)
     # The record of a resize, which no request preceded, is not needed any more.
-    is_unused = before is None or (bool(before.resize) and value is None)
+    is_unused = before is None or not before.value or (bool(before.resize) and value is None)
     return None if before is None or is_unused else RestartRequest(value=before.value)
 
 

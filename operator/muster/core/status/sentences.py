@@ -188,6 +188,9 @@ def describe_running(status_input: StatusInput, progress: Progress | None) -> st
 
 
 def _append_problems(text: str, status_input: StatusInput) -> str:
+    # A problem of the whole job keeps ranks from starting whose nodes are all ready.
+    if status_input.facts.problem is not None:
+        return status_input.facts.problem.message
     return "; ".join([text, *(entry.sentence for entry in status_input.shared_problems)])
 
 

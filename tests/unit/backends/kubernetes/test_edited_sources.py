@@ -13,15 +13,32 @@ from aiohttp import web
 
 from fakes.api_client import api_client
 from fakes.api_server import failure
-from muster.backends.kubernetes.edited_sources import SOURCE_SECONDS, EditedSources, SourceRefused, check_source
+from muster.api.timestamps import format_milliseconds
+from muster.backends.kubernetes.backend import KubernetesBackend
+from muster.backends.kubernetes.edited_sources import (
+    NO_MEMORY,
+    SOURCE_SECONDS,
+    EditedSources,
+    SourceRefused,
+    check_source,
+)
 from muster.backends.kubernetes.job_state import JobState
+from muster.backends.kubernetes.pod_index import PodIndex
 from muster.cli.jobs.rerun import make_config_map
 from muster.cli.jobs.source_files import PackedSource
+from muster.collector.memory_shares import MemoryShares, Share
+from muster.collector.store import RankStore
+from muster.collector.trust.attempt_credentials import SEED_BYTES
+from muster.core.actions import SendCommand
 from muster.core.edited_source import RequestedSource
+from muster.core.reports.check import Shape
+from muster.objects.kubernetes.containers import Container, Running
 from muster.objects.kubernetes.names import SOURCE_KEY, source_name
+from muster.objects.kubernetes.pods import PodView
+from muster.render.kubernetes.pod_settings import PodSettings
 from muster_worker.contract.schema import Command, CommandKind
 from muster_worker.contract.source import MAX_SOURCE_BYTES, EditedSource
-from unit.core.builders import UID, job
+from unit.core.builders import T0, UID, job
 
 ARCHIVE = b"an archive"
 SHA256 = hashlib.sha256(ARCHIVE).hexdigest()
@@ -81,12 +98,21 @@ class ConfigMaps:
         body = self.stored.get(request.match_info["name"])
         return failure(404, "NotFound", "not found") if body is None else web.json_response(body)
 
+    async def create(self, request: web.Request) -> web.Response:
+        """Create the ConfigMap of the job's agents."""
+        return web.json_response(await request.json(), status=201)
+
+
+def app_of(server: ConfigMaps) -> web.Application:
+    app = web.Application()
+    app.router.add_get("/api/v1/namespaces/{namespace}/configmaps/{name}", server.get)
+    app.router.add_post("/api/v1/namespaces/{namespace}/configmaps", server.create)
+    return app
+
 
 @asynccontextmanager
 async def sources(server: ConfigMaps, clock: Callable[[], float], folder: Path) -> AsyncIterator[EditedSources]:
-    app = web.Application()
-    app.router.add_get("/api/v1/namespaces/{namespace}/configmaps/{name}", server.get)
-    async with api_client(app, folder) as client:
+    async with api_client(app_of(server), folder) as client:
         yield EditedSources(client, clock)
 
 
@@ -131,6 +157,31 @@ async def test_only_names_of_the_job_s_own_code_are_read(name: str, tmp_path: Pa
         assert await edited.add_source(job(), job_state, start(forged)) is None
         assert job_state.source_problem is not None
     assert server.requests == 0
+
+
+async def test_a_job_without_memory_for_its_code_waits_and_says_so(tmp_path: Path) -> None:
+    server, now, shares = ConfigMaps({NAME: stored()}), [T0], MemoryShares(per_namespace=1000, total=20, floor=0)
+    store, pods = RankStore(sources=shares), PodIndex(lambda _: None, lambda: now[0])
+    store.register(Shape(UID, 1, 2, T0))
+    pods.expect(UID, "default")
+    trainer = Container("trainer", "image:1", Running(T0))
+    pods.add_created(PodView("digits-0-0", "default", "pod-0", UID, 0, 0, "Running", trainer), now[0])
+    settings = PodSettings("cluster.local", "https://collector.muster-system.svc:8443")
+    assert shares.reserve("the code of another job", Share("other", 10))
+    created = {"creation_timestamp": format_milliseconds(T0)}
+    current = job(nodes=1).model_copy(update={"metadata": job().metadata.model_copy(update=created)})
+    async with api_client(app_of(server), tmp_path) as client:
+        backend = KubernetesBackend(client, pods, store, settings, str, lambda: bytes(SEED_BYTES), lambda: now[0])
+        sending = SendCommand((0,), start(SHA256))
+        await backend.apply(current, [sending])
+        assert (await backend.observe(current)).problem == NO_MEMORY
+        shares.release("the code of another job")
+        now[0] += SOURCE_SECONDS
+        await backend.apply(current, [sending])
+        assert (await backend.observe(current)).problem is None
+    command = store.command(UID, 0, None)
+    assert command is not None
+    assert command.source == EditedSource(SHA256, base64.b64encode(ARCHIVE).decode())
 
 
 async def test_code_that_an_attempt_waits_for_is_read_again_only_after_a_while(tmp_path: Path) -> None:
