@@ -97,6 +97,23 @@ def test_ranks_that_fail_because_their_peers_are_stopped_don_t_fail_the_job() ->
     live(current, TURNS)
     assert (current.status.phase, current.status.attempt) == ("Running", 2)
     assert reasons(current.status) == [(1, RESTART_REQUESTED, "Nothing")]
+    assert current.status.restarts is not None
+    assert current.status.restarts.history[0].message == "A user has requested a restart"
+
+
+def test_a_failure_while_the_ranks_are_stopped_is_in_the_record() -> None:
+    current = started()
+    current.request = "now"
+    live(current)
+    assert current.status.is_stopping_for_restart
+    current.nodes[1].ranks[0].end(current.now, 7, None, "OSError: no space left on device")
+    live(current, TURNS)
+    assert current.status.restarts is not None
+    (record,) = current.status.restarts.history
+    assert record.message.startswith(
+        "A user has requested a restart; while the ranks stopped: Rank 2 on digits-1 failed with exit code 7: OSError:"
+    )
+    assert (record.reason, record.counts_as, record.rank) == (RESTART_REQUESTED, "Nothing", None)
 
 
 def test_a_failure_before_the_request_decides() -> None:

@@ -15,7 +15,8 @@ from muster.core.avoided_nodes import find_avoided_nodes
 from muster.core.facts import NodeFacts, ProcessFacts, ProcessState
 from muster.core.failure import rank_output
 from muster.core.failure.ends import STRAGGLER
-from muster.core.failure.failure import Failure
+from muster.core.failure.failure import Failure, find_failure
+from muster.core.failure.secondary_failures import is_secondary
 from muster.core.members import find_node
 from muster.core.outcome import Verdict
 from muster.core.restarts import RESIZED, RESTART_REQUESTED, Restart, RestartBudget
@@ -83,7 +84,7 @@ def _make_record(status_input: StatusInput, restart: Restart) -> RestartRecord:
     record = RestartRecord(
         attempt=status_input.outcome.attempt,
         reason=RESIZED if restart.resize else RESTART_REQUESTED,
-        message=describe_request(restart),
+        message=_describe_planned_restart(status_input, restart),
         counts_as=restart.counts_as.value,
         members=_record_members(status_input),
         replaced_pods=replaced if in_place else len(nodes),
@@ -91,6 +92,16 @@ def _make_record(status_input: StatusInput, restart: Restart) -> RestartRecord:
         script_step=find_attempt_steps(status_input).script_step,
     )
     return record if failure is None else record.model_copy(update=_describe_failure(status_input, failure))
+
+
+def _describe_planned_restart(status_input: StatusInput, restart: Restart) -> str:
+    """Describe why the ranks stopped, and what failed meanwhile."""
+    text, job = describe_request(restart), status_input.job
+    failure = find_failure(job, status_input.facts, has_started=True)
+    if failure is None or is_secondary(failure.first):
+        return text
+    sentence = rank_output.clean(failure_sentence(job, failure, status_input.views), limit=_MAX_MESSAGE_CHARS)
+    return f"{text}; while the ranks stopped: {sentence}"
 
 
 def _record_members(status_input: StatusInput) -> str | None:
