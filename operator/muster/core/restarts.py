@@ -1,13 +1,13 @@
 """Decide by `spec.failurePolicy` whether another attempt follows a failed one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from muster.api.plurals import pluralize
 from muster.api.spec.failure_policy import FailurePolicy, FailureRule
 from muster.api.spec.job import Job
-from muster.api.status.restarts import NO_RESTARTS, Restarts
+from muster.api.status.restarts import NO_RESTARTS, RestartRecord, Restarts
 from muster.api.status.status import Status
 from muster.api.timestamps import parse_or_past
 from muster.core.failure import rank_output
@@ -177,10 +177,23 @@ def _is_script_error(end: End) -> bool:
 
 def _has_failed_repeatedly(restarts: Restarts, failure: Failure) -> bool:
     """Whether the last attempts failed like this one, at the same step."""
-    first, last = failure.first, restarts.history[1 - SAME_FAILURE_LIMIT :]
+    first, last = failure.first, _find_last_attempts(restarts.history)[1 - SAME_FAILURE_LIMIT :]
     if not first.step or len(last) < SAME_FAILURE_LIMIT - 1:
         return False
     return all((record.reason, record.step) == (failure.reason, first.step) for record in last)
+
+
+def _find_last_attempts(history: Sequence[RestartRecord]) -> tuple[RestartRecord, ...]:
+    """Return the records of the last attempts that followed one another.
+
+    The history is limited, and has no record of an attempt that was suspended.
+    """
+    records: list[RestartRecord] = []
+    for record in reversed(history):
+        if records and record.attempt != records[-1].attempt - 1:
+            break
+        records.append(record)
+    return tuple(reversed(records))
 
 
 def _restart_within_budget(
@@ -206,7 +219,7 @@ def _count_restarts_since(restarts: Restarts, counts_as: RestartBudget, at: floa
 def _backoff_seconds(restarts: Restarts, failure: Failure) -> float:
     """Return the wait before the next attempt: longer for each attempt in a row that failed soon after its start."""
     short_attempts, ended_at = 0, failure.at
-    for record in reversed(restarts.history):
+    for record in reversed(_find_last_attempts(restarts.history)):
         # This attempt did not fail, so the failures before it don't count.
         if record.reason in PLANNED_RESTARTS:
             break

@@ -330,6 +330,20 @@ def test_the_event_and_the_board_name_the_spare() -> None:
     assert format_spares(current.status) == ("the spare is ready",)
 
 
+def test_the_board_compares_the_members_of_successive_attempts_only() -> None:
+    current = started()
+    lose_machines(current, 1)
+    live(current, EVENT_TURNS)
+    restarts = current.status.restarts
+    assert restarts is not None
+    # The records of the attempts between them were dropped.
+    later = restarts.history[0].model_copy(update={"attempt": 9, "members": "0,2"})
+    history = restarts.model_copy(update={"history": (*restarts.history, later)})
+    first, last = format_restarts(current.status.model_copy(update={"restarts": history, "attempt": 10}))[-2:]
+    assert " · node " not in first
+    assert " · node " not in last
+
+
 def test_a_gang_that_is_released_keeps_no_spare() -> None:
     asked = world(nodes=3).job
     nodes = (scheduled(0), pending(1), pending(2), scheduled(3))

@@ -19,8 +19,8 @@ def format_restarts(status: Status) -> tuple[str, ...]:
     listed = restarts.history[-MAX_LINES:]
     earlier = restarts.total - len(listed)
     lines = [f"{pluralize(earlier, 'earlier restart')}"] if earlier > 0 else []
-    following = [*(record.members for record in listed[1:]), status.members]
-    return (*lines, *(_format_restart(*entry) for entry in zip(listed, following, strict=True)))
+    members = {**{record.attempt: record.members for record in restarts.history}, status.attempt: status.members}
+    return (*lines, *(_format_restart(record, members.get(record.attempt + 1)) for record in listed))
 
 
 def _format_restart(record: RestartRecord, next_members: str | None) -> str:
