@@ -62,6 +62,13 @@ def pods(kubectl: Kubectl, namespace: str, job: str = "") -> dict[str, str]:
     return dict(line.split("=", 1) for line in listed.splitlines())
 
 
+def ready_pods(kubectl: Kubectl, namespace: str, job: str = "") -> dict[str, str]:
+    """Wait until all pods are ready, and return them: the kubelet reports them later than their ranks report steps."""
+    selector = f"--selector=muster.dev/job={job}" if job else "--selector=muster.dev/job"
+    kubectl.wait("condition=Ready", "pods", selector, f"--namespace={namespace}")
+    return pods(kubectl, namespace, job)
+
+
 def let_go(kubectl: Kubectl, namespace: str, job: str = "", code: int = 0) -> None:
     """End the ranks of a job, or of all jobs, with an exit code."""
     word = ("sh", "-c", f"printf {code} > /tmp/new && mv /tmp/new /tmp/go")

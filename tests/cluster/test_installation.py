@@ -3,7 +3,7 @@
 import pytest
 
 from cluster.ended_job import succeeded
-from cluster.held_job import JOB, held_job, let_go, pods, status, steps
+from cluster.held_job import JOB, held_job, let_go, pods, ready_pods, status, steps
 from cluster.helm import Helm
 from cluster.installation import Installation, installed
 from cluster.shared import Cluster, Kubectl
@@ -39,7 +39,7 @@ def test_an_upgrade_is_nothing_to_a_job_that_trains(installed_operator: Installa
     inside = f"--namespace={namespace}"
     kubectl.apply(held_job("upgraded", namespace))
     kubectl.wait(COUNTING, f"{JOB}/upgraded", inside)
-    before, operators = pods(kubectl, namespace, "upgraded"), set(installed_operator.pods)
+    before, operators = ready_pods(kubectl, namespace, "upgraded"), set(installed_operator.pods)
     installed_operator.upgrade({"podAnnotations": {"example.com/upgraded": "yes"}})
     kubectl.wait("delete", *(f"pod/{pod}" for pod in operators), f"--namespace={installed_operator.system}")
     assert pods(kubectl, namespace, "upgraded") == before

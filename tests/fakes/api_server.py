@@ -79,7 +79,7 @@ class ApiServer:
 
     async def until_created(self, number: int) -> None:
         """Wait until this many objects were created."""
-        async with asyncio.timeout(5), self.came:
+        async with asyncio.timeout(60.0), self.came:
             await self.came.wait_for(lambda: len(self.created) >= number)
 
     async def _create(self, body: dict[str, Any]) -> web.Response:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from cluster.ended_job import succeeded
-from cluster.held_job import JOB, held_job, let_go, pods, status, steps
+from cluster.held_job import JOB, held_job, let_go, pods, ready_pods, status, steps
 from cluster.installation import Installation
 from cluster.installed.awaited import until
 from cluster.reasons import machine
@@ -29,11 +29,11 @@ def training(installed_operator: Installation) -> Iterator[Installation]:
     kubectl("rollout", "status", "deployment/muster", f"--namespace={installed_operator.system}", "--timeout=60s")
     kubectl.apply(held_job("held", namespace))
     until(lambda: steps(kubectl, namespace, "held"), START_SECONDS)
-    before = pods(kubectl, namespace)
+    before = ready_pods(kubectl, namespace, "held")
     yield installed_operator
     now = steps(kubectl, namespace, "held")
     until(lambda: steps(kubectl, namespace, "held") > now, KILLED_SECONDS)
-    assert pods(kubectl, namespace) == before
+    assert pods(kubectl, namespace, "held") == before
     let_go(kubectl, namespace)
     kubectl.wait("condition=Complete", f"{JOB}/held", f"--namespace={namespace}")
     end = status(kubectl, namespace, "held")

@@ -3,7 +3,7 @@
 import pytest
 
 from cluster.ended_job import succeeded
-from cluster.held_job import JOB, held_job, let_go, pods, status, steps
+from cluster.held_job import JOB, held_job, let_go, pods, ready_pods, status, steps
 from cluster.helm import Helm
 from cluster.installation import RELEASE, SELECTOR, installed
 from cluster.installed.awaited import until
@@ -57,7 +57,7 @@ def test_uninstalled_it_leaves_jobs_and_the_crd_and_installed_again_it_judges_th
         kubectl.apply(held_job("goes-on", namespace))
         kubectl.apply(*(held_job(name, namespace, nodes=1, procs_per_node=1) for name in ("ends", "fails")))
         until(lambda: all(steps(kubectl, namespace, job) for job in ("goes-on", "ends", "fails")), START_SECONDS)
-        running = pods(kubectl, namespace)
+        running = ready_pods(kubectl, namespace)
         children = inside(kubectl, namespace) - empty
 
         helm.uninstall(RELEASE, release.system)

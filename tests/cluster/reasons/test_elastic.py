@@ -51,13 +51,15 @@ def first_steps(folder: Path, attempt: int) -> dict[str, int]:
 
 
 @pytest.fixture
-def no_quota_left(stage: Stage) -> Iterator[None]:
-    """Remove the quota after the test: other tests use the same namespace."""
+def own_quota(stage: Stage) -> Iterator[None]:
+    """Remove the pods of earlier tests, which would count, and afterwards the quota: the tests share a namespace."""
+    stage.jobs.run("delete", "dtj", "--all")
+    stage.until(lambda: not stage.jobs.run("get", "pods", "--output=name").strip())
     yield
     stage.jobs.run("delete", "resourcequota", "pods", "--ignore-not-found")
 
 
-@pytest.mark.usefixtures("no_quota_left")
+@pytest.mark.usefixtures("own_quota")
 def test_a_job_shrinks_grows_and_is_scaled(stage: Stage, tmp_path: Path) -> None:
     folder = tmp_path / "checkpoint"
     folder.mkdir()

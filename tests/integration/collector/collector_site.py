@@ -96,7 +96,7 @@ class Site:
 
 async def until(is_so: Callable[[], bool]) -> None:
     """Run the loop until a condition inside the collector is true, for which there is no event."""
-    async with asyncio.timeout(10.0):
+    async with asyncio.timeout(60.0):
         while not is_so():  # noqa: ASYNC110 - there is no event to await
             await asyncio.sleep(0.001)
 

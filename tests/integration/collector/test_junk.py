@@ -263,7 +263,7 @@ class Raw:
     async def rest(self) -> bytes:
         """Return all data until the other side closes the connection."""
         try:
-            async with asyncio.timeout(10.0):
+            async with asyncio.timeout(60.0):
                 return await self.reader.read()
         except ConnectionError:
             return b""

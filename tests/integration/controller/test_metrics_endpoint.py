@@ -151,7 +151,7 @@ async def test_connections_that_ask_nothing_make_place_for_prometheus() -> None:
             stack.callback(writer.close)
             writer.write(b"GET /met")
             idle.append(reader)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60.0):
             await site.scrape()
             with contextlib.suppress(ConnectionResetError):
                 assert await idle[0].read() == b""
@@ -161,6 +161,6 @@ async def test_a_body_is_not_read() -> None:
     async with serving(Site()) as site:
         reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
         writer.write(b"GET /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60.0):
             assert (await reader.readline()).startswith(b"HTTP/1.1 200")
         writer.close()
