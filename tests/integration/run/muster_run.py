@@ -71,7 +71,7 @@ class Started:
 
     def agents(self) -> list[int]:
         """Return the process ids of the run's agents and their guardians."""
-        return [pid for pid, line in marked(f"{MARK}={self.mark}").items() if "agent.pyz node " in line]
+        return [pid for pid, line in marked(f"{MARK}={self.mark}").items() if "agent/__main__.py node " in line]
 
     def left(self, seconds: float = 20.0) -> list[str]:
         """Command lines of the run's processes that still run after `seconds`; returns at once when there are none."""

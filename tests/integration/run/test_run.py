@@ -78,6 +78,14 @@ def test_one_rank_can_be_listened_to(tmp_path: pathlib.Path) -> None:
     assert "[rank 2]" not in done.stderr
 
 
+def test_all_nodes_share_one_copy_of_the_agent(tmp_path: pathlib.Path) -> None:
+    copies = 'find "$MUSTER_RUN_DIR/.." -path "*/agent/__main__.py" | wc -l'
+    done = run(tmp_path, write_job(tmp_path, sh(f"test -f $MUSTER_ARCHIVE/__main__.py; echo $?-$({copies})")))
+    assert done.wait() == 0, done.stderr
+    logs = "".join((done.folder / "logs" / f"tiny-{node}.log").read_text() for node in range(2))
+    assert logs.count("0-1") == 4, logs
+
+
 def test_names_of_nodes_resolve(tmp_path: pathlib.Path) -> None:
     script = f"getent hosts algo-1 > {OUT}/first-$RANK; getent hosts algo-2 tiny-1 > {OUT}/second-$RANK"
     done = run(tmp_path, write_job(tmp_path, sh(script)))

@@ -25,7 +25,7 @@ from muster_worker.agent.unpacked_archive import unpack
 from muster_worker.contract import wire
 from muster_worker.contract.schema import VERSION, AgentProblem, Plan
 from muster_worker.launchers.base import Launcher
-from muster_worker.launchers.environment import NodeContext
+from muster_worker.launchers.environment import ARCHIVE_SUFFIX, NodeContext
 from muster_worker.launchers.registry import find_launcher
 from muster_worker.machine import devices, memory_lock, memory_reading, processes
 from muster_worker.mpi.mca_files import read_mca_names
@@ -193,6 +193,8 @@ def _build_context(options: argparse.Namespace, plan: Plan, state: NodeState, ho
 def _unpack_archive(run: str) -> str:
     """Unpack this agent's archive, which an upgraded operator may replace, for its ranks. Returns the folder."""
     original, folder = os.path.abspath(sys.argv[0]), os.path.join(run, "agent")
+    if not original.endswith(ARCHIVE_SUFFIX):
+        return os.path.dirname(original)  # `muster run` has unpacked it for all its agents
     try:
         unpack(original, folder)
     except OSError:

@@ -123,7 +123,7 @@ def agent_command(python: str, layout: RunLayout, action: CreateNode, job: Job) 
     """Return the command line of a node's agent; `{lifeline}` stands for a descriptor that is opened later."""
     node = layout.node(action.node)
     return (
-        *(python, "-I", str(layout.archive), "node"),
+        *(python, "-I", str(layout.agent / "__main__.py"), "node"),
         *("--plan", str(layout.plan)),
         *("--node", str(action.node)),
         *("--replacement", str(action.replacement)),

@@ -54,6 +54,11 @@ class RunLayout:
         return self.private / "agent.pyz"
 
     @property
+    def agent(self) -> Path:
+        """The folder with the agent's modules, which all nodes share."""
+        return self.private / "agent"
+
+    @property
     def plan(self) -> Path:
         return self.private / "plan.json"
 

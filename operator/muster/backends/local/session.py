@@ -31,6 +31,7 @@ from muster.core.reports.check import Shape
 from muster.core.world import procs_per_node, world_size
 from muster.render.agent_archive import agent_archive
 from muster.render.agent_plan import render_plan
+from muster_worker.agent.unpacked_archive import unpack
 from muster_worker.contract import wire
 from muster_worker.contract.schema import TOKEN_AUDIENCE
 
@@ -141,6 +142,8 @@ def _backend(machine: Machine, processes: AgentProcesses, store: RankStore, toke
 
 def _write_files(job: Job, layout: RunLayout, machine: Machine, url: str, authority: str) -> None:
     layout.archive.write_bytes(agent_archive())
+    # Agents and ranks share the modules that Python compiles when it first imports them.
+    unpack(str(layout.archive), str(layout.agent))
     # Nodes on one machine can't be cut off from each other.
     plan = replace(render_plan(job, url, authority), fence_seconds=0.0)
     layout.plan.write_bytes(wire.encode(plan))
