@@ -1,10 +1,11 @@
 """The classifier's features: resuming, compressed gradients, a checked result."""
 
+import importlib
 from pathlib import Path
 
 import pytest
 
-from support.example_runs import Finished, torchrun
+from support.example_runs import EXAMPLES, Finished, torchrun
 
 # Two ranks test the same as four.
 RANKS = 2
@@ -40,6 +41,22 @@ def test_a_resumed_run_goes_on_as_if_never_stopped(
     assert [path.name for path in (tmp_path / "model").iterdir()] == ["model.pt"]
     # The same operations in the same order on the same numbers; the tolerance is for the last printed digit.
     assert stopped.losses() + resumed.losses() == pytest.approx(uninterrupted.losses(), rel=1e-4, abs=2e-5)
+
+
+def test_no_image_is_trained_twice_when_the_number_of_ranks_changes_within_an_epoch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES / "digits"))
+    choose, images, batch = importlib.import_module("train").choose_images, 100, 2
+    trained: list[int] = []
+    # The attempts have so many ranks, and make so many steps until the stop.
+    for world, steps in ((3, 5), (2, 8), (3, 100)):
+        first = len(trained)
+        for rank in range(world):
+            trained += choose(images, 4, first, rank, world)[: steps * batch]
+    assert set(trained) == set(range(images))
+    # Only the last step repeats images, so that all ranks have the same number.
+    assert len(trained) - images < 3
 
 
 @pytest.mark.parametrize(("method", "exact_steps"), [("fp16", 1), ("bf16", 1), ("powersgd", 50)])

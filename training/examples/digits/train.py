@@ -4,6 +4,7 @@ Start it with muster (job.yaml), or by hand: torchrun --nproc-per-node 2 train.p
 """
 
 import argparse
+import math
 import os
 import time
 from collections.abc import Iterable
@@ -18,7 +19,12 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, Dataset, DistributedSampler, Subset
+from torch.utils.data import DataLoader, Dataset, Subset
+
+try:
+    from muster_worker import report, stopping
+except ImportError:  # started without muster
+    report, stopping = (lambda **_: None), (lambda: False)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -65,6 +71,16 @@ class ImageFolder(Dataset[tuple[Tensor, int]]):
         return torch.from_numpy(pixels / 255).unsqueeze(0), label
 
 
+def choose_images(images: int, seed: int, first: int, rank: int, world: int) -> list[int]:
+    """Return a rank's images of an epoch after the `first`, which all ranks have trained, as DistributedSampler does.
+
+    Their order depends on the seed only, so that an epoch can continue with another number of ranks.
+    """
+    order = torch.randperm(images, generator=torch.Generator().manual_seed(seed)).tolist()[first:]
+    # All ranks need the same number of images, so the last ones get some of the first ones again.
+    return (order * world)[: math.ceil(len(order) / world) * world][rank::world]
+
+
 def build_classifier(classes: int) -> nn.Module:
     """Build a small convolutional network for images of 8 x 8 pixels."""
     return nn.Sequential(
@@ -106,11 +122,12 @@ class Trainer:
     precision: torch.dtype
     scaler: torch.amp.GradScaler
     step: int = 0
+    images: int = 0  # those of the epoch that all ranks have trained
 
-    def train_epoch(self, epoch: int, batches: Iterable[tuple[Tensor, Tensor]]) -> None:
-        """Train on this rank's images once. Rank 0 prints the loss."""
+    def train_epoch(self, epoch: int, batches: Iterable[tuple[Tensor, Tensor]]) -> bool:
+        """Train on the rest of this rank's images. Rank 0 prints the loss. Return False if muster stops the ranks."""
         self.model.train()
-        started_at, images = time.perf_counter(), 0
+        started_at, first = time.perf_counter(), self.images
         for inputs, labels in batches:
             with torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32):
                 outputs = self.parallel(inputs.to(self.device, non_blocking=True))
@@ -120,13 +137,18 @@ class Trainer:
             self.scaler.step(self.optimizer)
             self.scaler.update()
             self.step += 1
-            images += len(inputs) * dist.get_world_size()
+            report(step=self.step)
+            self.images += len(inputs) * dist.get_world_size()
             if dist.get_rank() == 0 and self.step % self.args.log_every == 0:
-                speed = images / (time.perf_counter() - started_at)
+                speed = (self.images - first) / (time.perf_counter() - started_at)
                 print(
                     f"epoch={epoch} step={self.step} loss={loss.item():.5f} images_per_second={speed:.0f}", flush=True
                 )
+            if stopping():
+                return False
         self.schedule.step()
+        self.images = 0
+        return True
 
     @torch.no_grad()
     def accuracy(self, batches: Iterable[tuple[Tensor, Tensor]]) -> float:
@@ -145,6 +167,7 @@ class Trainer:
         """Save all state for a restart. Random states aren't needed: each epoch is seeded by its number."""
         snapshot = {
             "epochs_done": epochs_done,
+            "images": self.images,
             "step": self.step,
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -158,19 +181,19 @@ class Trainer:
         epochs_done = 0
         if path.exists():
             snapshot = torch.load(path, map_location=self.device, weights_only=True)
-            epochs_done, self.step = snapshot["epochs_done"], snapshot["step"]
+            epochs_done, self.images, self.step = snapshot["epochs_done"], snapshot["images"], snapshot["step"]
             self.model.load_state_dict(snapshot["model"])
             self.optimizer.load_state_dict(snapshot["optimizer"])
             self.schedule.load_state_dict(snapshot["schedule"])
             self.scaler.load_state_dict(snapshot["scaler"])
-        # Ranks that start at different epochs would wait for each other for ever, so compare first.
-        epochs = torch.tensor([epochs_done, -epochs_done], device=self.device)
-        dist.all_reduce(epochs, dist.ReduceOp.MAX)
-        latest, earliest = epochs[0].item(), -epochs[1].item()
+        # Ranks that start at different steps would wait for each other for ever, so compare first.
+        steps = torch.tensor([self.step, -self.step], device=self.device)
+        dist.all_reduce(steps, dist.ReduceOp.MAX)
+        latest, earliest = steps[0].item(), -steps[1].item()
         if latest != earliest:
-            raise SystemExit(
-                f"{path}: some ranks see epoch {latest}, others {earliest}; all nodes must share the folder"
-            )
+            raise SystemExit(f"{path}: ranks see the steps {earliest} to {latest}; all nodes must share the folder")
+        # muster then knows which steps a restart has cost.
+        report(step=self.step)
         return epochs_done
 
 
@@ -223,30 +246,31 @@ def build_trainer(args: argparse.Namespace, classes: int) -> Trainer:
     )
 
 
-def train(args: argparse.Namespace) -> float:
-    """Train for args.epochs, from the snapshot if there is one. Returns the final accuracy."""
+def train(args: argparse.Namespace) -> float | None:
+    """Train for args.epochs, from the snapshot if there is one. Returns the final accuracy; None after a stop."""
     rank, world = dist.get_rank(), dist.get_world_size()
     training = ImageFolder(args.train)
     validation = ImageFolder(args.validation, training.classes)
-    sampler: DistributedSampler[tuple[Tensor, int]] = DistributedSampler(training, seed=args.seed)
     pinned = torch.cuda.is_available()
-    training_batches = DataLoader(
-        training, args.batch_size, sampler=sampler, num_workers=args.workers, pin_memory=pinned
-    )
-    # DistributedSampler repeats images until every rank has the same number. That is right for training, but in
+    # `choose_images` repeats images until every rank has the same number. That is right for training, but in
     # validation each image counts once, so every rank takes each world-th image.
     validation_batches = DataLoader(Subset(validation, range(rank, len(validation), world)), batch_size=256)
 
     trainer = build_trainer(args, len(training.classes))
     snapshot = args.checkpoint_dir / "snapshot.pt" if args.checkpoint_dir else None
     first = trainer.load_snapshot(snapshot) if snapshot else 0
-    if first and rank == 0:
-        print(f"resumed from {snapshot} after epoch {first - 1}", flush=True)
+    if trainer.step and rank == 0:
+        where = f"at image {trainer.images} of epoch {first}" if trainer.images else f"after epoch {first - 1}"
+        print(f"resumed from {snapshot} {where}", flush=True)
 
     for epoch in range(first, args.epochs):
-        sampler.set_epoch(epoch)  # without this every epoch has the same order
+        chosen = choose_images(len(training), args.seed + epoch, trainer.images, rank, world)
+        batches = DataLoader(training, args.batch_size, sampler=chosen, num_workers=args.workers, pin_memory=pinned)
         torch.manual_seed((args.seed * 10_000 + epoch) * world + rank)
-        trainer.train_epoch(epoch, training_batches)
+        if not trainer.train_epoch(epoch, batches):
+            if rank == 0 and snapshot:
+                trainer.save_snapshot(snapshot, epoch)
+            return None
         accuracy = trainer.accuracy(validation_batches)
         if rank == 0:
             print(f"epoch={epoch} step={trainer.step} accuracy={accuracy:.4f}", flush=True)
@@ -268,7 +292,7 @@ def main() -> None:
     # would stay alive and sometimes abort the process at its end. So import it before the group exists.
     dist.destroy_process_group()
     # One rank reports the failure for all.
-    if rank == 0 and accuracy < args.require_accuracy:
+    if rank == 0 and accuracy is not None and accuracy < args.require_accuracy:
         raise SystemExit(f"validation accuracy {accuracy:.4f} is below the required {args.require_accuracy}")
 
 
