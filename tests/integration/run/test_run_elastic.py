@@ -37,7 +37,7 @@ def test_a_failed_rank_restarts_the_nodes_of_the_spec_and_not_those_that_could_b
     started = start_job(
         tmp_path, f"{TRAIN}; [ $MUSTER_ATTEMPT-$RANK != 1-3 ] || kill -9 $$; [ $MUSTER_ATTEMPT = 2 ] || sleep 600"
     )
-    agents = [line for line in marked(f"{MARK}={started.mark}").values() if "agent.pyz node " in line]
+    agents = [line for line in marked(f"{MARK}={started.mark}").values() if "--plan " in line]
     assert {line.partition("--node ")[2].partition(" ")[0] for line in agents} == {"0", "1"}
     (started.folder / "output" / "fails").touch()
     check_second_attempt(started)
@@ -46,9 +46,7 @@ def test_a_failed_rank_restarts_the_nodes_of_the_spec_and_not_those_that_could_b
 def test_a_restart_waits_for_the_node_whose_agent_was_killed(tmp_path: Path) -> None:
     started = start_job(tmp_path, f"{REPORT}; [ $MUSTER_ATTEMPT = 2 ] || sleep 600")
     agents = [
-        pid
-        for pid, line in marked(f"{MARK}={started.mark}").items()
-        if "agent.pyz node " in line and "--node 1 " in line
+        pid for pid, line in marked(f"{MARK}={started.mark}").items() if "--plan " in line and "--node 1 " in line
     ]
     # Stopped first, the agent can't report the SIGTERM that it gets when its guardian ends.
     for number in (signal.SIGSTOP, signal.SIGKILL):
