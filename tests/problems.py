@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FLAKY_LIMIT = 3
-"""A run fails with this number of tests that fail first and pass alone."""
+"""A run fails with this number of tests that fail first and pass alone. See `count_flaky`."""
 
 PROBLEMS_FILE = "TESTS_PROBLEMS"
 """The variable that names a file to which several commands append their failures. It has no muster prefix, because
@@ -42,13 +42,17 @@ def close(command: str, problems: Sequence[Problem]) -> int:
 
 def is_bad(problems: Sequence[Problem]) -> bool:
     """Whether a run with these failures has failed."""
-    flaky = sum(problem.flaky for problem in problems)
-    return flaky < len(problems) or flaky >= FLAKY_LIMIT
+    return not all(problem.flaky for problem in problems) or count_flaky(problems) >= FLAKY_LIMIT
+
+
+def count_flaky(problems: Sequence[Problem]) -> int:
+    """Count the flaky tests; those of a module that share a failed fixture count once."""
+    return len({(problem.name.partition("::")[0], *problem.error) for problem in problems if problem.flaky})
 
 
 def verdict(command: str, problems: Sequence[Problem]) -> Iterator[str]:
     """Return the list, with the result of the run."""
-    flaky = sum(problem.flaky for problem in problems)
+    flaky, failed = count_flaky(problems), sum(not problem.flaky for problem in problems)
     for problem in problems:
         yield from problem.lines()
     if not problems:
@@ -56,4 +60,4 @@ def verdict(command: str, problems: Sequence[Problem]) -> Iterator[str]:
         return
     end = f"; {FLAKY_LIMIT} flaky tests fail a run" if flaky >= FLAKY_LIMIT else ""
     said = "failed" if is_bad(problems) else "passed"
-    yield f"{command}: {said}: {len(problems) - flaky} FAILED, {flaky} FLAKY{end}"
+    yield f"{command}: {said}: {failed} FAILED, {flaky} FLAKY{end}"

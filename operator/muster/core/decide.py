@@ -12,6 +12,7 @@ from muster.core.graceful_stop import find_stop_call, is_graceful, with_stop_cal
 from muster.core.non_members import find_nodes_to_create, next_change_at, remove_unwanted, remove_useless
 from muster.core.outcome import Outcome, Verdict
 from muster.core.peers import select_peers
+from muster.core.step_counts import no_step_reason_at
 from muster.core.world import is_mpi
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind
 from muster_worker.contract.source import EditedSource
@@ -86,6 +87,7 @@ def next_requeue_at(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> 
             times.append(None if outcome.release is None else outcome.release.until)
         times += [outcome.active_deadline, next_change_at(facts), outcome.resize_at]
         times.extend(unreachable_at(node, facts) for node in facts.all_nodes)
+        times.extend(no_step_reason_at(rank) for node in facts.nodes for rank in node.ranks if not rank.has_exited)
         times.extend(_kill_at(facts, outcome, node) for node in facts.nodes if not node.is_gone)
     return min((at for at in times if at is not None and at > now), default=None)
 

@@ -35,11 +35,13 @@ for step in range(first + 1, 100_000):
 
 
 def limit_pods(stage: Stage, count: int) -> None:
+    """Allow this number of pods of jobs, beside those that other tests have created themselves."""
+    others = stage.jobs.run("get", "pods", "--selector=!muster.dev/job", "--output=name").split()
     quota: Manifest = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": {"name": "pods"},
-        "spec": {"hard": {"pods": count}},
+        "spec": {"hard": {"pods": count + len(others)}},
     }
     stage.jobs.run("apply", "--filename=-", stdin=json.dumps(quota))
 
@@ -52,9 +54,9 @@ def first_steps(folder: Path, attempt: int) -> dict[str, int]:
 
 @pytest.fixture
 def own_quota(stage: Stage) -> Iterator[None]:
-    """Remove the pods of earlier tests, which would count, and afterwards the quota: the tests share a namespace."""
+    """Remove the jobs of earlier tests, whose pods would count, and afterwards the quota."""
     stage.jobs.run("delete", "dtj", "--all")
-    stage.until(lambda: not stage.jobs.run("get", "pods", "--output=name").strip())
+    stage.until(lambda: not stage.jobs.run("get", "pods", "--selector=muster.dev/job", "--output=name").strip())
     yield
     stage.jobs.run("delete", "resourcequota", "pods", "--ignore-not-found")
 

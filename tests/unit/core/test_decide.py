@@ -9,7 +9,7 @@ import pytest
 from muster.api.status.status import Condition, Status
 from muster.core.actions import Action, CreateNode, KillNode, RemoveNode, RemoveSurplusPod, SendCommand
 from muster.core.decide import decide, next_requeue_at
-from muster.core.facts import JobFacts, Problem, ProcessFacts, ProcessState
+from muster.core.facts import JobFacts, Problem, ProcessFacts, ProcessState, RankFacts
 from muster.core.judge import judge
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Peer
 from unit.core.builders import (
@@ -33,6 +33,12 @@ from unit.core.builders import (
     running_process,
     terminated,
 )
+
+
+def without_torch(number: int) -> RankFacts:
+    started = rank(number)
+    return replace(started, report=replace(started.report, no_step_reason="NoTorch"))
+
 
 START_COMMAND = command(CommandKind.START)
 STOP = Command(1, UID, 1, CommandKind.STOP, grace_seconds=2.0)
@@ -240,6 +246,8 @@ def test_start_tells_every_agent_the_same_peers_in_order() -> None:
         (facts(node(0), node(1)), None, T0, T0 + 30),
         (facts(node(0), node(1)), None, T0 + 30, T0 + 900),
         (facts(missing(0), missing(1)), 60, T0, T0 + 60),
+        # The status then says that the steps of a rank without torch are not counted.
+        (facts(running(0, without_torch(0), heard=28), running(1, rank(1), heard=28)), None, START + 28, START + 30),
         # The ranks are unknown three heartbeats after the last report.
         (facts(running(0, rank(0), heard=9), running(1, rank(1), heard=7)), None, START + 10, START + 22),
         (facts(running(0, rank(0), heard=9), running(1, rank(1), heard=7)), 20, START + 10, START + 15),

@@ -76,6 +76,7 @@ def flaky(name: str) -> Problem:
         ([], 0, "make test: all is well"),
         ([flaky("a"), flaky("b")], 0, "make test: passed: 0 FAILED, 2 FLAKY"),
         ([flaky("a"), flaky("b"), flaky("c")], 1, "make test: failed: 0 FAILED, 3 FLAKY; 3 flaky tests fail a run"),
+        ([flaky("t.py::a"), flaky("t.py::b"), flaky("t.py::c")], 0, "make test: passed: 0 FAILED, 1 FLAKY"),
         ([Problem("a", ("broken",))], 1, "make test: failed: 1 FAILED, 0 FLAKY"),
     ],
 )

@@ -12,6 +12,7 @@ from muster.core.failure.ends import AGENT_LOST, End, rank_ends
 from muster.core.failure.mpi_ends import is_secondary_failure
 from muster.core.outcome import Outcome
 from muster.core.status.problems import SharedProblem, describe_release, group_problems
+from muster.core.step_counts import no_step_reason_at
 from muster.core.world import node_of_rank, world_size
 from muster_worker.contract.schema import MAX_ACTIVITY_CHARS, RankState
 
@@ -25,12 +26,6 @@ UNKNOWN = "Unknown"
 
 NOT_REPORTED = "NotReported"
 """The reason of a rank without a report if the job has no collector, and reports are optional."""
-
-LEARNING_SECONDS = 30.0
-"""The status mentions a missing step count only after this time, because importing torch takes seconds."""
-
-_EARLY_REASONS = ("NotHooked", "NoTorch")
-"""Reasons that also apply to a rank that has just started."""
 
 
 @dataclass(frozen=True)
@@ -128,9 +123,8 @@ def _make_view(
 def _no_step_reason(state: str, rank: RankFacts | None, now: float) -> str:
     if state != RUNNING or rank is None or rank.report.no_step_reason is None:
         return ""
-    has_just_started = rank.started_at is None or now < rank.started_at + LEARNING_SECONDS
-    reason = rank.report.no_step_reason
-    return "" if reason in _EARLY_REASONS and has_just_started else rank_output.clean(reason, limit=64)
+    at = no_step_reason_at(rank)
+    return "" if at is None or now < at else rank_output.clean(rank.report.no_step_reason, limit=64)
 
 
 def _state_of_end(rank: int, end: End, status_input: StatusInput) -> tuple[str, str]:
