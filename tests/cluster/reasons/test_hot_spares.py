@@ -1,5 +1,8 @@
 """A machine is lost: a hot spare takes its place, beside a job that has to wait for a new pod."""
 
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -43,18 +46,30 @@ print("rank", os.environ["RANK"], "of attempt", os.environ["MUSTER_ATTEMPT"], fl
 
 
 def apart(name: str) -> Manifest:
-    """Node 1 is alone on its machine, and the others are together: all pods of a job with spares have one template."""
+    """Node 1 is alone on its machine: all pods of a job with spares have one template."""
+    labels = {"muster.dev/job": name, "muster.dev/node": "1"}
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
-    def pods_of(node: int) -> Manifest:
-        labels = {"muster.dev/job": name, "muster.dev/node": str(node)}
-        return {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
 
-    with_first = {"weight": 100, "podAffinityTerm": pods_of(0)}
-    return {
-        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [pods_of(1)]},
-        # Two terms outweigh the distance that muster prefers.
-        "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [with_first, with_first]},
-    }
+@contextmanager
+def one_machine_only(stage: Stage, name: str) -> Iterator[None]:
+    """Let the pods of the block go to one machine until it has either node 1 or the two others.
+
+    On two machines, nodes 0 and 2 could go to different ones, which leaves none for node 1.
+    """
+    stage.kubectl("cordon", LOST)
+    try:
+        yield
+        stage.until(lambda: nodes_with_machine(stage, name) in ({"1"}, {"0", "2"}))
+    finally:
+        stage.kubectl("uncordon", LOST)
+
+
+def nodes_with_machine(stage: Stage, name: str) -> set[str]:
+    """Return the nodes of a job whose pods have been scheduled."""
+    listed = json.loads(stage.jobs.run("get", "pods", f"--selector=muster.dev/job={name}", "--output=json"))["items"]
+    return {pod["metadata"]["labels"]["muster.dev/node"] for pod in listed if pod["spec"].get("nodeName")}
 
 
 def spares_are_ready(name: str, count: int) -> Predicate:
@@ -67,9 +82,9 @@ def events(stage: Stage, name: str, reason: str) -> list[str]:
 
 
 def test_a_spare_takes_a_lost_node_s_place(stage: Stage, torch_for_pods: TorchVolume, tmp_path: Path) -> None:
-    stage.apply(
-        "spared", TRAINS, **{**SHAPE, "spares": 1, "template": with_torch(torch_for_pods, tmp_path, apart("spared"))}
-    )
+    with one_machine_only(stage, "spared"):
+        pods = with_torch(torch_for_pods, tmp_path, apart("spared"))
+        stage.apply("spared", TRAINS, **{**SHAPE, "spares": 1, "template": pods})
     runs(stage, "spared", 1)
     stage.timeline.first(spares_are_ready("spared", 1))
     lost = stage.started_pod("spared", 1)["spec"]["nodeName"]
