@@ -26,7 +26,7 @@ from aiohttp import web
 from muster.api.config.operator import OperatorConfig
 from muster.api.document import JSON, Document
 from muster.api.spec.job import Job
-from muster.api.timestamps import format_seconds
+from muster.api.timestamps import format_timestamp
 from muster.api.validation.validate import validate
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.pod_index import PodIndex
@@ -253,7 +253,7 @@ class Usage:
 
 async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
     """Add all jobs at once, then measure for `size.seconds`."""
-    created = format_seconds(time.time() - 60.0)
+    created = format_timestamp(time.time() - 60.0)
     resources = [make_resource(number, size, created, suspended=suspended) for number in range(size.jobs)]
     async with api_server(resources) as (client, pipe):
         store, pods = RankStore(), PodIndex(lambda _: None, time.time)

@@ -31,7 +31,7 @@ from typing import Any
 from cluster import interruption
 from cluster.programs import KUBERNETES
 from cluster.shared import Kubectl
-from muster.api.crd import crd_yaml
+from muster.api.crd import format_crd_yaml
 from muster.distribution import version
 from scaling import ground, nodes
 from scaling.api import IN_FLIGHT, Request, connect
@@ -69,7 +69,7 @@ def main() -> None:
     shapes = [shape for shape in (Shape(1, options.pods), Shape(options.jobs, options.job_pods)) if shape.all_pods]
     contestants = [each for each in CONTESTANTS if not options.only or each.name in options.only]
     with ground.start() as at:
-        Kubectl(at.site.state.kubeconfig).define(crd_yaml())
+        Kubectl(at.site.state.kubeconfig).define(format_crd_yaml())
         results = asyncio.run(measure_all(at, shapes, contestants, options.profile))
     settings = {
         "nodes": nodes.NODES,

@@ -11,7 +11,7 @@ from cluster.helm import Helm
 from cluster.images import PULL_POLICY
 from cluster.operator.operator_process import account, replicas
 from cluster.shared import Kubectl, Manifest, SharedCluster
-from muster.api.crd import crd_yaml
+from muster.api.crd import format_crd_yaml
 
 
 def template(folder: Path, grace_seconds: int) -> Manifest:
@@ -33,7 +33,7 @@ def operated_namespace() -> Iterator[tuple[Kubectl, str]]:
     cluster = SharedCluster()
     cluster.up()
     kubectl, namespace = Kubectl(cluster.kubeconfig), f"bench-{uuid.uuid4().hex[:6]}"
-    kubectl.define(crd_yaml())
+    kubectl.define(format_crd_yaml())
     kubectl("create", "namespace", namespace)
     try:
         kubectl.wait("create", "serviceaccount/default", f"--namespace={namespace}")

@@ -17,7 +17,7 @@ while not os.path.exists("/tmp/go"):
     time.sleep(0.1)
 sys.exit(int(open("/tmp/go").read() or 0))
 """
-TRAINER = "--container=trainer"
+TRAINER_CONTAINER = "--container=trainer"
 JOB = "distributedtrainingjob"
 
 
@@ -73,4 +73,4 @@ def let_go(kubectl: Kubectl, namespace: str, job: str = "", code: int = 0) -> No
     """End the ranks of a job, or of all jobs, with an exit code."""
     word = ("sh", "-c", f"printf {code} > /tmp/new && mv /tmp/new /tmp/go")
     for pod in pods(kubectl, namespace, job):
-        kubectl("exec", pod, f"--namespace={namespace}", TRAINER, "--", *word)
+        kubectl("exec", pod, f"--namespace={namespace}", TRAINER_CONTAINER, "--", *word)

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from cluster.shared import Cluster
 from muster.api.document import JSON
-from muster.api.json_fields import mapping, string
-from muster.api.validation.rules.pods.schema import pod_schema
+from muster.api.json_fields import read_mapping, read_string
+from muster.api.validation.rules.pods.schema import load_pod_schema
 from muster.clients.kubernetes.client import Client
 
 OF_THEIR_OWN = {"Quantity": "quantity", "IntOrString": "port", "Time": "text", "FieldsV1": "anything"}
@@ -15,15 +15,15 @@ OF_THEIR_OWN = {"Quantity": "quantity", "IntOrString": "port", "Time": "text", "
 def kind(schema: Mapping[str, JSON]) -> str:
     """Return the type of a field, as muster writes it."""
     listed = schema.get("allOf")
-    referring = mapping(listed[0]) if isinstance(listed, list) else schema
-    reference = string(referring.get("$ref")).rpartition(".")[2]
+    referring = read_mapping(listed[0]) if isinstance(listed, list) else schema
+    reference = read_string(referring.get("$ref")).rpartition(".")[2]
     if reference:
         return OF_THEIR_OWN.get(reference, reference)
     match schema.get("type"):
         case "array":
-            return f"[{kind(mapping(schema.get('items')))}]"
+            return f"[{kind(read_mapping(schema.get('items')))}]"
         case "object":
-            return f"{{{kind(mapping(schema.get('additionalProperties')))}}}"
+            return f"{{{kind(read_mapping(schema.get('additionalProperties')))}}}"
         case "string":
             return "text"
         case other:
@@ -34,13 +34,15 @@ async def test_what_the_api_server_knows_of_pods_muster_knows(cluster: Cluster) 
     cluster.up()
     client = await Client.connect(str(cluster.kubeconfig))
     try:
-        schemas = mapping(json.loads(await client.read("/openapi/v3/api/v1"))["components"]["schemas"])
+        schemas = read_mapping(json.loads(await client.read("/openapi/v3/api/v1"))["components"]["schemas"])
     finally:
         await client.close()
-    core = {name.rpartition(".")[2]: mapping(value) for name, value in schemas.items() if ".core.v1." in name}
-    current = pod_schema().types
-    told = {name: mapping(core[name].get("properties")) for name in current if name in core}
-    assert {name: {field: kind(mapping(each)) for field, each in fields.items()} for name, fields in told.items()} == {
+    core = {name.rpartition(".")[2]: read_mapping(value) for name, value in schemas.items() if ".core.v1." in name}
+    current = load_pod_schema().types
+    told = {name: read_mapping(core[name].get("properties")) for name in current if name in core}
+    assert {
+        name: {field: kind(read_mapping(each)) for field, each in fields.items()} for name, fields in told.items()
+    } == {
         name: {field: current[name][field] for field in fields if field in current[name]}
         for name, fields in told.items()
     }

@@ -11,7 +11,7 @@ import pytest
 
 from cluster.shared import Cluster, Kubectl
 from muster.api.changes import ENDED_MESSAGE, IMMUTABLE_MESSAGE
-from muster.api.crd import build_crd, crd_yaml
+from muster.api.crd import build_crd, format_crd_yaml
 from muster.api.document import JSON, Document
 from muster.api.validation.validate import validate
 from muster.api.yaml.load import NotReadable, load
@@ -37,7 +37,7 @@ def known(cluster: Cluster) -> Kubectl:
     """kubectl on a cluster with muster's current CRD."""
     cluster.up()
     kubectl = Kubectl(cluster.kubeconfig)
-    kubectl.define(crd_yaml())
+    kubectl.define(format_crd_yaml())
     return kubectl
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from muster.api.document import JSON
-from muster.api.schema import Schema, spec_schema, status_schema
+from muster.api.schema import Schema, build_spec_schema, build_status_schema
 
 PAGES = {
     "spec": """\
@@ -60,7 +60,7 @@ class Field:
 
 def render_page(part: str) -> str:
     """Render the page of `spec` or `status`, with a table of its fields and a table for each field that has fields."""
-    schema = spec_schema() if part == "spec" else status_schema()
+    schema = build_spec_schema() if part == "spec" else build_status_schema()
     top = [Field(f"{part}.{name}", child, name in _required_names(schema)) for name, child in _children(schema)]
     sections = [(part, top)]
     sections += [(field.path, list(_descendants(field))) for field in top if _has_fields(field.schema)]

@@ -16,9 +16,9 @@ BackendName = Literal["Kubernetes", "SageMaker"]
 class BackendTraits:
     """Properties of all jobs of a backend.
 
-    `has_collector`: the agents of its nodes report to muster's collector without delay; otherwise reports arrive late
-    or never. `finalizer` delays the resource's deletion until muster has stopped the job; None: Kubernetes deletes the
-    job's objects itself.
+    `has_collector`: the agents on the job's nodes report to muster's collector without delay. Without a collector,
+    reports arrive late or never. `finalizer` delays the resource's deletion until muster has stopped the job. It is
+    None if Kubernetes deletes the job's objects itself.
     """
 
     has_collector: bool
@@ -37,8 +37,8 @@ BACKENDS: Mapping[BackendName, BackendTraits] = MappingProxyType(
 """The properties of each backend."""
 
 
-def backends_with_agents() -> tuple[BackendName, ...]:
-    """Return the backends whose nodes run muster's agent."""
+def list_backends_with_collector() -> tuple[BackendName, ...]:
+    """Return the backends whose agents report to muster's collector."""
     return tuple(name for name, traits in BACKENDS.items() if traits.has_collector)
 
 

@@ -1,7 +1,7 @@
 """The fields of an accepted job's spec that may change: CEL rules for the CRD, and a comparison for the webhook.
 
-CEL and the webhook see the old and the new spec. The operator sees only the new one: it recognizes a change after the
-job's end by metadata.generation (`status.after_the_end`).
+CEL and the webhook get the old and the new spec. The operator gets only the new spec, so it detects a change after the
+job's end by metadata.generation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ MUTABLE_FIELDS = (
 """Fields of the spec that may change while the job's ranks run."""
 
 ELASTIC_MUTABLE_FIELD = "nodes"
-"""The field that may change, too, while the ranks of an elastic job run."""
+"""A field that may also change while the ranks of an elastic job run."""
 
 IMMUTABLE_MESSAGE = (
     f"while a job isn't suspended, only {', '.join(MUTABLE_FIELDS[:-1])} and {MUTABLE_FIELDS[-1]} of its spec, and "
@@ -29,26 +29,30 @@ IMMUTABLE_MESSAGE = (
 
 ENDED_MESSAGE = "the job has ended, and its spec can no longer change: delete the job, or use another name"
 
-_CONDITIONS = "has(oldSelf.status) && has(oldSelf.status.conditions) && oldSelf.status.conditions.exists(condition, "
-
-_HAS_ENDED = (
-    f"({_CONDITIONS}(condition.type == 'Complete' || condition.type == 'Failed') && condition.status == 'True'))"
+_ANY_CONDITION_CEL = (
+    "has(oldSelf.status) && has(oldSelf.status.conditions) && oldSelf.status.conditions.exists(condition, "
 )
 
-_IS_MUTABLE = f"oldSelf.spec.suspend || ({_CONDITIONS}condition.type == 'Accepted' && condition.status == 'False'))"
+_HAS_ENDED_CEL = (
+    f"({_ANY_CONDITION_CEL}(condition.type == 'Complete' || condition.type == 'Failed') && condition.status == 'True'))"
+)
+
+_IS_MUTABLE_CEL = (
+    f"oldSelf.spec.suspend || ({_ANY_CONDITION_CEL}condition.type == 'Accepted' && condition.status == 'False'))"
+)
 
 
-def ended_job_rule(spec: Mapping[str, JSON]) -> str:
+def build_ended_job_rule(spec: Mapping[str, JSON]) -> str:
     """Return the CEL rule at the resource's root for a job that has ended, from the spec's schema."""
-    return f"!{_HAS_ENDED} || ({_are_unchanged(spec, ())})"
+    return f"!{_HAS_ENDED_CEL} || ({_build_unchanged_rule(spec, ())})"
 
 
-def active_job_rule(spec: Mapping[str, JSON]) -> str:
+def build_active_job_rule(spec: Mapping[str, JSON]) -> str:
     """Return the CEL rule at the resource's root for a job that has not ended, from the spec's schema."""
-    return f"{_HAS_ENDED} || {_IS_MUTABLE} || ({_are_unchanged(spec, MUTABLE_FIELDS)})"
+    return f"{_HAS_ENDED_CEL} || {_IS_MUTABLE_CEL} || ({_build_unchanged_rule(spec, MUTABLE_FIELDS)})"
 
 
-def changed_fields(before: Mapping[str, JSON], now: Mapping[str, JSON]) -> tuple[str, ...]:
+def find_changed_fields(before: Mapping[str, JSON], now: Mapping[str, JSON]) -> tuple[str, ...]:
     """Return the fields in which two specs differ. As in the CEL rules, an empty list equals a missing field."""
     names = dict.fromkeys((*before, *now))
     return tuple(name for name in names if _empty_to_none(before.get(name)) != _empty_to_none(now.get(name)))
@@ -58,28 +62,28 @@ def _empty_to_none(value: JSON) -> JSON:
     return None if value == [] else value
 
 
-def _are_unchanged(spec: Mapping[str, JSON], ignored_fields: Sequence[str]) -> str:
+def _build_unchanged_rule(spec: Mapping[str, JSON], ignored_fields: Sequence[str]) -> str:
     fields = spec["properties"]
     return " && ".join(
-        _allow_elastic(name, _is_unchanged(name, schema, spec.get("required")), ignored_fields)
+        _allow_elastic_change(name, _build_unchanged_field_rule(name, schema, spec.get("required")), ignored_fields)
         for name, schema in (fields.items() if isinstance(fields, dict) else ())
         if name not in ignored_fields and isinstance(schema, dict)
     )
 
 
-def mutable_fields(before: Mapping[str, JSON]) -> tuple[str, ...]:
+def list_mutable_fields(before: Mapping[str, JSON]) -> tuple[str, ...]:
     """Return the fields that may change while the ranks of a job with this spec run."""
     return (*MUTABLE_FIELDS, ELASTIC_MUTABLE_FIELD) if before.get("elastic") is not None else MUTABLE_FIELDS
 
 
-def _allow_elastic(name: str, is_unchanged: str, ignored_fields: Sequence[str]) -> str:
-    # An ended job can't change any more.
+def _allow_elastic_change(name: str, unchanged_rule: str, ignored_fields: Sequence[str]) -> str:
+    # Without ignored fields, this is the rule for an ended job, whose spec can't change.
     if name != ELASTIC_MUTABLE_FIELD or not ignored_fields:
-        return is_unchanged
-    return f"(has(oldSelf.spec.elastic) || {is_unchanged})"
+        return unchanged_rule
+    return f"(has(oldSelf.spec.elastic) || {unchanged_rule})"
 
 
-def _is_unchanged(name: str, schema: Mapping[str, JSON], required: JSON) -> str:
+def _build_unchanged_field_rule(name: str, schema: Mapping[str, JSON], required: JSON) -> str:
     now, before = f"self.spec.{name}", f"oldSelf.spec.{name}"
     if "default" in schema or (isinstance(required, list) and name in required):
         return f"{now} == {before}"

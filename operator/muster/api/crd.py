@@ -5,9 +5,9 @@ from copy import deepcopy
 import yaml
 
 from muster.api.backends import BACKENDS
-from muster.api.changes import ENDED_MESSAGE, IMMUTABLE_MESSAGE, active_job_rule, ended_job_rule
+from muster.api.changes import ENDED_MESSAGE, IMMUTABLE_MESSAGE, build_active_job_rule, build_ended_job_rule
 from muster.api.names import API_VERSION, GROUP, KIND, NAME_MESSAGE, PLURAL, SHORT_NAME, VERSION
-from muster.api.schema import Schema, spec_schema, status_schema
+from muster.api.schema import Schema, build_spec_schema, build_status_schema
 
 _COLUMNS: tuple[tuple[str, str, str, str, int], ...] = (
     ("Backend", "string", ".spec.backend", f"The backend that runs the job: {' or '.join(BACKENDS)}.", 0),
@@ -76,7 +76,7 @@ def build_crd() -> Schema:
     }
 
 
-def crd_yaml() -> str:
+def format_crd_yaml() -> str:
     """Return the CRD as the YAML text that `crds/` contains."""
     header = "# Generated from operator/muster/api by `muster crd`. Do not edit.\n"
     return header + yaml.dump(build_crd(), Dumper=_PlainDumper, sort_keys=False, width=110, allow_unicode=True)
@@ -84,10 +84,13 @@ def crd_yaml() -> str:
 
 def _build_root_schema() -> Schema:
     spec: Schema = {
-        **deepcopy(spec_schema()),
+        **deepcopy(build_spec_schema()),
         "description": "The desired state of the job: its command, its code and data, and how it runs.",
     }
-    status: Schema = {**deepcopy(status_schema()), "description": "The observed state of the job, which muster writes."}
+    status: Schema = {
+        **deepcopy(build_status_schema()),
+        "description": "The observed state of the job, which muster writes.",
+    }
     return {
         "type": "object",
         "description": "A distributed training job: one command, run by nodes x procsPerNode ranks.",
@@ -105,13 +108,13 @@ def _build_root_schema() -> Schema:
                 "message": NAME_MESSAGE,
             },
             {
-                "rule": ended_job_rule(spec),
+                "rule": build_ended_job_rule(spec),
                 "message": ENDED_MESSAGE,
                 "reason": "FieldValueForbidden",
                 "fieldPath": ".spec",
             },
             {
-                "rule": active_job_rule(spec),
+                "rule": build_active_job_rule(spec),
                 "message": IMMUTABLE_MESSAGE,
                 "reason": "FieldValueForbidden",
                 "fieldPath": ".spec",

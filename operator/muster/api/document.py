@@ -23,7 +23,7 @@ class Document:
     source: str = "resource"
     lines: Mapping[FieldPath, int] = field(default_factory=dict)
 
-    def line(self, path: FieldPath) -> int | None:
+    def find_line(self, path: FieldPath) -> int | None:
         """Return the line of `path`, or of its nearest parent that has a line; None if there is no such parent."""
         for length in range(len(path), -1, -1):
             if path[:length] in self.lines:

@@ -40,18 +40,21 @@ METADATA_FIELDS = (
 """The fields of metav1.ObjectMeta; muster rejects other keys in metadata."""
 
 JOB_UID_LABEL = f"{GROUP}/job-uid"
-"""The label of a job's pods with the uid of the job."""
+"""The label of a pod whose value is the uid of the pod's job."""
 
 RESTART_ANNOTATION = f"{GROUP}/restart-requested-at"
-"""The annotation of a job whose new value requests a restart. It may be any text; `muster restart` writes the time."""
+"""A new value of this annotation requests a restart of the job.
+
+The value may be any text. `muster restart` writes the time.
+"""
 
 MAX_RESTART_REQUEST_CHARS = 64
-"""muster compares and stores only this part of the annotation's value."""
+"""muster compares and stores only this many characters of the annotation's value."""
 
 SOURCE_ANNOTATION = f"{GROUP}/rerun-source"
-"""The annotation of a job with the name of the ConfigMap of edited code, which its next attempts run."""
+"""The annotation with the name of the ConfigMap that contains edited code. The job's next attempts run this code."""
 
 MAX_CONFIG_MAP_NAME_CHARS = 253
 
-TRAINER = "trainer"
-"""The name of the container in which a pod's ranks run."""
+TRAINER_CONTAINER = "trainer"
+"""The name of the container in which the ranks run."""

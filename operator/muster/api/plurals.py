@@ -6,11 +6,11 @@ def pluralize(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def describe_share(count: int, of: int, noun: str, singular: str, plural: str) -> str:
-    """Return "1 of 4 ranks runs" or "2 of 4 ranks run"; "the rank runs" or "no rank runs" for a total of 1."""
-    if of != 1:
-        return f"{count} of {of} {noun}s {singular if count == 1 else plural}"
-    return f"{'the' if count else 'no'} {noun} {singular}"
+def describe_share(count: int, total: int, noun: str, singular_verb: str, plural_verb: str) -> str:
+    """Return "1 of 4 ranks runs" or "2 of 4 ranks run". For a total of 1: "the rank runs" or "no rank runs"."""
+    if total != 1:
+        return f"{count} of {total} {noun}s {singular_verb if count == 1 else plural_verb}"
+    return f"{'the' if count else 'no'} {noun} {singular_verb}"
 
 
 def capitalize(sentence: str) -> str:

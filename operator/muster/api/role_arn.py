@@ -4,6 +4,6 @@ _ACCOUNT_FIELD = 4
 """The account's index in arn:partition:service:region:account:resource."""
 
 
-def account_of(role_arn: str) -> str:
-    """Return a role's account. Its training jobs run in it, because SageMaker accepts no role of another account."""
+def parse_account_id(role_arn: str) -> str:
+    """Return the id of the role's AWS account, in which SageMaker runs the role's training jobs."""
     return role_arn.split(":")[_ACCOUNT_FIELD]

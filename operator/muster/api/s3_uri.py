@@ -13,10 +13,10 @@ PATTERN = rf"^s3://{_BUCKET}(/[^?#\\\x00-\x1f\x7f]*)?$"
 """Excludes ? and #, because the SageMaker SDK drops the rest of the URI as a query or fragment."""
 
 CEL_PATTERN = rf"^s3://{_BUCKET}(/[^?#\\\\\\x00-\\x1f\\x7f]*)?$"
-"""PATTERN, escaped for a CEL string."""
+"""PATTERN, escaped for a string in CEL."""
 
 PATH_TRAVERSAL = r"(/[.][.]?(/|$)|^[^/]*[.][.])"
-"""Matches . or .. in a key and two dots in a bucket's name: programs that resolve paths would read another location."""
+"""Matches . or .. in a key, and two dots in a bucket's name. A program that resolves paths would read another key."""
 
 CEL = f"self.matches('{CEL_PATTERN}') && !self.substring(5).matches('{PATH_TRAVERSAL}')"
 """The CEL rule of all fields whose value is an S3 URI."""
@@ -41,7 +41,7 @@ class S3Uri:
     def __str__(self) -> str:
         return f"s3://{self.bucket}/{self.key}"
 
-    def below(self, *parts: str) -> "S3Uri":
+    def join_path(self, *parts: str) -> "S3Uri":
         """Return the URI of `parts` below this URI, like pathlib's `joinpath`."""
         folder = self.key.rstrip("/")
         return S3Uri(self.bucket, "/".join((*((folder,) if folder else ()), *parts)))

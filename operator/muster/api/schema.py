@@ -6,7 +6,7 @@ from functools import lru_cache
 from pydantic import BaseModel
 
 from muster.api.document import JSON, FieldPath
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Spec
 from muster.api.status.status import Status
 from muster.api.validation.all_rules import RULES
@@ -17,11 +17,11 @@ _COPIED_KEYS = ("description", "default", "enum", "pattern", "minimum", "maximum
          "maxItems", "minProperties", "maxProperties", "nullable", "x-kubernetes-preserve-unknown-fields")  # fmt: skip
 
 _LIST_KEYS = {"env": "name", "metrics": "name", "inputs": "name", "conditions": "type"}
-"""The key of each list whose entries server-side apply merges by a key. The API server rejects duplicate keys."""
+"""The key field of each list whose entries server-side apply merges. The API server rejects duplicate keys."""
 
 
 @lru_cache
-def spec_schema() -> Schema:
+def build_spec_schema() -> Schema:
     """Return the schema of `spec`, with the rules that CEL can express."""
     schema = _convert_model(Spec)
     for rule in RULES:
@@ -34,27 +34,27 @@ def spec_schema() -> Schema:
 
 
 @lru_cache
-def status_schema() -> Schema:
+def build_status_schema() -> Schema:
     """Return the schema of `status`."""
     return _remove_defaults(_convert_model(Status))
 
 
 def find_schema(path: FieldPath) -> Schema | None:
     """Return the schema of the field at a path that begins with `spec`; None if there is no such field."""
-    schema: Schema | None = spec_schema() if path[:1] == ("spec",) else None
+    schema: Schema | None = build_spec_schema() if path[:1] == ("spec",) else None
     for part in path[1:]:
         if schema is None:
             return None
         name = "items" if isinstance(part, int) else part
-        child = schema.get("items") if isinstance(part, int) else mapping(schema.get("properties")).get(name)
+        child = schema.get("items") if isinstance(part, int) else read_mapping(schema.get("properties")).get(name)
         child = schema.get("additionalProperties") if child is None else child
         schema = child if isinstance(child, dict) else None
     return schema
 
 
-def field_names(path: FieldPath) -> list[str]:
+def list_field_names(path: FieldPath) -> list[str]:
     """Return the names of the fields that an object at `path` may have."""
-    return list(mapping((find_schema(path) or {}).get("properties")))
+    return list(read_mapping((find_schema(path) or {}).get("properties")))
 
 
 def _remove_defaults(schema: Schema) -> Schema:
@@ -62,26 +62,26 @@ def _remove_defaults(schema: Schema) -> Schema:
     result = {key: value for key, value in schema.items() if key != "default"}
     for name in ("items", "additionalProperties"):
         if name in schema:
-            result[name] = _remove_defaults(mapping(schema[name]))
+            result[name] = _remove_defaults(read_mapping(schema[name]))
     if "properties" in schema:
-        fields = mapping(schema["properties"])
-        result["properties"] = {key: _remove_defaults(mapping(field)) for key, field in fields.items()}
+        fields = read_mapping(schema["properties"])
+        result["properties"] = {key: _remove_defaults(read_mapping(field)) for key, field in fields.items()}
     return result
 
 
 def _convert_model(model: type[BaseModel]) -> Schema:
     source = model.model_json_schema(by_alias=True, mode="validation")
-    return _convert(source, mapping(source.get("$defs")), "")
+    return _convert(source, read_mapping(source.get("$defs")), "")
 
 
 def _convert(source: Mapping[str, JSON], definitions: Mapping[str, JSON], name: str) -> Schema:
     """Resolve the references and unions of `source`, and remove titles; `name` is the field's name."""
     reference = source.get("$ref")
     if isinstance(reference, str):
-        source = {**mapping(definitions[reference.rpartition("/")[2]]), **source}
+        source = {**read_mapping(definitions[reference.rpartition("/")[2]]), **source}
     options = source.get("anyOf")
     if isinstance(options, list):
-        return _convert_union(source, [mapping(option) for option in options], definitions, name)
+        return _convert_union(source, [read_mapping(option) for option in options], definitions, name)
     result: Schema = {key: source[key] for key in _COPIED_KEYS if key in source and source[key] not in ([], None)}
     if "const" in source:
         result["enum"] = [source["const"]]
@@ -91,8 +91,8 @@ def _convert(source: Mapping[str, JSON], definitions: Mapping[str, JSON], name: 
     if type_name == "integer":
         result["format"] = "int64"
     if type_name == "array":
-        result["items"] = _convert(mapping(source["items"]), definitions, "")
-        result.update(_list_type(name))
+        result["items"] = _convert(read_mapping(source["items"]), definitions, "")
+        result.update(_build_list_type(name))
     values = source.get("additionalProperties")
     if isinstance(values, dict):
         result["additionalProperties"] = _convert(values, definitions, name)
@@ -104,8 +104,10 @@ def _convert(source: Mapping[str, JSON], definitions: Mapping[str, JSON], name: 
 
 
 def _convert_properties(source: Mapping[str, JSON], definitions: Mapping[str, JSON]) -> Schema:
-    fields = mapping(source["properties"])
-    result: Schema = {"properties": {key: _convert(mapping(field), definitions, key) for key, field in fields.items()}}
+    fields = read_mapping(source["properties"])
+    result: Schema = {
+        "properties": {key: _convert(read_mapping(field), definitions, key) for key, field in fields.items()}
+    }
     if source.get("required"):
         result["required"] = source["required"]
     return result
@@ -130,7 +132,7 @@ def _convert_union(
     }
 
 
-def _list_type(name: str) -> Schema:
+def _build_list_type(name: str) -> Schema:
     if name in _LIST_KEYS:
         return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [_LIST_KEYS[name]]}
     return {"x-kubernetes-list-type": "atomic"}
@@ -139,5 +141,5 @@ def _list_type(name: str) -> Schema:
 def _find_subschema(schema: Schema, path: str) -> Schema:
     """Return the part of the schema at a rule's path, such as `spec.env[].name`."""
     for part in path.replace("[]", ".[]").split(".")[1:]:
-        schema = mapping(schema["items"] if part == "[]" else mapping(schema["properties"])[part])
+        schema = read_mapping(schema["items"] if part == "[]" else read_mapping(schema["properties"])[part])
     return schema

@@ -8,8 +8,8 @@ MAX_DEPTH = 64
 MAX_VALUES = 10_000
 """Maximum number of strings, numbers, lists and maps.
 
-Validating a value takes microseconds, and a document of 256 KiB can hold 130,000 zeros. The
-largest jobs have some thousands of values, most jobs fewer than a hundred.
+The validation of one value takes microseconds, and a document of 256 KiB can hold 130,000 zeros. The largest jobs have
+some thousands of values, and most jobs have fewer than a hundred.
 """
 
 
@@ -37,11 +37,11 @@ def find_deep_path(value: JSON) -> FieldPath:
         count += len(level)
         if count > MAX_VALUES:
             return ()
-        level = [((*path, key)[:MAX_SHOWN_KEYS], item) for path, parent in level for key, item in _entries(parent)]
+        level = [((*path, key)[:MAX_SHOWN_KEYS], item) for path, parent in level for key, item in _list_entries(parent)]
     return level[0][0] if level else ()
 
 
-def _entries(value: JSON) -> list[tuple[str | int, JSON]]:
+def _list_entries(value: JSON) -> list[tuple[str | int, JSON]]:
     if isinstance(value, dict):
         return list(value.items())
     return list(enumerate(value)) if isinstance(value, list) else []

@@ -3,15 +3,15 @@
 from datetime import UTC, datetime
 
 _MAX_TIME = datetime(9990, 1, 1, tzinfo=UTC).timestamp()
-"""`datetime` ends with the year 9999: this leaves room to add the longest timeouts."""
+"""`datetime` ends with the year 9999. A time before this maximum plus the longest timeout is still valid."""
 
 
-def format_seconds(at: float) -> str:
+def format_timestamp(at: float) -> str:
     """Format `at` (Unix seconds) as Kubernetes does: 2026-11-21T04:05:19Z."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def format_milliseconds(at: float) -> str:
+def format_timestamp_milliseconds(at: float) -> str:
     """Format `at` (Unix seconds) with milliseconds."""
     return datetime.fromtimestamp(round(at, 3), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -21,10 +21,11 @@ def parse_timestamp(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def parse_or_past(text: str) -> float:
+def parse_untrusted_timestamp(text: str) -> float:
     """Parse a time of the status, which a user may have edited; return Unix seconds.
 
-    For invalid text, a time before 1970 and a time after `_MAX_TIME` return 0: sums with them could not be formatted.
+    Return 0 for invalid text, for a time before 1970, and for a time after `_MAX_TIME`, which could not be formatted
+    after a timeout is added.
     """
     try:
         at = parse_timestamp(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from muster.api.role_arn import account_of
+from muster.api.role_arn import parse_account_id
 from muster.api.spec.sagemaker.spec import REGION_PATTERN, ROLE_PATTERN
 from muster.cli.errors import BadInput
 
@@ -24,4 +24,4 @@ def choose_account(name: str | None, role: str | None) -> str | None:
         raise BadInput(f"--aws-account {name}: the account's 12 digits are expected")
     if name is not None or role is None or re.fullmatch(ROLE_PATTERN, role) is None:
         return name
-    return account_of(role)
+    return parse_account_id(role)

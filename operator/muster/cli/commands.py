@@ -183,9 +183,9 @@ def validate(
 @app.command()
 def crd() -> None:
     """Print the CustomResourceDefinition, for `kubectl apply -f -`."""
-    from muster.api.crd import crd_yaml
+    from muster.api.crd import format_crd_yaml
 
-    typer.echo(crd_yaml(), nl=False)
+    typer.echo(format_crd_yaml(), nl=False)
 
 
 @app.command()

@@ -48,7 +48,7 @@ def check_with_config(job: Job, document: Document, config: OperatorConfig | Non
     try:
         resolve_pool(job, config.node_pools)
     except InvalidResource as unknown:
-        line = document.line(("spec", "nodePool", "name"))
+        line = document.find_line(("spec", "nodePool", "name"))
         problems = tuple(FieldProblem(problem.path, problem.message, line) for problem in unknown.problems)
         raise InvalidResource(problems, document.source) from None
     tenancy.check_tenancy(job, config.tenancy, config.sagemaker.region or "")

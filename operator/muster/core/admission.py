@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from muster.api.changes import ENDED_MESSAGE, IMMUTABLE_MESSAGE, changed_fields, mutable_fields
+from muster.api.changes import ENDED_MESSAGE, IMMUTABLE_MESSAGE, find_changed_fields, list_mutable_fields
 from muster.api.document import JSON, Document
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
@@ -47,12 +47,12 @@ def _find_forbidden_changes(
     before: Mapping[str, JSON], now: Mapping[str, JSON], status: Status
 ) -> tuple[FieldProblem, ...]:
     """Repeat the CRD's own transition rules, because the cluster may have an older CRD than its operator."""
-    changed = changed_fields(before, now)
+    changed = find_changed_fields(before, now)
     if status.final_condition is not None:
         return tuple(FieldProblem(f"spec.{name}", ENDED_MESSAGE) for name in changed)
     if before.get("suspend") is True or _is_rejected(status):
         return ()
-    allowed = mutable_fields(before)
+    allowed = list_mutable_fields(before)
     return tuple(FieldProblem(f"spec.{name}", IMMUTABLE_MESSAGE) for name in changed if name not in allowed)
 
 

@@ -11,7 +11,7 @@ from muster.api.plurals import pluralize
 from muster.api.spec.elastic import Elastic
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.api.timestamps import parse_or_past
+from muster.api.timestamps import parse_untrusted_timestamp
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure.problems import FETCHING_FILES
 from muster.core.fence import are_all_cut_off
@@ -64,7 +64,7 @@ def find_shrink_time(previous: Status, elastic: Elastic) -> float | None:
     restarts, last = previous.restarts, previous.last_restart
     if not previous.is_restarting or restarts is None or last is None:
         return None
-    return parse_or_past(restarts.not_before or last.at) + elastic.resize_after_seconds
+    return parse_untrusted_timestamp(restarts.not_before or last.at) + elastic.resize_after_seconds
 
 
 def find_resize(job: Job, previous: Status, facts: JobFacts, now: float) -> str | None:
@@ -103,9 +103,11 @@ def find_growth_time(elastic: Elastic, previous: Status, desired: int) -> float:
     record, last = previous.elastic, previous.last_restart
     if last is None or (record is not None and record.followed_nodes < desired):
         return 0.0
-    since = parse_or_past(last.at) + (last.seconds_lost or 0.0)
+    since = parse_untrusted_timestamp(last.at) + (last.seconds_lost or 0.0)
     history = () if previous.restarts is None else previous.restarts.history
-    growths = sum(entry.reason == RESIZED and parse_or_past(entry.at) > since - MAX_GROW_SECONDS for entry in history)
+    growths = sum(
+        entry.reason == RESIZED and parse_untrusted_timestamp(entry.at) > since - MAX_GROW_SECONDS for entry in history
+    )
     first = float(elastic.grow_after_seconds)
     if growths == 0:
         return since + first

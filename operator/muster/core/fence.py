@@ -19,7 +19,7 @@ def fence_seconds(job: Job) -> float:
     """Return the time after which the job's agents stop their ranks if they are cut off; 0 if they don't."""
     policy = job.spec.failure_policy
     # A single node has no peer that could tell whether the operator is away.
-    return 0.0 if policy is None or job.spec.most_nodes == 1 else float(policy.fence_seconds)
+    return 0.0 if policy is None or job.spec.max_nodes == 1 else float(policy.fence_seconds)
 
 
 def fence_timeout(node: NodeFacts, facts: JobFacts) -> float:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Placement, Status
-from muster.api.timestamps import parse_or_past
+from muster.api.timestamps import parse_untrusted_timestamp
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure.problems import QUOTA_EXCEEDED, UNSCHEDULABLE
 
@@ -89,7 +89,7 @@ def _next_release(job: Job, facts: JobFacts, last: GangRelease | None, now: floa
 def _previous_release(job: Job, placement: Placement | None, facts: JobFacts, now: float) -> GangRelease | None:
     if placement is None:
         return None
-    at = parse_or_past(placement.released_at)
+    at = parse_untrusted_timestamp(placement.released_at)
     until = at + backoff_seconds(job.metadata.uid, placement.releases)
     is_under_way = now < until or any(_is_older(node, placement.replacement) for node in facts.all_nodes)
     return GangRelease(placement.releases, placement.replacement, at, until, is_under_way)

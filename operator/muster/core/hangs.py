@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from muster.api.spec.job import Job
 from muster.api.status.hang import HangRecord
 from muster.api.status.status import Status
-from muster.api.timestamps import parse_or_past
+from muster.api.timestamps import parse_untrusted_timestamp
 from muster.core.blocked_collective import BlockedCollective, find_blocked_collective
 from muster.core.facts import JobFacts, NodeFacts, RankFacts
 from muster.core.failure.ends import End, Subject
@@ -95,7 +95,7 @@ def with_recorded_since(hang: Hang | None, record: HangRecord | None, attempt: i
     """
     if hang is None or record is None or record.attempt != attempt:
         return hang
-    since = parse_or_past(record.since)
+    since = parse_untrusted_timestamp(record.since)
     return replace(hang, since=since) if abs(since - hang.since) <= JITTER_SECONDS else hang
 
 
@@ -169,7 +169,7 @@ def _sort_by_suspicion(ranks: list[HungRank], blocked: BlockedCollective | None)
 def _make_recorded_failure(job: Job, facts: JobFacts, record: HangRecord, timeout: float) -> Failure:
     """Return the failure in the status. The agents report what the ranks did also after these have ended."""
     node = facts.nodes[min(node_of_rank(job, record.rank), len(facts.nodes) - 1)]
-    since = parse_or_past(record.since)
+    since = parse_untrusted_timestamp(record.since)
     reported = [_make_hung_rank(node, rank, since) for node in facts.nodes for rank in node.ranks]
     suspect = next((rank for rank in reported if rank.rank == record.rank), HungRank(record.rank, node, since))
     return _make_failure(replace(suspect, step=record.step), timeout, _find_blocked(reported))

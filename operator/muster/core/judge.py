@@ -55,13 +55,17 @@ def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
 
 def find_active_since(previous: Status, facts: JobFacts, now: float) -> float:
     """When the job was created or, after that, last resumed (Unix seconds): its deadlines count from there."""
-    suspension = previous.suspension
-    if suspension is None:
+    suspended_condition = previous.suspended_condition
+    if suspended_condition is None:
         return facts.created_at
     # This reconciliation resumes the job.
-    if suspension.status == "True":
+    if suspended_condition.status == "True":
         return now
-    return parse_timestamp(suspension.last_transition_time) if suspension.reason == RESUMED else facts.created_at
+    return (
+        parse_timestamp(suspended_condition.last_transition_time)
+        if suspended_condition.reason == RESUMED
+        else facts.created_at
+    )
 
 
 def find_active_deadline(job: Job, active_since: float) -> float | None:

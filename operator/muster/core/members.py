@@ -24,7 +24,7 @@ _RANGES = re.compile(r"[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*")
 
 def slot_count(job: Job) -> int:
     """Return the number of nodes that the job may have at the same time: they are numbered from 0."""
-    return job.spec.most_nodes + job.spec.spares
+    return job.spec.max_nodes + job.spec.spares
 
 
 def has_fixed_members(job: Job) -> bool:

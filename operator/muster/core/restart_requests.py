@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from muster.api.status.status import Status
-from muster.api.timestamps import parse_or_past
+from muster.api.timestamps import parse_untrusted_timestamp
 from muster.core.facts import JobFacts
 from muster.core.restarts import LastRestart, Restart, RestartBudget, read_last_restart
 
@@ -18,7 +18,9 @@ def find_requested_restart(previous: Status, facts: JobFacts, now: float) -> Res
     """Return the restart of the running attempt that a user has requested; None without a new request."""
     request = previous.restart_request
     if request is not None and request.stopping_since is not None:
-        return replace(_make_restart(previous, parse_or_past(request.stopping_since), now), resize=request.resize)
+        return replace(
+            _make_restart(previous, parse_untrusted_timestamp(request.stopping_since), now), resize=request.resize
+        )
     # The ranks would run other code than the user wants: leave them running.
     if facts.requested_source is not None and facts.requested_source.problem:
         return None
@@ -36,7 +38,7 @@ def skip_backoff(last: LastRestart | None, previous: Status, facts: JobFacts, no
     """Return the restart `last`; its attempt need not wait any longer if a user has requested a restart meanwhile."""
     if last is None or not previous.is_restarting or not is_new_request(previous, facts):
         return last
-    failed_at = 0.0 if previous.last_restart is None else parse_or_past(previous.last_restart.at)
+    failed_at = 0.0 if previous.last_restart is None else parse_untrusted_timestamp(previous.last_restart.at)
     return replace(last, not_before=min(last.not_before, max(now, failed_at + MIN_SECONDS)))
 
 

@@ -9,7 +9,7 @@ from muster.api.spec.failure_policy import FailurePolicy, FailureRule
 from muster.api.spec.job import Job
 from muster.api.status.restarts import NO_RESTARTS, RestartRecord, Restarts
 from muster.api.status.status import Status
-from muster.api.timestamps import parse_or_past
+from muster.api.timestamps import parse_untrusted_timestamp
 from muster.core.failure import rank_output
 from muster.core.failure.ends import NODE_LOST, NODE_STOPPED, STRAGGLER, End, Subject
 from muster.core.failure.failure import Failure
@@ -96,14 +96,18 @@ def read_last_restart(previous: Status) -> LastRestart | None:
     if restarts is None or record is None:
         return None
     straggler_node = record.node if record.reason == STRAGGLER else None
-    return LastRestart(restarts.replacement, parse_or_past(restarts.not_before or record.at), straggler_node)
+    return LastRestart(
+        restarts.replacement, parse_untrusted_timestamp(restarts.not_before or record.at), straggler_node
+    )
 
 
 def _failed_at(previous: Status, failure: Failure, last: LastRestart | None) -> float:
     """Return when the attempt failed. A lost pod that was never seen may seem older than its attempt."""
     if last is not None:
         return max(failure.at, last.not_before)
-    return failure.at if previous.start_time is None else max(failure.at, parse_or_past(previous.start_time))
+    return (
+        failure.at if previous.start_time is None else max(failure.at, parse_untrusted_timestamp(previous.start_time))
+    )
 
 
 def find_restart(job: Job, previous: Status, failure: Failure, last: LastRestart | None) -> Restart | NoRestart:
@@ -213,7 +217,9 @@ def _restart_within_budget(
 
 
 def _count_restarts_since(restarts: Restarts, counts_as: RestartBudget, at: float) -> int:
-    return sum(record.counts_as == counts_as and parse_or_past(record.at) > at for record in restarts.history)
+    return sum(
+        record.counts_as == counts_as and parse_untrusted_timestamp(record.at) > at for record in restarts.history
+    )
 
 
 def _backoff_seconds(restarts: Restarts, failure: Failure) -> float:
@@ -225,9 +231,9 @@ def _backoff_seconds(restarts: Restarts, failure: Failure) -> float:
             break
         # Without `seconds_lost` the attempt after this failure never ran as a whole.
         lost = record.seconds_lost
-        if lost is not None and ended_at - (parse_or_past(record.at) + lost) >= SHORT_ATTEMPT_SECONDS:
+        if lost is not None and ended_at - (parse_untrusted_timestamp(record.at) + lost) >= SHORT_ATTEMPT_SECONDS:
             break
-        short_attempts, ended_at = short_attempts + 1, parse_or_past(record.at)
+        short_attempts, ended_at = short_attempts + 1, parse_untrusted_timestamp(record.at)
     return _exponential_backoff(short_attempts)
 
 

@@ -11,7 +11,7 @@ from statistics import median_low
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.api.status.stragglers import StragglerRecord
-from muster.api.timestamps import parse_or_past
+from muster.api.timestamps import parse_untrusted_timestamp
 from muster.core.facts import JobFacts, NodeFacts, RankFacts
 from muster.core.failure.ends import STRAGGLER, End, Subject
 from muster.core.failure.failure import Failure
@@ -85,7 +85,7 @@ def find_straggler_failure(
     record = previous.stragglers
     if record is None or record.attempt != previous.current_attempt:
         return None
-    since = parse_or_past(record.since)
+    since = parse_untrusted_timestamp(record.since)
     if record.is_failure and record.slowest:
         first = record.slowest[0]
         line = describe_busy_time(first.busy_seconds, record.median_seconds)
@@ -151,7 +151,7 @@ def _with_recorded_values(found: Stragglers, record: StragglerRecord) -> Straggl
     if not is_same:
         return found
     ranks.sort(key=lambda rank: (rank.rank not in recorded, -rank.busy_seconds, rank.rank))
-    return Stragglers(tuple(ranks), found.nodes, record.median_seconds, parse_or_past(record.since))
+    return Stragglers(tuple(ranks), found.nodes, record.median_seconds, parse_untrusted_timestamp(record.since))
 
 
 def _was_replaced(previous: Status, node: int) -> bool:

@@ -1,8 +1,8 @@
 """The world of a job: how many ranks it needs, on which nodes, and which of them have started."""
 
 from muster.api.spec.job import Job
-from muster.api.spec.sagemaker.block import sagemaker_blocks
-from muster.api.spec.sagemaker.launch import rank_instance_groups
+from muster.api.spec.sagemaker.block import list_sagemaker_blocks
+from muster.api.spec.sagemaker.launch import list_rank_instance_groups
 from muster.core.facts import JobFacts
 from muster_worker.contract.schema import RankState
 
@@ -20,12 +20,12 @@ def procs_per_node(job: Job) -> int:
 
 def is_mpi(job: Job) -> bool:
     """Whether a single mpirun, on node 0, starts the ranks of all nodes."""
-    return job.spec.launcher.chosen.runs_on_first_node
+    return job.spec.launcher.chosen_launcher.runs_on_first_node
 
 
 def rank_nodes(job: Job) -> int:
     """The number of nodes with ranks, counted from node 0. On SageMaker only one instance group may have ranks."""
-    groups = (group for block in sagemaker_blocks(job.spec) for group in rank_instance_groups(block))
+    groups = (group for block in list_sagemaker_blocks(job.spec) for group in list_rank_instance_groups(block))
     return sum(group.instance_count for group in groups) or job.spec.nodes
 
 

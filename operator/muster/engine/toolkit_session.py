@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from muster.api.document import JSON
 from muster.api.spec.job import Job
-from muster.api.spec.sagemaker.block import block_of
-from muster.api.spec.sagemaker.launch import rank_instance_type
+from muster.api.spec.sagemaker.block import get_sagemaker_block
+from muster.api.spec.sagemaker.launch import get_rank_instance_type
 from muster.api.timestamps import parse_timestamp
 from muster.backends.local.folders import Folders, link_channels
 from muster.backends.local.hosts import hosts_file
@@ -65,13 +65,13 @@ class ToolkitRun:
 
 def training_of(job: Job, request: TrainingRequest, code: Mapping[str, CodeFile]) -> Training:
     """Build the containers' input from a request. `code` is the job's own; the request may add files to it."""
-    block = block_of(job.spec)
+    block = get_sagemaker_block(job.spec)
     added_files = {} if request.archive is None else request.archive.files
     variables = request.body.get("Environment")
     return Training(
         hosts=host_names(job.spec.nodes),
         group=next((group.name for group in block.instance_groups), HOMOGENEOUS),
-        instance_type=rank_instance_type(block) or "local",
+        instance_type=get_rank_instance_type(block) or "local",
         hyperparameters=request.hyperparameters,
         channels=_channels(request.body.get("InputDataConfig")),
         environment={name: str(value) for name, value in variables.items()} if isinstance(variables, dict) else {},

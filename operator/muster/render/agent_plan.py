@@ -25,7 +25,7 @@ def render_plan(job: Job, collector_url: str, collector_ca: str) -> schema.Plan:
         nodes=slot_count(job),
         procs_per_node=procs_per_node(job),
         launcher=spec.launcher.name,
-        launcher_args=spec.launcher.chosen.arguments(),
+        launcher_args=spec.launcher.chosen_launcher.arguments(),
         command=spec.command,
         hyperparameters=dict(spec.hyperparameters),
         channels=tuple(

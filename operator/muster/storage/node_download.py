@@ -30,7 +30,7 @@ def download_node(
     for field, uri in ((CHECKPOINT_FIELD, plan.checkpoint), (OUTPUT_FIELD, plan.output)):
         if uri is not None:
             bucket = _open_bucket(dependencies, parse(uri), field)
-            key = parse(uri).below(f".muster-{plan.job}").key
+            key = parse(uri).join_path(f".muster-{plan.job}").key
             retry(partial(bucket.try_write, key), dependencies.sleep)
     if plan.code is not None:
         download_code(plan.code, folders.code, config_map, dependencies)

@@ -74,7 +74,7 @@ class NodeSync:
     def _upload_results(self, name: str, folder: Path) -> None:
         if self.plan.output is None:
             return
-        location = parse(self.plan.output).below(self.plan.job, name)
+        location = parse(self.plan.output).join_path(self.plan.job, name)
         bucket = Bucket(self.dependencies.client(), location.bucket, OUTPUT_FIELD)
         files = [file for file in list_files(folder) if self._uploaded_files.get(f"{name}/{file.path}") != file]
         upload_despite_errors(bucket, folder, files, location, self.dependencies.sleep)

@@ -9,7 +9,7 @@ from cluster.api_proxy import ApiProxy, Call, Fate, Lose, Pass
 from cluster.backend.world import Operator, World
 from cluster.shared import Kubectl
 from muster.api.document import JSON
-from muster.api.json_fields import mapping, string
+from muster.api.json_fields import read_mapping, read_string
 from muster.backends.kubernetes.job_state import MAX_BACKOFF_SECONDS
 from muster.backends.kubernetes.pod_creator import UNCONFIRMED_SECONDS
 from muster.clients.kubernetes.client import Change, Client
@@ -254,7 +254,7 @@ async def test_agents_are_told_of_a_new_authority(world: World) -> None:
     operator.authority = "second"
     await operator.apply(job)
     content = await world.client.get(CONFIG_MAPS, world.namespace, "vit-muster")
-    plan = json.loads(string(mapping(content.get("data")).get("plan.json")))
+    plan = json.loads(read_string(read_mapping(content.get("data")).get("plan.json")))
     assert plan["collector_ca"] == "second"
 
 

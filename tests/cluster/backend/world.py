@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping, string
+from muster.api.json_fields import read_mapping, read_string
 from muster.api.spec.job import Job, Metadata, Spec
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.pod_index import PodIndex
@@ -109,7 +109,7 @@ class World:
             "spec": dict(_fields()),
         }
         made = await client.create(JOBS, namespace, body)
-        return cls(client, namespace, string(mapping(made.get("metadata")).get("uid")), Clock())
+        return cls(client, namespace, read_string(read_mapping(made.get("metadata")).get("uid")), Clock())
 
     def job(self, **fields: JSON) -> Job:
         """Return the job with these fields in its spec; each call may be another generation of the resource."""
@@ -142,4 +142,4 @@ def _fields() -> JSONObject:
 
 
 def _name(item: Object) -> str:
-    return string(mapping(item.get("metadata")).get("name"))
+    return read_string(read_mapping(item.get("metadata")).get("name"))

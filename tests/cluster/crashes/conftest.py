@@ -16,7 +16,7 @@ from cluster.crashes.rank_desk import RankDesk
 from cluster.crashes.records import Record, record_all
 from cluster.crashes.world import World
 from cluster.shared import Kubectl, SharedCluster
-from muster.api.crd import crd_yaml
+from muster.api.crd import format_crd_yaml
 from muster.clients.kubernetes.client import Client
 
 NAMESPACES = 2 * len(LIVES)
@@ -39,7 +39,7 @@ def cluster_with_jobs(shared_cluster: SharedCluster) -> Kubectl:
     """Return a cluster with the CRD, whose pods reach this machine."""
     shared_cluster.up()
     kubectl = Kubectl(shared_cluster.kubeconfig)
-    kubectl.define(crd_yaml())
+    kubectl.define(format_crd_yaml())
     return kubectl
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping, string
+from muster.api.json_fields import read_mapping, read_string
 from muster.objects.kubernetes.kinds import Object
 
 
@@ -30,4 +30,4 @@ def pod(name: str, *command: str, scheduler: str = "default-scheduler") -> Objec
 
 
 def meta(item: Object, field: str) -> str:
-    return string(mapping(item.get("metadata")).get(field))
+    return read_string(read_mapping(item.get("metadata")).get(field))

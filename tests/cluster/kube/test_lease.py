@@ -7,7 +7,7 @@ import pytest
 
 from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Fate, Lose
 from muster.api.document import JSON
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.clients.kubernetes.client import Client
 from muster.clients.kubernetes.lease import Leadership, new_identity
 from muster.objects.kubernetes.kinds import LEASES
@@ -65,7 +65,7 @@ def contend(namespace: str) -> Callable[[Client, str], Contender]:
 
 
 async def spec(client: Client, namespace: str) -> dict[str, JSON]:
-    return dict(mapping((await client.get(LEASES, namespace, NAME)).get("spec")))
+    return dict(read_mapping((await client.get(LEASES, namespace, NAME)).get("spec")))
 
 
 async def test_one_leads_and_the_other_knows_who(
@@ -179,7 +179,7 @@ async def test_a_renewal_whose_answer_is_lost_costs_no_leader_term(
     assert len(first.leader_terms) == 1
     await first.stop()
     lease = await client.get(LEASES, namespace, NAME)
-    assert mapping(lease["metadata"])["labels"] == {"a": "b"}
+    assert read_mapping(lease["metadata"])["labels"] == {"a": "b"}
 
 
 async def test_an_acquisition_whose_answer_is_lost_is_made_again(

@@ -9,7 +9,7 @@ from cluster.helm import Helm
 from cluster.operator.cluster_jobs import Jobs
 from cluster.operator.operator_process import OperatorProcess, Replicas, account, replicas
 from cluster.shared import Kubectl, SharedCluster
-from muster.api.crd import crd_yaml
+from muster.api.crd import format_crd_yaml
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def operators(
 ) -> Iterator[Replicas]:
     """Yield operators for the test's namespace, as processes that are not started yet."""
     del shared_cluster  # pods of another cluster can't reach this machine
-    kubectl.define(crd_yaml())
+    kubectl.define(format_crd_yaml())
     with replicas(kubectl, account(kubectl, helm, namespace, tmp_path), namespace, tmp_path) as none_yet:
         yield none_yet
 

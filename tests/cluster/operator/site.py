@@ -12,7 +12,7 @@ from cluster.helm import Helm
 from cluster.operator.cluster_jobs import Jobs
 from cluster.operator.operator_process import Replicas, account, replicas
 from cluster.shared import Cluster, Kubectl, SharedCluster
-from muster.api.crd import crd_yaml
+from muster.api.crd import format_crd_yaml
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def new_site(cluster: Cluster, name: str, folder: Path) -> Iterator[Site]:
     cluster.up()
     kubectl, namespace = Kubectl(cluster.kubeconfig), f"test-{name}-{uuid.uuid4().hex[:6]}"
     second = f"{namespace}-second"
-    kubectl.define(crd_yaml())
+    kubectl.define(format_crd_yaml())
     try:
         for each in (namespace, second):
             kubectl("create", "namespace", each)

@@ -15,7 +15,7 @@ import pytest
 from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Drop, Fate, Lose, Stream, error_event
 from cluster.operator.cluster_jobs import Jobs
 from cluster.shared import Kubectl
-from muster.api.crd import crd_yaml
+from muster.api.crd import format_crd_yaml
 from muster.clients.kubernetes.client import Change
 from muster.controller.jobs.job_memory import JobMemory
 from muster.controller.watch.resources import ResourceWatch
@@ -60,7 +60,7 @@ class Site:
 @pytest.fixture
 def known_jobs(kubectl: Kubectl, jobs: Jobs) -> Jobs:
     """Jobs on a cluster with the CRD and without an operator."""
-    kubectl.define(crd_yaml())
+    kubectl.define(format_crd_yaml())
     return jobs
 
 

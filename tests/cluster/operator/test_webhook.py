@@ -12,7 +12,7 @@ from cluster.helm import Helm
 from cluster.operator.operator_process import OperatorProcess, Replicas, account, free_port, replicas
 from cluster.shared import Kubectl, Manifest, SharedCluster
 from muster.api.changes import ENDED_MESSAGE
-from muster.api.crd import crd_yaml
+from muster.api.crd import format_crd_yaml
 
 ADDRESS = "127.0.0.1"
 """The address at which this machine's API server reaches a process of this machine."""
@@ -88,7 +88,7 @@ def asked(shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPathFactor
     shared_cluster.up()
     kubectl, folder = Kubectl(shared_cluster.kubeconfig), tmp_path_factory.mktemp("webhook")
     namespace = f"test-webhook-{folder.name[-3:]}-{free_port()}"
-    kubectl.define(crd_yaml())
+    kubectl.define(format_crd_yaml())
     with contextlib.ExitStack() as stack:
         kubectl("create", "namespace", namespace)
         stack.callback(kubectl, "delete", "namespace", namespace, "--wait=false")

@@ -10,7 +10,7 @@ from cluster.operator.operator_process import account, replicas
 from cluster.reasons.stage import Stage
 from cluster.reasons.timeline import Timeline
 from cluster.shared import Kubectl, SharedCluster
-from muster.api.crd import crd_yaml
+from muster.api.crd import format_crd_yaml
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +19,7 @@ def stage(shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPathFactor
     shared_cluster.up()
     kubectl, folder = Kubectl(shared_cluster.kubeconfig), tmp_path_factory.mktemp("reasons")
     namespace = f"test-reasons-{uuid.uuid4().hex[:6]}"
-    kubectl.define(crd_yaml())
+    kubectl.define(format_crd_yaml())
     kubectl("create", "namespace", namespace)
     kubectl.wait("create", "serviceaccount/default", f"--namespace={namespace}")
     timeline = Timeline(kubectl, namespace)

@@ -15,7 +15,7 @@ from cluster.reasons.timeline import Timeline
 from cluster.shared import Kubectl, SharedCluster
 from cluster.storage.pod_identity import ACCOUNT, pod_identity
 from cluster.storage.pods_s3 import PodsS3, pods_s3
-from muster.api.crd import crd_yaml
+from muster.api.crd import format_crd_yaml
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +32,7 @@ def stage(shared_cluster: SharedCluster, s3: PodsS3, tmp_path_factory: pytest.Te
     shared_cluster.up()
     kubectl, folder = Kubectl(shared_cluster.kubeconfig), tmp_path_factory.mktemp("storage")
     namespace = f"test-storage-{uuid.uuid4().hex[:6]}"
-    kubectl.define(crd_yaml())
+    kubectl.define(format_crd_yaml())
     kubectl("create", "namespace", namespace)
     kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
     kubectl("create", "serviceaccount", ACCOUNT, f"--namespace={namespace}")

@@ -254,7 +254,7 @@ class Site:
         assert resource is not None
         return Status.model_validate_json(_json(resource.get("status", {})), by_alias=True, by_name=False)
 
-    def condition(self, kind: str, name: str = "vit") -> tuple[str, str, str]:
+    def find_condition(self, kind: str, name: str = "vit") -> tuple[str, str, str]:
         """One of the job's conditions: status, reason, message."""
         result = next((one for one in self.status(name).conditions if one.type == kind), None)
         return ("", "", "") if result is None else (result.status, result.reason, result.message)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from fakes.api_server import merged
-from muster.api.timestamps import format_seconds
+from muster.api.timestamps import format_timestamp
 from muster.clients.kubernetes.client import Change
 from muster.clients.kubernetes.session import MAX_RESPONSE_BYTES, Request
 from muster.objects.kubernetes.errors import ApiError
@@ -43,7 +43,7 @@ class Stored:
             "namespace": "team",
             "uid": f"uid-{self._uids}",
             "generation": 1,
-            "creationTimestamp": format_seconds(self.now()),
+            "creationTimestamp": format_timestamp(self.now()),
         }
         kind = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob"}
         self.kept[name] = {**kind, "metadata": metadata, "spec": spec}
@@ -77,7 +77,7 @@ class Stored:
     def delete(self, name: str) -> None:
         """A user deletes a job."""
         metadata = self.kept[name]["metadata"]
-        metadata.setdefault("deletionTimestamp", format_seconds(self.now()))
+        metadata.setdefault("deletionTimestamp", format_timestamp(self.now()))
         self._changed(name, "MODIFIED")
 
     def read(self, name: str) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ import pytest
 
 from fakes import s3_server
 from muster.api.config.sagemaker import AwsEndpoints
-from muster.api.timestamps import format_seconds
+from muster.api.timestamps import format_timestamp
 from muster.backends.sagemaker.log_follower import POLL_SECONDS, SETTLE_SECONDS, LogFollower
 from muster.backends.sagemaker.rank_reports import LogSource
 from muster.clients.aws.client import Aws
@@ -70,7 +70,7 @@ def line(rank: int, at: float, event: str = Event.PROGRESS, step: int | None = N
 
 def source(*, is_over: bool = False, has_failed: bool = False, has_reports: bool = True) -> LogSource:
     plain = job()
-    metadata = plain.metadata.model_copy(update={"creation_timestamp": format_seconds(BEGAN)})
+    metadata = plain.metadata.model_copy(update={"creation_timestamp": format_timestamp(BEGAN)})
     dated = plain.model_copy(update={"metadata": metadata})
     return LogSource(dated, 1, NAME, Place("us-east-1"), is_over, has_failed, has_reports)
 

@@ -39,15 +39,15 @@ def test_what_sagemaker_refuses_opens_no_door(wire: Wire) -> None:
     async def life(site: Site) -> None:
         # the API server allows changes of any field while Accepted is False
         site.stored.create("vit", spec(command=["x"] * 120))
-        await site.until(lambda: site.condition("Accepted")[0] == "False")
+        await site.until(lambda: site.find_condition("Accepted")[0] == "False")
         site.stored.change("vit", command=["python", "train.py"], sagemaker=block(role=ADMIN))
-        await site.until(lambda: "role is not allowed" in site.condition("Accepted")[2])
+        await site.until(lambda: "role is not allowed" in site.find_condition("Accepted")[2])
         await site.until_settled(HOUR)
         assert not site.service.called("CreateTrainingJob")
         site.operator_dies()
         await site.until_settled(HOUR)
         assert not site.service.called("CreateTrainingJob")
-        assert "role is not allowed" in site.condition("Accepted")[2]
+        assert "role is not allowed" in site.find_condition("Accepted")[2]
         site.stored.change("vit", sagemaker=block())
         await site.until(lambda: site.phase() == "Succeeded")
         assert roles_used(site) == {ROLE}
@@ -62,7 +62,7 @@ def test_an_unobserved_change_between_suspension_and_resumption_is_not_admitted_
         await site.until(lambda: site.phase() == "Running")
         site.stored.change("vit", suspend=True)
         site.stored.change("vit", suspend=False, sagemaker=block(role=ADMIN))
-        await site.until(lambda: site.condition("Accepted")[0] == "False")
+        await site.until(lambda: site.find_condition("Accepted")[0] == "False")
         await site.until_settled(HOUR)
         assert roles_used(site) == {ROLE}
         assert list(site.service.jobs().by_name) == [NAME]
@@ -74,10 +74,10 @@ def test_what_is_not_allowed_any_more_hides_nothing_else(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().create({**training_job_request(NAME)}, site.service.now())
         site.stored.create("vit", spec())
-        await site.until(lambda: site.condition("Scheduled")[1] == "TrainingJobExists")
+        await site.until(lambda: site.find_condition("Scheduled")[1] == "TrainingJobExists")
         site.stored.change("vit", sagemaker=block(role=ADMIN))
-        await site.until(lambda: "role is not allowed" in site.condition("Accepted")[2])
-        assert site.condition("Scheduled")[:2] == ("False", "TrainingJobExists")
+        await site.until(lambda: "role is not allowed" in site.find_condition("Accepted")[2])
+        assert site.find_condition("Scheduled")[:2] == ("False", "TrainingJobExists")
 
     lived(wire, life)
 
@@ -89,7 +89,7 @@ def test_a_job_that_runs_goes_on_when_less_is_allowed(wire: Wire) -> None:
         site.admit = partial(tenancy.check_tenancy, tenants=(), default_region="")
         site.operator_dies()
         await site.until(lambda: site.phase() == "Succeeded")
-        assert site.condition("Accepted")[0] == "True"
+        assert site.find_condition("Accepted")[0] == "True"
 
     lived(wire, life)
 
@@ -120,7 +120,7 @@ def test_a_role_that_is_not_allowed_is_not_even_asked_whether_something_runs(wir
         site.operator_dies()
         await site.until_settled(HOUR)
         # It was suspended, and muster refuses the spec with which it would be resumed.
-        assert (site.phase(), site.condition("Suspended")[0]) == ("Refused", "True")
+        assert (site.phase(), site.find_condition("Suspended")[0]) == ("Refused", "True")
         assert site.operator is not None
         assert not any(place.assume_role_arn for place in site.operator.aws._connections)
 
@@ -130,7 +130,7 @@ def test_a_role_that_is_not_allowed_is_not_even_asked_whether_something_runs(wir
 def test_who_puts_the_finalizer_on_a_refused_job_and_deletes_it_borrows_no_role(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.stored.create("vit", spec(sagemaker=block(assumeRoleArn=ELSEWHERE)))
-        await site.until(lambda: "assumeRoleArn" in site.condition("Accepted")[2])
+        await site.until(lambda: "assumeRoleArn" in site.find_condition("Accepted")[2])
         site.stored.forge("vit", [TRAINING_JOB_FINALIZER])
         site.stored.delete("vit")
         await site.until(lambda: site.stored.read("vit") is None)

@@ -65,7 +65,7 @@ def test_the_rank_that_failed_first_is_named(wire: Wire) -> None:
                 site.logs.write(NAME, host, line, after=30.0)
         await site.until(lambda: site.phase() == "Failed")
         assert site.status().message.startswith("Rank 3 on algo-2 failed with exit code 1")
-        assert site.condition("Failed")[:2] == ("True", "RankFailed")
+        assert site.find_condition("Failed")[:2] == ("True", "RankFailed")
         assert site.record().failure_reason == "AlgorithmError: ExecuteUserScriptError: ExitCode 1"
 
     lived(wire, life)
@@ -77,8 +77,8 @@ def test_missing_capacity_is_reported_and_waited_for(wire: Wire) -> None:
         site.stored.create("vit", spec())
         await site.until(lambda: site.record_if_any() is not None and site.record().retry is not None)
         assert site.phase() == "Pending"
-        assert site.condition("Scheduled")[:2] == ("False", "NoCapacity")
-        assert site.condition("Stalled")[0] == "False"
+        assert site.find_condition("Scheduled")[:2] == ("False", "NoCapacity")
+        assert site.find_condition("Stalled")[0] == "False"
         assert "The account-level service limit 'ml.c5.xlarge for training job usage' is 0" in site.status().message
         await site.until(lambda: (retry := site.record().retry) is not None and retry.tries == 4)
         asked = [call.at.timestamp() for call in site.service.called("CreateTrainingJob")]
@@ -96,13 +96,13 @@ def test_missing_rights_are_a_condition_and_are_asked_for_again(wire: Wire) -> N
     async def life(site: Site) -> None:
         site.service.policy = _policy("sagemaker:DescribeTrainingJob", "sagemaker:ListTrainingJobs")
         site.stored.create("vit", spec())
-        await site.until(lambda: site.condition("Stalled")[1] == "AwsAccessDenied")
-        message = site.condition("Stalled")[2]
+        await site.until(lambda: site.find_condition("Stalled")[1] == "AwsAccessDenied")
+        message = site.find_condition("Stalled")[2]
         assert "is not allowed to do sagemaker:CreateTrainingJob on " in message
-        assert site.condition("Accepted")[0] == "True"
+        assert site.find_condition("Accepted")[0] == "True"
         site.service.policy = None
         await site.until(lambda: site.phase() == "Succeeded")
-        assert site.condition("Stalled")[0] == "False"
+        assert site.find_condition("Stalled")[0] == "False"
 
     lived(wire, life)
 
@@ -123,11 +123,11 @@ def test_credentials_that_are_no_good_are_a_condition_until_there_are_others(
         site.service.faults.chance = lambda _: fault
         if phase == "Pending":
             site.stored.create("vit", spec())
-        await site.until(lambda: site.condition("Stalled")[1] == reason)
-        assert (site.phase(), site.condition("Accepted")[0]) == (phase, "True")
+        await site.until(lambda: site.find_condition("Stalled")[1] == reason)
+        assert (site.phase(), site.find_condition("Accepted")[0]) == (phase, "True")
         site.service.faults.chance = lambda _: None
         await site.until(lambda: site.phase() == "Succeeded")
-        assert site.condition("Stalled")[0] == "False"
+        assert site.find_condition("Stalled")[0] == "False"
         assert len(site.service.jobs().by_name) == 1
 
     lived(wire, life)
@@ -156,8 +156,8 @@ def test_a_request_that_is_refused_is_not_accepted(wire: Wire) -> None:
         site.stored.create(
             "vit", spec(sagemaker={**spec()["sagemaker"], "maxRunSeconds": 28 * 86400}, command=["x"] * 120)
         )
-        await site.until(lambda: site.condition("Accepted")[0] == "False")
-        assert site.condition("Stalled")[0] == "True"
+        await site.until(lambda: site.find_condition("Accepted")[0] == "False")
+        assert site.find_condition("Stalled")[0] == "True"
         assert not site.service.jobs().by_name
 
     lived(wire, life)
@@ -168,7 +168,7 @@ def test_a_foreign_training_job_is_left_alone(wire: Wire) -> None:
         request = {"TrainingJobName": NAME, **_plain_request()}
         site.service.jobs().create(request, site.service.now())
         site.stored.create("vit", spec())
-        await site.until(lambda: site.condition("Stalled")[1] == "TrainingJobExists")
+        await site.until(lambda: site.find_condition("Stalled")[1] == "TrainingJobExists")
         assert "it doesn't belong to this job" in site.status().message
         site.stored.delete("vit")
         await site.until(lambda: site.stored.read("vit") is None)
@@ -181,7 +181,7 @@ def test_who_has_to_wait_for_a_name_asks_for_it_once(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.jobs().create({"TrainingJobName": NAME, **_plain_request()}, site.service.now())
         site.stored.create("vit", spec())
-        await site.until(lambda: site.condition("Stalled")[1] == "TrainingJobExists")
+        await site.until(lambda: site.find_condition("Stalled")[1] == "TrainingJobExists")
         await site.until_settled(600.0)
         assert len(site.service.called("CreateTrainingJob")) == 1
         site.service.policy = None
@@ -259,7 +259,7 @@ def test_a_training_job_stopped_by_a_user_is_not_restarted(wire: Wire) -> None:
         await site.until(lambda: site.phase() == "Running")
         site.service.jobs().stop({"TrainingJobName": NAME}, site.service.now())
         await site.until(lambda: site.phase() == "Failed")
-        assert site.condition("Failed")[1] == "StoppedElsewhere"
+        assert site.find_condition("Failed")[1] == "StoppedElsewhere"
         assert site.status().message == f"Training job {NAME} was stopped: it was stopped, but not by muster"
         assert list(site.service.jobs().by_name) == [NAME]
 
@@ -273,10 +273,10 @@ def test_a_missing_training_job_is_searched_for_before_the_job_fails(wire: Wire)
         await site.until(lambda: site.phase() == "Running")
         del site.service.jobs().by_name[NAME]
         site.operator_dies()
-        await site.until(lambda: site.condition("Stalled")[1] == "AwsNotFound")
+        await site.until(lambda: site.find_condition("Stalled")[1] == "AwsNotFound")
         assert site.phase() == "Running"
         await site.until(lambda: site.phase() == "Failed")
-        assert site.condition("Failed")[1] == "TrainingJobGone"
+        assert site.find_condition("Failed")[1] == "TrainingJobGone"
         assert not site.service.jobs().by_name
 
     lived(wire, life)
@@ -303,7 +303,7 @@ def test_what_the_job_asks_for_wrongly_is_not_tried_again(wire: Wire) -> None:
         site.service.jobs().script = lambda _: failing("ClientError: No S3 objects found under S3 URL s3://team/none")
         site.stored.create("vit", spec(failurePolicy={"maxRestarts": 2}))
         await site.until(lambda: site.phase() == "Failed")
-        assert site.condition("Failed")[1] == "ClientError"
+        assert site.find_condition("Failed")[1] == "ClientError"
         assert len(site.service.jobs().by_name) == 1
 
     lived(wire, life)
@@ -377,7 +377,7 @@ def test_fields_for_clusters_only_are_reported_once(wire: Wire) -> None:
         resource = site.stored.read("vit")
         assert resource is not None
         (note,) = training_notes(validate(Document(resource, "the resource")))
-        assert site.condition("Accepted") == ("True", "ValidWithRemarks", f"The resource is valid; {note}")
+        assert site.find_condition("Accepted") == ("True", "ValidWithRemarks", f"The resource is valid; {note}")
         (event,) = [one for one in site.stored.events if one["reason"] == "ValidWithRemarks"]
         assert event["type"] == "Warning"
         assert "spec.queue, spec.template" in event["message"]
@@ -389,7 +389,7 @@ def test_a_place_is_the_jobs_or_is_missing(wire: Wire) -> None:
     async def life(site: Site) -> None:
         block = {key: value for key, value in spec()["sagemaker"].items() if key != "region"}
         site.stored.create("vit", spec(sagemaker=block))
-        await site.until(lambda: site.condition("Accepted")[0] == "False")
+        await site.until(lambda: site.find_condition("Accepted")[0] == "False")
         assert "spec.sagemaker.region: missing" in site.status().message
         site.stored.delete("vit")
         assert site.stored.read("vit") is None

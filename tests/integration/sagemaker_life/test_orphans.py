@@ -101,7 +101,7 @@ def test_a_foreign_training_job_of_that_name_continues(wire: Wire) -> None:
         site.service.policy = None
         site.service.jobs().create(training_job_request(NAME), site.service.now())
         site.stored.create("vit", spec())
-        await site.until(lambda: site.condition("Stalled")[1] == "TrainingJobExists")
+        await site.until(lambda: site.find_condition("Stalled")[1] == "TrainingJobExists")
         site.stored.forge("vit", [])
         site.stored.delete("vit")
         await site.until_settled(300.0)

@@ -81,7 +81,7 @@ def test_ranks_run_move_fail_and_are_named(wire: Wire) -> None:
             "Rank 2 on algo-2 failed with exit code 1 at step 12: ValueError: no such image"
         )
         assert _states(site) == {"Failed": "2", "Stopped": "0-1,3"}
-        assert site.condition("Failed")[:2] == ("True", "RankFailed")
+        assert site.find_condition("Failed")[:2] == ("True", "RankFailed")
 
     lived(wire, life)
 

@@ -37,10 +37,10 @@ def test_a_job_that_sagemaker_would_not_run_is_not_accepted(wire: Wire) -> None:
     async def life(site: Site) -> None:
         for name, row in jobs.items():
             site.stored.create(name, row.spec)
-        await site.until(lambda: all(site.condition("Accepted", name)[0] for name in jobs))
+        await site.until(lambda: all(site.find_condition("Accepted", name)[0] for name in jobs))
         await site.until_settled(600.0)
         for name, row in jobs.items():
-            status, reason, message = site.condition("Accepted", name)
+            status, reason, message = site.find_condition("Accepted", name)
             assert (status, reason) == ("False", "Invalid"), row
             assert row.at in message, row
             assert row.says in message, row
@@ -54,7 +54,7 @@ def test_a_job_that_sagemaker_would_not_run_is_not_accepted(wire: Wire) -> None:
 def test_a_refused_job_is_not_polled_before_its_spec_changes(wire: Wire, refused: RefusedJob) -> None:
     async def life(site: Site) -> None:
         site.stored.create("vit", refused.spec)
-        await site.until(lambda: site.condition("Accepted")[0] == "False")
+        await site.until(lambda: site.find_condition("Accepted")[0] == "False")
         await asyncio.sleep(60.0)
         asked = len(site.service.calls)
         await asyncio.sleep(600.0)

@@ -18,8 +18,8 @@ def test_the_annotation_has_no_effect_and_the_condition_warns(wire: Wire, annota
         site.stored.create("vit", spec())
         await site.until(lambda: site.phase() == "Running")
         site.stored.annotate("vit", **{annotation: "now"})
-        await site.until(lambda: warning in site.condition("Accepted")[2])
-        assert site.condition("Accepted")[:2] == ("True", "ValidWithRemarks")
+        await site.until(lambda: warning in site.find_condition("Accepted")[2])
+        assert site.find_condition("Accepted")[:2] == ("True", "ValidWithRemarks")
         await site.until(lambda: site.phase() == "Succeeded")
         assert len(site.service.called("CreateTrainingJob")) == 1
 

@@ -36,4 +36,4 @@ async def _stalls(site: Site, name: str, fault: Fault) -> None:
     """Apply a job while AWS refuses our credentials, and wait for the condition."""
     site.service.faults.chance = lambda _: fault
     site.stored.create(name, spec())
-    await site.until(lambda: site.condition("Stalled", name)[0] == "True")
+    await site.until(lambda: site.find_condition("Stalled", name)[0] == "True")

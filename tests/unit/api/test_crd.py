@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from muster.api.crd import build_crd, crd_yaml
+from muster.api.crd import build_crd, format_crd_yaml
 from muster.api.document import JSON
 from muster.api.validation.all_rules import RULES
 from muster.api.validation.rule import Rule
@@ -30,12 +30,12 @@ def walk(path: str, schema: JSON) -> Iterator[tuple[str, dict[str, JSON]]]:
 
 
 def test_the_file_is_current() -> None:
-    assert CHECKED_IN.read_text() == crd_yaml(), "run: muster crd > crds/muster.dev_distributedtrainingjobs.yaml"
+    assert CHECKED_IN.read_text() == format_crd_yaml(), "run: muster crd > crds/muster.dev_distributedtrainingjobs.yaml"
 
 
 def test_the_text_is_the_object() -> None:
-    assert yaml.safe_load(crd_yaml()) == build_crd()
-    assert "&id" not in crd_yaml()
+    assert yaml.safe_load(format_crd_yaml()) == build_crd()
+    assert "&id" not in format_crd_yaml()
 
 
 def test_every_field_is_described() -> None:
@@ -105,7 +105,7 @@ def test_names_columns_and_subresources() -> None:
 
 
 def test_a_caller_cannot_change_the_next_callers_crd() -> None:
-    before = crd_yaml()
+    before = format_crd_yaml()
     fields(build_crd(), "spec").clear()
     fields(openapi_schema(), "properties", "spec", "properties").clear()
-    assert crd_yaml() == before
+    assert format_crd_yaml() == before

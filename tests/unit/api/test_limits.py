@@ -58,7 +58,7 @@ def test_the_first_problems_are_named_and_the_others_counted() -> None:
     with pytest.raises(InvalidResource) as caught:
         validate(Document(resource(spec=spec(**{f"k{index}": 0 for index in range(500)}))))
     assert len(caught.value.problems) == MAX_PROBLEMS
-    assert caught.value.left_out == 500 - MAX_PROBLEMS
+    assert caught.value.omitted_count == 500 - MAX_PROBLEMS
     assert str(caught.value).endswith("and 480 more; correct these first")
     status = make_refused_status(Status(), caught.value, 1, 0.0)
     assert status.message.endswith("and 497 more")

@@ -45,8 +45,8 @@ def test_a_problem_names_the_line_in_the_whole_file() -> None:
 def test_an_anchor_is_a_value_wherever_it_is_used() -> None:
     (document,) = load("a: &x {k: 1}\nb:\n  <<: *x\n  m: [*x]\n", "f")
     assert document.value == {"a": {"k": 1}, "b": {"k": 1, "m": [{"k": 1}]}}
-    assert document.line(("b", "m", 0)) == 1
-    assert document.line(("b", "nothing")) == 2
+    assert document.find_line(("b", "m", 0)) == 1
+    assert document.find_line(("b", "nothing")) == 2
 
 
 LAUGHS = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(

@@ -11,15 +11,15 @@ from muster.api.launchers import mpi
 from muster.api.validation.rules.mpi.options import (
     HYDRA_FAMILY,
     OPEN_MPI_FAMILY,
-    exit_options,
     is_option,
-    remote_options,
-    world_options,
+    list_exit_options,
+    list_remote_options,
+    list_world_options,
 )
 from muster.api.validation.rules.mpi.rules import MPI_RULES
 from muster_worker.contract.schema import Mpi
 
-KINDS = (world_options, remote_options, exit_options)
+KINDS = (list_world_options, list_remote_options, list_exit_options)
 OPTIONS = sorted({option for kind in KINDS for option in kind(Mpi.AUTO)})
 WORDS = st.builds(
     "{}{}{}".format,
@@ -51,10 +51,10 @@ def test_both_refuse_the_same_options(number: int, implementation: str, argument
 
 def test_an_option_of_the_other_family_is_its_own() -> None:
     """In Hydra -map-by binds to cores, in Open MPI it places ranks on nodes."""
-    assert is_option("-map-by", world_options(Mpi.OPEN_MPI))
-    assert is_option("--map-by=core", world_options(Mpi.AUTO))
-    assert not is_option("-map-by", world_options(Mpi.MPICH))
-    assert not is_option("-launcher", remote_options(Mpi.OPEN_MPI))
+    assert is_option("-map-by", list_world_options(Mpi.OPEN_MPI))
+    assert is_option("--map-by=core", list_world_options(Mpi.AUTO))
+    assert not is_option("-map-by", list_world_options(Mpi.MPICH))
+    assert not is_option("-launcher", list_remote_options(Mpi.OPEN_MPI))
 
 
 def test_the_resource_has_the_agents_implementations() -> None:

@@ -27,7 +27,7 @@ def _named(text: str) -> set[int]:
     ],
 )
 def test_ranges_are_joined(text: str, joined: list[range]) -> None:
-    assert list(parse(text).joined) == joined
+    assert list(parse(text).disjoint_intervals) == joined
 
 
 @given(_TEXT)

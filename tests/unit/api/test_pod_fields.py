@@ -10,7 +10,7 @@ from muster.api.document import JSON, Document
 from muster.api.field_problems import InvalidResource
 from muster.api.validation.all_rules import LASTING_RULES
 from muster.api.validation.rules.pods.fields import find_wrong_fields
-from muster.api.validation.rules.pods.schema import POD_SPEC, pod_schema
+from muster.api.validation.rules.pods.schema import POD_SPEC, load_pod_schema
 from muster.api.validation.validate import MAX_SPEC_BYTES, validate
 from unit.api.api_resources import resource, spec
 
@@ -32,7 +32,7 @@ def example(kind: str, depth: int) -> JSON:
         return [example(kind[1:-1], depth)]
     if kind[0] == "{":
         return {"a": example(kind[1:-1], depth)}
-    return {name: example(below, depth - 1) for name, below in pod_schema().types[kind].items()} if depth else {}
+    return {name: example(below, depth - 1) for name, below in load_pod_schema().types[kind].items()} if depth else {}
 
 
 def test_a_pod_with_every_field_is_a_pod() -> None:
@@ -53,7 +53,7 @@ def test_one_wrong_value_in_it_is_found_where_it_is(data: st.DataObject) -> None
             step: str | int = 0 if kind[0] == "[" else "a"
             kind = kind[1:-1]
         else:
-            types = pod_schema().types[kind]
+            types = load_pod_schema().types[kind]
             assert isinstance(at, dict)
             step = data.draw(st.sampled_from(sorted(at.keys() & types.keys())))
             kind = types[str(step)]

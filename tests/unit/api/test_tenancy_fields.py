@@ -17,7 +17,7 @@ from muster.api.config.tenancy_fields import ALLOWANCES, Allowance
 from muster.api.config.tenancy_spec import BucketGrant, Tenant
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
-from muster.api.schema import spec_schema
+from muster.api.schema import build_spec_schema
 from muster.api.spec.job import Job, Metadata, Spec
 
 _OF_THE_NAMESPACE = "of the job's namespace, or its pods': RBAC, Pod Security and quotas of the cluster allow it"
@@ -136,7 +136,7 @@ def texts(schema: JSON, path: str) -> Iterator[str]:
 
 
 def test_every_text_of_the_spec_is_listed_or_has_a_reason_not_to_be() -> None:
-    result = set(texts(spec_schema(), ""))
+    result = set(texts(build_spec_schema(), ""))
     assert result - set(ALLOWANCES) - set(NOT_LISTED) == set(), "new: decide who may use what stands there"
     assert set(ALLOWANCES) - result == set(), "no field any more"
     assert set(NOT_LISTED) - result == set(), "no field any more"

@@ -3,7 +3,7 @@
 import pytest
 
 from muster.api.spec.failure_policy import MAX_WINDOW_SECONDS
-from muster.api.timestamps import format_milliseconds, format_seconds, parse_or_past
+from muster.api.timestamps import format_timestamp, format_timestamp_milliseconds, parse_untrusted_timestamp
 
 NOW = "2026-11-23T14:00:00.000Z"
 
@@ -22,10 +22,10 @@ NOW = "2026-11-23T14:00:00.000Z"
     ],
 )
 def test_a_time_that_no_clock_shows_counts_as_past(text: str, at: float) -> None:
-    assert parse_or_past(text) == at
+    assert parse_untrusted_timestamp(text) == at
 
 
 @pytest.mark.parametrize("text", [NOW, "9989-12-31T23:59:59.999999-23:59", "9990-01-01T00:00:00Z"])
 def test_each_parsed_time_can_be_formatted_after_the_longest_timeout(text: str) -> None:
-    at = parse_or_past(text) + MAX_WINDOW_SECONDS
-    assert format_seconds(at)[:4] == format_milliseconds(at)[:4]
+    at = parse_untrusted_timestamp(text) + MAX_WINDOW_SECONDS
+    assert format_timestamp(at)[:4] == format_timestamp_milliseconds(at)[:4]

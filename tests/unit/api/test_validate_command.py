@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from muster.api.crd import crd_yaml
+from muster.api.crd import format_crd_yaml
 from muster.api.document import JSON
 from muster.cli.commands import app
 from unit.api.api_resources import as_text, full_resource, resource, spec
@@ -93,4 +93,4 @@ def test_a_file_without_a_job_is_not_valid(here: Path, text: str) -> None:
 
 def test_the_crd_is_printed_as_it_is() -> None:
     result = CliRunner().invoke(app, ["crd"])
-    assert (result.exit_code, result.stdout) == (0, crd_yaml())
+    assert (result.exit_code, result.stdout) == (0, format_crd_yaml())

@@ -9,7 +9,12 @@ from rich.console import Console
 
 from muster.api.document import JSON
 from muster.api.spec.job import Job
-from muster.api.validation.rules.mpi.options import VARIABLES, is_option, remote_options, world_options
+from muster.api.validation.rules.mpi.options import (
+    REMOTE_SHELL_VARIABLES,
+    is_option,
+    list_remote_options,
+    list_world_options,
+)
 from muster.cli.errors import BadInput
 from muster.cli.explain.explain import build_tables, explain_job, format_plain_text
 from muster.cli.explain.explanation import Explanation
@@ -257,7 +262,9 @@ def test_a_network_check_is_explained_where_there_is_one() -> None:
 
 
 def test_users_may_not_set_the_variables_that_override_the_image() -> None:
-    assert {*(setting.name for setting in SETTINGS if setting.overrides_image), *OLDER_NAMES} == set(VARIABLES)
+    assert {*(setting.name for setting in SETTINGS if setting.overrides_image), *OLDER_NAMES} == set(
+        REMOTE_SHELL_VARIABLES
+    )
 
 
 @pytest.mark.parametrize(
@@ -268,5 +275,5 @@ def test_mpiruns_options_are_explained_and_no_owner_may_set_them(implementation:
     job = cluster_job(launcher={"torchrun": None, "mpi": {"implementation": implementation}}, procsPerNode=2)
     result = {each.setting for each in explain_node(job, 0) if each.group == "Launcher"}
     assert result == {"mpirun", "wrapper", "warm start", *options}
-    names = (*world_options(implementation), *remote_options(implementation))
+    names = (*list_world_options(implementation), *list_remote_options(implementation))
     assert all(is_option(option, names) for option in options)

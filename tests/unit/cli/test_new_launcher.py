@@ -5,7 +5,7 @@ import pytest
 from muster.api.field_problems import InvalidResource
 from muster.api.launchers.base import Launcher
 from muster.api.spec.job import Job
-from muster.api.spec.launcher import LauncherSpec, launchers
+from muster.api.spec.launcher import LauncherSpec, list_launcher_types
 from muster.api.spec.sagemaker.launch import Launch
 from muster.api.validation.all_rules import RULES
 from muster.cli.explain.explanations import explain_node
@@ -36,7 +36,7 @@ def greeted(monkeypatch: pytest.MonkeyPatch) -> Job:
 
 
 def test_it_is_valid_and_known_by_its_name(greeted: Job) -> None:
-    assert "greeting" in launchers(Launchers)
+    assert "greeting" in list_launcher_types(Launchers)
     assert [violation for rule in RULES for violation in rule.find_violations(greeted.spec)] == []
 
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.cli.job_file import read_job
 from muster.cli.render.render import PLACEHOLDERS, render_text, simulate_apply
 from muster.render.kubernetes.merge import Fields
@@ -88,5 +88,5 @@ def test_differing_devices_are_an_error() -> None:
         ]
     )
     text = render_text(job, b"")
-    assert mapping(documents(text)[0]["spec"])["nodes"] == 2
+    assert read_mapping(documents(text)[0]["spec"])["nodes"] == 2
     assert "# not for a cluster yet: spec.procsPerNode: found Auto, and node 0 has devices for 1 rank" in text

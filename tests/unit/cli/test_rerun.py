@@ -12,7 +12,7 @@ from aiohttp import web
 
 from fakes.api_client import api_client
 from muster.api.document import JSON
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.api.names import RESTART_ANNOTATION, SOURCE_ANNOTATION
 from muster.api.status.restarts import RestartRequest
 from muster.api.status.source import SourceStatus
@@ -112,7 +112,7 @@ async def test_code_that_the_job_uses_is_not_deleted(
 ) -> None:
     source = None if running is None else SourceStatus(config_map=running, sha256="a" * 64)
     job = resource(RUNS.model_copy(update={"source": source}))
-    mapping(job["metadata"])["annotations"] = {} if annotation is None else {SOURCE_ANNOTATION: annotation}
+    read_mapping(job["metadata"])["annotations"] = {} if annotation is None else {SOURCE_ANNOTATION: annotation}
     cluster, app = Cluster(job), web.Application()
     app.router.add_get("/apis/muster.dev/v1alpha1/namespaces/team/{kind}/vit", cluster.get)
     app.router.add_delete("/api/v1/namespaces/team/configmaps/{name}", cluster.delete)

@@ -85,7 +85,7 @@ def test_an_image_that_aws_has_not_is_found_before_anything_is_sent(
     assert check_files([str(path)]) == 1
     said = capsys.readouterr().err
     (document,) = load_bytes(path.read_bytes(), "job.yaml")
-    line = document.line(("spec", "sagemaker", "framework", "version"))
+    line = document.find_line(("spec", "sagemaker", "framework", "version"))
     assert f"job.yaml:{line}: spec.sagemaker.framework.version: found '2.0.9'" in said
 
 

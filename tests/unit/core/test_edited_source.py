@@ -55,7 +55,7 @@ def recorded(current: World) -> SourceStatus | None:
 
 
 def accepted(current: World) -> str:
-    condition = current.status.condition("Accepted")
+    condition = current.status.find_condition("Accepted")
     assert condition is not None
     return condition.message
 
@@ -138,7 +138,7 @@ def test_the_status_says_that_the_ranks_wait_for_memory_for_their_code() -> None
     assert (
         status.message == "A user has requested a restart; attempt 2: The ranks wait for their edited code: no memory"
     )
-    stalled = status.condition("Stalled")
+    stalled = status.find_condition("Stalled")
     assert stalled is not None
     assert (stalled.status, stalled.message) == ("False", problem.message)
 

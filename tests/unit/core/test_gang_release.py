@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from muster.api.spec.job import Job
 from muster.api.spec.queue import Queue
 from muster.api.status.status import Placement, Status
-from muster.api.timestamps import format_seconds
+from muster.api.timestamps import format_timestamp
 from muster.core.actions import Action, CreateNode, RemoveNode
 from muster.core.clean_up import REMOVE_GRACE_SECONDS
 from muster.core.decide import decide, next_requeue_at
@@ -94,7 +94,9 @@ def test_the_plan_wakes_for_it() -> None:
 
 
 def given_up(releases: int = 1, replacement: int = 1, at: float = 0.0) -> Status:
-    return Status(placement=Placement(releases=releases, replacement=replacement, released_at=format_seconds(T0 + at)))
+    return Status(
+        placement=Placement(releases=releases, replacement=replacement, released_at=format_timestamp(T0 + at))
+    )
 
 
 PAUSE = backoff_seconds(UID, 1)
@@ -122,7 +124,7 @@ def test_what_follows_from_the_status_alone(
 def test_pods_are_made_anew_above_all_that_were() -> None:
     current = facts(placed(0, replacement=3), stuck(1, replacement=5))
     status = status_after(current, STARTUP)
-    assert status.placement == Placement(releases=1, replacement=6, released_at=format_seconds(T0 + STARTUP))
+    assert status.placement == Placement(releases=1, replacement=6, released_at=format_timestamp(T0 + STARTUP))
     later = facts(*(replace(node, process=ProcessFacts(ProcessState.MISSING, -1)) for node in current.nodes))
     assert decided(small(), later, STARTUP + PAUSE, status) == (CreateNode(0, 6), CreateNode(1, 6))
 
@@ -131,7 +133,7 @@ def test_it_is_reported_once_and_unchanged_until_it_ends() -> None:
     current = facts(placed(0), stuck(1), stuck(2), stuck(3))
     before = status_after(current, STARTUP - 1)
     status = status_after(current, STARTUP, before)
-    again = format_seconds(T0 + STARTUP + PAUSE)
+    again = format_timestamp(T0 + STARTUP + PAUSE)
     assert status.message == (
         f"Not all 4 nodes were scheduled within startupTimeoutSeconds (60 s): muster deletes their pods and creates "
         f"them again at {again}; 3 of 4 nodes: insufficient nvidia.com/gpu (digits-1: {FULL.message})"

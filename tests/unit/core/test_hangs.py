@@ -50,7 +50,7 @@ def hang(world: World, seconds: float = TIMEOUT + 2) -> None:
 
 
 def stalled(world: World) -> Condition:
-    found = world.status.condition("Stalled")
+    found = world.status.find_condition("Stalled")
     assert found is not None
     return found
 
@@ -297,7 +297,7 @@ def test_a_hang_fails_a_job_without_a_restart(policy: FailurePolicy, message: st
     hang(world)
     live(world, 10)
     assert world.status.phase == "Failed"
-    failed = world.status.condition("Failed")
+    failed = world.status.find_condition("Failed")
     assert failed is not None
     assert failed.reason == "Hung"
     assert message in world.status.message

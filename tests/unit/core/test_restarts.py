@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from muster.api.spec.failure_policy import FailurePolicy, FailureRule
 from muster.api.status.restarts import NO_RESTARTS, RestartRecord
 from muster.api.status.status import Status
-from muster.api.timestamps import format_milliseconds
+from muster.api.timestamps import format_timestamp_milliseconds
 from muster.core.facts import Problem, ProcessState
 from muster.core.failure.ends import End, Subject
 from muster.core.failure.failure import Failure
@@ -312,11 +312,11 @@ def test_a_window_counts_all_that_it_may_allow() -> None:
 )
 def test_only_attempts_that_follow_one_another_fail_in_a_row(attempts: tuple[int, ...], follows: bool) -> None:  # noqa: FBT001 - a row of the table
     record = RestartRecord(
-        attempt=1, reason="RankFailed", message="", step=5, counts_as="Failure", at=format_milliseconds(T0)
+        attempt=1, reason="RankFailed", message="", step=5, counts_as="Failure", at=format_timestamp_milliseconds(T0)
     )
     history = tuple(record.model_copy(update={"attempt": attempt}) for attempt in attempts)
     restarts = NO_RESTARTS.model_copy(update={"history": history})
-    previous = Status(attempt=attempts[-1] + 1, start_time=format_milliseconds(T0), restarts=restarts)
+    previous = Status(attempt=attempts[-1] + 1, start_time=format_timestamp_milliseconds(T0), restarts=restarts)
     current = started(FailurePolicy(max_restarts=10))
     end = End(Subject.RANK, 1, "digits-1", T0 + 1000.0, rank=2, exit_code=7, step=5)
     result = find_restart(current.job, previous, Failure(T0 + 1000.0, (end,)), None)

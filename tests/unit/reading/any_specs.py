@@ -8,8 +8,8 @@ from typing import cast
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.api.schema import Schema, spec_schema
-from muster.api.validation.rules.pods.schema import POD_SPEC, pod_schema
+from muster.api.schema import Schema, build_spec_schema
+from muster.api.validation.rules.pods.schema import POD_SPEC, load_pod_schema
 
 _PIECES = (
     *("a", "0", "a/", "/a", "a,", "0,", "0-9,", "-", ".", "a-", "é", "\u0001", "\uffff", "\U0001f600", " ", "\\", '"'),
@@ -43,7 +43,7 @@ _DEPTH = 4
 
 def any_spec() -> st.SearchStrategy[JSON]:
     """Return a job with some valid fields and some invalid values."""
-    schema = spec_schema()
+    schema = build_spec_schema()
     fields = _properties(schema)
     required: dict[str, JSON] = {"image": "x", "command": ["x"], "launcher": {"direct": {}}}
     chosen = st.lists(st.sampled_from(sorted(fields)), min_size=1, max_size=5, unique=True)
@@ -146,12 +146,12 @@ def _template() -> st.SearchStrategy[JSON]:
 
 
 def _of_pod(kind: str, depth: int) -> st.SearchStrategy[JSON]:
-    """Return a value of a pod field's type, as `pod_schema` names it."""
+    """Return a value of a pod field's type, as `load_pod_schema` names it."""
     if kind[0] == "[" and depth:
         return _repeated(_of_pod(kind[1:-1], depth))
     if kind[0] == "{":
         return st.builds(_keyed, st.sampled_from(_COUNTS), _scalar({}))
-    types = pod_schema().types.get(kind)
+    types = load_pod_schema().types.get(kind)
     if not types or not depth:
         return _scalar({})
     chosen = st.lists(st.sampled_from(sorted(types)), max_size=3, unique=True)

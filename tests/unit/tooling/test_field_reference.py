@@ -5,10 +5,10 @@ import re
 import pytest
 
 from muster.api.document import JSON
-from muster.api.schema import Schema, spec_schema, status_schema
+from muster.api.schema import Schema, build_spec_schema, build_status_schema
 from muster_dev.field_reference import render_page
 
-SCHEMAS = {"spec": spec_schema, "status": status_schema}
+SCHEMAS = {"spec": build_spec_schema, "status": build_status_schema}
 BAR = re.compile(r"(?<!\\)\|")
 
 

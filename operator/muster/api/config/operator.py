@@ -14,7 +14,7 @@ from muster.api.document import JSON, Document, FieldPath, format_path, quote
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.model import Model
 from muster.api.spec.node_pool import ONE_TYPE_MESSAGE, NamedPool, find_type_conflict
-from muster.api.validation.messages import build_message, describe_value, unknown_field
+from muster.api.validation.messages import build_message, build_unknown_field_message, describe_value
 
 
 class StorageConfig(Model):
@@ -32,7 +32,7 @@ _STORAGE_FIELDS = tuple(to_camel(name) for name in StorageConfig.model_fields)
 _TENANT_FIELDS = tuple(to_camel(name) for name in Tenant.model_fields)
 _BUCKET_FIELDS = tuple(BucketGrant.model_fields)
 _JOB_POOL_PATH: FieldPath = ("spec", "nodePool")
-"""The path of a pool in a job: a pool in the configuration has the same fields, so messages reuse its descriptions."""
+"""The path of a pool in a job. Messages use its descriptions, because a configured pool has the same fields."""
 
 _Problem = tuple[FieldPath, str]
 
@@ -64,7 +64,7 @@ def read_config(document: Document) -> OperatorConfig:
     )
     if problems:
         raise InvalidResource(
-            tuple(FieldProblem(format_path(path), message, document.line(path)) for path, message in problems),
+            tuple(FieldProblem(format_path(path), message, document.find_line(path)) for path, message in problems),
             document.source,
         )
     return OperatorConfig(
@@ -80,7 +80,7 @@ def _read_node_pools(value: JSON, pools: list[NamedPool]) -> Iterator[_Problem]:
     if not isinstance(value, dict):
         yield (), f"found {describe_value(value)}; fields are expected: {', '.join(_FIELDS)}"
         return
-    yield from (((key,), unknown_field(key, _FIELDS)) for key in value if key not in _FIELDS)
+    yield from (((key,), build_unknown_field_message(key, _FIELDS)) for key in value if key not in _FIELDS)
     entries = value.get("nodePools")
     if entries is None:
         return
@@ -123,7 +123,7 @@ def _read_block(
 ) -> Iterator[_Problem]:
     """Yield a block's problems, or append the block to `valid_blocks`.
 
-    `field_names` are the names of the block's fields, and of its nested blocks' fields.
+    `field_names` are the names of the block's fields, and the names of its nested blocks' fields.
     """
     try:
         valid_blocks.append(model.model_validate_json(json.dumps(block), by_alias=True, by_name=False))
@@ -135,7 +135,9 @@ def _read_block(
             names = field_names[0] if len(detail["loc"]) == 1 else field_names[1]
             yield (
                 field_path,
-                unknown_field(str(field_path[-1]), names) if is_unknown else build_message(field_path, [detail]),
+                build_unknown_field_message(str(field_path[-1]), names)
+                if is_unknown
+                else build_message(field_path, [detail]),
             )
 
 

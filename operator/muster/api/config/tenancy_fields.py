@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import Literal
 
 from muster.api import s3_uri
-from muster.api.config.default_bucket import default_bucket
+from muster.api.config.default_bucket import build_default_bucket_name
 from muster.api.document import JSON, FieldPath, quote
-from muster.api.role_arn import account_of
+from muster.api.role_arn import parse_account_id
 from muster.api.spec.job import Job
-from muster.api.spec.sagemaker.block import sagemaker_blocks
+from muster.api.spec.sagemaker.block import list_sagemaker_blocks
 
 Allowance = Literal["buckets", "gitHosts", "roles", "assumeRoleArns", "awsResources"]
 """The name of a list in `tenancy`."""
@@ -52,9 +52,9 @@ _OUTPUT: FieldPath = ("output", "s3")
 
 @dataclass(frozen=True)
 class ExternalReference:
-    """A field and the external resource in it, which the list `allowance` in `tenancy` may allow.
+    """A field that names an external resource. The list `allowance` in `tenancy` may allow the resource.
 
-    Error messages show `finding`. `derived_from` is the field from which muster derives the value, if any: when the
+    Error messages show `finding`. If muster derives the value from another field, `derived_from` is that field. If the
     tenancy denies both fields, the error lists only `derived_from`.
     """
 
@@ -88,10 +88,10 @@ def _find_texts(value: JSON, names: tuple[str, ...], path: FieldPath) -> Iterato
 
 def _find_default_references(job: Job, default_region: str) -> Iterator[ExternalReference]:
     output = job.spec.output.s3 if job.spec.output is not None else None
-    for block in sagemaker_blocks(job.spec):
+    for block in list_sagemaker_blocks(job.spec):
         region = block.region or default_region
         if output is None and block.role is not None and region:
-            folder = f"s3://{default_bucket(region, account_of(block.role))}/"
+            folder = f"s3://{build_default_bucket_name(region, parse_account_id(block.role))}/"
             yield ExternalReference(_OUTPUT, folder, f"none, so output and code go to {quote(folder)}", "buckets")
         elif output is not None and block.code_location is None and s3_uri.is_s3_uri(output):
             root = f"s3://{s3_uri.parse(output).bucket}/"

@@ -10,9 +10,9 @@ LauncherArgument = Annotated[str, Field(min_length=1, max_length=1024)]
 
 
 class Launcher(Model):
-    """A program or method that starts the ranks. The fields are its options in the resource.
+    """How the ranks start. The fields of a subclass are the launcher's options in the resource.
 
-    To add a launcher, write a subclass, a field of `LauncherSpec`, and the agent's part in `muster_worker/launchers`.
+    To add a launcher, write a subclass, a field of `LauncherSpec`, and a module in `muster_worker/launchers`.
     """
 
     command_starts_ranks: ClassVar[bool] = False
@@ -24,8 +24,8 @@ class Launcher(Model):
     runs_on_first_node: ClassVar[bool] = False
     """Whether a program on node 0 starts the ranks of all nodes."""
 
-    has_program: ClassVar[bool] = False
-    """Whether a program starts the ranks and reports the world size and failed ranks in its output."""
+    has_launcher_program: ClassVar[bool] = False
+    """Whether a program such as torchrun starts the ranks and prints the world size and the failed ranks."""
 
     supports_sagemaker: ClassVar[bool] = False
     """Whether muster's start script on SageMaker (`muster_worker/sagemaker/start_script.py`) supports this launcher."""

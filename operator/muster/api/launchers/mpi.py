@@ -12,7 +12,7 @@ class Mpi(Launcher):
 
     accepts_mpirun: ClassVar[bool] = True
     runs_on_first_node: ClassVar[bool] = True
-    has_program: ClassVar[bool] = True
+    has_launcher_program: ClassVar[bool] = True
     supports_sagemaker: ClassVar[bool] = True
 
     implementation: Literal["Auto", "OpenMPI", "IntelMPI", "MPICH"] = Field(

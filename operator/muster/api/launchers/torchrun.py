@@ -10,7 +10,7 @@ from muster.api.launchers.base import Launcher, LauncherArgument
 class Torchrun(Launcher):
     """Run torchrun with `command` once on each node, with a static rendezvous on node 0."""
 
-    has_program: ClassVar[bool] = True
+    has_launcher_program: ClassVar[bool] = True
     supports_sagemaker: ClassVar[bool] = True
 
     args: Annotated[tuple[LauncherArgument, ...], Field(max_length=64)] = Field(

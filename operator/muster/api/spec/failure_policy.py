@@ -14,7 +14,7 @@ DEFAULT_FENCE_SECONDS = 45
 MIN_FENCE_SECONDS = 30
 MAX_FENCE_SECONDS = 3600
 FENCE_MARGIN_SECONDS = 15
-"""The time in which a node that is cut off notices it and stops its ranks."""
+"""The time in which a node that lost its network detects the loss and stops its ranks."""
 
 MAX_WINDOW_SECONDS = 31_536_000
 MAX_HISTORY = 32

@@ -49,7 +49,7 @@ MAX_METRICS = 40
 """Maximum number of a job's metrics; `muster status` shows a line for each."""
 
 MAX_SPARES = 100
-"""Each spare occupies a machine. Few nodes fail in the minutes that a new pod takes."""
+"""Each spare occupies a Kubernetes node, and few nodes fail in the minutes in which a new pod starts."""
 
 MAX_WORLD = 100_000
 """Maximum ranks of a job: the rank store and the status are designed for this number."""
@@ -146,7 +146,7 @@ class Spec(Model):
     suspend: bool = Field(
         default=False,
         description="true: muster stops the ranks and deletes the pods, and the whole spec may change. false: muster "
-        "starts the job. The ranks of a suspended one start again, and their script loads its last checkpoint, if any.",
+        "starts the job. The ranks of a suspended job start again, and their script loads its last checkpoint, if any.",
     )
     nodes: int = Field(default=1, description="The number of nodes that the job runs on.", ge=1, le=10000)
     spares: int = Field(
@@ -159,8 +159,8 @@ class Spec(Model):
     )
     elastic: Elastic | None = Field(
         default=None,
-        description="With how many nodes the job may run: it goes on with fewer after a loss, and `kubectl scale` "
-        "changes spec.nodes while it runs. By default it needs all nodes.",
+        description="The limits of the number of nodes. An elastic job continues with fewer nodes after it loses some, "
+        "and `kubectl scale` changes spec.nodes while it runs. By default a job needs all its nodes.",
     )
     procs_per_node: Literal["Auto"] | Annotated[int, Field(ge=1, le=128)] = Field(
         default="Auto", description="The number of ranks on each node. Auto: one per GPU or Neuron core, else 1."
@@ -256,8 +256,8 @@ class Spec(Model):
         return BACKENDS[self.backend]
 
     @property
-    def most_nodes(self) -> int:
-        """The most nodes on which an attempt may run its ranks."""
+    def max_nodes(self) -> int:
+        """The maximum number of nodes on which an attempt may run its ranks."""
         return self.nodes if self.elastic is None else max(self.nodes, self.elastic.max_nodes)
 
 

@@ -19,28 +19,30 @@ class LauncherSpec(Model):
     torchrun: Torchrun | None = Field(default=None, description="Run torchrun around the command.")
     mpi: Mpi | None = Field(
         default=None,
-        description="Run mpirun on node 0: around the command, or the command itself when that is an mpirun.",
+        description="Run mpirun on node 0, with the command as its program. If the command is an mpirun, run it there.",
     )
     direct: Direct | None = Field(default=None, description="Start the ranks without a launcher.")
-    per_node: PerNode | None = Field(default=None, description="Run the command once a node; it starts the ranks.")
+    per_node: PerNode | None = Field(
+        default=None, description="Run the command once on each node. The command starts the ranks."
+    )
 
-    def fields_set(self) -> Mapping[str, Launcher]:
-        """The launchers that are set, by field name; a valid resource has exactly one."""
+    def configured_launchers(self) -> Mapping[str, Launcher]:
+        """Return the launchers that are set, by field name. A valid resource has exactly one."""
         values = {str(field.alias): getattr(self, name) for name, field in type(self).model_fields.items()}
         return {name: value for name, value in values.items() if value is not None}
 
     @property
     def name(self) -> str:
-        """The chosen launcher's name, which the agents use too; "" if there is none."""
-        return next(iter(self.fields_set()), "")
+        """The field name of the launcher, which the agents use too; "" if no launcher is set."""
+        return next(iter(self.configured_launchers()), "")
 
     @property
-    def chosen(self) -> Launcher:
-        """The chosen launcher; a default one if there is none."""
-        return next(iter(self.fields_set().values()), Launcher())
+    def chosen_launcher(self) -> Launcher:
+        """The launcher that is set; an instance of the base class if none is set."""
+        return next(iter(self.configured_launchers().values()), Launcher())
 
 
-def launchers(spec: type[LauncherSpec] = LauncherSpec) -> Mapping[str, type[Launcher]]:
+def list_launcher_types(spec: type[LauncherSpec] = LauncherSpec) -> Mapping[str, type[Launcher]]:
     """Return the type of each launcher, by its field name."""
     fields = spec.model_fields.values()
     return {str(field.alias): kind for field in fields for kind in get_args(field.annotation)[:1]}

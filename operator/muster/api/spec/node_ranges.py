@@ -10,18 +10,19 @@ from operator import attrgetter
 
 @dataclass(frozen=True)
 class NodeRanges:
-    """Parsed ranges of nodes: `intervals` in their original order, `joined` sorted and without overlaps.
+    """Parsed ranges of nodes.
 
-    A descending range is empty.
+    `intervals` has the ranges in their original order. A descending range is empty. `disjoint_intervals` has the same
+    nodes in sorted ranges without overlaps.
     """
 
     intervals: tuple[range, ...]
-    joined: tuple[range, ...]
+    disjoint_intervals: tuple[range, ...]
 
     def __contains__(self, node: int) -> bool:
         """Whether a range contains the node, without expanding the ranges."""
-        position = bisect_right(self.joined, node, key=attrgetter("start")) - 1
-        return position >= 0 and node in self.joined[position]
+        position = bisect_right(self.disjoint_intervals, node, key=attrgetter("start")) - 1
+        return position >= 0 and node in self.disjoint_intervals[position]
 
 
 def parse(text: str) -> NodeRanges:
@@ -35,7 +36,7 @@ def group_nodes(nodes: int, ranges_of_overrides: Sequence[NodeRanges]) -> tuple[
     # one pass over the nodes: at each boundary, toggle the ranges that begin or end there
     changes: dict[int, int] = {}
     for index, ranges in enumerate(ranges_of_overrides):
-        for part in ranges.joined:
+        for part in ranges.disjoint_intervals:
             for boundary in (part.start, part.stop):
                 changes[boundary] = changes.get(boundary, 0) ^ (1 << index)
     groups: dict[int, list[int]] = {}
@@ -52,10 +53,10 @@ def _parse_range(part: str) -> range:
 
 
 def _merge_ranges(ranges_: Sequence[range]) -> tuple[range, ...]:
-    joined: list[range] = []
+    intervals: list[range] = []
     for part in sorted(filter(None, ranges_), key=attrgetter("start")):
-        if joined and part.start <= joined[-1].stop:
-            joined[-1] = range(joined[-1].start, max(joined[-1].stop, part.stop))
+        if intervals and part.start <= intervals[-1].stop:
+            intervals[-1] = range(intervals[-1].start, max(intervals[-1].stop, part.stop))
         else:
-            joined.append(part)
-    return tuple(joined)
+            intervals.append(part)
+    return tuple(intervals)

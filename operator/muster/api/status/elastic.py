@@ -12,8 +12,8 @@ class ElasticStatus(Model):
     """The size of an elastic job."""
 
     followed_nodes: int = Field(
-        description="The value of spec.nodes that the job has reached, or after which it has lost nodes. If spec.nodes "
-        "is higher, muster adds nodes as soon as they are ready.",
+        description="The last value of spec.nodes with which the ranks have started. If spec.nodes is higher, a user "
+        "has raised it, and muster adds nodes as soon as they are ready.",
         ge=0,
         le=10000,
     )

@@ -1,4 +1,4 @@
-"""The types of `status.goodput`: how much of the job's time was productive, and what the rest was lost to."""
+"""The types of `status.goodput`: how much of the job's time was productive, and the causes of the lost time."""
 
 from typing import Annotated
 
@@ -17,17 +17,19 @@ WAITING_FOR_NODE = "WaitingForNode"
 SPARE = "Spare"
 
 CAUSES = (START, FAILURE, HANG, RECOMPUTATION, WAITING_FOR_NODE, SPARE)
-"""What time is lost to."""
+"""The causes of lost time."""
 
 _Seconds = Annotated[float, Field(ge=0, le=MAX_SECONDS, allow_inf_nan=False)]
 
 
 class LostTime(Model):
-    """The time that was lost to one cause."""
+    """The time that the job lost by one cause."""
 
     cause: str = Field(description=f"{', '.join(CAUSES[:-1])} or {CAUSES[-1]}.", max_length=32)
-    seconds: _Seconds = Field(description="The seconds that the job lost to the cause; 0 for Spare.")
-    device_seconds: _Seconds = Field(description="The same in device-seconds: seconds times the devices held.")
+    seconds: _Seconds = Field(description="The seconds that the job lost by this cause; 0 for Spare.")
+    device_seconds: _Seconds = Field(
+        description="The lost device-seconds: the seconds times the number of devices of the job."
+    )
 
 
 class Goodput(Model):
@@ -66,12 +68,13 @@ class Goodput(Model):
     )
     step: int | None = Field(
         default=None,
-        description="The furthest step that the script has reported with muster_worker.report, over all attempts.",
+        description="The highest step that the script has reported with muster_worker.report, over all attempts.",
         ge=0,
     )
     recompute_until: int | None = Field(
         default=None,
-        description="The furthest step of the attempts before the current one: its steps up to here count as lost.",
+        description="The highest step of the earlier attempts. Time in which the current attempt repeats steps up to "
+        "this one counts as lost.",
         ge=0,
     )
     at: str | None = Field(

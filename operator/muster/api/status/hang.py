@@ -13,7 +13,9 @@ class HangRecord(Model):
     ranks: str = Field(
         description="The ranks, as ranges: 0-12,14-31. Cut off with an ellipsis after 512 characters.", max_length=520
     )
-    rank: int = Field(description="The rank that most likely caused it: few other ranks do what it does.", ge=0)
+    rank: int = Field(
+        description="The rank that most likely caused the hang: few other ranks have the same activity.", ge=0
+    )
     step: int | None = Field(default=None, description="The number of optimizer steps that this rank has completed.")
     since: str = Field(
         description="The time of the last step of the rank that hangs longest (RFC 3339).", max_length=40

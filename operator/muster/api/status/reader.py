@@ -14,9 +14,9 @@ from muster.api.status.status import Status
 def read_status(resource: Mapping[str, JSON]) -> Status:
     """Return the resource's status.
 
-    The operator must start even if a user or a later version of muster has written the status, so this function
-    drops invalid fields and list entries that lack a field. It ignores a status that exceeds the size limits or is not
-    Unicode.
+    This function drops invalid fields, and list entries that lack a field, because the operator must start even if a
+    user or a later version of muster wrote the status. For a status that exceeds the size limits or is not Unicode, it
+    returns an empty status.
     """
     fields = resource.get("status")
     if find_size_problem(fields) is not None:
@@ -26,17 +26,17 @@ def read_status(resource: Mapping[str, JSON]) -> Status:
             return Status.model_validate_json(json.dumps(fields), by_alias=True, by_name=False)
         except ValidationError as error:
             valid_fields = _remove_paths(
-                fields, {_find_invalid_path(detail["type"], detail["loc"]) for detail in _error_details(error)}
+                fields, {_find_invalid_path(detail["type"], detail["loc"]) for detail in _list_error_details(error)}
             )
-            # A text may be no Unicode at all, such as half of a surrogate pair: that error names no field. Without this
-            # check, one such request of a pod to the webhook would keep its thread busy for ever.
+            # For a text that is not Unicode, such as half of a surrogate pair, the error names no field. Without this
+            # check the loop would never end.
             if valid_fields == fields:
                 return Status()
             fields = valid_fields
     return Status()
 
 
-def _error_details(error: ValidationError) -> list[ErrorDetails]:
+def _list_error_details(error: ValidationError) -> list[ErrorDetails]:
     return error.errors(include_url=False, include_context=False, include_input=False)
 
 

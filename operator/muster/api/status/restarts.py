@@ -15,7 +15,7 @@ MAX_NODE_NAME_CHARS = 253
 """The length of a Kubernetes object's name."""
 
 MAX_MEMBERS_CHARS = 1024
-"""A record with more members than fit does not list them: the history has many records."""
+"""A record with a longer list of members omits the list, because the history has many records."""
 
 
 MAX_RESIZE_CHARS = 300
@@ -56,8 +56,8 @@ class RestartRecord(Model):
     )
     script_step: int | None = Field(
         default=None,
-        description="The furthest step that the script had reported with muster_worker.report in the attempt; unset if "
-        "it reported none.",
+        description="The highest step that the script reported with muster_worker.report in the attempt; unset if it "
+        "reported no step.",
         ge=0,
     )
     steps_lost: int | None = Field(
@@ -67,7 +67,7 @@ class RestartRecord(Model):
         ge=0,
     )
     seconds_lost: float | None = Field(
-        default=None, description="The seconds from this time until all ranks ran again; unset until then."
+        default=None, description="The seconds between `at` and the time when all ranks ran again; unset until then."
     )
 
 
@@ -112,25 +112,25 @@ class RestartRequest(Model):
     """The last restart that a user has requested."""
 
     value: str = Field(
-        description=f"The value of the annotation {RESTART_ANNOTATION} that muster has handled last, or handles now: "
-        f"its first {MAX_RESTART_REQUEST_CHARS} characters.",
+        description=f"The first {MAX_RESTART_REQUEST_CHARS} characters of the annotation {RESTART_ANNOTATION}, as of "
+        "the request that muster handles now or has handled last.",
         max_length=MAX_RESTART_REQUEST_CHARS,
     )
     stopping_since: str | None = Field(
         default=None,
-        description="Since when muster stops the ranks for this request (RFC 3339); unset once it is handled.",
+        description="The time when muster began to stop the ranks for this request (RFC 3339); unset after the "
+        "restart.",
         max_length=40,
     )
     resize: str = Field(
         default="",
-        description="Why muster stops the ranks of an elastic job, if it does so to change the number of nodes.",
+        description="Why muster changes the number of nodes of an elastic job, if it stops the ranks for that.",
         max_length=MAX_RESIZE_CHARS,
     )
-
     refused: str = Field(
         default="",
-        description=f"The value of the annotation {RESTART_ANNOTATION} that muster does not handle, because the edited "
-        "code can't be used. The condition Accepted says why.",
+        description=f"The value of the annotation {RESTART_ANNOTATION} that muster refuses, because the edited code "
+        "can't be used. The condition Accepted has the reason.",
         max_length=MAX_RESTART_REQUEST_CHARS,
     )
 

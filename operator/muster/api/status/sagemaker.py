@@ -9,7 +9,7 @@ from muster.api.spec.model import Model
 MAX_HISTORY = 32
 """The maximum number of secondary statuses: on spot instances, a job can repeat them many times."""
 
-MAX_EARLIER = 16
+MAX_EARLIER_JOBS = 16
 """The maximum number of earlier training jobs. SageMaker's console lists all of them."""
 
 MAX_ATTEMPTS = 1_000_000
@@ -41,7 +41,7 @@ class EarlierTrainingJob(Model):
 
 
 class Retry(Model):
-    """A request for instances that SageMaker could not fulfil, and its next retry."""
+    """A request for instances that SageMaker could not fulfil, and the time of the next retry."""
 
     attempt: int = Field(description="The number of the attempt.", ge=1, le=MAX_ATTEMPTS)
     reason: str = Field(description="The reason why SageMaker rejected the request, as one CamelCase word.")
@@ -91,7 +91,7 @@ class SageMakerStatus(Model):
     instance_type: str | None = Field(default=None, description="The instance type; unset for several instance groups.")
     instance_count: int | None = Field(default=None, description="The number of instances of all groups.")
     console_url: str | None = Field(default=None, description="The URL of the training job in the AWS console.")
-    earlier: Annotated[tuple[EarlierTrainingJob, ...], Field(max_length=MAX_EARLIER)] = Field(
+    earlier: Annotated[tuple[EarlierTrainingJob, ...], Field(max_length=MAX_EARLIER_JOBS)] = Field(
         default=(), description="The previous training jobs: at most the last 16, oldest first."
     )
 

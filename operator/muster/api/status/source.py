@@ -9,7 +9,7 @@ SHA256_CHARS = 64
 
 
 class SourceStatus(Model):
-    """Edited code that the ranks run in place of the job's own."""
+    """Edited code that the ranks run instead of the code in the spec."""
 
     config_map: str = Field(description="The ConfigMap with the code.", max_length=MAX_CONFIG_MAP_NAME_CHARS)
     sha256: str = Field(

@@ -173,12 +173,12 @@ class Status(Model):
     progress: Progress | None = Field(default=None, description="The job's progress.")
     hang: HangRecord | None = Field(
         default=None,
-        description="The ranks that run but complete no optimizer step any more, or did so when muster stopped them; "
-        "unset without any.",
+        description="The ranks that run but complete no optimizer steps, or did so when muster stopped them; unset if "
+        "no rank hangs.",
     )
     stragglers: StragglerRecord | None = Field(
         default=None,
-        description="The ranks that are slower than the others, which wait for them; unset without any, and on "
+        description="The ranks that are slower than the others, which wait for them; unset if there are none, and on "
         "SageMaker.",
     )
     placement: Placement | None = Field(
@@ -211,7 +211,7 @@ class Status(Model):
     )
     completion_time: str | None = Field(default=None, description="The time when the job ended (RFC 3339).")
 
-    def condition(self, condition_type: str) -> Condition | None:
+    def find_condition(self, condition_type: str) -> Condition | None:
         """Return the condition of this type; None if it is missing."""
         return next((entry for entry in self.conditions if entry.type == condition_type), None)
 
@@ -228,24 +228,24 @@ class Status(Model):
         return any(entry.type == "Failed" and entry.reason == STOPPING for entry in self.conditions)
 
     @property
-    def suspension(self) -> Condition | None:
+    def suspended_condition(self) -> Condition | None:
         """The condition Suspended; None if the job was never suspended."""
-        return self.condition(SUSPENDED)
+        return self.find_condition(SUSPENDED)
 
     @property
     def is_suspending(self) -> bool:
         """Whether muster is suspending the job. muster completes a suspension even if spec.suspend becomes false."""
-        return self.suspension is not None and self.suspension.reason == SUSPENDING
+        return self.suspended_condition is not None and self.suspended_condition.reason == SUSPENDING
 
     @property
     def is_suspended(self) -> bool:
         """Whether the job is suspended."""
-        return self.suspension is not None and self.suspension.status == "True"
+        return self.suspended_condition is not None and self.suspended_condition.status == "True"
 
     @property
     def is_resumed(self) -> bool:
         """Whether the job was suspended and resumed."""
-        return self.suspension is not None and self.suspension.reason == RESUMED
+        return self.suspended_condition is not None and self.suspended_condition.reason == RESUMED
 
     @property
     def was_started(self) -> bool:

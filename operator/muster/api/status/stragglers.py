@@ -27,7 +27,7 @@ class SlowNode(Model):
 
 
 class StragglerRecord(Model):
-    """Ranks whose steps keep them busy for much longer than the others, which wait for them."""
+    """Ranks that are busy much longer in each step than the others, which wait for them."""
 
     attempt: int = Field(description="The attempt of the ranks.", ge=1)
     count: int = Field(description="The number of stragglers.", ge=1)
@@ -57,6 +57,6 @@ class StragglerRecord(Model):
     )
     is_failure: bool = Field(
         default=False,
-        description="Whether muster stops the ranks to replace the pod of one of these, because a rule of "
+        description="Whether muster stops the ranks to replace the pod of a straggler, because a rule of "
         "failurePolicy.rules has the reason Straggler.",
     )

@@ -6,8 +6,8 @@ pydantic's length limit counts only valid entries, so pydantic would report each
 from collections.abc import Mapping
 
 from muster.api.document import JSON, FieldPath
-from muster.api.json_fields import mapping
-from muster.api.schema import spec_schema
+from muster.api.json_fields import read_mapping
+from muster.api.schema import build_spec_schema
 
 LengthProblem = tuple[FieldPath, str]
 """A field's path and the message about its length."""
@@ -16,13 +16,13 @@ LengthProblem = tuple[FieldPath, str]
 def truncate_lists(spec: dict[str, JSON]) -> tuple[dict[str, JSON], list[LengthProblem]]:
     """Truncate each list and map of the spec to its maximum length; return the spec and the problems."""
     problems: list[LengthProblem] = []
-    return mapping(_truncate(spec, spec_schema(), ("spec",), problems)), problems
+    return read_mapping(_truncate(spec, build_spec_schema(), ("spec",), problems)), problems
 
 
 def _truncate(value: JSON, schema: Mapping[str, JSON], path: FieldPath, problems: list[LengthProblem]) -> JSON:
     if isinstance(value, list):
         truncated = value[: _check_length(schema, "maxItems", len(value), path, problems)]
-        item_schema = mapping(schema.get("items"))
+        item_schema = read_mapping(schema.get("items"))
         return (
             [_truncate(item, item_schema, (*path, index), problems) for index, item in enumerate(truncated)]
             if item_schema
@@ -30,9 +30,9 @@ def _truncate(value: JSON, schema: Mapping[str, JSON], path: FieldPath, problems
         )
     if isinstance(value, dict):
         maximum = _check_length(schema, "maxProperties", len(value), path, problems)
-        entry, additional = mapping(schema.get("properties")), mapping(schema.get("additionalProperties"))
+        entry, additional = read_mapping(schema.get("properties")), read_mapping(schema.get("additionalProperties"))
         return {
-            key: _truncate(item, mapping(entry.get(key)) or additional, (*path, key), problems)
+            key: _truncate(item, read_mapping(entry.get(key)) or additional, (*path, key), problems)
             for key, item in list(value.items())[:maximum]
         }
     return value

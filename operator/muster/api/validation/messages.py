@@ -8,7 +8,7 @@ from pydantic_core import ErrorDetails
 
 from muster.api.document import JSON, FieldPath, quote
 from muster.api.plurals import pluralize
-from muster.api.schema import field_names, find_schema
+from muster.api.schema import find_schema, list_field_names
 
 _QUANTITIES = "numbers and text with a unit: 8, 0.5, 500m, 64Gi"
 
@@ -25,7 +25,7 @@ _MAX_SHOWN_FIELDS = 12
 _MAX_NAME_CHARS = 100
 """The number of characters that muster compares with the names of fields, the longest of which has half as many."""
 
-COMING_FROM_MPI_OPERATOR = 'docs/mpi.md, "Coming from mpi-operator", maps each of its fields'
+MPI_OPERATOR_HINT = 'docs/mpi.md, "Coming from mpi-operator", maps each of its fields'
 
 _MPI_JOB_FIELDS = {
     "slotsPerWorker": "spec.procsPerNode",
@@ -72,10 +72,10 @@ def describe_value(value: JSON) -> str:
     return str(value)
 
 
-def unknown_field(name: str, allowed: Sequence[str]) -> str:
+def build_unknown_field_message(name: str, allowed: Sequence[str]) -> str:
     """Return the message for an unknown field; `allowed` are the names of the known fields."""
     if name in _MPI_JOB_FIELDS:
-        return f"unknown field; MPIJob's {name} is {_MPI_JOB_FIELDS[name]} here: {COMING_FROM_MPI_OPERATOR}"
+        return f"unknown field; MPIJob's {name} is {_MPI_JOB_FIELDS[name]} here: {MPI_OPERATOR_HINT}"
     field_by_lower_name = {field.lower(): field for field in allowed}
     lower_name = name[:_MAX_NAME_CHARS].lower().replace("_", "")
     close_matches = difflib.get_close_matches(lower_name, field_by_lower_name, n=1, cutoff=0.6)
@@ -97,7 +97,7 @@ def _explain_missing(path: FieldPath, _: JSON, __: _Context) -> str:
 
 
 def _explain_unknown(path: FieldPath, _: JSON, __: _Context) -> str:
-    return unknown_field(str(path[-1]), field_names(path[:-1]))
+    return build_unknown_field_message(str(path[-1]), list_field_names(path[:-1]))
 
 
 def _explain_text(_: FieldPath, value: JSON, __: _Context) -> str:
@@ -140,7 +140,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def _explain_fields(path: FieldPath, value: JSON, _: _Context) -> str:
-    names = field_names(path)
+    names = list_field_names(path)
     hint = ""
     if isinstance(value, str) and value in names:
         hint = f": write {{{value}: {{}}}}"
@@ -153,7 +153,7 @@ def _explain_fields(path: FieldPath, value: JSON, _: _Context) -> str:
 
 def _explain_too_short(path: FieldPath, value: JSON, context: _Context) -> str:
     unit = " characters are" if isinstance(value, str) and value else " is"
-    return f"found {describe_value(value)}; at least {context.get('min_length')}{unit} needed{_example_for(path)}"
+    return f"found {describe_value(value)}; at least {context.get('min_length')}{unit} needed{_format_example(path)}"
 
 
 def _explain_too_long(_: FieldPath, value: JSON, context: _Context) -> str:
@@ -165,10 +165,10 @@ def _explain_too_long(_: FieldPath, value: JSON, context: _Context) -> str:
 
 
 def _explain_pattern(path: FieldPath, value: JSON, context: _Context) -> str:
-    return f"found {describe_value(value)}; it must match {context.get('pattern')}{_example_for(path)}"
+    return f"found {describe_value(value)}; it must match {context.get('pattern')}{_format_example(path)}"
 
 
-def _example_for(path: FieldPath) -> str:
+def _format_example(path: FieldPath) -> str:
     example = _EXAMPLES.get(path[-1])
     return "" if example is None else f", such as {example}"
 

@@ -15,7 +15,7 @@ from muster.api.size_limits import find_deep_path, find_size_problem
 from muster.api.spec.job import Job, Metadata, Spec
 from muster.api.validation.all_rules import RULES
 from muster.api.validation.lengths import truncate_lists
-from muster.api.validation.messages import COMING_FROM_MPI_OPERATOR, build_message, describe_value, unknown_field
+from muster.api.validation.messages import MPI_OPERATOR_HINT, build_message, build_unknown_field_message, describe_value
 from muster.api.validation.rule import Rule
 
 MAX_SPEC_BYTES = 256 * 1024
@@ -60,7 +60,7 @@ def validate(document: Document, rules: Sequence[Rule] = RULES) -> Job:
     kind_problems = _check_kind(value)
     if kind_problems:
         raise _build_error(document, kind_problems)
-    findings = [*_find_unknown_top_level(value), *_find_metadata_problems(value.get("metadata"))]
+    findings = [*_find_unknown_top_level_fields(value), *_find_metadata_problems(value.get("metadata"))]
     fields = _drop_nulls(value.get("spec"), ("spec",))
     spec, spec_findings = _read_spec(fields, rules)
     findings += spec_findings
@@ -72,7 +72,7 @@ def validate(document: Document, rules: Sequence[Rule] = RULES) -> Job:
 def is_job(document: Document) -> bool:
     """Whether the document has muster's kind and API group, even if it is invalid."""
     value = document.value
-    return isinstance(value, dict) and (value.get("kind") == names.KIND or _api_group(value) == names.GROUP)
+    return isinstance(value, dict) and (value.get("kind") == names.KIND or _parse_api_group(value) == names.GROUP)
 
 
 def _select_fields(value: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -84,7 +84,7 @@ def _select_fields(value: Mapping[str, JSON]) -> dict[str, JSON]:
     return fields_to_validate
 
 
-def _api_group(value: Mapping[str, JSON]) -> str:
+def _parse_api_group(value: Mapping[str, JSON]) -> str:
     return str(value.get("apiVersion")).partition("/")[0]
 
 
@@ -94,9 +94,9 @@ def _check_kind(value: Mapping[str, JSON]) -> list[Finding]:
     expected = f"apiVersion: {names.API_VERSION} and kind: {names.KIND} are expected"
     if kind is None and version is None:
         return [((), f"apiVersion and kind are missing; {expected}")]
-    if kind != names.KIND and _api_group(value) != names.GROUP:
+    if kind != names.KIND and _parse_api_group(value) != names.GROUP:
         finding = f"found {_describe_name(kind)} of {_describe_name(version)}, which is another kind of resource"
-        return [(("kind",), f"{finding}; {COMING_FROM_MPI_OPERATOR if kind == 'MPIJob' else expected}")]
+        return [(("kind",), f"{finding}; {MPI_OPERATOR_HINT if kind == 'MPIJob' else expected}")]
     findings: list[Finding] = []
     if version != names.API_VERSION:
         findings.append((("apiVersion",), f"found {describe_value(version)}; {names.API_VERSION} is expected"))
@@ -109,8 +109,12 @@ def _describe_name(value: JSON) -> str:
     return quote(value) if isinstance(value, str) else describe_value(value)
 
 
-def _find_unknown_top_level(value: Mapping[str, JSON]) -> list[Finding]:
-    return [((key,), partial(unknown_field, key, _TOP_LEVEL_FIELDS)) for key in value if key not in _TOP_LEVEL_FIELDS]
+def _find_unknown_top_level_fields(value: Mapping[str, JSON]) -> list[Finding]:
+    return [
+        ((key,), partial(build_unknown_field_message, key, _TOP_LEVEL_FIELDS))
+        for key in value
+        if key not in _TOP_LEVEL_FIELDS
+    ]
 
 
 def _find_metadata_problems(metadata: JSON) -> list[Finding]:
@@ -124,7 +128,7 @@ def _find_metadata_problems(metadata: JSON) -> list[Finding]:
             )
         ]
     findings: list[Finding] = [
-        (("metadata", key), partial(unknown_field, key, names.METADATA_FIELDS))
+        (("metadata", key), partial(build_unknown_field_message, key, names.METADATA_FIELDS))
         for key in metadata
         if key not in names.METADATA_FIELDS
     ]
@@ -185,7 +189,7 @@ def _read_spec(value: JSON, rules: Sequence[Rule]) -> tuple[Spec | None, list[Fi
     removed_fields = {path[1] for path, _ in findings} - positions.keys()
     violations = [] if spec_without_invalid is None else _find_violations(spec_without_invalid, rules)
     return None, findings + [
-        (_original_path(path, positions), text) for path, text in violations if path[1] not in removed_fields
+        (_restore_path(path, positions), text) for path, text in violations if path[1] not in removed_fields
     ]
 
 
@@ -215,7 +219,7 @@ def _remove_invalid(
     return valid_fields, positions
 
 
-def _original_path(path: FieldPath, positions: Mapping[str, list[int]]) -> FieldPath:
+def _restore_path(path: FieldPath, positions: Mapping[str, list[int]]) -> FieldPath:
     if len(path) > len(("spec", "field")) and isinstance(path[2], int) and path[1] in positions:
         return (*path[:2], positions[str(path[1])][path[2]], *path[3:])
     return path
@@ -263,7 +267,7 @@ def _find_violations(spec: Spec, rules: Sequence[Rule]) -> list[Finding]:
 
 def _build_error(document: Document, findings: Iterable[Finding]) -> InvalidResource:
     sorted_findings = sorted(
-        ((document.line(path), path, text) for path, text in findings), key=lambda entry: entry[0] or 0
+        ((document.find_line(path), path, text) for path, text in findings), key=lambda entry: entry[0] or 0
     )
     problems = (
         FieldProblem(path=format_path(path), message=text if isinstance(text, str) else text(), line=line)

@@ -5,7 +5,7 @@ import math
 
 from muster.api.document import JSON, quote
 from muster.api.yaml.reader import ParseError
-from muster.api.yaml.scalars import canonical_number
+from muster.api.yaml.scalars import canonicalize_number
 
 
 def read_json(text: str, start: int) -> tuple[JSON, int] | None:
@@ -41,14 +41,14 @@ def _read_object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
 
 
 def _read_integer(text: str) -> int | float:
-    return _read_float(text) if len(text) > 20 else canonical_number(int(text))  # noqa: PLR2004  (a 64-bit integer has at most 20)
+    return _read_float(text) if len(text) > 20 else canonicalize_number(int(text))  # noqa: PLR2004  (a 64-bit integer has at most 20)
 
 
 def _read_float(text: str) -> int | float:
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(text)
-    return canonical_number(value)
+    return canonicalize_number(value)
 
 
 def _reject_constant(text: str) -> None:

@@ -50,7 +50,7 @@ def resolve_scalar(text: str) -> Scalar:
     return text if number is None else number
 
 
-def canonical_number(number: float) -> int | float:
+def canonicalize_number(number: float) -> int | float:
     """Return the number as the API server receives it: 1.0 as 1, and integers beyond 64 bits as floats."""
     if isinstance(number, int):
         return number if number in _INT64 else float(number)
@@ -69,7 +69,7 @@ def _parse_number(text: str) -> int | float | None:
     digits_text = text.replace("_", "")
     integer = _parse_integer(digits_text)
     if integer is not None:
-        return canonical_number(integer)
+        return canonicalize_number(integer)
     return _parse_finite(digits_text) if _FLOAT.fullmatch(digits_text) else None
 
 
@@ -93,4 +93,4 @@ def _parse_integer(digits_text: str) -> int | None:
 
 def _parse_finite(digits_text: str) -> int | float | None:
     value = float(digits_text)
-    return canonical_number(value) if math.isfinite(value) else None
+    return canonicalize_number(value) if math.isfinite(value) else None

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.clients.kubernetes.client import Client
 from muster.core.facts import Problem
@@ -66,8 +66,8 @@ class Children:
     async def _update_pod_group(self, job: Job, group: PodGroup) -> None:
         """Update a PodGroup of an earlier spec; keep what its scheduler added."""
         namespace, name = job.metadata.namespace, children_name(job.metadata.name)
-        spec = mapping(group.body["spec"])
-        stored = mapping((await self.client.get(group.kind, namespace, name)).get("spec"))
+        spec = read_mapping(group.body["spec"])
+        stored = read_mapping((await self.client.get(group.kind, namespace, name)).get("spec"))
         if any(stored.get(field) != value for field, value in spec.items()):
             await self.client.merge(group.kind, namespace, name, {"spec": dict(spec)})
 

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from muster.api.json_fields import mapping, string
+from muster.api.json_fields import read_mapping, read_string
 from muster.api.names import JOB_UID_LABEL
 from muster.api.spec.job import Job
 from muster.backends.kubernetes.job_state import JobState
@@ -106,12 +106,12 @@ async def read_source(client: Client, job: Job, name: str) -> EditedSource:
 def check_source(stored: Object, job: Job, name: str) -> EditedSource:
     """Return the edited code in a ConfigMap. Raises `SourceRefused`."""
     uid = job.metadata.uid
-    labels = mapping(mapping(stored.get("metadata")).get("labels"))
+    labels = read_mapping(read_mapping(stored.get("metadata")).get("labels"))
     if owner_uid(stored) != uid or labels.get(JOB_UID_LABEL) != uid:
         raise SourceRefused("it does not belong to this job, or to an earlier one of its name")
     if stored.get("immutable") is not True:
         raise SourceRefused("it is not immutable")
-    text = string(mapping(stored.get("binaryData")).get(SOURCE_KEY))
+    text = read_string(read_mapping(stored.get("binaryData")).get(SOURCE_KEY))
     try:
         archive = base64.b64decode(text, validate=True)
     except binascii.Error:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from muster.api.json_fields import mapping, string
+from muster.api.json_fields import read_mapping, read_string
 from muster.backends.kubernetes.pending_warnings import PendingWarnings, with_warning
 from muster.clients.kubernetes.client import Change
 from muster.clients.kubernetes.skipped import SkippedLog
@@ -210,7 +210,7 @@ class PodIndex:
 
     def _last_observed(self, source: Object) -> PodView | None:
         """Return the last observation of a pod whose owner reference was removed."""
-        place = self._positions.get(string(mapping(source.get("metadata")).get("uid")))
+        place = self._positions.get(read_string(read_mapping(source.get("metadata")).get("uid")))
         if place is None:
             return None
         key, node, replacement = place

@@ -26,7 +26,7 @@ def machine_gpus(environment: Mapping[str, str], devices: Path) -> tuple[str, ..
 
 def with_procs(job: Job, gpus: int) -> Job:
     """Resolve `procsPerNode: Auto`: the machine's GPUs divided by the nodes, at least 1."""
-    procs = resolve_procs(job, gpus // job.spec.most_nodes)
+    procs = resolve_procs(job, gpus // job.spec.max_nodes)
     return job.model_copy(update={"spec": job.spec.model_copy(update={"procs_per_node": procs})})
 
 

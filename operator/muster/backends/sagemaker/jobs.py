@@ -12,7 +12,7 @@ from muster.api.field_problems import InvalidResource
 from muster.api.names import RESTART_ANNOTATION, SOURCE_ANNOTATION
 from muster.api.spec.job import Job, Metadata
 from muster.api.status.status import Status
-from muster.api.timestamps import format_seconds
+from muster.api.timestamps import format_timestamp
 from muster.backends.base import REQUEUE_SECONDS, JobResource, Requeue, ResourceWriter
 from muster.backends.sagemaker.backend import SageMakerBackend
 from muster.backends.sagemaker.decisions import TrainingDecisions
@@ -78,7 +78,7 @@ class SageMakerJobs:
             name=resource.name,
             namespace=resource.namespace,
             uid=resource.uid,
-            creation_timestamp=format_seconds(resource.created_at),
+            creation_timestamp=format_timestamp(resource.created_at),
         )
         facts = await self.backend.observe_deleted(metadata, previous, self._where(resource))
         decision = decide_deletion(resource.uid, previous, facts, resource.deleted_at or now, now)

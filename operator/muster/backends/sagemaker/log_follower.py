@@ -185,7 +185,7 @@ def rank_group_of(source: LogSource) -> RankGroup:
         nodes=rank_nodes(job),
         procs_per_node=procs_per_node(job),
         created_at=parse_timestamp(job.metadata.creation_timestamp) if job.metadata.creation_timestamp else 0.0,
-        has_launcher=job.spec.launcher.chosen.has_program,
+        has_launcher=job.spec.launcher.chosen_launcher.has_launcher_program,
     )
 
 

@@ -13,10 +13,10 @@ from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from muster.api.document import quote
-from muster.api.role_arn import account_of
+from muster.api.role_arn import parse_account_id
 from muster.api.s3_uri import parse
 from muster.api.spec.job import Job
-from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.block import get_sagemaker_block
 from muster.api.spec.source import GitSource, SecretKeyRef
 from muster.backends.sagemaker.deadline_file import DeadlineFile
 from muster.backends.sagemaker.preemptible_slots import PreemptibleSlots, SlotPreempted
@@ -110,10 +110,10 @@ class RequestPreparer:
 
         Raises `InvalidResource`, `StorageError`, AwsError, and `ApiError` if the API server doesn't respond.
         """
-        role = block_of(job.spec).role or ""
+        role = get_sagemaker_block(job.spec).role or ""
         name = training_job_name(job.metadata, attempt)
         # Use the configured role's account, even if the operator's credentials have changed.
-        settings = RequestSettings(place.region, account_of(role), name, tags=job_tags(job, attempt))
+        settings = RequestSettings(place.region, parse_account_id(role), name, tags=job_tags(job, attempt))
         rendered: TrainingRequest = render_request(job, settings, image_facts())
         if rendered.archive is None:
             return rendered.body

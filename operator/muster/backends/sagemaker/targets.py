@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from muster.api.spec.job import Job, Metadata
-from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.block import get_sagemaker_block
 from muster.api.status.status import Status
 from muster.api.timestamps import parse_timestamp
 from muster.core.training_job.attempt_state import sagemaker_status_of
@@ -40,7 +40,7 @@ class Target:
 
 def spec_location(job: Job) -> Location:
     """Return the place of the job's next training job. The region is empty until the defaults are applied."""
-    block = block_of(job.spec)
+    block = get_sagemaker_block(job.spec)
     return Location(block.region or "", block.assume_role_arn)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from muster.api.document import JSON
-from muster.api.json_fields import integer, mapping, string
+from muster.api.json_fields import read_integer, read_mapping, read_string
 from muster.api.size_limits import find_size_problem
 from muster.api.status.reader import read_status
 from muster.api.status.status import REFUSED, Status
@@ -44,15 +44,15 @@ class ObservedJob:
 
 def read_observed_job(resource: Object) -> ObservedJob:
     """Read a resource from the API server."""
-    metadata = mapping(resource.get("metadata"))
+    metadata = read_mapping(resource.get("metadata"))
     status = _read_printable_status(resource.get("status"))
     if not status.conditions and not status.message:
         status = status.model_copy(update={"message": NOT_RECONCILED})
     return ObservedJob(
-        name=string(metadata.get("name")),
-        uid=string(metadata.get("uid")),
-        generation=integer(metadata.get("generation")) or 0,
-        created_at=_parse_seconds(string(metadata.get("creationTimestamp"))),
+        name=read_string(metadata.get("name")),
+        uid=read_string(metadata.get("uid")),
+        generation=read_integer(metadata.get("generation")) or 0,
+        created_at=_parse_seconds(read_string(metadata.get("creationTimestamp"))),
         status=status,
     )
 

@@ -38,9 +38,9 @@ def explain_job(job: Job, node: int, config: OperatorConfig | None = None) -> No
 
     For a SageMaker job, print the fields of its request. `config` is None if the operator's configuration is unknown.
     """
-    if node >= job.spec.most_nodes:
+    if node >= job.spec.max_nodes:
         spares = "; its spares have the same pod as node 0" if job.spec.spares else ""
-        raise BadInput(f"--node {node}: the job has the nodes 0 to {job.spec.most_nodes - 1}{spares}")
+        raise BadInput(f"--node {node}: the job has the nodes 0 to {job.spec.max_nodes - 1}{spares}")
     result = commands_of(job).explain(job, node, config)
     console = Console(file=sys.stdout, highlight=False)
     if console.is_terminal:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from muster.api.document import JSON
 from muster.api.spec.job import Job
-from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.block import get_sagemaker_block
 from muster.api.spec.sagemaker.launch import START_SCRIPT, Launch, decide_launch
 from muster.cli.explain.explanation import Explanation
 from muster.cli.explain.training_origins import GROUPS, find_origin
@@ -53,7 +53,7 @@ def _explain_field(job: Job, setting: str, value: JSON) -> Explanation:
 
 def _find_job_source(job: Job, setting: str, value: str) -> tuple[str, str] | None:
     """Return the source and reason of a value that depends on the job; None for other values."""
-    spec, block = job.spec, block_of(job.spec)
+    spec, block = job.spec, get_sagemaker_block(job.spec)
     start = decide_launch(spec)
     if setting == "AlgorithmSpecification.TrainingImage" and spec.image is not None:
         return "spec.image", "yours"
@@ -71,13 +71,13 @@ def _find_job_source(job: Job, setting: str, value: str) -> tuple[str, str] | No
 def _start_script_reason(job: Job, start: Launch) -> str:
     if start.start == "Container":
         return "the container has no toolkit"
-    is_of_command = job.spec.launcher.chosen.command_starts_ranks
+    is_of_command = job.spec.launcher.chosen_launcher.command_starts_ranks
     return "the toolkit starts files only" if is_of_command else "the toolkit can't start ranks this way"
 
 
 def _find_default_source(job: Job, setting: str) -> tuple[str, str] | None:
     """Return the source and reason of a default value; None if the job sets the value."""
-    block = block_of(job.spec)
+    block = get_sagemaker_block(job.spec)
     set_fields = block.model_fields_set
     has_output = job.spec.output is not None and job.spec.output.s3 is not None
     is_default_by_field = {

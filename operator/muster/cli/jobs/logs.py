@@ -11,7 +11,7 @@ from typing import IO, cast
 
 from rich.console import Console
 
-from muster.api.json_fields import mapping, string
+from muster.api.json_fields import read_mapping, read_string
 from muster.api.names import JOB_UID_LABEL
 from muster.cli.board.observed_job import ObservedJob
 from muster.cli.board.rank_lines import format_coloured, format_plain, is_wanted, parse_line
@@ -180,9 +180,9 @@ async def list_pods(target: ClusterJob, observed: ObservedJob) -> tuple[JobPod, 
 
 
 def _read_pod(pod: Object) -> JobPod:
-    metadata = mapping(pod.get("metadata"))
-    node = string(mapping(metadata.get("labels")).get(NODE_LABEL))
-    return JobPod(int(node) if node.isdecimal() else 0, string(metadata.get("name")), is_pending(pod))
+    metadata = read_mapping(pod.get("metadata"))
+    node = read_string(read_mapping(metadata.get("labels")).get(NODE_LABEL))
+    return JobPod(int(node) if node.isdecimal() else 0, read_string(metadata.get("name")), is_pending(pod))
 
 
 def _explain_missing_pods(observed: ObservedJob) -> str:

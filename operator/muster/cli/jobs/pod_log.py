@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from http import HTTPStatus
 
-from muster.api.json_fields import mapping, objects, string
-from muster.api.names import TRAINER
+from muster.api.json_fields import read_mapping, read_mappings, read_string
+from muster.api.names import TRAINER_CONTAINER
 from muster.cli.jobs.cluster import ClusterJob
 from muster.clients.kubernetes.client import LogOptions
 from muster.objects.kubernetes.errors import ApiError
@@ -20,7 +20,7 @@ RETRY_SECONDS = 1.0
 
 async def read_lines(target: ClusterJob, pod: str, tail: int | None) -> AsyncGenerator[str]:
     """Yield the current lines: the last `tail` (None: all). Raises `ApiError`, also before the container starts."""
-    options = LogOptions(container=TRAINER, tail_lines=tail)
+    options = LogOptions(container=TRAINER_CONTAINER, tail_lines=tail)
     async with aclosing(_split_lines(target.client.log(target.namespace, pod, options))) as lines:
         async for line in lines:
             yield line
@@ -58,7 +58,7 @@ async def _read_timestamped(
 ) -> AsyncGenerator[tuple[str, str]]:
     """Yield lines with their times, after the time `after`."""
     options = LogOptions(
-        container=TRAINER,
+        container=TRAINER_CONTAINER,
         follow=True,
         timestamps=True,
         tail_lines=None if after else tail,
@@ -94,13 +94,17 @@ async def _is_log_complete(target: ClusterJob, pod: str, is_over: Callable[[], b
 
 def is_pending(pod: Object) -> bool:
     """Whether the pod's trainer has not started: it waits for scheduling, an image, volumes or init containers."""
-    return string(mapping(pod.get("status")).get("phase")) == "Pending"
+    return read_string(read_mapping(pod.get("status")).get("phase")) == "Pending"
 
 
 def has_ended(pod: Object) -> bool:
     """Whether the pod's trainer has ended."""
-    status = mapping(pod.get("status"))
-    if string(status.get("phase")) in ("Succeeded", "Failed"):
+    status = read_mapping(pod.get("status"))
+    if read_string(status.get("phase")) in ("Succeeded", "Failed"):
         return True
-    trainers = (container for container in objects(status.get("containerStatuses")) if container.get("name") == TRAINER)
-    return any("terminated" in mapping(container.get("state")) for container in trainers)
+    trainers = (
+        container
+        for container in read_mappings(status.get("containerStatuses"))
+        if container.get("name") == TRAINER_CONTAINER
+    )
+    return any("terminated" in read_mapping(container.get("state")) for container in trainers)

@@ -13,10 +13,10 @@ from typing import IO, TypeAlias, cast
 from rich.console import Console
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping, string
+from muster.api.json_fields import read_mapping, read_string
 from muster.api.names import KIND, RESTART_ANNOTATION
 from muster.api.status.status import REFUSED
-from muster.api.timestamps import format_milliseconds
+from muster.api.timestamps import format_timestamp_milliseconds
 from muster.cli.board.observed_job import ObservedJob, build_view, read_observed_job
 from muster.cli.display import LineDisplay
 from muster.cli.errors import BadInput
@@ -63,7 +63,9 @@ def resume_job(wanted: JobReference, waiting: Waiting) -> int:
 
 def restart_job(wanted: JobReference, waiting: Waiting) -> int:
     """Start the job's ranks again in the same pods. Return the exit code."""
-    return _request(wanted, waiting, lambda resource: make_restart(resource, format_milliseconds(time.time())))
+    return _request(
+        wanted, waiting, lambda resource: make_restart(resource, format_timestamp_milliseconds(time.time()))
+    )
 
 
 def make_suspension(resource: Object) -> Change:
@@ -76,7 +78,7 @@ def make_resumption(resource: Object) -> Change:
     """Return the change that resumes the job. Raises `BadInput`."""
     observed = read_observed_job(resource)
     _reject_ended(observed, "it can't be resumed; delete it and apply it again")
-    if mapping(resource.get("spec")).get("suspend") is not True:
+    if read_mapping(resource.get("spec")).get("suspend") is not True:
         raise BadInput(f"{KIND} {observed.name} is not suspended ({observed.status.phase}: {observed.status.message})")
     return Change({"spec": {"suspend": False}}, "will be resumed", "is resumed", _runs)
 
@@ -84,7 +86,7 @@ def make_resumption(resource: Object) -> Change:
 def make_restart(resource: Object, value: str) -> Change:
     """Return the change that requests a restart. `value` is the annotation's new value. Raises `BadInput`."""
     observed = read_observed_job(resource)
-    name, spec = observed.name, mapping(resource.get("spec"))
+    name, spec = observed.name, read_mapping(resource.get("spec"))
     _reject_ended(observed, "it can't be restarted; delete it and apply it again")
     if spec.get("backend") == "SageMaker":
         raise BadInput(
@@ -166,8 +168,8 @@ def request_change(wanted: JobReference, waiting: Waiting, prepare: Prepare, tid
 async def _apply(target: ClusterJob, before: Object, change: Change) -> None:
     """Merge the change's fields into the resource. Raises `ApiError`."""
     # Another job of the same name may have replaced the one that was read.
-    metadata: dict[str, JSON] = {"uid": string(mapping(before.get("metadata")).get("uid"))}
-    fields = {**change.fields, "metadata": {**mapping(change.fields.get("metadata")), **metadata}}
+    metadata: dict[str, JSON] = {"uid": read_string(read_mapping(before.get("metadata")).get("uid"))}
+    fields = {**change.fields, "metadata": {**read_mapping(change.fields.get("metadata")), **metadata}}
     await target.client.merge(JOBS, target.namespace, target.name, fields)
 
 

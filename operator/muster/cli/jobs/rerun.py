@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping, string
+from muster.api.json_fields import read_mapping, read_string
 from muster.api.names import API_VERSION, JOB_UID_LABEL, KIND, SOURCE_ANNOTATION
 from muster.api.plurals import pluralize
-from muster.api.timestamps import format_milliseconds
+from muster.api.timestamps import format_timestamp_milliseconds
 from muster.cli.board.observed_job import ObservedJob, read_observed_job
 from muster.cli.errors import BadInput
 from muster.cli.jobs.cluster import ClusterJob, JobReference
@@ -30,13 +30,13 @@ MAX_NOTES = 20
 def rerun_job(wanted: JobReference, waiting: Waiting, source: Path | None) -> int:
     """Start the job's ranks again with the code in `source`; None: with the job's own. Return the exit code."""
     packed = None if source is None else pack_source(source)
-    now = format_milliseconds(time.time())
+    now = format_timestamp_milliseconds(time.time())
     earlier: list[Object] = []
 
     async def prepare(target: ClusterJob, resource: Object, note: Callable[[str], None]) -> Change:
         change = make_rerun(resource, now, packed)
         if source is not None and packed is not None:
-            command = mapping(resource.get("spec")).get("command")
+            command = read_mapping(resource.get("spec")).get("command")
             check_script(source, packed, [word for word in _items(command) if isinstance(word, str)])
             for sentence in packed.left_out[:MAX_NOTES]:
                 note(sentence)
@@ -58,13 +58,13 @@ def make_rerun(resource: Object, value: str, packed: PackedSource | None) -> Cha
     """Return the change that requests a restart with edited code; None: with the job's own. Raises `BadInput`."""
     observed = read_observed_job(resource)
     job_name = observed.name
-    if mapping(resource.get("spec")).get("backend") == "SageMaker":
+    if read_mapping(resource.get("spec")).get("backend") == "SageMaker":
         raise BadInput(
             f"{KIND} {job_name} runs on SageMaker, where a training job keeps its code: `muster suspend {job_name}`, "
             f"change spec.source, then `muster resume {job_name}`"
         )
     name, restart = _name(resource, packed), make_restart(resource, value)
-    annotations = mapping(mapping(restart.fields["metadata"]).get("annotations"))
+    annotations = read_mapping(read_mapping(restart.fields["metadata"]).get("annotations"))
     fields: dict[str, JSON] = {"metadata": {"annotations": {**annotations, SOURCE_ANNOTATION: name}}}
 
     def is_done(job: ObservedJob) -> bool:
@@ -93,8 +93,8 @@ def make_rerun(resource: Object, value: str, packed: PackedSource | None) -> Cha
 
 def make_config_map(resource: Object, packed: PackedSource) -> Object:
     """Return the ConfigMap with the packed code. The job owns it, so Kubernetes deletes it with the job."""
-    metadata = mapping(resource.get("metadata"))
-    job_name, uid = string(metadata.get("name")), string(metadata.get("uid"))
+    metadata = read_mapping(resource.get("metadata"))
+    job_name, uid = read_string(metadata.get("name")), read_string(metadata.get("uid"))
     owner: dict[str, JSON] = {"apiVersion": API_VERSION, "kind": KIND, "name": job_name, "uid": uid}
     return {
         "apiVersion": "v1",
@@ -110,12 +110,12 @@ def make_config_map(resource: Object, packed: PackedSource) -> Object:
 
 
 def _name(resource: Object, packed: PackedSource | None) -> str | None:
-    job_name = string(mapping(resource.get("metadata")).get("name"))
+    job_name = read_string(read_mapping(resource.get("metadata")).get("name"))
     return None if packed is None else source_name(job_name, packed.sha256)
 
 
 def _find_remark(observed: ObservedJob) -> str:
-    accepted = observed.status.condition("Accepted")
+    accepted = observed.status.find_condition("Accepted")
     return "" if accepted is None else accepted.message
 
 
@@ -135,7 +135,7 @@ async def _create_config_map(target: ClusterJob, body: Object) -> None:
 
 async def _list_config_maps(target: ClusterJob, resource: Object) -> list[Object]:
     """List the ConfigMaps of the job's code. If the user may not, Kubernetes deletes them with the job."""
-    job_uid = string(mapping(resource.get("metadata")).get("uid"))
+    job_uid = read_string(read_mapping(resource.get("metadata")).get("uid"))
     labels = f"{JOB_UID_LABEL}={job_uid},{SOURCE_LABEL}=rerun"
     try:
         listing = await target.client.list(CONFIG_MAPS, target.namespace, labels=labels)
@@ -149,8 +149,8 @@ async def delete_unused(target: ClusterJob, config_maps: Sequence[Object]) -> No
     try:
         used = find_used_names(await target.client.get(JOBS, target.namespace, target.name))
         for stored in config_maps:
-            metadata = mapping(stored.get("metadata"))
-            name, uid = string(metadata.get("name")), string(metadata.get("uid"))
+            metadata = read_mapping(stored.get("metadata"))
+            name, uid = read_string(metadata.get("name")), read_string(metadata.get("uid"))
             if name not in used:
                 await target.client.delete(CONFIG_MAPS, target.namespace, name, uid=uid)
     except ApiError:
@@ -159,7 +159,7 @@ async def delete_unused(target: ClusterJob, config_maps: Sequence[Object]) -> No
 
 def find_used_names(resource: Object) -> frozenset[str]:
     """Return the ConfigMaps with the code that the job's ranks run, and that its next attempt will run."""
-    annotations = mapping(mapping(resource.get("metadata")).get("annotations"))
+    annotations = read_mapping(read_mapping(resource.get("metadata")).get("annotations"))
     source = read_observed_job(resource).status.source
     running = "" if source is None else source.config_map
-    return frozenset((string(annotations.get(SOURCE_ANNOTATION)), running))
+    return frozenset((read_string(annotations.get(SOURCE_ANNOTATION)), running))

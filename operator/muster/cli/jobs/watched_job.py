@@ -7,7 +7,7 @@ import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from muster.api.json_fields import mapping, string
+from muster.api.json_fields import read_mapping, read_string
 from muster.cli.board.observed_job import ObservedJob, read_observed_job
 from muster.cli.jobs.cluster import ClusterJob
 from muster.clients.kubernetes.backoff import backoff_seconds
@@ -52,7 +52,7 @@ async def watch_job(target: ClusterJob) -> AsyncGenerator[ObservedJob]:
 
 async def _watch_changes(target: ClusterJob, resource: Object) -> AsyncGenerator[ObservedJob]:
     """Yield the changes since this version of the job, until the API server ends the watch or drops the version."""
-    version = string(mapping(resource.get("metadata")).get("resourceVersion"))
+    version = read_string(read_mapping(resource.get("metadata")).get("resourceVersion"))
     fields = f"metadata.name={target.name}"
     try:
         async with aclosing(

@@ -9,7 +9,7 @@ import shlex
 from muster.api.config.operator import OperatorConfig
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.api.yaml.serialise import serialise_resource, to_yaml
 from muster.cli.config_file import apply_config
@@ -67,7 +67,7 @@ def render_text(job: Job, archive: bytes, config: OperatorConfig | None = None) 
 
 
 def _config_map_text(child: Object, archive: bytes) -> str:
-    data: Fields = {name: _indent_json(str(text)) for name, text in mapping(child["data"]).items()}
+    data: Fields = {name: _indent_json(str(text)) for name, text in read_mapping(child["data"]).items()}
     config_map_fields: Fields = {**child, "data": data}
     config_map_fields["binaryData"] = {
         ARCHIVE_KEY: f"{len(archive)} bytes, sha256 {hashlib.sha256(archive).hexdigest()}"

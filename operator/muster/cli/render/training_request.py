@@ -81,7 +81,7 @@ def check_request(job: Job, document: Document, config: OperatorConfig | None) -
         build_request(job, region_or_any(job, config))
     except InvalidResource as invalid:
         problems = [
-            FieldProblem(problem.path, problem.message, document.line(tuple(problem.path.split("."))))
+            FieldProblem(problem.path, problem.message, document.find_line(tuple(problem.path.split("."))))
             for problem in invalid.problems
         ]
         raise InvalidResource(tuple(problems), document.source) from None

@@ -44,7 +44,7 @@ def check_file(name: str, config: OperatorConfig | None = None) -> int:
 
 def _check(document: Document, config: OperatorConfig | None, *, is_only_document: bool) -> int:
     if not is_only_document and not is_job(document):
-        line = document.line(())
+        line = document.find_line(())
         location = document.source if line is None else f"{document.source}:{line}"
         typer.echo(f"{location}: not a DistributedTrainingJob; skipped", err=True)
         return 0

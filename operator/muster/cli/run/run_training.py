@@ -15,8 +15,8 @@ from pathlib import Path
 
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job
-from muster.api.spec.sagemaker.launch import distribution_of
-from muster.api.timestamps import format_seconds
+from muster.api.spec.sagemaker.launch import choose_distribution
+from muster.api.timestamps import format_timestamp
 from muster.backends.local.devices import machine_gpus
 from muster.backends.local.environment import MissingVariable
 from muster.backends.local.folder_lock import lock_folder
@@ -115,9 +115,9 @@ def _describe_unused_fields(job: Job) -> tuple[str, ...]:
 @contextmanager
 def _rendezvous_port(job: Job) -> Iterator[None]:
     """Reserve the toolkit's port if the ranks use it for their rendezvous. Raises `BadInput`."""
-    distribution = distribution_of(job.spec)
+    distribution = choose_distribution(job.spec)
     is_torch = distribution is not None and distribution.torch_distributed is not None
-    launcher = job.spec.launcher.chosen
+    launcher = job.spec.launcher.chosen_launcher
     if not is_torch and (launcher.command_starts_ranks or launcher.runs_on_first_node):
         yield
         return
@@ -157,7 +157,7 @@ def _plan_storage(job: Job, options: RunOptions, source: Path | None) -> Storage
 
 
 def _simulate_creation(job: Job) -> Job:
-    now = format_seconds(datetime.now(UTC).timestamp())
+    now = format_timestamp(datetime.now(UTC).timestamp())
     return job.model_copy(update={"metadata": job.metadata.model_copy(update={"creation_timestamp": now})})
 
 

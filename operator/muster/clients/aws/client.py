@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from muster.api.config.sagemaker import AwsEndpoints
-from muster.api.role_arn import account_of
+from muster.api.role_arn import parse_account_id
 from muster.clients.aws.connection import Connection, Response, Service, always_true
 from muster.clients.aws.quotas import QUOTAS
 from muster.clients.aws.rate_limiter import RateLimiter
@@ -115,7 +115,7 @@ class Aws:
 
     async def _account(self, place: Place) -> str:
         if place.assume_role_arn:
-            return account_of(place.assume_role_arn)
+            return parse_account_id(place.assume_role_arn)
         try:
             return (await self.identity(place)).account
         except Unavailable:

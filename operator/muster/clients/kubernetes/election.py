@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping, string
+from muster.api.json_fields import read_mapping, read_string
 from muster.objects.kubernetes.kinds import LEASES, Object
 
 LEASE_SECONDS = 13
@@ -48,10 +48,10 @@ class LeaseRecord:
 
 def read_lease(lease: Object) -> LeaseRecord:
     """Read a Lease."""
-    spec = mapping(lease.get("spec"))
+    spec = read_mapping(lease.get("spec"))
     seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
     return LeaseRecord(
-        holder=string(spec.get("holderIdentity")),
+        holder=read_string(spec.get("holderIdentity")),
         seconds=float(seconds) if isinstance(seconds, int) else float(LEASE_SECONDS),
         transitions=transitions if isinstance(transitions, int) else None,
         lease=lease,
@@ -110,7 +110,7 @@ def released_lease(current: LeaseRecord, now: float) -> Object:
 
 
 def _update_spec(lease: Object, changes: dict[str, JSON]) -> Object:
-    return {**lease, "spec": {**mapping(lease.get("spec")), **changes}}
+    return {**lease, "spec": {**read_mapping(lease.get("spec")), **changes}}
 
 
 def _format_time(now: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from muster.api.json_fields import mapping, string
+from muster.api.json_fields import read_mapping, read_string
 from muster.clients.kubernetes.client import Change
 from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.reading import missing_parts
@@ -71,8 +71,8 @@ class Untracked:
 
 def object_key(item: Object) -> tuple[str, str]:
     """Return the object's namespace and name."""
-    metadata = mapping(item.get("metadata"))
-    return string(metadata.get("namespace")), string(metadata.get("name"))
+    metadata = read_mapping(item.get("metadata"))
+    return read_string(metadata.get("namespace")), read_string(metadata.get("name"))
 
 
 def is_identity_only(item: Object) -> bool:
@@ -82,18 +82,18 @@ def is_identity_only(item: Object) -> bool:
 
 def uid_of(item: Object) -> str:
     """Return the object's uid."""
-    return string(mapping(item.get("metadata")).get("uid"))
+    return read_string(read_mapping(item.get("metadata")).get("uid"))
 
 
 def version_of(item: Object) -> str:
     """Return the object's resourceVersion."""
-    return string(mapping(item.get("metadata")).get("resourceVersion"))
+    return read_string(read_mapping(item.get("metadata")).get("resourceVersion"))
 
 
 def _build_version(item: Object) -> _ObjectVersion:
-    metadata = mapping(item.get("metadata"))
+    metadata = read_mapping(item.get("metadata"))
     metadata_only: Object = {
         **{field: item[field] for field in ("apiVersion", "kind") if field in item},
         "metadata": {field: metadata[field] for field in _IDENTITY_FIELDS if field in metadata},
     }
-    return _ObjectVersion(string(metadata.get("uid")), version_of(item), metadata_only)
+    return _ObjectVersion(read_string(metadata.get("uid")), version_of(item), metadata_only)

@@ -48,7 +48,7 @@ def with_credentials(job: Job, command: Command, seed: bytes) -> Command:
     """
     if command.kind != CommandKind.START:
         return command
-    if job.spec.launcher.chosen.runs_on_first_node:
+    if job.spec.launcher.chosen_launcher.runs_on_first_node:
         command = replace(command, credentials=derive(seed, command.job_uid, command.attempt))
     if fence_seconds(job):
         command = replace(command, ping_key=derive_ping_key(seed, command.job_uid, command.attempt))

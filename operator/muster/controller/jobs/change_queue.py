@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from muster.api.json_fields import mapping, string
+from muster.api.json_fields import read_mapping, read_string
 from muster.clients.kubernetes.client import Change
 from muster.controller.jobs.processor_queue import ProcessorQueue
 
@@ -28,8 +28,8 @@ class ChangeQueue:
 
     def put(self, change: Change) -> None:
         """Queue a change."""
-        metadata = mapping(change.object.get("metadata"))
-        namespace, uid = string(metadata.get("namespace")), string(metadata.get("uid"))
+        metadata = read_mapping(change.object.get("metadata"))
+        namespace, uid = read_string(metadata.get("namespace")), read_string(metadata.get("uid"))
         waiting = self._waiting.setdefault(namespace, {})
         waiting[uid] = _merge_changes(waiting.get(uid), change)
         if namespace not in self._tasks:

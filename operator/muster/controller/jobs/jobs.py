@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from muster.api.json_fields import mapping, string
+from muster.api.json_fields import read_mapping, read_string
 from muster.clients.kubernetes.client import Change
 from muster.controller.jobs.job_controller import JobController, JobControllerDependencies
 from muster.objects.kubernetes.kinds import Object
@@ -33,8 +33,11 @@ class Jobs:
 
     def handle_change(self, change: Change) -> None:
         """Handle a change of a resource."""
-        metadata = mapping(change.object.get("metadata"))
-        uid, name = string(metadata.get("uid")), (string(metadata.get("namespace")), string(metadata.get("name")))
+        metadata = read_mapping(change.object.get("metadata"))
+        uid, name = (
+            read_string(metadata.get("uid")),
+            (read_string(metadata.get("namespace")), read_string(metadata.get("name"))),
+        )
         if change.type == "DELETED":
             self.remove(uid)
             return

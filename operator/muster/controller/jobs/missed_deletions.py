@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from muster.api.json_fields import mapping, string
+from muster.api.json_fields import read_mapping, read_string
 from muster.clients.kubernetes.client import Client, Listing
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.job_source import JOB_IDENTITIES
@@ -90,4 +90,4 @@ def find_deleted(resources: Iterable[KnownResource], listing: Listing) -> tuple[
 
 
 def _uid(item: Object) -> str:
-    return string(mapping(item.get("metadata")).get("uid"))
+    return read_string(read_mapping(item.get("metadata")).get("uid"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 
-from muster.api.json_fields import mapping, string
+from muster.api.json_fields import read_mapping, read_string
 from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import CONFIG_MAPS
@@ -31,6 +31,8 @@ class ConfigMapSource:
                 f"spec.source.configMap: namespace {namespace} has no ConfigMap {name}",
                 is_retryable=True,
             ) from error
-        texts = {path: SourceFile(string(text).encode()) for path, text in mapping(stored.get("data")).items()}
-        binary = mapping(stored.get("binaryData")).items()
-        return {**texts, **{path: SourceFile(base64.b64decode(string(text))) for path, text in binary}}
+        texts = {
+            path: SourceFile(read_string(text).encode()) for path, text in read_mapping(stored.get("data")).items()
+        }
+        binary = read_mapping(stored.get("binaryData")).items()
+        return {**texts, **{path: SourceFile(base64.b64decode(read_string(text))) for path, text in binary}}

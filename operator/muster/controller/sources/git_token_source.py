@@ -6,7 +6,7 @@ import base64
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from muster.api.json_fields import mapping, string
+from muster.api.json_fields import read_mapping, read_string
 from muster.api.spec.source import SecretKeyRef
 from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import ApiError
@@ -38,8 +38,8 @@ class GitTokenSource:
                 raise
             problem = f"namespace {namespace} has no Secret {ref.name}"
             raise StorageError(GIT_TOKEN_MISSING, f"{_FIELD}.name: {problem}", is_retryable=True) from error
-        encoded = mapping(secret.get("data")).get(ref.key)
+        encoded = read_mapping(secret.get("data")).get(ref.key)
         if encoded is None:
             problem = f"Secret {namespace}/{ref.name} has no key {ref.key}"
             raise StorageError(GIT_TOKEN_MISSING, f"{_FIELD}.key: {problem}", is_retryable=True)
-        return parse_token(base64.b64decode(string(encoded)), _FIELD)
+        return parse_token(base64.b64decode(read_string(encoded)), _FIELD)

@@ -11,7 +11,7 @@ from enum import IntEnum
 
 from muster.api.names import API_VERSION, KIND
 from muster.api.status.status import Status
-from muster.api.timestamps import format_seconds, parse_timestamp
+from muster.api.timestamps import format_timestamp, parse_timestamp
 from muster.clients.kubernetes.backoff import backoff_seconds
 from muster.clients.kubernetes.client import Client
 from muster.controller.status.fair_queue import FairQueue
@@ -139,7 +139,7 @@ def _is_after(time: str, oldest: float) -> bool:
 
 def make_event(resource: Resource, event: JobEvent, identity: str, now: float) -> Object:
     """Return the Event's body. Its name depends only on `event` and the resource. `now` is in Unix seconds."""
-    at = format_seconds(now)
+    at = format_timestamp(now)
     occasion = event.message if event.occasion is None else event.occasion
     value = (resource.uid, event.type, event.reason, event.since, occasion)
     name = f"{resource.name}.{hashlib.sha256('|'.join(value).encode()).hexdigest()[:16]}"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping, objects
+from muster.api.json_fields import read_mapping, read_mappings
 from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import VALIDATING_WEBHOOKS, Object
@@ -70,7 +70,7 @@ def with_ca_bundle(configuration: Object, bundle: str) -> Object:
     """Return the configuration with this bundle in each webhook."""
     encoded = base64.b64encode(bundle.encode()).decode("ascii")
     webhooks: list[JSON] = [
-        {**webhook, "clientConfig": {**mapping(webhook.get("clientConfig")), "caBundle": encoded}}
-        for webhook in objects(configuration.get("webhooks"))
+        {**webhook, "clientConfig": {**read_mapping(webhook.get("clientConfig")), "caBundle": encoded}}
+        for webhook in read_mappings(configuration.get("webhooks"))
     ]
     return {**configuration, "webhooks": webhooks}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping, string
+from muster.api.json_fields import read_mapping, read_string
 from muster.clients.kubernetes.backoff import backoff_seconds
 from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import ApiError
@@ -54,7 +54,9 @@ def endpoint_slices(collector: CollectorEndpoints, service_uid: str, leader_term
 
 def leader_term_of(stored: Object) -> int:
     """Return the leader term in the slice's annotation; -1 without one. Pure."""
-    text = string(mapping(mapping(stored.get("metadata")).get("annotations")).get(LEADER_TERM_ANNOTATION))
+    text = read_string(
+        read_mapping(read_mapping(stored.get("metadata")).get("annotations")).get(LEADER_TERM_ANNOTATION)
+    )
     return int(text) if text.isdecimal() and len(text) < len(str(2**63)) else -1
 
 
@@ -89,13 +91,13 @@ async def maintain_endpoints(
 
 async def _write_all(client: Client, collector: CollectorEndpoints, leader_term: int) -> None:
     service = await client.get(SERVICES, collector.namespace, collector.service)
-    uid = string(mapping(service.get("metadata")).get("uid"))
+    uid = read_string(read_mapping(service.get("metadata")).get("uid"))
     for updated in endpoint_slices(collector, uid, leader_term):
         await _write(client, collector.namespace, updated, leader_term)
 
 
 async def _write(client: Client, namespace: str, updated: Object, leader_term: int) -> None:
-    name = string(mapping(updated.get("metadata")).get("name"))
+    name = read_string(read_mapping(updated.get("metadata")).get("name"))
     try:
         stored = await client.get(ENDPOINT_SLICES, namespace, name)
     except ApiError as error:
@@ -107,8 +109,8 @@ async def _write(client: Client, namespace: str, updated: Object, leader_term: i
         raise NotLeading
     if is_current(stored, updated):
         return
-    version = mapping(stored.get("metadata")).get("resourceVersion")
-    metadata = {**mapping(updated.get("metadata")), "resourceVersion": version}
+    version = read_mapping(stored.get("metadata")).get("resourceVersion")
+    metadata = {**read_mapping(updated.get("metadata")), "resourceVersion": version}
     await client.replace(ENDPOINT_SLICES, namespace, name, {**updated, "metadata": metadata})
 
 

@@ -8,7 +8,7 @@ reports is never lost. A silent agent alone is not lost either, because muster i
 from dataclasses import replace
 
 from muster.api.status.status import Status
-from muster.api.timestamps import format_seconds
+from muster.api.timestamps import format_timestamp
 from muster.core.facts import (
     SILENT_PACES,
     JobFacts,
@@ -124,7 +124,7 @@ def _silence_problem(node: NodeFacts, facts: JobFacts, now: float) -> Problem | 
     # A local agent is silent only when the machine is busy.
     if process.name is None or agent is None or not facts.is_silent(node, now):
         return None
-    since = f"the agent in pod {process.name} has not reported since {format_seconds(agent.last_report_at)}"
+    since = f"the agent in pod {process.name} has not reported since {format_timestamp(agent.last_report_at)}"
     kube_node = (
         "its machine" if process.machine is None else f"{process.machine} (`kubectl get node {process.machine}`)"
     )
@@ -160,4 +160,4 @@ def _last_report_at(node: NodeFacts, facts: JobFacts) -> float:
 def _describe_loss(process: ProcessFacts, at: float) -> str:
     machine = process.machine or "its machine"
     silence = f"neither the cluster nor muster has heard of pod {process.name} for {LOST_SECONDS:.0f} s and more"
-    return f"{machine} is lost: {silence} (at {format_seconds(at)})"
+    return f"{machine} is lost: {silence} (at {format_timestamp(at)})"

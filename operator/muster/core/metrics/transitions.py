@@ -76,9 +76,9 @@ def _start_seconds(before: Status, after: Status, created_at: float, now: float)
     is_next_training_job = reason not in (None, _SUSPENDED_BY_USER) and attempt == after.attempt - 1
     if after.last_restart is not None or is_next_training_job:
         return None
-    suspension = after.suspension
-    if suspension is not None and suspension.reason == RESUMED:
-        return _seconds_since(suspension.last_transition_time, now)
+    suspended_condition = after.suspended_condition
+    if suspended_condition is not None and suspended_condition.reason == RESUMED:
+        return _seconds_since(suspended_condition.last_transition_time, now)
     return _plausible(now - created_at)
 
 

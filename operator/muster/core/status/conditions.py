@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from muster.api.plurals import capitalize, describe_share
 from muster.api.status.status import RESTARTING, RESUMED, STOPPING, SUSPENDED, SUSPENDING, Condition, Status
-from muster.api.timestamps import format_seconds
+from muster.api.timestamps import format_timestamp
 from muster.core.edited_source import describe_source
 from muster.core.facts import Problem
 from muster.core.failure.problems import NODE_SILENT
@@ -81,7 +81,7 @@ def make_condition(previous: Status, state: ConditionState, generation: int, now
         status=status,
         reason=state.reason,
         message=state.message,
-        last_transition_time=since or format_seconds(now),
+        last_transition_time=since or format_timestamp(now),
         observed_generation=generation,
     )
 
@@ -175,7 +175,7 @@ def _not_stalled_reason(status_input: StatusInput) -> tuple[str, str]:
     last_step = _least_recent_step(status_input)
     if last_step is not None and status_input.now >= last_step[0] + STEP_SECONDS:
         stepped_at, step = last_step
-        text = f"At least one rank has completed no step since {format_seconds(stepped_at)}"
+        text = f"At least one rank has completed no step since {format_timestamp(stepped_at)}"
         return NO_RECENT_STEP, f"{text} (its last one was step {step})"
     return NO_PROBLEM_KNOWN, "No problem is known"
 

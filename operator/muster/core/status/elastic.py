@@ -2,7 +2,7 @@
 
 from muster.api.names import JOB_UID_LABEL
 from muster.api.status.elastic import ElasticStatus
-from muster.api.timestamps import format_seconds
+from muster.api.timestamps import format_timestamp
 from muster.core.elastic import find_growth_time, follow_nodes
 from muster.core.facts import NodeFacts
 from muster.core.status.problems import group_problems, join_node_names
@@ -33,7 +33,7 @@ def describe_missing_nodes(status_input: StatusInput) -> str:
     if len(ready) < desired - count:
         return truncate_message("; ".join((share, *_describe_waiting(facts.non_members))))
     at = find_growth_time(elastic, status_input.previous, desired)
-    when = f" after {format_seconds(at)}" if at > status_input.now else ""
+    when = f" after {format_timestamp(at)}" if at > status_input.now else ""
     return f"{share}; {join_node_names(ready)} {'joins' if len(ready) == 1 else 'join'} them{when}"
 
 

@@ -21,7 +21,7 @@ from muster.api.status.goodput import (
     Goodput,
     LostTime,
 )
-from muster.api.timestamps import format_milliseconds, parse_timestamp
+from muster.api.timestamps import format_timestamp_milliseconds, parse_timestamp
 from muster.core.facts import NodeFacts, ProcessState
 from muster.core.hangs import HUNG
 from muster.core.outcome import DEADLINE_EXCEEDED, Verdict
@@ -68,7 +68,7 @@ def count_goodput(status_input: StatusInput) -> Goodput | None:
             "device": devices.name if devices.count else before.device,
             "devices": 0 if is_suspended else devices.count,
             "spare_devices": 0 if is_suspended else devices.spare_count,
-            "at": None if is_suspended else format_milliseconds(until),
+            "at": None if is_suspended else format_timestamp_milliseconds(until),
             **_furthest_steps(status_input, steps, before),
         }
     )
@@ -81,7 +81,7 @@ def _begin(before: Goodput, devices: _Devices, now: float) -> Goodput:
             "devices": devices.count,
             "spare_devices": devices.spare_count,
             "recompute_until": before.step,
-            "at": format_milliseconds(now),
+            "at": format_timestamp_milliseconds(now),
         }
     )
 
@@ -118,7 +118,7 @@ def _periods(status_input: StatusInput, steps: AttemptSteps, before: Goodput) ->
     last = previous.last_restart
     start = START if last is None or last.reason in PLANNED_RESTARTS else FAILURE
     if not outcome.has_started:
-        scheduled = previous.condition("Scheduled")
+        scheduled = previous.find_condition("Scheduled")
         is_waiting = scheduled is not None and scheduled.status == "False"
         yield (WAITING_FOR_NODE if is_waiting else start), now
         return

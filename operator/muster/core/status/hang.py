@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from muster.api.status.hang import HangRecord
-from muster.api.timestamps import format_milliseconds, format_seconds
+from muster.api.timestamps import format_timestamp, format_timestamp_milliseconds
 from muster.core.blocked_collective import BlockedCollective
 from muster.core.failure import rank_output
 from muster.core.hangs import HUNG, Hang
@@ -32,7 +32,7 @@ def hang_record(status_input: StatusInput) -> HangRecord | None:
         ranks=format_ranges(rank.rank for rank in outcome.hang.ranks),
         rank=suspect.rank,
         step=suspect.step,
-        since=format_milliseconds(outcome.hang.since),
+        since=format_timestamp_milliseconds(outcome.hang.since),
         is_failure=is_failure,
     )
 
@@ -41,7 +41,7 @@ def describe_hang(hang: Hang) -> str:
     """Describe hanging ranks: "ranks 0-2 have completed no step since ...: rank 2 is in barrier, 2 are in recv"."""
     ranks = [rank.rank for rank in hang.ranks]
     subject = f"ranks {format_ranges(ranks, MAX_RANGE_CHARS)} have" if len(ranks) > 1 else f"rank {ranks[0]} has"
-    sentence = f"{subject} completed no step since {format_seconds(hang.since)}"
+    sentence = f"{subject} completed no step since {format_timestamp(hang.since)}"
     activities = _describe_activities(hang)
     blocked = "" if hang.blocked is None else f"; {_describe_blocked(hang.blocked)}"
     return f"{sentence}: {activities}{blocked}" if activities else f"{sentence}{blocked}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.api.timestamps import format_seconds
+from muster.api.timestamps import format_timestamp
 from muster.core.edited_source import NO_MEMORY_FOR_SOURCE
 from muster.core.facts import JobFacts, NodeFacts, Problem
 from muster.core.failure.problems import (
@@ -116,7 +116,7 @@ def _new_message(job: Job, facts: JobFacts, release: GangRelease) -> str:
     sentence = (
         f"Not all {len(nodes)} nodes were scheduled within startupTimeoutSeconds"
         f" ({job.spec.startup_timeout_seconds} s): muster deletes their pods{times} and creates them again"
-        f" at {format_seconds(release.until)}"
+        f" at {format_timestamp(release.until)}"
     )
     return f"{sentence}; {missing}" if missing else sentence
 

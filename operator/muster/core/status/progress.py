@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Progress
-from muster.api.timestamps import format_milliseconds, parse_timestamp
+from muster.api.timestamps import format_timestamp_milliseconds, parse_timestamp
 from muster.core.facts import JobFacts, MetricFacts
 from muster.core.failure import rank_output
 from muster.core.status.steps_behind import read_step_count, steps_behind
@@ -38,7 +38,7 @@ def job_progress(status_input: StatusInput) -> Progress | None:
         slowest_rank=_find_slowest(count_steps_behind(status_input)),
         metrics=shown,
         metrics_left_out=left_out,
-        at=None if at is None else format_milliseconds(at),
+        at=None if at is None else format_timestamp_milliseconds(at),
     )
 
 

@@ -1,7 +1,7 @@
 """The ranks in the status: by state, by step, and those with a problem or another notable state."""
 
 from muster.api.status.status import RankDetail, RankStatus, StateRange, StepRange
-from muster.api.timestamps import format_milliseconds
+from muster.api.timestamps import format_timestamp_milliseconds
 from muster.core.failure import rank_output
 from muster.core.failure.ends import STRAGGLER
 from muster.core.hangs import HUNG
@@ -126,7 +126,7 @@ def _detail(view: RankView, remark: tuple[str, str] | None) -> RankDetail:
         step=(report.step or None) if report is not None else None,
         activity=view.activity,
         last_collective=view.last_collective,
-        at=format_milliseconds(view.end.at) if view.end is not None else None,
+        at=format_timestamp_milliseconds(view.end.at) if view.end is not None else None,
     )
 
 

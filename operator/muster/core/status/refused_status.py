@@ -33,6 +33,6 @@ def make_refused_status(previous: Status, invalid: InvalidResource, generation: 
 
 def _message(invalid: InvalidResource) -> str:
     problems = invalid.problems
-    more = len(problems) - MAX_PROBLEMS + invalid.left_out
+    more = len(problems) - MAX_PROBLEMS + invalid.omitted_count
     lines = [str(problem) for problem in problems[:MAX_PROBLEMS]] + ([f"and {more} more"] if more > 0 else [])
     return truncate_message(f"muster refuses the resource: {'; '.join(lines)}")

@@ -5,7 +5,7 @@ forgets nor repeats the request.
 """
 
 from muster.api.status.restarts import MAX_RESIZE_CHARS, RestartRequest
-from muster.api.timestamps import format_milliseconds
+from muster.api.timestamps import format_timestamp_milliseconds
 from muster.core.restart_requests import is_new_request
 from muster.core.restarts import Restart
 from muster.core.status.views import StatusInput
@@ -46,5 +46,7 @@ def _begin(before: RestartRequest | None, value: str, restart: Restart) -> Resta
     if before is not None and before.is_pending:
         return before
     return RestartRequest(
-        value=value, stopping_since=format_milliseconds(restart.failed_at), resize=restart.resize[:MAX_RESIZE_CHARS]
+        value=value,
+        stopping_since=format_timestamp_milliseconds(restart.failed_at),
+        resize=restart.resize[:MAX_RESIZE_CHARS],
     )

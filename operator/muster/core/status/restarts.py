@@ -10,7 +10,7 @@ from muster.api.status.restarts import (
     RestartRecord,
     Restarts,
 )
-from muster.api.timestamps import format_milliseconds, parse_or_past, parse_timestamp
+from muster.api.timestamps import format_timestamp_milliseconds, parse_timestamp, parse_untrusted_timestamp
 from muster.core.avoided_nodes import find_avoided_nodes
 from muster.core.facts import NodeFacts, ProcessFacts, ProcessState
 from muster.core.failure import rank_output
@@ -54,9 +54,9 @@ def restarts_of(status_input: StatusInput) -> Restarts | None:
 def _shorten_backoff(status_input: StatusInput, before: Restarts) -> Restarts:
     """Record an earlier start of the next attempt, which a user has requested."""
     last = status_input.outcome.last_restart
-    if last is None or before.not_before is None or parse_or_past(before.not_before) <= last.not_before:
+    if last is None or before.not_before is None or parse_untrusted_timestamp(before.not_before) <= last.not_before:
         return before
-    return before.model_copy(update={"not_before": format_milliseconds(last.not_before)})
+    return before.model_copy(update={"not_before": format_timestamp_milliseconds(last.not_before)})
 
 
 def _add_restart(status_input: StatusInput, before: Restarts, restart: Restart) -> Restarts:
@@ -69,7 +69,7 @@ def _add_restart(status_input: StatusInput, before: Restarts, restart: Restart) 
         disruptions=min(MAX_COUNT, before.disruptions + (restart.counts_as is RestartBudget.DISRUPTION)),
         replacement=min(MAX_COUNT, replacement),
         is_pending=True,
-        not_before=format_milliseconds(status_input.now + restart.backoff_seconds),
+        not_before=format_timestamp_milliseconds(status_input.now + restart.backoff_seconds),
         history=history,
         avoided_nodes=find_avoided_nodes(history),
     )
@@ -88,7 +88,7 @@ def _make_record(status_input: StatusInput, restart: Restart) -> RestartRecord:
         counts_as=restart.counts_as.value,
         members=_record_members(status_input),
         replaced_pods=replaced if in_place else len(nodes),
-        at=format_milliseconds(restart.failed_at),
+        at=format_timestamp_milliseconds(restart.failed_at),
         script_step=find_attempt_steps(status_input).script_step,
     )
     return record if failure is None else record.model_copy(update=_describe_failure(status_input, failure))

@@ -3,7 +3,7 @@
 from muster.api.plurals import capitalize, describe_share, pluralize
 from muster.api.spec.job import Job
 from muster.api.status.status import Progress
-from muster.api.timestamps import format_seconds
+from muster.api.timestamps import format_timestamp
 from muster.api.validation.rules.mpi.rules import is_mpirun
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure import rank_output
@@ -216,7 +216,7 @@ def _describe_silence(status_input: StatusInput) -> str:
         return f"{'its node' if alone else 'their nodes'} ended without a report about {'it' if alone else 'them'}"
     last_report_at = min(node.agent.last_report_at for node in silent if node.agent is not None)
     have = "has" if len(silent) == 1 else "have"
-    return f"{_join_names(silent)} {have} not reported since {format_seconds(last_report_at)}"
+    return f"{_join_names(silent)} {have} not reported since {format_timestamp(last_report_at)}"
 
 
 def _is_silent(node: NodeFacts) -> bool:

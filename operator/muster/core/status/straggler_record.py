@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from muster.api.plurals import capitalize
 from muster.api.status.restarts import MAX_NODE_NAME_CHARS
 from muster.api.status.stragglers import MAX_SLOW_NODES, MAX_SLOW_RANKS, SlowNode, SlowRank, StragglerRecord
-from muster.api.timestamps import format_milliseconds
+from muster.api.timestamps import format_timestamp_milliseconds
 from muster.core.facts import NodeFacts
 from muster.core.failure.ends import STRAGGLER
 from muster.core.outcome import Outcome
@@ -37,7 +37,7 @@ def straggler_record(status_input: StatusInput) -> StragglerRecord | None:
         nodes=tuple(SlowNode(node=node.node, node_name=_node_name(node)) for node in found.nodes[:MAX_SLOW_NODES]),
         instance_type=None if pool is None else pool.instance_type,
         message=truncate_message(capitalize(describe_stragglers(found))),
-        since=format_milliseconds(found.since),
+        since=format_timestamp_milliseconds(found.since),
     )
 
 

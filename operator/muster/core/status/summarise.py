@@ -6,7 +6,7 @@ from muster.api.spec.job import Job
 from muster.api.status.network import NetworkStatus
 from muster.api.status.source import SourceStatus
 from muster.api.status.status import REFUSED, RESTARTING, NodeCounts, Placement, Status
-from muster.api.timestamps import format_seconds
+from muster.api.timestamps import format_timestamp
 from muster.core.actions import Action, SendCommand
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure.problems import SCHEDULING_GATED, may_still_report
@@ -65,7 +65,7 @@ def summarise(  # noqa: PLR0917 - the results of one reconcile
         source=_source(status_input),
         attempt=_attempt(status_input),
         start_time=_start_time(status_input),
-        completion_time=format_seconds(now) if phase in ("Succeeded", "Failed") else None,
+        completion_time=format_timestamp(now) if phase in ("Succeeded", "Failed") else None,
     )
     # The passing of time alone is no reason to write the status.
     return status if status == previous else status.model_copy(update={"goodput": count_goodput(status_input)})
@@ -167,7 +167,7 @@ def _placement(status_input: StatusInput) -> Placement | None:
     release = outcome.release
     if release is None:
         return status_input.previous.placement
-    return Placement(releases=release.count, replacement=release.replacement, released_at=format_seconds(release.at))
+    return Placement(releases=release.count, replacement=release.replacement, released_at=format_timestamp(release.at))
 
 
 def _start_time(status_input: StatusInput) -> str | None:
@@ -178,7 +178,7 @@ def _start_time(status_input: StatusInput) -> str | None:
     if status_input.previous.start_time is not None:
         return status_input.previous.start_time
     if not outcome.has_started:
-        return format_seconds(status_input.now) if status_input.starts else None
+        return format_timestamp(status_input.now) if status_input.starts else None
     # A user has cleared the status of a running job.
     starts = (view.facts.started_at for view in status_input.views if view.facts is not None)
-    return format_seconds(min((at for at in starts if at is not None), default=status_input.now))
+    return format_timestamp(min((at for at in starts if at is not None), default=status_input.now))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from muster.api.document import JSON
 from muster.api.field_problems import FieldProblem
 from muster.api.status.rules import MAX_CONDITIONS
-from muster.api.timestamps import format_seconds
+from muster.api.timestamps import format_timestamp
 from muster.core.status.truncate import truncate_message
 
 REASON = "StatusUnreadable"
@@ -40,7 +40,7 @@ def make_unreadable_status(
         "status": "True",
         "reason": REASON,
         "message": message,
-        "lastTransitionTime": since if isinstance(since, str) else format_seconds(now),
+        "lastTransitionTime": since if isinstance(since, str) else format_timestamp(now),
         "observedGeneration": generation,
     }
     return {**fields, "conditions": [*others, stalled]}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from muster.api.spec.job import Job
 from muster.api.status.sagemaker import SageMakerStatus
 from muster.api.status.status import Status
-from muster.api.timestamps import format_seconds, parse_timestamp
+from muster.api.timestamps import format_timestamp, parse_timestamp
 from muster.core.training_job.backoff import capacity_backoff, retry_at
 from muster.core.training_job.ends import BadEnd, Sequel, bad_end
 from muster.core.training_job.facts import COMPLETED, FailureKind, TrainingFacts
@@ -62,7 +62,7 @@ def with_unrecorded_attempt(previous: Status, facts: TrainingFacts) -> Status:
     if facts.unrecorded_attempt is None or facts.training is None:
         return previous
     return previous.model_copy(
-        update={"attempt": facts.unrecorded_attempt, "start_time": format_seconds(facts.training.created_at)}
+        update={"attempt": facts.unrecorded_attempt, "start_time": format_timestamp(facts.training.created_at)}
     )
 
 

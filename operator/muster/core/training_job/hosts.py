@@ -3,8 +3,8 @@
 from functools import lru_cache
 
 from muster.api.spec.job import Spec
-from muster.api.spec.sagemaker.block import block_of
-from muster.api.spec.sagemaker.launch import rank_instance_groups, uses_some_instance_groups
+from muster.api.spec.sagemaker.block import get_sagemaker_block
+from muster.api.spec.sagemaker.launch import list_rank_instance_groups, uses_some_instance_groups
 
 
 @lru_cache(32)
@@ -23,9 +23,9 @@ def node_names(spec: Spec) -> tuple[str, ...]:
     Hosts of several instance groups are named after their group, because only the logs
     show which algo-N belongs to which group (Developer Guide, "Configure a training job with a heterogeneous cluster").
     """
-    block = block_of(spec)
+    block = get_sagemaker_block(spec)
     if not uses_some_instance_groups(block):
         return host_names(spec.nodes)
-    with_ranks = rank_instance_groups(block)
+    with_ranks = list_rank_instance_groups(block)
     groups = (*with_ranks, *(group for group in block.instance_groups if group not in with_ranks))
     return tuple(f"{group.name}-{number}" for group in groups for number in range(1, group.instance_count + 1))

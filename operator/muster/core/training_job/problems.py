@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from muster.api.timestamps import format_seconds
+from muster.api.timestamps import format_timestamp
 from muster.core.facts import JobFacts, Problem
 from muster.core.training_job.attempt_state import AttemptState
 from muster.core.training_job.ends import INSUFFICIENT_CAPACITY
@@ -42,7 +42,7 @@ def _problem(facts: TrainingFacts, attempt_state: AttemptState) -> Problem | Non
     if waiting is None or (facts.training is not None and not attempt_state.is_next):
         return None
     times = "" if waiting.tries == 1 else f", {waiting.tries} times in a row"
-    next_try = f"SageMaker is asked again at {format_seconds(waiting.until)}"
+    next_try = f"SageMaker is asked again at {format_timestamp(waiting.until)}"
     return Problem(waiting.reason, f"{waiting.message.rstrip('.')}{times}; {next_try}")
 
 

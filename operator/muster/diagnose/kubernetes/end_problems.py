@@ -74,7 +74,7 @@ def find_lost_machine(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None
 
 def find_disruption(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
     """The cluster removed the pod. Its condition DisruptionTarget contains the reason."""
-    target = pod.condition("DisruptionTarget")
+    target = pod.find_condition("DisruptionTarget")
     if target is None or not target.is_true or _ended_before(pod, target.at):
         return None
     return _disruption(pod, target)

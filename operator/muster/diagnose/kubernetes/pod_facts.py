@@ -21,7 +21,7 @@ def process_facts(
     pod = on_operator_clock(observed_pod, observations)
     exit_code, signal = _end(pod)
     state = pod.trainer.state
-    scheduled = pod.condition("PodScheduled")
+    scheduled = pod.find_condition("PodScheduled")
     return ProcessFacts(
         state=process_state(pod),
         replacement=pod.replacement,

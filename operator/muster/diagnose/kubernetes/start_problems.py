@@ -187,7 +187,7 @@ def _waiting(pod: PodView) -> Iterator[tuple[Container, Waiting]]:
 
 def _has_sandbox(pod: PodView) -> bool:
     """Whether volumes and sandbox are ready, so that earlier warnings about them are outdated."""
-    ready = pod.condition("PodReadyToStartContainers")
+    ready = pod.find_condition("PodReadyToStartContainers")
     return bool(pod.ip) or (ready is not None and ready.is_true)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping, objects, string
+from muster.api.json_fields import read_mapping, read_mappings, read_string
 from muster.objects.kubernetes.errors import NO_ANSWER, ApiError, Cause
 from muster.objects.kubernetes.json_parts import Malformed, Part, value_in
 from muster.objects.kubernetes.kinds import Object, Reading
@@ -63,10 +63,10 @@ def read_page(text: bytes) -> Page:
             if name == "items" and member.is_list:
                 items = tuple(member.elements())
             elif name == "metadata":
-                metadata = mapping(member.value())
+                metadata = read_mapping(member.value())
     except ValueError as problem:
         raise _malformed(text) from problem
-    return Page(items, string(metadata.get("resourceVersion")), string(metadata.get("continue")))
+    return Page(items, read_string(metadata.get("resourceVersion")), read_string(metadata.get("continue")))
 
 
 def read_event(line: bytes) -> WatchEvent:
@@ -75,7 +75,7 @@ def read_event(line: bytes) -> WatchEvent:
     try:
         for name, member in value_in(line).members():
             if name == "type":
-                kind = string(member.value())
+                kind = read_string(member.value())
             elif name == "object":
                 return WatchEvent(kind, member)
     except ValueError as problem:
@@ -106,16 +106,17 @@ def response_error(code: int, headers: Mapping[str, str], text: bytes) -> ApiErr
 
 def status_error(status: Object, code: int, headers: Mapping[str, str] | None = None) -> ApiError:
     """Return the error in a metav1.Status. Values that it lacks come from `code` and `headers`."""
-    details = mapping(status.get("details"))
+    details = read_mapping(status.get("details"))
     value = status.get("code")
     status_code = value if isinstance(value, int) and value else code
     retry_after = _seconds(details.get("retryAfterSeconds")) or _seconds((headers or {}).get("Retry-After"))
     return ApiError(
         status_code,
-        string(status.get("reason")) or _phrase(status_code),
-        string(status.get("message")) or _phrase(status_code),
+        read_string(status.get("reason")) or _phrase(status_code),
+        read_string(status.get("message")) or _phrase(status_code),
         causes=tuple(
-            Cause(string(cause.get("field")), string(cause.get("message"))) for cause in objects(details.get("causes"))
+            Cause(read_string(cause.get("field")), read_string(cause.get("message")))
+            for cause in read_mappings(details.get("causes"))
         ),
         retry_after=retry_after,
     )

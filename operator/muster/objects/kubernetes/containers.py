@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import TypeAlias
 
 from muster.api.document import JSON
-from muster.api.json_fields import integer, mapping, objects, string
+from muster.api.json_fields import read_integer, read_mapping, read_mappings, read_string
 from muster.core.devices import Devices
 from muster.objects.kubernetes.devices import read_devices
 from muster.objects.kubernetes.kinds import Object
-from muster.objects.kubernetes.names import TRAINER
+from muster.objects.kubernetes.names import TRAINER_CONTAINER
 
 MAX_CONTAINERS = 64
 """The maximum number of containers that are parsed, because a user's pod may have thousands."""
@@ -75,15 +75,15 @@ class Container:
 
 def read_containers(specs: JSON, statuses: JSON) -> tuple[Container, ...]:
     """Parse the containers of `spec` with their states in `status`."""
-    statuses_by_name = {string(status.get("name")): status for status in objects(statuses)}
+    statuses_by_name = {read_string(status.get("name")): status for status in read_mappings(statuses)}
     # `trainer` comes first. The sort is stable, so the other containers keep their order.
-    result = sorted(objects(specs), key=lambda spec: spec.get("name") != TRAINER)[:MAX_CONTAINERS]
-    return tuple(_container(spec, statuses_by_name.get(string(spec.get("name")), {})) for spec in result)
+    result = sorted(read_mappings(specs), key=lambda spec: spec.get("name") != TRAINER_CONTAINER)[:MAX_CONTAINERS]
+    return tuple(_container(spec, statuses_by_name.get(read_string(spec.get("name")), {})) for spec in result)
 
 
 def bounded_text(value: JSON, most: int = MAX_TEXT_CHARS) -> str:
     """Return the start of a string; "" for other values."""
-    return string(value)[:most]
+    return read_string(value)[:most]
 
 
 def unix_seconds(value: JSON) -> float | None:
@@ -98,12 +98,12 @@ def unix_seconds(value: JSON) -> float | None:
 
 
 def _container(spec: Object, status: Object) -> Container:
-    state = _state(mapping(status.get("state")))
-    last = _state(mapping(status.get("lastState")))
-    limits = mapping(mapping(spec.get("resources")).get("limits"))
+    state = _state(read_mapping(status.get("state")))
+    last = _state(read_mapping(status.get("lastState")))
+    limits = read_mapping(read_mapping(spec.get("resources")).get("limits"))
     limit = limits.get("memory")
     return Container(
-        name=string(spec.get("name")),
+        name=read_string(spec.get("name")),
         image=bounded_text(spec.get("image")),
         state=state,
         last=last if isinstance(last, Terminated) else None,
@@ -114,17 +114,17 @@ def _container(spec: Object, status: Object) -> Container:
 
 
 def _state(state: Object) -> ContainerState:
-    ended = mapping(state.get("terminated"))
+    ended = read_mapping(state.get("terminated"))
     if ended:
         return Terminated(
-            exit_code=integer(ended.get("exitCode")) or 0,
+            exit_code=read_integer(ended.get("exitCode")) or 0,
             reason=bounded_text(ended.get("reason")),
             message=bounded_text(ended.get("message"), MAX_TERMINATION_MESSAGE_CHARS),
-            signal=integer(ended.get("signal")) or None,
+            signal=read_integer(ended.get("signal")) or None,
             started_at=unix_seconds(ended.get("startedAt")),
             finished_at=unix_seconds(ended.get("finishedAt")),
         )
     if "running" in state:
-        return Running(unix_seconds(mapping(state.get("running")).get("startedAt")))
-    waiting = mapping(state.get("waiting"))
+        return Running(unix_seconds(read_mapping(state.get("running")).get("startedAt")))
+    waiting = read_mapping(state.get("waiting"))
     return Waiting(bounded_text(waiting.get("reason")), bounded_text(waiting.get("message")))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping, string
+from muster.api.json_fields import read_mapping, read_string
 from muster.api.names import (
     MAX_CONFIG_MAP_NAME_CHARS,
     MAX_RESTART_REQUEST_CHARS,
@@ -75,12 +75,12 @@ class JobIdentity:
 
 def identity_of(source: Object) -> JobIdentity:
     """Return the object's identity."""
-    metadata = mapping(source.get("metadata"))
-    namespace, name = string(metadata.get("namespace")), string(metadata.get("name"))
-    return JobIdentity(namespace, name, string(metadata.get("uid")), string(metadata.get("resourceVersion")))
+    metadata = read_mapping(source.get("metadata"))
+    namespace, name = read_string(metadata.get("namespace")), read_string(metadata.get("name"))
+    return JobIdentity(namespace, name, read_string(metadata.get("uid")), read_string(metadata.get("resourceVersion")))
 
 
 def part_of(source: Object, name: str) -> Mapping[str, JSON]:
     """Parse the object's spec or status; empty if it is absent. Raises `TooDeep` and `Malformed`."""
     part = source.get(name)
-    return mapping(parse_json(part.encode()) if isinstance(part, str) else part)
+    return read_mapping(parse_json(part.encode()) if isinstance(part, str) else part)

@@ -4,7 +4,7 @@ import re
 
 from muster.api import names
 
-TRAINER = names.TRAINER
+TRAINER_CONTAINER = names.TRAINER_CONTAINER
 """The name of the ranks' container."""
 
 JOB_LABEL = "muster.dev/job"

@@ -67,7 +67,11 @@ def observe_pod(pod: PodView, before: Observations | None, at: float) -> Observa
             return None
         return Observation(at, after) if observation is None else observation
 
-    placed, target, state = pod.condition("PodScheduled"), pod.condition("DisruptionTarget"), pod.trainer.state
+    placed, target, state = (
+        pod.find_condition("PodScheduled"),
+        pod.find_condition("DisruptionTarget"),
+        pod.trainer.state,
+    )
     cut_off = since(last.cut_off, holds=is_cut_off(pod))
     return Observations(
         observed_at=at,
@@ -84,11 +88,11 @@ def observe_pod(pod: PodView, before: Observations | None, at: float) -> Observa
 
 def is_cut_off(pod: PodView) -> bool:
     """Whether the pod's machine is unreachable according to the cluster."""
-    target = pod.condition("DisruptionTarget")
+    target = pod.find_condition("DisruptionTarget")
     if target is not None and target.is_true and target.reason in _NODE_LOSS_REASONS:
         return True
     # Only the node controller sets Ready to false while ContainersReady is true. A kubelet sets both.
-    ready, containers = pod.condition("Ready"), pod.condition("ContainersReady")
+    ready, containers = pod.find_condition("Ready"), pod.find_condition("ContainersReady")
     if ready is None or containers is None or ready.is_true or not containers.is_true:
         return False
     return ready.reason != "ReadinessGatesNotReady"

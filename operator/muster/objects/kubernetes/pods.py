@@ -7,14 +7,14 @@ pods that don't belong to a job are ignored.
 import re
 from dataclasses import dataclass, replace
 
-from muster.api.json_fields import integer, mapping, objects, string
+from muster.api.json_fields import read_integer, read_mapping, read_mappings, read_string
 from muster.api.names import GROUP, KIND
 from muster.api.spec.job import MAX_SPARES
 from muster.objects.kubernetes.containers import Container, Waiting, bounded_text, read_containers, unix_seconds
 from muster.objects.kubernetes.kinds import PODS, Object, Reading
 from muster.objects.kubernetes.names import (
     SPEC_HASH_ANNOTATION,
-    TRAINER,
+    TRAINER_CONTAINER,
     pod_name,
 )
 
@@ -104,14 +104,14 @@ class PodView:
         # A character takes up to four bytes.
         return POD_BYTES + parts + 4 * (sum(map(len, texts)) + sum(container.chars for container in containers))
 
-    def condition(self, kind: str) -> Condition | None:
+    def find_condition(self, kind: str) -> Condition | None:
         """Return the pod's condition of this type, if any."""
         return next((entry for entry in self.conditions if entry.type == kind), None)
 
 
 def owner_uid(source: Object) -> str:
     """Return the uid of the job that owns the object; "" without one."""
-    return string(_owner(source).get("uid"))
+    return read_string(_owner(source).get("uid"))
 
 
 def read_pod(source: Object) -> PodView | None:
@@ -119,43 +119,44 @@ def read_pod(source: Object) -> PodView | None:
 
     Labels are ignored, because users may change them.
     """
-    metadata, spec, status = (mapping(source.get(part)) for part in ("metadata", "spec", "status"))
-    uid, name, owner = string(metadata.get("uid")), string(metadata.get("name")), _owner(source)
-    job_uid, numbers = string(owner.get("uid")), _parse_name(name, string(owner.get("name")))
+    metadata, spec, status = (read_mapping(source.get(part)) for part in ("metadata", "spec", "status"))
+    uid, name, owner = read_string(metadata.get("uid")), read_string(metadata.get("name")), _owner(source)
+    job_uid, numbers = read_string(owner.get("uid")), _parse_name(name, read_string(owner.get("name")))
     if not uid or not job_uid or numbers is None:
         return None
     node, replacement = numbers
     containers = read_containers(spec.get("containers"), status.get("containerStatuses"))
     return PodView(
         name=name,
-        namespace=string(metadata.get("namespace")),
+        namespace=read_string(metadata.get("namespace")),
         uid=uid,
         job_uid=job_uid,
         node=node,
         replacement=replacement,
-        phase=string(status.get("phase")),
+        phase=read_string(status.get("phase")),
         trainer=next(
-            (container for container in containers if container.name == TRAINER), Container(TRAINER, "", Waiting())
+            (container for container in containers if container.name == TRAINER_CONTAINER),
+            Container(TRAINER_CONTAINER, "", Waiting()),
         ),
         reason=bounded_text(status.get("reason")),
         message=bounded_text(status.get("message")),
-        spec_hash=bounded_text(mapping(metadata.get("annotations")).get(SPEC_HASH_ANNOTATION)),
-        machine=string(spec.get("nodeName")),
-        ip=string(status.get("podIP")),
+        spec_hash=bounded_text(read_mapping(metadata.get("annotations")).get(SPEC_HASH_ANNOTATION)),
+        machine=read_string(spec.get("nodeName")),
+        ip=read_string(status.get("podIP")),
         deletion_requested_at=_deletion_requested_at(metadata),
-        deletion_grace_seconds=integer(metadata.get("deletionGracePeriodSeconds")),
-        conditions=tuple(map(_condition, objects(status.get("conditions"))[:MAX_ENTRIES])),
+        deletion_grace_seconds=read_integer(metadata.get("deletionGracePeriodSeconds")),
+        conditions=tuple(map(_condition, read_mappings(status.get("conditions"))[:MAX_ENTRIES])),
         inits=read_containers(spec.get("initContainers"), status.get("initContainerStatuses")),
-        others=tuple(container for container in containers if container.name != TRAINER),
+        others=tuple(container for container in containers if container.name != TRAINER_CONTAINER),
         claims=tuple(_claims(spec)[:MAX_ENTRIES]),
-        gates=tuple(string(gate.get("name")) for gate in objects(spec.get("schedulingGates"))[:MAX_ENTRIES]),
-        grace_seconds=integer(spec.get("terminationGracePeriodSeconds")),
+        gates=tuple(read_string(gate.get("name")) for gate in read_mappings(spec.get("schedulingGates"))[:MAX_ENTRIES]),
+        grace_seconds=read_integer(spec.get("terminationGracePeriodSeconds")),
     )
 
 
 def _owner(source: Object) -> Object:
-    for owner in objects(mapping(source.get("metadata")).get("ownerReferences")):
-        is_job = string(owner.get("apiVersion")).startswith(f"{GROUP}/") and owner.get("kind") == KIND
+    for owner in read_mappings(read_mapping(source.get("metadata")).get("ownerReferences")):
+        is_job = read_string(owner.get("apiVersion")).startswith(f"{GROUP}/") and owner.get("kind") == KIND
         if is_job and owner.get("controller") is True:
             return owner
     return {}
@@ -173,7 +174,7 @@ def _parse_name(name: str, job: str) -> tuple[int, int] | None:
 
 def _condition(source: Object) -> Condition:
     return Condition(
-        type=string(source.get("type")),
+        type=read_string(source.get("type")),
         is_true=source.get("status") == "True",
         reason=bounded_text(source.get("reason")),
         message=bounded_text(source.get("message")),
@@ -184,9 +185,9 @@ def _condition(source: Object) -> Condition:
 def _deletion_requested_at(metadata: Object) -> float | None:
     # deletionTimestamp is the end of the grace period.
     at = unix_seconds(metadata.get("deletionTimestamp"))
-    return None if at is None else at - (integer(metadata.get("deletionGracePeriodSeconds")) or 0)
+    return None if at is None else at - (read_integer(metadata.get("deletionGracePeriodSeconds")) or 0)
 
 
 def _claims(spec: Object) -> list[str]:
-    volumes = (mapping(volume.get("persistentVolumeClaim")) for volume in objects(spec.get("volumes")))
-    return [string(claim.get("claimName")) for claim in volumes if claim]
+    volumes = (read_mapping(volume.get("persistentVolumeClaim")) for volume in read_mappings(spec.get("volumes")))
+    return [read_string(claim.get("claimName")) for claim in volumes if claim]

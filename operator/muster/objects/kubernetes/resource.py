@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from muster.api.backends import BackendName, find_finalizing_backend
 from muster.api.document import JSON, Document
 from muster.api.field_problems import FieldProblem, InvalidResource
-from muster.api.json_fields import integer, mapping, string
+from muster.api.json_fields import read_integer, read_mapping, read_string
 from muster.api.names import RESTART_ANNOTATION, SOURCE_ANNOTATION
 from muster.api.size_limits import MAX_DEPTH
 from muster.api.spec.job import Job
@@ -82,9 +82,9 @@ class Resource:
 
 def read_resource(source: Object, previous: Resource | None = None) -> Resource:
     """Parse a resource. The parsed spec of `previous`, an earlier version, is reused for the same generation."""
-    metadata, missing = mapping(source.get("metadata")), missing_parts(source)
-    annotations = mapping(metadata.get("annotations"))
-    generation = integer(metadata.get("generation")) or 0
+    metadata, missing = read_mapping(source.get("metadata")), missing_parts(source)
+    annotations = read_mapping(metadata.get("annotations"))
+    generation = read_integer(metadata.get("generation")) or 0
     stored_status = part_of(source, "status")
     uid, status = str(metadata.get("uid")), read_status({"status": dict(stored_status)})
     is_unchanged = (
@@ -107,8 +107,8 @@ def read_resource(source: Object, previous: Resource | None = None) -> Resource:
         status=status,
         unclear=(*_missing_status_parts(missing), *find_status_problems(stored_status)),
         status_fields=stored_status,
-        restart_request=string(annotations.get(RESTART_ANNOTATION)) or None,
-        source_name=string(annotations.get(SOURCE_ANNOTATION)) or None,
+        restart_request=read_string(annotations.get(RESTART_ANNOTATION)) or None,
+        source_name=read_string(annotations.get(SOURCE_ANNOTATION)) or None,
         waits_for_memory=MISSING_MEMORY in missing,
     )
 

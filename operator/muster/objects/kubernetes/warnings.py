@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 
-from muster.api.json_fields import mapping, string
+from muster.api.json_fields import read_mapping, read_string
 from muster.objects.kubernetes.kinds import EVENTS, Object, Reading
 
 MOUNT = ("FailedMount", "FailedMapVolume")
@@ -47,12 +47,12 @@ def read_warning(source: Object) -> PodWarning | None:
 
     The Event must be in the pod's namespace, because users may write Events in their own namespaces.
     """
-    pod = mapping(source.get("involvedObject"))
+    pod = read_mapping(source.get("involvedObject"))
     warning = PodWarning(
-        string(pod.get("uid"))[:MAX_UID_CHARS],
-        string(source.get("reason")),
-        string(source.get("message"))[:MAX_MESSAGE_CHARS],
-        string(mapping(source.get("metadata")).get("namespace")),
+        read_string(pod.get("uid"))[:MAX_UID_CHARS],
+        read_string(source.get("reason")),
+        read_string(source.get("message"))[:MAX_MESSAGE_CHARS],
+        read_string(read_mapping(source.get("metadata")).get("namespace")),
     )
     if source.get("type") != "Warning" or pod.get("kind") != "Pod" or not warning.pod_uid:
         return None

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from muster.api.document import quote
 from muster.api.field_problems import FieldProblem, InvalidResource
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.api.plurals import pluralize
 from muster.api.spec.job import Job
 from muster.objects.kubernetes.devices import AMD_GPU, GPU, NEURON, NEURON_CORE
-from muster.objects.kubernetes.names import TRAINER
+from muster.objects.kubernetes.names import TRAINER_CONTAINER
 from muster.render.agent_plan import resolve_procs
 from muster.render.kubernetes.hardware import device_patches
 from muster.render.kubernetes.machine_type import machine_type
@@ -49,7 +49,7 @@ def gpus(job: Job, node: int) -> str:
 
 def _limits(job: Job, user_patches: tuple[PodPatch, ...], user_fields: Fields) -> Fields:
     trainer = trainer_of(merge_patches((*device_patches(job, user_fields), *user_patches)))
-    return mapping(mapping(trainer.get("resources")).get("limits"))
+    return read_mapping(read_mapping(trainer.get("resources")).get("limits"))
 
 
 def _device_fields(patch: PodPatch) -> PodPatch:
@@ -59,7 +59,7 @@ def _device_fields(patch: PodPatch) -> PodPatch:
     device_fields["containers"] = [
         {name: container[name] for name in ("name", "resources") if name in container}
         for container in entries(spec, "containers")
-        if container.get("name") == TRAINER
+        if container.get("name") == TRAINER_CONTAINER
     ]
     return replace(patch, fields=in_spec(device_fields))
 

@@ -3,15 +3,15 @@
 import re
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.objects.kubernetes.kinds import Object
-from muster.objects.kubernetes.names import TRAINER
+from muster.objects.kubernetes.names import TRAINER_CONTAINER
 from muster.render.kubernetes import own_python, storage
 
 _PATH_PART = re.compile(r"\.?([^.\[\]]+)|\[([^\[\]]*)\]")
 
-_TRAINER = f"spec.containers[{TRAINER}]"
+_TRAINER = f"spec.containers[{TRAINER_CONTAINER}]"
 _LIKE_TRAINER = tuple(f"spec.initContainers[{name}]" for name in (own_python.CONTAINER, storage.DOWNLOAD))
 
 
@@ -37,7 +37,7 @@ def in_job(field: str, pod: Object, job: Job) -> str:
 
 def _pool_fields(job: Job) -> dict[str, str]:
     """Return the pod's fields that come from the node pool. Its tolerations are the first in the pod."""
-    pool, template = job.spec.node_pool, mapping(job.spec.template.get("spec"))
+    pool, template = job.spec.node_pool, read_mapping(job.spec.template.get("spec"))
     if pool is None:
         return {}
     source = "spec.nodePool" if pool.name is None else f"the operator's node pool {pool.name}"

@@ -8,7 +8,7 @@ from muster.objects.kubernetes.names import (
     NODE_LABEL,
     REPLACEMENT_LABEL,
     SPEC_HASH_ANNOTATION,
-    TRAINER,
+    TRAINER_CONTAINER,
     children_name,
     host_name,
     pod_name,
@@ -45,7 +45,7 @@ def default_patches(user_fields: Fields) -> tuple[PodPatch, ...]:
     """Return muster's defaults for a pod, which the user's fields `user_fields` override."""
     return (
         PodPatch(
-            in_spec({"containers": [{"name": TRAINER}]}),
+            in_spec({"containers": [{"name": TRAINER_CONTAINER}]}),
             MUSTER,
             "the ranks' container; first, so that kubectl selects it by default",
         ),

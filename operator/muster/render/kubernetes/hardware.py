@@ -4,7 +4,7 @@ The user's own settings override these patches.
 """
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.core.facts import Problem
 from muster.core.instances import Instance
@@ -35,7 +35,7 @@ def device_patches(job: Job, user_fields: Fields) -> tuple[PodPatch, ...]:
     if machine is None or machine.facts is None:
         return ()
     amounts = requested_resources(user_fields)
-    claims = mapping(trainer_of(user_fields).get("resources")).get("claims")
+    claims = read_mapping(trainer_of(user_fields).get("resources")).get("claims")
     # If the user requests a device, a part of a device or a resource claim, add no devices.
     if claims or any(name.startswith((_NVIDIA, NEURON)) for name in amounts):
         return ()
@@ -92,7 +92,7 @@ def _count(job: Job, user_fields: Fields, machine: MachineType | None) -> int:
     if job.spec.network.efa == "All":
         return _all_efa_devices(machine, facts)
     # A single node needs no EFA. A pod with a part of the machine leaves EFA to other pods.
-    if facts is None or job.spec.most_nodes == 1 or not _has_all_devices(job, user_fields, facts):
+    if facts is None or job.spec.max_nodes == 1 or not _has_all_devices(job, user_fields, facts):
         return 0
     return facts.efa
 
@@ -120,8 +120,8 @@ def _has_all_devices(job: Job, user_fields: Fields, facts: Instance) -> bool:
 
 def requested_resources(pod: Fields) -> dict[str, JSON]:
     """Return the resources of the ranks' container: its limits, and its requests for resources without a limit."""
-    resources = mapping(trainer_of(pod).get("resources"))
-    return {**mapping(resources.get("requests")), **mapping(resources.get("limits"))}
+    resources = read_mapping(trainer_of(pod).get("resources"))
+    return {**read_mapping(resources.get("requests")), **read_mapping(resources.get("limits"))}
 
 
 def _limit(name: str, count: int, source: str, reason: str) -> PodPatch:

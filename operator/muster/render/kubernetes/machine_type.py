@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.api.spec.node_pool import TYPE_LABEL
 from muster.core.instances import Instance, find_instance
@@ -25,7 +25,7 @@ def machine_type(job: Job, user_fields: Fields) -> MachineType | None:
     """Return the instance type of a pod with the user's fields `user_fields`; None unless the job has exactly one."""
     # As in the pod, the template overrides the pool.
     for name, source in (
-        (mapping(spec_of(user_fields).get("nodeSelector")).get(TYPE_LABEL), "spec.template"),
+        (read_mapping(spec_of(user_fields).get("nodeSelector")).get(TYPE_LABEL), "spec.template"),
         (_by_affinity(user_fields), "spec.template"),
         (_by_pool(job), pool_source(job)),
     ):
@@ -51,8 +51,8 @@ def _by_pool(job: Job) -> str | None:
 
 
 def _by_affinity(user_fields: Fields) -> str | None:
-    affinity = mapping(mapping(spec_of(user_fields).get("affinity")).get("nodeAffinity"))
-    terms = entries(mapping(affinity.get("requiredDuringSchedulingIgnoredDuringExecution")), "nodeSelectorTerms")
+    affinity = read_mapping(read_mapping(spec_of(user_fields).get("affinity")).get("nodeAffinity"))
+    terms = entries(read_mapping(affinity.get("requiredDuringSchedulingIgnoredDuringExecution")), "nodeSelectorTerms")
     # The scheduler accepts a machine that matches any term, so all terms must require the same type.
     types = {_by_term(term) for term in terms}
     return types.pop() if len(types) == 1 else None

@@ -3,7 +3,7 @@
 import posixpath
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.api.spec.data import Volume
 from muster.api.spec.job import Job
 from muster.core.facts import Problem
@@ -69,7 +69,7 @@ def _requested_patches(job: Job) -> tuple[PodPatch, ...]:
 def _source(volume: Volume, missing: str) -> Fields:
     fields: Fields = volume.model_dump(mode="json", by_alias=True, exclude_none=True)
     if "hostPath" in fields:
-        fields["hostPath"] = {**mapping(fields["hostPath"]), "type": missing}
+        fields["hostPath"] = {**read_mapping(fields["hostPath"]), "type": missing}
     return fields
 
 
@@ -90,7 +90,7 @@ def _shared_memory(mounted: list[str]) -> list[PodPatch]:
 
 
 def _temporary(user_fields: Fields, mounted: list[str]) -> list[PodPatch]:
-    read_only = mapping(trainer_of(user_fields).get("securityContext")).get("readOnlyRootFilesystem") is True
+    read_only = read_mapping(trainer_of(user_fields).get("securityContext")).get("readOnlyRootFilesystem") is True
     if not read_only or _is_mounted(_TEMPORARY, mounted):
         return []
     reason = "the root file system is read-only, and Python's libraries need a folder for temporary files"
@@ -117,5 +117,5 @@ def _refuse_duplicate(patch: PodPatch, user_paths: frozenset[str]) -> None:
 def _patch(name: str, volume: Fields, mounts: list[Fields], source: str, reason: str) -> PodPatch:
     named_mounts: list[JSON] = [{"name": name, **mount} for mount in mounts]
     container = in_trainer({"volumeMounts": named_mounts})
-    spec = mapping(container["spec"])
+    spec = read_mapping(container["spec"])
     return PodPatch({"spec": {**spec, "volumes": [{"name": name, **volume}]}}, source, reason)

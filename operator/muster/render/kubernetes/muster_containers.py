@@ -1,6 +1,6 @@
 """The security context and resources of muster's own containers in a job's pods."""
 
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import trainer_of
 
@@ -28,10 +28,10 @@ def trainer_resources(pod: Fields) -> Fields:
     An init container with the same resources doesn't increase the pod's total. It keeps the pod's QoS class, because
     Guaranteed requires limits for every container.
     """
-    resources = mapping(trainer_of(pod).get("resources"))
+    resources = read_mapping(trainer_of(pod).get("resources"))
     result: Fields = {}
     for kind in ("limits", "requests"):
-        amounts = {name: value for name, value in mapping(resources.get(kind)).items() if name in _SHARED}
+        amounts = {name: value for name, value in read_mapping(resources.get(kind)).items() if name in _SHARED}
         if amounts:
             result[kind] = amounts
     return result

@@ -1,7 +1,7 @@
 """Add an init container that copies a Python for the agent into the pod, for images without Python."""
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.core.facts import Problem
 from muster.render.kubernetes.merge import Fields
@@ -91,7 +91,7 @@ def _init(container: Fields, reason: str) -> PodPatch:
 def _security(pod: Fields) -> Fields:
     context = restricted_security_context()
     # If the pod has no user, the operator's image runs as its own user, which is not root.
-    if mapping(spec_of(pod).get("securityContext")).get("runAsUser") != 0:
+    if read_mapping(spec_of(pod).get("securityContext")).get("runAsUser") != 0:
         context["runAsNonRoot"] = True
     return context
 

@@ -49,7 +49,7 @@ def avoidance_patches(avoided_nodes: Sequence[str]) -> tuple[PodPatch, ...]:
 
 def placement_patches(job: Job, pod: Fields) -> tuple[PodPatch, ...]:
     """Place the job's pods near or away from each other. A single pod needs no such rule."""
-    return () if job.spec.most_nodes + job.spec.spares == 1 else tuple(_affinities(job, pod))
+    return () if job.spec.max_nodes + job.spec.spares == 1 else tuple(_affinities(job, pod))
 
 
 def _affinities(job: Job, pod: Fields) -> Iterator[PodPatch]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from muster.api.json_fields import mapping
-from muster.objects.kubernetes.names import TRAINER
+from muster.api.json_fields import read_mapping
+from muster.objects.kubernetes.names import TRAINER_CONTAINER
 from muster.render.kubernetes.merge import Fields, merge_all
 
 
@@ -32,19 +32,20 @@ def in_spec(fields: Fields) -> Fields:
 
 def in_trainer(fields: Fields) -> Fields:
     """Return a partial pod with these fields in the ranks' container."""
-    container: Fields = {"name": TRAINER, **fields}
+    container: Fields = {"name": TRAINER_CONTAINER, **fields}
     return in_spec({"containers": [container]})
 
 
 def spec_of(pod: Fields) -> Fields:
     """Return the spec of a partial pod, or {}."""
-    return mapping(pod.get("spec"))
+    return read_mapping(pod.get("spec"))
 
 
 def trainer_of(pod: Fields) -> Fields:
     """Return the ranks' container of a partial pod, or {}."""
     return next(
-        (container for container in entries(spec_of(pod), "containers") if container.get("name") == TRAINER), {}
+        (container for container in entries(spec_of(pod), "containers") if container.get("name") == TRAINER_CONTAINER),
+        {},
     )
 
 

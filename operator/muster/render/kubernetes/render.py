@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Sequence
 
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.api.names import JOB_UID_LABEL
 from muster.api.spec.job import Job
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object
@@ -21,7 +21,7 @@ from muster_worker.contract.schema import Plan
 def pod(job: Job, node: int, replacement: int, pod_settings: PodSettings, avoided_nodes: Sequence[str] = ()) -> Object:
     """Return a node's pod, which avoids some Kubernetes nodes. Raises `NotRenderable`."""
     fields = merge_patches(pod_patches(job, node, replacement, pod_settings, avoided_nodes).all)
-    metadata = mapping(fields["metadata"])
+    metadata = read_mapping(fields["metadata"])
     # Output metadata in the usual order.
     names = ("name", "namespace", "labels", "annotations", "ownerReferences")
     ordered_metadata = {name: metadata[name] for name in names}

@@ -7,7 +7,7 @@ container (IRSA, Pod Identity). So the pod's spec contains no credentials.
 from dataclasses import dataclass
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.core.facts import Problem
 from muster.objects.kubernetes.names import STORAGE_KEY, children_name
@@ -203,8 +203,8 @@ def _mounts(name: str, plan: StoragePlan) -> list[JSON]:
 def _security(pod: Fields) -> Fields:
     """Return a restricted security context, which can read all files unless the ranks' container has a user."""
     context = restricted_security_context()
-    pod_context = mapping(spec_of(pod).get("securityContext"))
-    security = {**pod_context, **mapping(trainer_of(pod).get("securityContext"))}
+    pod_context = read_mapping(spec_of(pod).get("securityContext"))
+    security = {**pod_context, **read_mapping(trainer_of(pod).get("securityContext"))}
     if "runAsUser" in security:
         # Use the ranks' user, so that the containers can read each other's files.
         context.update({name: security[name] for name in ("runAsUser", "runAsGroup") if name in security})
@@ -218,7 +218,7 @@ def _security(pod: Fields) -> Fields:
 
 def _upload_resources(pod: Fields) -> Fields:
     """Return the upload container's resources. They don't change the pod's QoS class."""
-    limits = mapping(mapping(trainer_of(pod).get("resources")).get("limits"))
+    limits = read_mapping(read_mapping(trainer_of(pod).get("resources")).get("limits"))
     resources: Fields = {name: value for name, value in _UPLOAD_LIMITS.items() if name in limits}
     requests: Fields = {**_UPLOAD_REQUESTS, **resources}
     return {"requests": requests, **({"limits": resources} if resources else {})}

@@ -42,4 +42,4 @@ def _template_patches(job: Job, node: int) -> list[PodPatch]:
 
 def group_equal_nodes(job: Job) -> tuple[tuple[int, ...], ...]:
     """Return groups of nodes with the same overrides. The pods of a group differ only in the node."""
-    return group_nodes(job.spec.most_nodes, [override.ranges for override in job.spec.node_overrides])
+    return group_nodes(job.spec.max_nodes, [override.ranges for override in job.spec.node_overrides])

@@ -2,9 +2,9 @@
 
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
-from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.block import get_sagemaker_block
 from muster.api.spec.sagemaker.distribution import Distribution
-from muster.api.spec.sagemaker.launch import distribution_of, rank_instance_groups, rank_instance_type
+from muster.api.spec.sagemaker.launch import choose_distribution, get_rank_instance_type, list_rank_instance_groups
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.api.spec.sagemaker.support import has_gpus, is_trainium
 from muster.core.instances import find_instance
@@ -14,7 +14,7 @@ _PREFIX = "ml."
 
 def apply_defaults(job: Job, default_region: str) -> Job:
     """Return the complete job. `default_region` is the operator's, "" for none. Raises `InvalidResource`."""
-    block = block_of(job.spec)
+    block = get_sagemaker_block(job.spec)
     region = block.region or default_region
     if not region:
         message = "missing, and the operator's configuration has no sagemaker.region; set one of them, e.g. us-west-2"
@@ -32,7 +32,7 @@ def apply_defaults(job: Job, default_region: str) -> Job:
 
 def _procs(job: Job, block: SageMaker) -> int:
     """Return the number of ranks on each node that their launcher starts."""
-    distribution, requested = distribution_of(job.spec), job.spec.procs_per_node
+    distribution, requested = choose_distribution(job.spec), job.spec.procs_per_node
     if distribution is not None:
         toolkit_count = _toolkit_count(distribution, None if isinstance(requested, str) else requested)
         if toolkit_count is not None:
@@ -40,9 +40,9 @@ def _procs(job: Job, block: SageMaker) -> int:
     if not isinstance(requested, str):
         return requested
     # A command that starts its own ranks on different instance types: the number of ranks is unknown.
-    if len({group.instance_type for group in block.instance_groups}) > 1 and not rank_instance_groups(block):
+    if len({group.instance_type for group in block.instance_groups}) > 1 and not list_rank_instance_groups(block):
         return 1
-    return _devices(rank_instance_type(block))
+    return _devices(get_rank_instance_type(block))
 
 
 def _toolkit_count(distribution: Distribution, requested: int | None) -> int | None:

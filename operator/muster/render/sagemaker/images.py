@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from muster.api.spec.sagemaker.support import instance_family
+from muster.api.spec.sagemaker.support import parse_instance_family
 from muster.render.sagemaker.image_catalogue import Build, Catalogue, ImageFacts
 
 Framework = Literal["PyTorch", "TensorFlow", "HuggingFace"]
@@ -93,7 +93,7 @@ def rule_image(rule: str, region: str, facts: ImageFacts) -> str:
 
 def processor_of(instance_type: str) -> Processor:
     """Return the processor of an instance type. Raises `NoSuchImage` for an invalid type."""
-    name = instance_family(instance_type)
+    name = parse_instance_family(instance_type)
     if not name:
         raise NoSuchImage(
             "instanceType", f"{instance_type!r}; an instance type of SageMaker is expected, such as ml.g5.2xlarge"
@@ -212,7 +212,11 @@ _PROCESSOR_NAMES = {"cpu": "CPUs", "gpu": "GPUs", "trn": "Trainium"}
 
 def _check_p2(request: ImageRequest) -> None:
     first_version = _FIRST_WITHOUT_P2.get(request.framework)
-    if first_version is None or request.library == "ModelParallelV2" or instance_family(request.instance_type) != "p2":
+    if (
+        first_version is None
+        or request.library == "ModelParallelV2"
+        or parse_instance_family(request.instance_type) != "p2"
+    ):
         return
     if tuple(int(number) for number in request.version.split(".")) >= first_version:
         version = ".".join(str(number) for number in first_version)
@@ -234,7 +238,7 @@ def _tag(request: ImageRequest, build: Build, catalogue: Catalogue, processor: s
     if request.library == "ModelParallelV2":
         return _join(request.version, processor, python, _cuda(request))
     tag = _join(request.version, processor, python, build.system)
-    if request.library == "SMDistributed" or instance_family(request.instance_type) == "p4d":
+    if request.library == "SMDistributed" or parse_instance_family(request.instance_type) == "p4d":
         return _join(tag, _P4D_SYSTEMS.get(f"{request.framework.lower()}-{tag}", ""))
     return tag
 

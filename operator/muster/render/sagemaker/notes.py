@@ -6,7 +6,7 @@ import re
 
 from muster.api.spec.agent import Agent
 from muster.api.spec.job import Job, Network, Resources, Spec
-from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.block import get_sagemaker_block
 from muster.render.sagemaker.request.distribution import has_separate_worlds
 
 _ECR = re.compile(r"[0-9]{12}\.dkr[.-]ecr[.-].+")
@@ -16,7 +16,7 @@ _ECR = re.compile(r"[0-9]{12}\.dkr[.-]ecr[.-].+")
 def training_notes(job: Job) -> tuple[str, ...]:
     """Return warnings for users about a job of backend SageMaker."""
     unused = kubernetes_fields(job.spec)
-    block = block_of(job.spec)
+    block = get_sagemaker_block(job.spec)
     warnings = []
     if unused:
         warnings.append(f"ignored on SageMaker: {', '.join(unused)}; set what the ranks need in env or source")

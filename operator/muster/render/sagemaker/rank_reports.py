@@ -13,8 +13,8 @@ from typing import Literal
 
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
-from muster.api.spec.sagemaker.block import block_of
-from muster.api.spec.sagemaker.launch import START_SCRIPT, decide_launch, distribution_of, uses_some_instance_groups
+from muster.api.spec.sagemaker.block import get_sagemaker_block
+from muster.api.spec.sagemaker.launch import START_SCRIPT, choose_distribution, decide_launch, uses_some_instance_groups
 from muster.render.agent_archive import agent_archive
 from muster.render.sagemaker.request.distribution import has_separate_worlds
 from muster.render.sagemaker.request.start_script import starts_ranks
@@ -67,8 +67,8 @@ def with_agent(request: TrainingRequest, report_mode: Literal["Auto", "On", "Off
 
 def may_report(job: Job) -> bool:
     """Whether the job's ranks may report, according to its spec."""
-    block = block_of(job.spec)
-    distribution = distribution_of(job.spec)
+    block = get_sagemaker_block(job.spec)
+    distribution = choose_distribution(job.spec)
     if uses_some_instance_groups(block):
         return False
     if block.rank_reports == "Auto" and starts_ranks(job.spec, decide_launch(job.spec)):

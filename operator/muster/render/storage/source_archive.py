@@ -35,7 +35,7 @@ class SourceArchive:
 
     def place(self, folder: S3Uri) -> S3Uri:
         """Return the archive's URI below `folder`, which depends only on the content: it is uploaded once."""
-        return folder.below("source", self.sha256, NAME)
+        return folder.join_path("source", self.sha256, NAME)
 
 
 class Content(Protocol):

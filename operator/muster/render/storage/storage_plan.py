@@ -65,7 +65,7 @@ def storage_plan(job: Job) -> StoragePlan | None:
     )
     plan = StoragePlan(
         job=job.metadata.name,
-        nodes=spec.most_nodes,
+        nodes=spec.max_nodes,
         channels=channels,
         code=_code(job),
         checkpoint=spec.checkpoint.s3 if spec.checkpoint is not None else None,

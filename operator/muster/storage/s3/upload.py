@@ -86,7 +86,7 @@ def upload_despite_errors(bucket: Bucket, folder: Path, files: Iterable[LocalFil
 def key_of(uri: S3Uri, path: str, field: str) -> str:
     """Return the key of a file below `uri`. Raises `StorageError` for a name that S3 does not allow."""
     try:
-        key = uri.below(path).key
+        key = uri.join_path(path).key
         if len(key.encode("utf-8")) <= MAX_KEY_BYTES:
             return key
         reason = f"its key would have more than {MAX_KEY_BYTES} bytes"

@@ -7,7 +7,7 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Metadata
 from muster.objects.kubernetes.names import children_name, pod_name
 from muster.render.agent_plan import render_plan
@@ -32,7 +32,7 @@ def test_every_child_belongs_to_the_job() -> None:
     job = cluster_job(procsPerNode=1)
     plan = render_plan(job, SETTING.collector_url, "PEM")
     for child in (rendered(job), service(job), config_map(job, plan, b"agent")):
-        metadata = mapping(child["metadata"])
+        metadata = read_mapping(child["metadata"])
         assert metadata["ownerReferences"] == [OWNER]
         assert metadata["namespace"] == "team"
         assert labels(child)["muster.dev/job-uid"] == UID
@@ -42,13 +42,13 @@ def test_names_and_labels_are_within_kubernetes_limits() -> None:
     job = cluster_job(nodes=10000)
     job = job.model_copy(update={"metadata": Metadata(name="a" * 40, namespace="b" * 63, uid=UID)})
     result = rendered(job, 9999, 99999)
-    metadata, spec = mapping(result["metadata"]), mapping(result["spec"])
+    metadata, spec = read_mapping(result["metadata"]), read_mapping(result["spec"])
     for name in (metadata["name"], spec["hostname"], spec["subdomain"]):
         assert re.fullmatch(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", str(name))
     for value in labels(result).values():
         assert re.fullmatch(r"[a-zA-Z0-9]([-a-zA-Z0-9_.]{0,61}[a-zA-Z0-9])?", str(value))
     assert metadata["name"] == pod_name("a" * 40, 9999, 99999)
-    assert spec["subdomain"] == children_name("a" * 40) == mapping(service(job)["metadata"])["name"]
+    assert spec["subdomain"] == children_name("a" * 40) == read_mapping(service(job)["metadata"])["name"]
 
 
 def test_no_two_pods_share_a_name() -> None:
@@ -60,7 +60,7 @@ def test_no_two_pods_share_a_name() -> None:
 
 
 def test_the_service_names_nodes_that_are_not_ready() -> None:
-    spec = mapping(service(cluster_job())["spec"])
+    spec = read_mapping(service(cluster_job())["spec"])
     assert spec == {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,
@@ -71,8 +71,8 @@ def test_the_service_names_nodes_that_are_not_ready() -> None:
 def test_the_config_map_holds_the_plan_and_the_agent() -> None:
     plan = render_plan(cluster_job(procsPerNode=4), SETTING.collector_url, "PEM")
     result = config_map(cluster_job(), plan, b"agent")
-    assert wire.decode(Plan, str(mapping(result["data"])["plan.json"]).encode()) == plan
-    assert base64.b64decode(str(mapping(result["binaryData"])["agent.pyz"])) == b"agent"
+    assert wire.decode(Plan, str(read_mapping(result["data"])["plan.json"]).encode()) == plan
+    assert base64.b64decode(str(read_mapping(result["binaryData"])["agent.pyz"])) == b"agent"
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def test_what_shapes_pods_or_their_plan_changes_the_hash(change: dict[str, JSON]
 
 
 def test_a_pod_carries_the_hash() -> None:
-    metadata = mapping(rendered(cluster_job())["metadata"])
-    assert mapping(metadata["annotations"])["muster.dev/spec-hash"] == spec_hash(cluster_job())
+    metadata = read_mapping(rendered(cluster_job())["metadata"])
+    assert read_mapping(metadata["annotations"])["muster.dev/spec-hash"] == spec_hash(cluster_job())
 
 
 def test_a_template_s_volumes_do_not_touch_the_job_s_own_object() -> None:

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from fakes.api_client import api_client
 from fakes.api_server import failure
-from muster.api.timestamps import format_milliseconds
+from muster.api.timestamps import format_timestamp_milliseconds
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.edited_sources import (
     NO_MEMORY,
@@ -168,7 +168,7 @@ async def test_a_job_without_memory_for_its_code_waits_and_says_so(tmp_path: Pat
     pods.add_created(PodView("digits-0-0", "default", "pod-0", UID, 0, 0, "Running", trainer), now[0])
     settings = PodSettings("cluster.local", "https://collector.muster-system.svc:8443")
     assert shares.reserve("the code of another job", Share("other", 10))
-    created = {"creation_timestamp": format_milliseconds(T0)}
+    created = {"creation_timestamp": format_timestamp_milliseconds(T0)}
     current = job(nodes=1).model_copy(update={"metadata": job().metadata.model_copy(update=created)})
     async with api_client(app_of(server), tmp_path) as client:
         backend = KubernetesBackend(client, pods, store, settings, str, lambda: bytes(SEED_BYTES), lambda: now[0])

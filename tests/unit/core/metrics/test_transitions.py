@@ -8,7 +8,7 @@ import pytest
 from muster.api.status.restarts import RestartRecord, Restarts
 from muster.api.status.sagemaker import BackendStatus, EarlierTrainingJob, SageMakerStatus
 from muster.api.status.status import Condition, RankDetail, RankStatus, Status
-from muster.api.timestamps import format_milliseconds, parse_timestamp
+from muster.api.timestamps import format_timestamp_milliseconds, parse_timestamp
 from muster.core.metrics.transitions import Transition, find_transition
 
 CREATED = "2026-11-21T04:05:00Z"
@@ -18,7 +18,7 @@ NOTHING = Transition()
 
 def at(seconds: float) -> str:
     """Return a time, in seconds after the job's creation."""
-    return format_milliseconds(CREATED_AT + seconds)
+    return format_timestamp_milliseconds(CREATED_AT + seconds)
 
 
 def status(phase: str, **fields: Any) -> Status:

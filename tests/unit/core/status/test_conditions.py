@@ -7,7 +7,7 @@ import pytest
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
 from muster.api.status.status import Condition, Status
-from muster.api.timestamps import format_seconds
+from muster.api.timestamps import format_timestamp
 from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
 from muster.core.status.ended_status import ended_status
 from muster.core.status.events import new_events
@@ -197,7 +197,9 @@ def test_a_job_that_runs_is_refused_a_change_and_runs_on() -> None:
 
 
 def test_a_job_that_was_resumed_and_is_refused_was_not_started() -> None:
-    resumed = Condition(type="Suspended", status="False", reason="Resumed", last_transition_time=format_seconds(START))
+    resumed = Condition(
+        type="Suspended", status="False", reason="Resumed", last_transition_time=format_timestamp(START)
+    )
     before = Status(phase="Pending", attempt=2, conditions=(resumed,))
 
     assert not make_refused_status(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10).was_started
@@ -237,7 +239,7 @@ def test_a_job_that_is_over_stays_what_it_was(exit_code: int) -> None:
 
 
 def test_an_end_that_does_not_name_its_spec_says_nothing_of_a_later_one() -> None:
-    end = Condition(type="Complete", status="True", reason="X", last_transition_time=format_seconds(START))
+    end = Condition(type="Complete", status="True", reason="X", last_transition_time=format_timestamp(START))
     status = ended_status(Status(phase="Succeeded", conditions=(end,)), 4, START + 20)
     assert status.conditions == (end,)
 

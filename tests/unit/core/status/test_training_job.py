@@ -195,7 +195,7 @@ def test_ranks_that_complete_no_step_any_more_stall_the_job(idle: float, status:
     report = Report(UID, 0, 0, 1, 0, AgentPhase.RUNNING, ranks=(stepped.report,))
     agent = AgentFacts(report, T0 + 30 + idle, (stepped,))
     seen = status_after(job(), BEGUN, facts(RUNNING, agents=(agent,)), now=T0 + 30 + idle)
-    stalled = seen.condition("Stalled")
+    stalled = seen.find_condition("Stalled")
     assert stalled is not None
     assert (stalled.status, seen.phase) == (status, "Running")
     assert (seen.hang is not None) == (status == "True")

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job, Metadata, Spec
 from muster.objects.kubernetes.kinds import Object
 from muster.render.kubernetes.merge import Fields
@@ -43,7 +43,7 @@ def rendered(job: Job, node: int = 0, replacement: int = 0) -> Fields:
 
 
 def pod_spec(job: Job, node: int = 0) -> Fields:
-    return mapping(rendered(job, node)["spec"])
+    return read_mapping(rendered(job, node)["spec"])
 
 
 def trainer(job: Job, node: int = 0) -> Fields:
@@ -61,4 +61,4 @@ def volumes(job: Job) -> dict[JSON, Fields]:
 
 
 def labels(child: Object) -> Mapping[str, JSON]:
-    return mapping(mapping(child["metadata"])["labels"])
+    return read_mapping(read_mapping(child["metadata"])["labels"])

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from fakes.api_server import ApiServer, failure, merged, served
 from muster.api.document import JSON
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.backends.kubernetes.children import QUEUE_NOT_INSTALLED, Children
 from muster.backends.kubernetes.job_state import JobState
@@ -58,7 +58,7 @@ COSCHEDULING_SPEC: dict[str, JSON] = {
 
 
 def metadata(job: Job, part: str) -> Mapping[str, JSON]:
-    return mapping(mapping(rendered(job)["metadata"]).get(part))
+    return read_mapping(read_mapping(rendered(job)["metadata"]).get(part))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_pod_group_is_what_its_scheduler_s_schema_wants(
     Draft202012Validator(schema).validate(group.body["spec"])
     assert group.body["spec"] == spec
     assert (group.body["apiVersion"], group.body["kind"]) == (api_version, "PodGroup")
-    assert entries(mapping(group.body["metadata"]), "ownerReferences")[0]["uid"] == UID
+    assert entries(read_mapping(group.body["metadata"]), "ownerReferences")[0]["uid"] == UID
     assert group.kind.path("team") == f"/apis/{api_version}/namespaces/team/podgroups"
 
 
@@ -117,7 +117,7 @@ def test_kueue_admits_the_spares_with_the_nodes() -> None:
 def test_a_pod_group_does_not_wait_for_spares(queue: JSON) -> None:
     group = render_pod_group(cluster_job(queue=queue, nodes=4, spares=2))
     assert group is not None
-    assert mapping(group.body["spec"])["minMember"] == 4
+    assert read_mapping(group.body["spec"])["minMember"] == 4
 
 
 def test_jobs_of_one_name_are_different_groups() -> None:
@@ -135,7 +135,7 @@ def test_the_owner_s_scheduler_counts() -> None:
 def test_a_pod_that_kueue_holds_says_so() -> None:
     conditions: list[JSON] = [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]
     pod: Fields = {**rendered(cluster_job(queue={"kueue": "team-a"})), "status": {"conditions": conditions}}
-    pod["metadata"] = {**mapping(pod["metadata"]), "uid": "pod"}
+    pod["metadata"] = {**read_mapping(pod["metadata"]), "uid": "pod"}
     read = read_pod(pod)
     assert read is not None
     problem = find_scheduling_problem(read, ())

@@ -6,7 +6,7 @@ import pytest
 
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.core.instances import INSTANCES, find_instance, sentence
 from muster.render.kubernetes.devices import with_procs
 from muster.render.kubernetes.merge import Fields
@@ -21,11 +21,11 @@ NEURON_TAINT = {"key": "aws.amazon.com/neuron", "operator": "Exists", "effect": 
 
 
 def resources(**spec: JSON) -> Fields:
-    return mapping(trainer(cluster_job(**{"nodePool": P5, **spec})).get("resources"))
+    return read_mapping(trainer(cluster_job(**{"nodePool": P5, **spec})).get("resources"))
 
 
 def limits(**spec: JSON) -> Fields:
-    return mapping(resources(**spec).get("limits"))
+    return read_mapping(resources(**spec).get("limits"))
 
 
 def variables(**spec: JSON) -> dict[JSON, JSON]:

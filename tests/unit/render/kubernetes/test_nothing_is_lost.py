@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON, Document
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.api.validation.validate import validate
 from muster.render.kubernetes.merge import Fields
@@ -58,7 +58,7 @@ DETAILS = {
     "terminationMessagePath": WORD,
     "imagePullPolicy": st.sampled_from(["Never", "Always"]),
 }
-TRAINER = fields(**DETAILS).map(lambda item: {"name": "trainer", **item})
+TRAINER_CONTAINER = fields(**DETAILS).map(lambda item: {"name": "trainer", **item})
 SIDECAR = st.builds(
     lambda name, item: {"name": f"side-{name}", "image": "i", "args": ["-v", "-v"], **item}, WORD, fields(**DETAILS)
 )
@@ -74,7 +74,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 TOLERATIONS: st.SearchStrategy[JSON] = st.lists(fields(key=WORD, operator=st.just("Exists")), max_size=3).map(list)
 POD = st.builds(
     lambda trainer, sidecars, rest: {"containers": [*([trainer] if trainer else []), *sidecars], **rest},
-    st.none() | TRAINER,
+    st.none() | TRAINER_CONTAINER,
     some(SIDECAR, by="name"),
     fields(
         volumes=VOLUMES,
@@ -138,11 +138,11 @@ def test_the_pod_holds_all_of_the_template(template: Fields, agent: JSON) -> Non
 @given(TEMPLATES, AGENTS)
 def test_nothing_of_the_template_is_changed(template: Fields, agent: JSON) -> None:
     """The owner's own entries contain exactly the owner's fields, unchanged."""
-    pod = mapping(rendered(job_of({"template": template, "agent": agent}))["spec"])
+    pod = read_mapping(rendered(job_of({"template": template, "agent": agent}))["spec"])
     ours = ("muster", "trainer")
     for name in ("containers", "initContainers", "volumes"):
         owners = [entry for entry in entries(pod, name) if not str(entry["name"]).startswith(ours)]
-        written = [entry for entry in entries(mapping(template["spec"]), name) if entry["name"] != "trainer"]
+        written = [entry for entry in entries(read_mapping(template["spec"]), name) if entry["name"] != "trainer"]
         assert owners == written
 
 
@@ -155,16 +155,16 @@ def test_the_short_fields_stay_unless_the_template_says_otherwise(
     theirs, result = trainer_of(template), trainer_of(rendered(job))
     named = {each["name"] for each in entries(theirs, "env")}
     assert holds(result.get("env", []), [each for each in allowed if each["name"] not in named])
-    limits = mapping(mapping(theirs.get("resources")).get("limits"))
-    assert holds(mapping(result.get("resources")).get("limits", {}), {**mapping(amounts), **limits})
+    limits = read_mapping(read_mapping(theirs.get("resources")).get("limits"))
+    assert holds(read_mapping(result.get("resources")).get("limits", {}), {**read_mapping(amounts), **limits})
 
 
 @given(TEMPLATES, TEMPLATES)
 def test_what_is_said_of_a_node_counts_for_that_node_alone(template: Fields, override: Fields) -> None:
     job = job_of({"template": template, "nodeOverrides": [{"nodes": "1", "template": override}]})
     assert holds(rendered(job, 0), template)
-    for name, value in mapping(mapping(override["metadata"]).get("labels")).items():
-        assert mapping(mapping(rendered(job, 1)["metadata"])["labels"])[name] == value
+    for name, value in read_mapping(read_mapping(override["metadata"]).get("labels")).items():
+        assert read_mapping(read_mapping(rendered(job, 1)["metadata"])["labels"])[name] == value
     for variable in entries(trainer_of(override), "env"):
         assert variable in entries(trainer_of(rendered(job, 1)), "env")
     for mount in entries(trainer_of(override), "volumeMounts"):

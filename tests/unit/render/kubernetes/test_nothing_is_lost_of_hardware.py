@@ -4,7 +4,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.core.instances import INSTANCES
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
@@ -70,13 +70,13 @@ def pod_of(spec: Fields) -> Fields:
 @settings(deadline=None)
 @given(SPECS, TEMPLATES, PLACES)
 def test_the_template_stands_in_the_pod_of_any_machine(spec: Fields, template: Fields, places: Fields) -> None:
-    pod_spec = {**mapping(template["spec"]), **places}
+    pod_spec = {**read_mapping(template["spec"]), **places}
     result = pod_of({**spec, "template": {**template, "spec": pod_spec}})
     # Their order has no meaning, and one that the pool has, too, is at the pool's position.
     tolerated = entries(pod_spec, "tolerations")
     pod_spec.pop("tolerations", None)
     assert holds(result, {**template, "spec": pod_spec})
-    assert all(each in entries(mapping(result["spec"]), "tolerations") for each in tolerated)
+    assert all(each in entries(read_mapping(result["spec"]), "tolerations") for each in tolerated)
 
 
 @settings(deadline=None)
@@ -84,10 +84,10 @@ def test_the_template_stands_in_the_pod_of_any_machine(spec: Fields, template: F
 def test_devices_and_variables_are_the_owner_s(spec: Fields, limits: JSON, variables: JSON) -> None:
     trainer: Fields = {"name": "trainer", "resources": {"limits": limits}, "env": variables}
     result = trainer_of(pod_of({**spec, "template": {"spec": {"containers": [trainer]}}}))
-    resources, asked = mapping(result.get("resources")), mapping(spec.get("resources"))
-    for part, later in (("requests", {}), ("limits", mapping(limits))):
-        theirs = {**mapping(asked.get(part)), **later}
-        amounts = mapping(resources.get(part))
+    resources, asked = read_mapping(result.get("resources")), read_mapping(spec.get("resources"))
+    for part, later in (("requests", {}), ("limits", read_mapping(limits))):
+        theirs = {**read_mapping(asked.get(part)), **later}
+        amounts = read_mapping(resources.get(part))
         assert {name: amounts.get(name) for name in theirs} == theirs
         # Fields beside it are of other kinds than all fields of the owner.
         assert amounts.keys() - theirs.keys() <= {*OURS} - {name for name in theirs if name in OURS}
@@ -103,7 +103,7 @@ OURS = ("nvidia.com/gpu", "aws.amazon.com/neuron", "vpc.amazonaws.com/efa", "hug
 @settings(deadline=None)
 @given(SPECS, TOLERATIONS)
 def test_no_toleration_is_lost(spec: Fields, theirs: JSON) -> None:
-    pod = mapping(pod_of({**spec, "template": {"spec": {"tolerations": theirs}}})["spec"])
+    pod = read_mapping(pod_of({**spec, "template": {"spec": {"tolerations": theirs}}})["spec"])
     tolerations = entries(pod, "tolerations")
-    pools = entries(mapping(spec.get("nodePool")), "tolerations")
+    pools = entries(read_mapping(spec.get("nodePool")), "tolerations")
     assert all(toleration in tolerations for toleration in [*pools, *entries({"all": theirs}, "all")])

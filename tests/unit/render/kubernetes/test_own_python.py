@@ -3,7 +3,7 @@
 import pytest
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.cli.explain.explanations import explain_node
 from muster.cli.explain.launch_preview import preview_launch
 from muster.render.agent_plan import render_plan
@@ -83,7 +83,7 @@ def test_nothing_of_it_reaches_the_ranks_environment() -> None:
 def test_it_asks_for_what_the_ranks_container_asks_for_and_for_no_device(resources: Fields, same: Fields) -> None:
     for spec in ({"resources": resources}, {"template": with_trainer(resources=resources)}):
         [container] = inits(**spec)
-        assert mapping(container.get("resources")) == same
+        assert read_mapping(container.get("resources")) == same
 
 
 def test_memory_that_muster_asks_for_because_of_huge_pages_is_asked_for_here_too() -> None:
@@ -98,7 +98,7 @@ def test_memory_that_muster_asks_for_because_of_huge_pages_is_asked_for_here_too
 )
 def test_it_runs_as_whom_the_pod_runs_as(context: Fields, *, says_not_root: bool) -> None:
     [container] = inits(template=in_pod(securityContext=context))
-    result = mapping(container["securityContext"])
+    result = read_mapping(container["securityContext"])
     assert result.get("runAsNonRoot", False) is says_not_root
     assert "runAsUser" not in result
 
@@ -117,7 +117,7 @@ def test_the_owner_says_more_of_it_or_otherwise() -> None:
     [container] = inits(resources={"limits": {"cpu": 8, "memory": "1Gi"}}, template=in_pod(initContainers=own))
     assert container["image"] == "mirror.example/muster:1"
     assert container["resources"] == {"limits": {"cpu": 1, "memory": "1Gi"}}
-    assert mapping(container["securityContext"]) == RESTRICTED
+    assert read_mapping(container["securityContext"]) == RESTRICTED
 
 
 def test_an_operator_that_does_not_know_its_image_says_so() -> None:

@@ -5,7 +5,7 @@ import pytest
 from muster.api.config.pools import resolve_pool
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.api.spec.node_pool import NamedPool
 from muster.render.kubernetes import render
 from muster.render.kubernetes.fields import in_job
@@ -21,7 +21,7 @@ LAYER = "topology.k8s.aws/network-node-layer-3"
 
 def keys(kind: str, **spec: JSON) -> list[JSON]:
     """Return the labels by which the job's pods are placed together, or apart."""
-    affinity = mapping(mapping(pod_spec(cluster_job(**spec)).get("affinity")).get(kind))
+    affinity = read_mapping(read_mapping(pod_spec(cluster_job(**spec)).get("affinity")).get(kind))
     terms = entries(affinity, "requiredDuringSchedulingIgnoredDuringExecution")
     assert all(term["labelSelector"] == {"matchLabels": {"muster.dev/job-uid": UID}} for term in terms)
     return [term["topologyKey"] for term in terms]
@@ -63,9 +63,11 @@ def test_all_pods_of_a_job_with_spares_lie_apart(
     spec: dict[str, JSON], prefers: list[tuple[int, str]], requires: list[JSON]
 ) -> None:
     for node in range(2):
-        affinity = mapping(pod_spec(cluster_job(**spec), node).get("affinity"))
-        terms = entries(mapping(affinity.get("podAntiAffinity")), "preferredDuringSchedulingIgnoredDuringExecution")
-        assert [(term["weight"], mapping(term["podAffinityTerm"])["topologyKey"]) for term in terms] == prefers
+        affinity = read_mapping(pod_spec(cluster_job(**spec), node).get("affinity"))
+        terms = entries(
+            read_mapping(affinity.get("podAntiAffinity")), "preferredDuringSchedulingIgnoredDuringExecution"
+        )
+        assert [(term["weight"], read_mapping(term["podAffinityTerm"])["topologyKey"]) for term in terms] == prefers
     assert keys("podAntiAffinity", **spec) == requires
 
 
@@ -90,7 +92,7 @@ def test_the_owner_s_affinity_stands_beside_the_pool_s() -> None:
     required: Fields = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [theirs]}}
     result = pod_spec(cluster_job(nodePool={"zone": "Same"}, template={"spec": {"affinity": required}}))
     terms = entries(
-        mapping(mapping(result["affinity"])["podAffinity"]), "requiredDuringSchedulingIgnoredDuringExecution"
+        read_mapping(read_mapping(result["affinity"])["podAffinity"]), "requiredDuringSchedulingIgnoredDuringExecution"
     )
     assert [term["topologyKey"] for term in terms] == [ZONE, ZONE]
     assert terms[1] == theirs
@@ -100,8 +102,8 @@ def test_avoided_nodes_stand_beside_the_owner_s_affinity() -> None:
     theirs: Fields = {"weight": 1, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
     wishes: Fields = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [theirs]}}
     job = cluster_job(template={"spec": {"affinity": wishes}})
-    affinity = mapping(mapping(render.pod(job, 0, 1, SETTING, ("node-a", "node-b"))["spec"])["affinity"])
-    terms = entries(mapping(affinity["nodeAffinity"]), "preferredDuringSchedulingIgnoredDuringExecution")
+    affinity = read_mapping(read_mapping(render.pod(job, 0, 1, SETTING, ("node-a", "node-b"))["spec"])["affinity"])
+    terms = entries(read_mapping(affinity["nodeAffinity"]), "preferredDuringSchedulingIgnoredDuringExecution")
     avoided = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["node-a", "node-b"]}
     assert terms == [{"weight": 100, "preference": {"matchExpressions": [avoided]}}, theirs]
     assert spec_hash(job) == spec_hash(cluster_job(template={"spec": {"affinity": wishes}}))

@@ -4,7 +4,7 @@
 import pytest
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
 from muster.render.kubernetes.pod_patch import entries
@@ -15,7 +15,7 @@ CLAIM: Fields = {"persistentVolumeClaim": {"claimName": "data"}}
 
 def mounted_by_owner(path: str) -> Fields:
     template = with_trainer(volumeMounts=[{"name": "mine", "mountPath": path}])
-    return {"spec": {**mapping(template["spec"]), "volumes": [{"name": "mine", **CLAIM}]}}
+    return {"spec": {**read_mapping(template["spec"]), "volumes": [{"name": "mine", **CLAIM}]}}
 
 
 @pytest.mark.parametrize("path", ["/dev/shm", "/dev/shm/", "/opt/ml/model", "/opt/ml/checkpoints", "/opt/ml/input"])
@@ -91,9 +91,9 @@ def test_the_owner_s_word_counts_more_than_a_default() -> None:
         "spec": {"automountServiceAccountToken": True, "enableServiceLinks": True},
     }
     job = cluster_job(template=template)
-    metadata = mapping(rendered(job)["metadata"])
-    assert mapping(metadata["annotations"])["karpenter.sh/do-not-disrupt"] == "false"
-    assert mapping(metadata["labels"])["team"] == "x"
+    metadata = read_mapping(rendered(job)["metadata"])
+    assert read_mapping(metadata["annotations"])["karpenter.sh/do-not-disrupt"] == "false"
+    assert read_mapping(metadata["labels"])["team"] == "x"
     assert pod_spec(job)["automountServiceAccountToken"] is True
     assert pod_spec(job)["enableServiceLinks"] is True
 
@@ -101,7 +101,7 @@ def test_the_owner_s_word_counts_more_than_a_default() -> None:
 def test_a_default_can_be_taken_away() -> None:
     name = "cluster-autoscaler.kubernetes.io/safe-to-evict"
     job = cluster_job(template={"metadata": {"annotations": {name: None}}})
-    assert name not in mapping(mapping(rendered(job)["metadata"])["annotations"])
+    assert name not in read_mapping(read_mapping(rendered(job)["metadata"])["annotations"])
 
 
 def test_each_layer_counts_more_than_the_one_before() -> None:

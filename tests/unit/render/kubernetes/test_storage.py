@@ -5,7 +5,7 @@ import json
 import pytest
 
 from muster.api.document import JSON
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.cli.explain.explanations import explain_node
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes import fields
@@ -94,9 +94,9 @@ def test_the_plan_travels_in_the_jobs_config_map_and_comes_back_as_it_was() -> N
     inline: JSON = {"inline": {"files": {"a.py": "print('ä')\n"}}}
     written: Fields = {**ALL, "source": inline, "procsPerNode": 1}
     job = cluster_job(**written)
-    data = mapping(config_map(job, render_plan(job, "https://a", "CA"), b"")["data"])
+    data = read_mapping(config_map(job, render_plan(job, "https://a", "CA"), b"")["data"])
     assert from_json(str(data["storage.json"]).encode()) == storage_plan(job)
-    assert "storage.json" not in mapping(
+    assert "storage.json" not in read_mapping(
         config_map(cluster_job(procsPerNode=1), render_plan(cluster_job(procsPerNode=1), "https://a", "CA"), b"")[
             "data"
         ]
@@ -111,11 +111,11 @@ def test_the_owners_variables_for_s3_and_the_operators_service_reach_them() -> N
     pod_settings = PodSettings("a", "https://a", storage_image="i", s3_endpoint="http://minio:9000")
     key: JSON = {"name": "AWS_SECRET_ACCESS_KEY", "valueFrom": {"secretKeyRef": {"name": "s3", "key": "k"}}}
     job = cluster_job(**ALL, env=[key, {"name": "LR", "value": "1"}])
-    for one in entries(mapping(pod(job, 0, 0, pod_settings)["spec"]), "initContainers"):
+    for one in entries(read_mapping(pod(job, 0, 0, pod_settings)["spec"]), "initContainers"):
         assert one["env"] == [{"name": "AWS_ENDPOINT_URL_S3", "value": "http://minio:9000"}, key]
     own: JSON = {"name": "AWS_ENDPOINT_URL_S3", "value": "http://mine:9000"}
     job = cluster_job(**ALL, env=[own])
-    for one in entries(mapping(pod(job, 0, 0, pod_settings)["spec"]), "initContainers"):
+    for one in entries(read_mapping(pod(job, 0, 0, pod_settings)["spec"]), "initContainers"):
         assert one["env"] == [own]
 
 
@@ -154,7 +154,7 @@ def test_the_owners_template_wins() -> None:
     template: Fields = {"spec": {"initContainers": own, "containers": [{"name": "trainer", "workingDir": "/src"}]}}
     keeps = inits(**ALL, template=template)["muster-upload"]
     assert keeps["image"] == "mirror/muster:1"
-    assert mapping(mapping(keeps["resources"])["requests"]) == {"cpu": "2", "memory": "512Mi"}
+    assert read_mapping(read_mapping(keeps["resources"])["requests"]) == {"cpu": "2", "memory": "512Mi"}
     assert trainer(cluster_job(**ALL, template=template))["workingDir"] == "/src"
 
 

@@ -100,7 +100,7 @@ def test_what_others_might_read_otherwise_is_no_uri(text: str) -> None:
 
 
 def test_a_place_below_a_uri_has_single_slashes() -> None:
-    assert [str(parse(text).below("x", "y")) for text in ("s3://bucket", "s3://bucket/", "s3://bucket/a/")] == [
+    assert [str(parse(text).join_path("x", "y")) for text in ("s3://bucket", "s3://bucket/", "s3://bucket/a/")] == [
         "s3://bucket/x/y",
         "s3://bucket/x/y",
         "s3://bucket/a/x/y",

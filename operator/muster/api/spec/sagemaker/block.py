@@ -4,15 +4,15 @@ from collections.abc import Iterator
 
 from muster.api.spec.job import Spec
 from muster.api.spec.sagemaker.spec import SageMaker
-from muster.api.spec.sagemaker.support import debugger_conflict
+from muster.api.spec.sagemaker.support import select_debugger_conflict
 
 
-def block_of(spec: Spec) -> SageMaker:
+def get_sagemaker_block(spec: Spec) -> SageMaker:
     """Return `spec.sagemaker`, or its defaults if the job has none."""
     return spec.sagemaker or SageMaker()
 
 
-def sagemaker_blocks(spec: Spec) -> Iterator[SageMaker]:
+def list_sagemaker_blocks(spec: Spec) -> Iterator[SageMaker]:
     """Yield the block of a job with backend: SageMaker; nothing for other backends."""
     if spec.backend == "SageMaker" and spec.sagemaker is not None:
         yield spec.sagemaker
@@ -20,10 +20,10 @@ def sagemaker_blocks(spec: Spec) -> Iterator[SageMaker]:
 
 def find_debugger_conflict(spec: Spec) -> str | None:
     """Return the field that is incompatible with SageMaker Debugger; None if there is none."""
-    block = block_of(spec)
+    block = get_sagemaker_block(spec)
     server = block.distribution.parameter_server if block.distribution is not None else None
     keeps_checkpoints = spec.checkpoint is not None and spec.checkpoint.s3 is not None
-    return debugger_conflict(
+    return select_debugger_conflict(
         block.framework.name if block.framework is not None else "",
         has_parameter_server=server is not None and server.enabled,
         has_checkpoint_path=keeps_checkpoints and block.checkpoint_path is not None,

@@ -17,32 +17,41 @@ ContainerPath = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
 class Collection(Model):
-    """Tensors that are saved together."""
+    """Tensors that SageMaker Debugger saves together."""
 
-    name: str = Field(description="The collection: losses, weights, gradients, ...", min_length=1, max_length=256)
+    name: str = Field(
+        description="The collection's name: losses, weights, gradients, ...", min_length=1, max_length=256
+    )
     parameters: Settings = Field(
-        default_factory=dict, description="What it saves and how often: save_interval, include_regex, ..."
+        default_factory=dict,
+        description="Which tensors the collection saves, and how often: save_interval, include_regex, ...",
     )
 
 
 class DebugRule(Model):
-    """A rule that watches the job's tensors or metrics, in a processing job of its own."""
+    """A rule about the job's tensors or metrics, which SageMaker evaluates in a separate processing job."""
 
-    name: str = Field(description="The rule's name, unique among the job's.", min_length=1, max_length=256)
+    name: str = Field(description="The rule's name, which is unique in the job.", min_length=1, max_length=256)
     image: str | None = Field(
         default=None,
-        description="The image that evaluates it; unset: SageMaker's own for its built-in rules.",
+        description="The image that evaluates the rule; by default SageMaker's image for its built-in rules.",
         min_length=1,
         max_length=255,
     )
     instance_type: str | None = Field(
-        default=None, description="The instance that evaluates it; unset: SageMaker's choice.", max_length=64
+        default=None,
+        description="The type of the instance that evaluates the rule; by default SageMaker chooses it.",
+        max_length=64,
     )
-    volume_size_gb: int | None = Field(default=None, description="The size of its disk.", ge=1, le=16384)
-    local_path: ContainerPath | None = Field(default=None, description="The folder to which its container writes.")
-    s3: S3Folder | None = Field(default=None, description="The folder in Amazon S3 for its output.")
+    volume_size_gb: int | None = Field(
+        default=None, description="The disk size of that instance, in GB.", ge=1, le=16384
+    )
+    local_path: ContainerPath | None = Field(
+        default=None, description="The folder to which the rule's container writes."
+    )
+    s3: S3Folder | None = Field(default=None, description="The folder in Amazon S3 for the rule's output.")
     parameters: Annotated[dict[str, Annotated[str, Field(max_length=256)]], Field(max_length=100)] = Field(
-        default_factory=dict, description="Its parameters; rule_to_invoke names a built-in rule."
+        default_factory=dict, description="The rule's parameters. rule_to_invoke names a built-in rule."
     )
 
 
@@ -51,42 +60,50 @@ class Debugger(Model):
 
     hook: Literal["Auto", "Enabled", "Disabled"] = Field(
         default="Auto",
-        description="Whether tensors are saved. Auto: as the SageMaker SDK does, which is Enabled where Debugger "
-        "exists and can work with the job.",
+        description="Whether SageMaker Debugger saves tensors. Auto: as with the SageMaker SDK, Enabled if the region "
+        "has Debugger and Debugger supports the job.",
     )
-    s3: S3Folder | None = Field(default=None, description="Where tensors are kept; unset: the job's output.")
-    local_path: ContainerPath | None = Field(default=None, description="Where the container writes them.")
+    s3: S3Folder | None = Field(
+        default=None, description="The folder in Amazon S3 for the tensors; by default the job's output."
+    )
+    local_path: ContainerPath | None = Field(
+        default=None, description="The folder of the container to which the hook writes the tensors."
+    )
     parameters: Settings = Field(default_factory=dict, description="Parameters of the hook.")
     collections: Annotated[tuple[Collection, ...], Field(max_length=20)] = Field(
-        default=(), description="Tensors that are saved."
+        default=(), description="The collections of tensors that the hook saves."
     )
     rules: Annotated[tuple[DebugRule, ...], Field(max_length=MAX_RULES)] = Field(
-        default=(), description="Rules that watch the tensors."
+        default=(), description="Rules about the tensors."
     )
 
 
 class Profiler(Model):
-    """SageMaker's profiler: how the instances are used."""
+    """SageMaker's profiler, which measures the utilization of the instances."""
 
     mode: Literal["Auto", "Enabled", "Disabled", "Unset"] = Field(
         default="Auto",
-        description="Auto: as the SageMaker SDK does, which is Enabled where the region and the instances have it. "
-        "Disabled: the request disables profiling. Unset: the request omits it.",
+        description="Auto: as with the SageMaker SDK, Enabled if the region and the instances have the profiler. "
+        "Disabled: the request disables the profiler. Unset: the request omits the profiler.",
     )
-    s3: S3Folder | None = Field(default=None, description="Where profiles are kept; unset: the job's output.")
+    s3: S3Folder | None = Field(
+        default=None, description="The folder in Amazon S3 for the profiles; by default the job's output."
+    )
     interval_milliseconds: Literal[100, 200, 500, 1000, 5000, 60000] | None = Field(
-        default=None, description="How often the instances are measured; unset: SageMaker's 500."
+        default=None, description="The interval of the profiler's measurements; by default SageMaker's 500."
     )
-    parameters: Settings = Field(default_factory=dict, description="What of the framework is profiled.")
+    parameters: Settings = Field(
+        default_factory=dict, description="Parameters for the profiling of the framework's operations."
+    )
     rules: Annotated[tuple[DebugRule, ...], Field(max_length=MAX_RULES)] = Field(
-        default=(), description="Rules that watch the profile."
+        default=(), description="Rules about the profile."
     )
 
 
 class TensorBoard(Model):
-    """TensorBoard data, which SageMaker keeps in Amazon S3 while the job runs."""
+    """TensorBoard data, which SageMaker uploads to Amazon S3 while the job runs."""
 
-    s3: S3Folder = Field(description="Where it is kept.")
+    s3: S3Folder = Field(description="The folder in Amazon S3 for the data.")
     local_path: ContainerPath | None = Field(
-        default=None, description="Where the ranks write it; unset: /opt/ml/output/tensorboard."
+        default=None, description="The folder to which the ranks write the data; by default /opt/ml/output/tensorboard."
     )

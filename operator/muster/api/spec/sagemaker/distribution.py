@@ -12,13 +12,13 @@ MpiOptions = Annotated[str, Field(max_length=2500)]
 
 
 class Switch(Model):
-    """A way of starting ranks without settings."""
+    """A strategy that has no settings."""
 
     enabled: bool = Field(default=True, description=_ENABLED)
 
 
 class PytorchDdp(Model):
-    """The SDK's `pytorchddp`. SDK 2.221 and newer make it smdistributed's data parallel, except for HuggingFace."""
+    """The SDK's `pytorchddp`. Except for HuggingFace, SDK 2.221 and newer use smdistributed's data parallel for it."""
 
     enabled: bool = Field(default=True, description=_ENABLED)
     custom_mpi_options: MpiOptions = Field(
@@ -45,13 +45,13 @@ class ModelParallel(Model):
 
 
 class SageMakerMpi(Model):
-    """The toolkit runs mpirun on the first instance."""
+    """mpirun, which SageMaker's toolkit runs on the first instance."""
 
     enabled: bool = Field(default=True, description=_ENABLED)
     processes_per_host: int | None = Field(
         default=None,
-        description="Ranks on each instance; unset: procsPerNode where that is a number, else one for each GPU or "
-        "Neuron core.",
+        description="The number of ranks on each instance; by default procsPerNode, or one per GPU or Neuron core if "
+        "procsPerNode is Auto.",
         ge=1,
         le=128,
     )
@@ -71,5 +71,8 @@ class Distribution(Model):
         default=None, description="TensorFlow's MultiWorkerMirroredStrategy, from 2.9 on."
     )
     instance_group: str | None = Field(
-        default=None, description="Which of instanceGroups the ranks run on.", min_length=1, max_length=64
+        default=None,
+        description="The group of instanceGroups on which the ranks run.",
+        min_length=1,
+        max_length=64,
     )

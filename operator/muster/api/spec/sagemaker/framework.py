@@ -12,32 +12,31 @@ Version = Annotated[str, Field(min_length=1, max_length=32, pattern=VERSION_PATT
 
 
 class Framework(Model):
-    """A framework with SageMaker's images.
+    """A framework of which SageMaker has images.
 
-    With spec.image the versions are optional: the job uses that image, and muster configures its toolkit in the same
-    way.
+    With spec.image the versions are optional: the job runs that image, and muster configures the image's toolkit.
     """
 
     name: Literal["PyTorch", "TensorFlow", "HuggingFace"] = Field(description="The framework.")
     version: Version | None = Field(
-        default=None, description='Its version, such as "2.0.1"; of transformers for HuggingFace.'
+        default=None, description='The framework\'s version, such as "2.0.1". For HuggingFace, that of transformers.'
     )
     python_version: str | None = Field(
         default=None,
-        description="The image's Python: py310.",
+        description="The image's Python version: py310.",
         max_length=16,
         pattern=r"^py[0-9]{1,4}$",
     )
     pytorch_version: Version | None = Field(
-        default=None, description="HuggingFace: the version of PyTorch; this or tensorflowVersion."
+        default=None, description="For HuggingFace: the version of PyTorch. Set either this or tensorflowVersion."
     )
     tensorflow_version: Version | None = Field(
-        default=None, description="HuggingFace: the version of TensorFlow; this or pytorchVersion."
+        default=None, description="For HuggingFace: the version of TensorFlow. Set either this or pytorchVersion."
     )
     model_dir: str = Field(
         default="Auto",
-        description="TensorFlow: the hyperparameter model_dir. Auto: as in the SageMaker SDK, /opt/ml/model with mpi, "
-        "else a folder of the output. None: muster omits it. Or a path, or a folder in Amazon S3.",
+        description="For TensorFlow: the hyperparameter model_dir, which is a path or a folder in Amazon S3. Auto: as "
+        "with the SageMaker SDK, /opt/ml/model with mpi, else a folder of the output. None: muster omits it.",
         min_length=1,
         max_length=1024,
     )

@@ -1,4 +1,4 @@
-"""Decide how SageMaker starts a job's ranks: with which distribution and program, and whether by muster's start script.
+"""Decide how SageMaker starts a job's ranks: the distribution, the program, and whether muster's start script runs it.
 
 Without `distribution`, the job's launcher decides. If SageMaker's toolkit supports the launcher, muster uses the
 toolkit. Otherwise muster adds its start script to the source archive, and the toolkit or the container runs the script
@@ -16,7 +16,7 @@ from muster.api.launchers.base import Launcher
 from muster.api.launchers.mpi import Mpi
 from muster.api.launchers.torchrun import Torchrun
 from muster.api.spec.job import Spec
-from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.block import get_sagemaker_block
 from muster.api.spec.sagemaker.distribution import Distribution, SageMakerMpi, Switch
 from muster.api.spec.sagemaker.resources import InstanceGroup
 from muster.api.spec.sagemaker.spec import SageMaker
@@ -46,8 +46,8 @@ class Launch:
     """How the ranks start.
 
     muster passes `distribution` to the toolkit, unless it is None. `program` is the file of the source archive that
-    the toolkit starts, "" if the container starts itself. `uses_start_script`: muster's start script in the source
-    archive runs the command. With Channels, the script runs always, from its own channel.
+    the toolkit starts; "" without the toolkit. `uses_start_script` is whether muster's start script in the source
+    archive runs the command. With Channels, the start script always runs, from its own channel.
     """
 
     start: Literal["Toolkit", "Container", "Channels"]
@@ -58,12 +58,12 @@ class Launch:
 
 def decide_launch(spec: Spec) -> Launch:
     """Decide how SageMaker starts the ranks of a job."""
-    block = block_of(spec)
+    block = get_sagemaker_block(spec)
     if block.start == "Channels":
         return Launch("Channels")
     if not uses_toolkit(block):
         return Launch("Container", uses_start_script=_container_needs_script(spec, block))
-    distribution = distribution_of(spec)
+    distribution = choose_distribution(spec)
     file = find_program_file(spec.command, distribution)
     if file is None or _needs_start_script(spec, block, distribution):
         return Launch("Toolkit", distribution, START_SCRIPT, uses_start_script=True)
@@ -77,13 +77,13 @@ def uses_toolkit(block: SageMaker) -> bool:
     return block.start == "Toolkit"
 
 
-def distribution_of(spec: Spec) -> Distribution | None:
+def choose_distribution(spec: Spec) -> Distribution | None:
     """Return the toolkit's distribution: the job's own, else the equivalent of its launcher."""
-    block = block_of(spec)
+    block = get_sagemaker_block(spec)
     if block.distribution is not None or block.framework is None:
         return block.distribution
-    by_toolkit = _TOOLKIT_DISTRIBUTIONS.get(type(spec.launcher.chosen))
-    return None if by_toolkit is None else by_toolkit(spec, block)
+    build_distribution = _TOOLKIT_DISTRIBUTIONS.get(type(spec.launcher.chosen_launcher))
+    return None if build_distribution is None else build_distribution(spec, block)
 
 
 def find_program_file(command: tuple[str, ...], distribution: Distribution | None = None) -> str | None:
@@ -118,7 +118,7 @@ def find_torchrun_problem(spec: Spec, block: SageMaker) -> str | None:
         return "an image that isn't PyTorch's"
     if spec.image is not None:
         return None
-    instance_type = rank_instance_type(block)
+    instance_type = get_rank_instance_type(block)
     version = framework.pytorch_version if framework.name == "HuggingFace" else framework.version
     if not has_gpus(instance_type) and not is_trainium(instance_type):
         return f"{instance_type}, which has neither GPUs nor Trainium"
@@ -126,14 +126,14 @@ def find_torchrun_problem(spec: Spec, block: SageMaker) -> str | None:
     return None if version in supported else f"PyTorch {version} on {instance_type}"
 
 
-def explicit_procs_per_node(spec: Spec) -> int | None:
-    """Return the number of ranks on each node that the user set; None for Auto, even if muster has resolved it."""
+def get_explicit_procs_per_node(spec: Spec) -> int | None:
+    """Return the number of ranks per node that the user set; None for Auto, even if muster has resolved it."""
     procs = spec.procs_per_node
     return None if isinstance(procs, str) or "procs_per_node" not in spec.model_fields_set else procs
 
 
-def rank_instance_groups(block: SageMaker) -> tuple[InstanceGroup, ...]:
-    """The instance groups on which the ranks run: the one that the distribution names, or the only one."""
+def list_rank_instance_groups(block: SageMaker) -> tuple[InstanceGroup, ...]:
+    """Return the instance groups on which the ranks run: the group that the distribution names, or the only group."""
     groups = block.instance_groups
     chosen = block.distribution.instance_group if block.distribution is not None else None
     return groups if len(groups) == 1 else tuple(group for group in groups if group.name == chosen)
@@ -141,29 +141,29 @@ def rank_instance_groups(block: SageMaker) -> tuple[InstanceGroup, ...]:
 
 def uses_some_instance_groups(block: SageMaker) -> bool:
     """Whether the ranks run on only one of several instance groups."""
-    return len(block.instance_groups) > 1 and bool(rank_instance_groups(block))
+    return len(block.instance_groups) > 1 and bool(list_rank_instance_groups(block))
 
 
-def rank_instance_type(block: SageMaker) -> str:
+def get_rank_instance_type(block: SageMaker) -> str:
     """Return the type of the ranks' instances; "" if the job has none."""
     if block.instance_type is not None:
         return block.instance_type
-    groups = rank_instance_groups(block) or block.instance_groups
+    groups = list_rank_instance_groups(block) or block.instance_groups
     return groups[0].instance_type if groups else ""
 
 
 def _needs_start_script(spec: Spec, block: SageMaker, distribution: Distribution | None) -> bool:
     if block.distribution is not None:
         return False
-    return distribution is None and not spec.launcher.chosen.command_starts_ranks
+    return distribution is None and not spec.launcher.chosen_launcher.command_starts_ranks
 
 
 def _container_needs_script(spec: Spec, block: SageMaker) -> bool:
     if block.container_entrypoint or block.container_arguments:
         return False
-    if not spec.launcher.chosen.command_starts_ranks:
+    if not spec.launcher.chosen_launcher.command_starts_ranks:
         return True
-    # code in an archive is probably a script for SageMaker, which needs SageMaker's variables
+    # Code in an archive is probably a script for SageMaker, which needs SageMaker's variables.
     return spec.source is not None and spec.command != SERVICE_COMMAND
 
 
@@ -171,19 +171,19 @@ def _is_file(name: str) -> bool:
     return _FILE.fullmatch(name) is not None and not {".", ".."} & set(name.split("/"))
 
 
-def _mpi_distribution(spec: Spec, _: SageMaker) -> Distribution:
-    return Distribution(mpi=SageMakerMpi(custom_mpi_options=shlex.join(spec.launcher.chosen.arguments())))
+def _build_mpi_distribution(spec: Spec, _: SageMaker) -> Distribution:
+    return Distribution(mpi=SageMakerMpi(custom_mpi_options=shlex.join(spec.launcher.chosen_launcher.arguments())))
 
 
-def _torchrun_distribution(spec: Spec, block: SageMaker) -> Distribution | None:
-    if spec.launcher.chosen.arguments() or find_torchrun_problem(spec, block) is not None:
+def _build_torchrun_distribution(spec: Spec, block: SageMaker) -> Distribution | None:
+    if spec.launcher.chosen_launcher.arguments() or find_torchrun_problem(spec, block) is not None:
         return None
     # The toolkit would start a separate torchrun, with its own world, in each group.
     return Distribution(torch_distributed=Switch()) if len(block.instance_groups) <= 1 else None
 
 
 _TOOLKIT_DISTRIBUTIONS: Mapping[type[Launcher], Callable[[Spec, SageMaker], Distribution | None]] = {
-    Mpi: _mpi_distribution,
-    Torchrun: _torchrun_distribution,
+    Mpi: _build_mpi_distribution,
+    Torchrun: _build_torchrun_distribution,
 }
 """The launchers that SageMaker's toolkit supports, and the distribution that selects each."""

@@ -23,14 +23,14 @@ FIELDS = {
 }
 
 
-def distributions(spec: Spec) -> Iterator[tuple[SageMaker, Distribution]]:
+def list_distributions(spec: Spec) -> Iterator[tuple[SageMaker, Distribution]]:
     """Yield the job's `sagemaker` block and its distribution if both are set."""
     block = spec.sagemaker
     if block is not None and block.distribution is not None:
         yield block, block.distribution
 
 
-def strategy_names(distribution: Distribution) -> list[str]:
+def list_strategies(distribution: Distribution) -> list[str]:
     """Return the names of the strategies that are set, including disabled ones."""
     return [name for name, field in FIELDS.items() if getattr(distribution, field) is not None]
 
@@ -41,7 +41,9 @@ def is_enabled(distribution: Distribution, strategy: str) -> bool:
     return options is not None and bool(options.enabled)
 
 
-def effective_strategies(estimator: str, configured: AbstractSet[str], enabled: AbstractSet[str]) -> AbstractSet[str]:
+def select_effective_strategies(
+    estimator: str, configured: AbstractSet[str], enabled: AbstractSet[str]
+) -> AbstractSet[str]:
     """Return the strategies in `configured` that the SDK's estimator passes to the toolkit.
 
     `enabled` is a subset of `configured`. The SDK silently ignores the other strategies (hyperparameters() in
@@ -57,7 +59,7 @@ def effective_strategies(estimator: str, configured: AbstractSet[str], enabled: 
     return {"torchDistributed"} if "torchDistributed" in enabled and not has_parallel else configured
 
 
-def training_framework(block: SageMaker) -> tuple[str, str, str | None]:
+def get_training_framework(block: SageMaker) -> tuple[str, str, str | None]:
     """Return the estimator's name, the framework that runs the training, and its version."""
     framework = block.framework
     if framework is None:

@@ -47,7 +47,7 @@ REGIONS_WITHOUT_DEBUGGER = (
 """Regions without Debugger and profiler. Source: DEBUGGER_UNSUPPORTED_REGIONS, PROFILER_UNSUPPORTED_REGIONS."""
 
 
-def debugger_conflict(
+def select_debugger_conflict(
     estimator: str, *, has_parameter_server: bool, has_checkpoint_path: bool
 ) -> Literal["parameterServer", "checkpointPath"] | None:
     """Return the field that SageMaker Debugger does not support (see _validate_and_set_debugger_configs)."""
@@ -61,12 +61,12 @@ _FAMILY = re.compile(r"ml[._]([a-z\d-]+)\.?\w*")
 
 def has_gpus(instance_type: str) -> bool:
     """Whether the SDK assumes that the instance type has GPUs (_is_gpu_instance)."""
-    return instance_family(instance_type)[:1] in ("p", "g")
+    return parse_instance_family(instance_type)[:1] in ("p", "g")
 
 
 def is_trainium(instance_type: str) -> bool:
     """Whether the instance type has Trainium chips (_is_trainium_instance)."""
-    return instance_family(instance_type).startswith("trn")
+    return parse_instance_family(instance_type).startswith("trn")
 
 
 def parse_version(version: str) -> tuple[int, ...]:
@@ -74,7 +74,7 @@ def parse_version(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def instance_family(instance_type: str) -> str:
+def parse_instance_family(instance_type: str) -> str:
     """Return the family of an instance type: p4d for ml.p4d.24xlarge, "" for other text."""
     match = _FAMILY.fullmatch(instance_type)
     return "" if match is None else match.group(1)

@@ -29,47 +29,47 @@ def _check_metric_regexes(spec: Spec) -> Iterator[Violation]:
             yield Violation(("metrics", index, "regex"), f"{quote(metric.regex)}, and {problem}")
 
 
-def _volumes(spec: Spec) -> Iterator[tuple[FieldPath, Volume]]:
+def _list_volumes(spec: Spec) -> Iterator[tuple[FieldPath, Volume]]:
     for index, channel in enumerate(spec.inputs):
         if channel.volume is not None:
             yield ("inputs", index, "volume"), channel.volume
-    yield from _writable_volumes(spec)
+    yield from _list_writable_volumes(spec)
 
 
-def _writable_volumes(spec: Spec) -> Iterator[tuple[FieldPath, Volume]]:
+def _list_writable_volumes(spec: Spec) -> Iterator[tuple[FieldPath, Volume]]:
     if spec.checkpoint is not None and spec.checkpoint.volume is not None:
         yield ("checkpoint", "volume"), spec.checkpoint.volume
     if spec.output is not None and spec.output.volume is not None:
         yield ("output", "volume"), spec.output.volume
 
 
-def _volume_sources(volume: Volume) -> list[str]:
+def _list_volume_sources(volume: Volume) -> list[str]:
     value = (volume.host_path, volume.persistent_volume_claim, volume.nfs, volume.config_map, volume.secret)
     return [name for name, source in zip(_SOURCES, value, strict=True) if source is not None]
 
 
 def _check_one_source(spec: Spec) -> Iterator[Violation]:
-    for path, volume in _volumes(spec):
-        sources = _volume_sources(volume)
+    for path, volume in _list_volumes(spec):
+        sources = _list_volume_sources(volume)
         if len(sources) != 1:
             yield Violation(path, " and ".join(sources) or "none of them")
 
 
 def _check_read_only_sources(spec: Spec) -> Iterator[Violation]:
-    for path, volume in _writable_volumes(spec):
-        for source in _volume_sources(volume):
+    for path, volume in _list_writable_volumes(spec):
+        for source in _list_volume_sources(volume):
             if source in ("configMap", "secret"):
-                yield Violation((*path, source), "one")
+                yield Violation((*path, source), f"a {source}")
 
 
 def _check_volume_paths(spec: Spec) -> Iterator[Violation]:
-    for path, volume in _volumes(spec):
+    for path, volume in _list_volumes(spec):
         for source, folder in (("hostPath", volume.host_path), ("nfs", volume.nfs)):
             if folder is not None and not _is_absolute(folder.path):
                 yield Violation((*path, source, "path"), quote(folder.path))
 
 
-def _data_sources(channel: Input) -> list[str]:
+def _list_data_sources(channel: Input) -> list[str]:
     file_system = channel.sagemaker.file_system if channel.sagemaker is not None else None
     value = {"volume": channel.volume, "s3": channel.s3, "sagemaker.fileSystem": file_system}
     return [name for name, source in value.items() if source is not None]
@@ -77,7 +77,7 @@ def _data_sources(channel: Input) -> list[str]:
 
 def _check_one_data_source(spec: Spec) -> Iterator[Violation]:
     for index, channel in enumerate(spec.inputs):
-        sources = _data_sources(channel)
+        sources = _list_data_sources(channel)
         if len(sources) != 1:
             yield Violation(("inputs", index), " and ".join(sources) or "none of them")
 
@@ -131,7 +131,7 @@ DATA_RULES = (
     ),
     Rule(
         schema_paths=("spec.inputs[]",),
-        why="With two places it would be unclear which one applies.",
+        why="With two locations, the ranks could read only one of them.",
         message="exactly one of volume, s3 and sagemaker.fileSystem must be set",
         find_violations=_check_one_data_source,
         cel="[has(self.volume), has(self.s3), has(self.sagemaker) && has(self.sagemaker.fileSystem)]"
@@ -139,7 +139,7 @@ DATA_RULES = (
     ),
     Rule(
         schema_paths=("spec.output",),
-        why="With two places it would be unclear which one applies.",
+        why="With two locations, muster could write to only one of them.",
         message="exactly one of volume and s3 must be set",
         find_violations=_check_one_output,
         cel="has(self.volume) != has(self.s3)",

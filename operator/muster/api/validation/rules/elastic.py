@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from muster.api.backends import backends_with_agents
+from muster.api.backends import list_backends_with_collector
 from muster.api.spec.job import Spec
 from muster.api.validation.rule import Rule, Violation
 
@@ -57,7 +57,7 @@ _NOT_ELASTIC = "!has(self.elastic)"
 ELASTIC_RULES = (
     Rule(
         schema_paths=("spec",),
-        why="The job could neither start nor follow the number.",
+        why="The job could neither start with this number of nodes nor change to it.",
         message="nodes must be at least elastic.minNodes and at most elastic.maxNodes; change one of them",
         find_violations=_check_limits,
         cel=f"{_NOT_ELASTIC} || self.elastic.minNodes <= self.nodes && self.nodes <= self.elastic.maxNodes",
@@ -65,29 +65,29 @@ ELASTIC_RULES = (
     Rule(
         schema_paths=("spec",),
         why="A training job has a fixed number of instances.",
-        message=f"elastic works only with backend: {' or '.join(backends_with_agents())}; remove the field",
+        message=f"elastic works only with backend: {' or '.join(list_backends_with_collector())}; remove the field",
         find_violations=_check_backend,
-        cel=" || ".join((_NOT_ELASTIC, *(f"self.backend == '{name}'" for name in backends_with_agents()))),
+        cel=" || ".join((_NOT_ELASTIC, *(f"self.backend == '{name}'" for name in list_backends_with_collector()))),
     ),
     Rule(
         schema_paths=("spec",),
-        why="Without a restart a loss ends the job.",
-        message="an elastic job goes on after a loss only by a restart; set failurePolicy, for example "
+        why="Without restarts, the loss of a node ends the job.",
+        message="an elastic job continues after the loss of a node only by a restart; set failurePolicy, for example "
         "failurePolicy: {maxRestarts: 3}",
         find_violations=_check_failure_policy,
         cel=f"{_NOT_ELASTIC} || has(self.failurePolicy)",
     ),
     Rule(
         schema_paths=("spec",),
-        why="This scope replaces all pods, also those that go on.",
-        message="restartScope: Pods replaces all pods at each restart, so that none is ready to go on; use "
+        why="This scope also replaces the pods of nodes that are not lost.",
+        message="restartScope: Pods replaces all pods at each restart, so that no node stays ready; use "
         "restartScope: InPlace, or remove elastic",
         find_violations=_check_restart_scope,
         cel=f"{_NOT_ELASTIC} || !has(self.failurePolicy) || self.failurePolicy.restartScope != 'Pods'",
     ),
     Rule(
         schema_paths=("spec",),
-        why="Both say what happens after a loss.",
+        why="After the loss of a node, a spare would replace it and elastic would continue without it.",
         message="spares keep the number of nodes, elastic changes it; remove one of them",
         find_violations=_check_spares,
         cel=f"{_NOT_ELASTIC} || self.spares == 0",
@@ -109,7 +109,7 @@ ELASTIC_RULES = (
     ),
     Rule(
         schema_paths=("spec",),
-        why="Without a node, its part of the data would be missing.",
+        why="After the loss of a node, no other node would have its part of the data.",
         message="each node downloads its part once, before the number of nodes changes; use "
         "distribution: FullyReplicated, or remove elastic",
         find_violations=_check_sharded_inputs,

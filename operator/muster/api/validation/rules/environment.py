@@ -19,7 +19,7 @@ def _check_null_characters(spec: Spec) -> Iterator[Violation]:
     texts += [(("hyperparameters", name), str(value)) for name, value in spec.hyperparameters.items()]
     for path, text in texts:
         if "\0" in text:
-            yield Violation(path, "one")
+            yield Violation(path, "a null character")
 
 
 def _check_reserved_variables(spec: Spec) -> Iterator[Violation]:
@@ -31,7 +31,7 @@ def _check_reserved_variables(spec: Spec) -> Iterator[Violation]:
 def _check_two_values(spec: Spec) -> Iterator[Violation]:
     for index, variable in enumerate(spec.env):
         if variable.value_from is not None and variable.value:
-            yield Violation(("env", index), "both")
+            yield Violation(("env", index), "value and valueFrom")
 
 
 def _check_references(spec: Spec) -> Iterator[Violation]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from muster.api.backends import backends_with_agents
+from muster.api.backends import list_backends_with_collector
 from muster.api.spec.failure_policy import DEFAULT_DISRUPTIONS, DEFAULT_FENCE_SECONDS, MAX_HISTORY
 from muster.api.spec.job import Spec
 from muster.api.validation.rule import Rule, Violation
@@ -42,7 +42,7 @@ def _check_empty_rules(spec: Spec) -> Iterator[Violation]:
             yield Violation(("failurePolicy", "rules", index), "a rule without a property of a failure")
 
 
-_UNSET_CEL = (
+_UNSET_FIELDS_CEL = (
     "!has(self.failurePolicy.windowSeconds)",
     "!has(self.failurePolicy.hangTimeoutSeconds)",
     f"self.failurePolicy.maxDisruptions == {DEFAULT_DISRUPTIONS}",
@@ -56,13 +56,13 @@ FAILURE_POLICY_RULES = (
         schema_paths=("spec",),
         why="muster would ignore these fields.",
         message="failurePolicy.windowSeconds, maxDisruptions, hangTimeoutSeconds, restartScope, fenceSeconds and rules "
-        f"work only with backend: {' or '.join(backends_with_agents())} so far; remove them",
+        f"work only with backend: {' or '.join(list_backends_with_collector())} so far; remove them",
         find_violations=_check_agent_fields,
         cel=" || ".join(
             (
                 "!has(self.failurePolicy)",
-                *(f"self.backend == '{name}'" for name in backends_with_agents()),
-                f"({' && '.join(_UNSET_CEL)})",
+                *(f"self.backend == '{name}'" for name in list_backends_with_collector()),
+                f"({' && '.join(_UNSET_FIELDS_CEL)})",
             )
         ),
     ),

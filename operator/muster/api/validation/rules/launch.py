@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from muster.api.document import quote
 from muster.api.spec.job import MAX_WORLD, Spec
-from muster.api.spec.launcher import launchers
+from muster.api.spec.launcher import list_launcher_types
 from muster.api.validation.rule import Rule, Violation
 from muster.api.validation.rules import interfaces
 from muster.api.validation.rules.mpi.rules import MPIRUN_PATTERN, is_mpirun
@@ -33,7 +33,7 @@ _TORCHRUN_OPTIONS = (
 """The torchrun options that muster sets, without leading dashes. torchrun accepts _ instead of -."""
 
 _LAUNCHER_COMMANDS = ("torchrun", "accelerate", "deepspeed")
-"""Commands that start the ranks of one node; `contract.Mpi` lists the commands that start the ranks of all nodes."""
+"""Commands that start the ranks of one node. `contract.schema.Mpi` lists the commands that start all ranks."""
 
 _LAUNCHER_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
 """The same launchers as Python modules, for `python -m`."""
@@ -51,7 +51,7 @@ def _is_torchrun_option(argument: str) -> bool:
 
 
 def _check_launchers(spec: Spec) -> Iterator[Violation]:
-    launcher_names = spec.launcher.fields_set()
+    launcher_names = spec.launcher.configured_launchers()
     if len(launcher_names) != 1:
         yield Violation(("launcher",), " and ".join(launcher_names) or "none of them")
 
@@ -83,7 +83,7 @@ def _check_unsplit_command(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_launcher_in_launcher(spec: Spec) -> Iterator[Violation]:
-    if any(launcher.command_starts_ranks for launcher in spec.launcher.fields_set().values()):
+    if any(launcher.command_starts_ranks for launcher in spec.launcher.configured_launchers().values()):
         return
     if posixpath.basename(spec.command[0]) in _LAUNCHER_COMMANDS:
         yield Violation(("command", 0), quote(spec.command[0]))
@@ -105,7 +105,7 @@ def _find_module(command: Sequence[str]) -> int | None:
 
 
 def _check_mpirun_in_launcher(spec: Spec) -> Iterator[Violation]:
-    accepts_mpirun = any(launcher.accepts_mpirun for launcher in spec.launcher.fields_set().values())
+    accepts_mpirun = any(launcher.accepts_mpirun for launcher in spec.launcher.configured_launchers().values())
     if not accepts_mpirun and is_mpirun(spec.command[0]):
         yield Violation(("command", 0), quote(spec.command[0]))
 
@@ -122,29 +122,30 @@ def _check_interface(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_world(spec: Spec) -> Iterator[Violation]:
-    if spec.procs_per_node != "Auto" and spec.most_nodes * spec.procs_per_node > MAX_WORLD:
-        yield Violation(("nodes",), f"{spec.most_nodes} nodes of {spec.procs_per_node} ranks")
+    if spec.procs_per_node != "Auto" and spec.max_nodes * spec.procs_per_node > MAX_WORLD:
+        yield Violation(("nodes",), f"{spec.max_nodes} nodes of {spec.procs_per_node} ranks")
 
 
 _OPTION_PATTERN = "|".join(option.replace("-", "[-_]") for option in _TORCHRUN_OPTIONS)
 _NAMES_CEL = interfaces.NAMES.replace("\\", "\\\\")
 
-_LAUNCHERS = launchers()
-*_FIRST, _LAST = _LAUNCHERS
+_LAUNCHERS = list_launcher_types()
+*_FIRST_LAUNCHERS, _LAST_LAUNCHER = _LAUNCHERS
 
 
-def _has_any(names: Iterable[str]) -> str:
+def _build_has_any_cel(names: Iterable[str]) -> str:
     return " || ".join(f"has(self.launcher.{name})" for name in names)
 
 
-_STARTS_RANKS_CEL = _has_any(name for name, kind in _LAUNCHERS.items() if kind.command_starts_ranks)
-_ACCEPTS_MPIRUN_CEL = _has_any(name for name, kind in _LAUNCHERS.items() if kind.accepts_mpirun)
+_STARTS_RANKS_CEL = _build_has_any_cel(name for name, kind in _LAUNCHERS.items() if kind.command_starts_ranks)
+_ACCEPTS_MPIRUN_CEL = _build_has_any_cel(name for name, kind in _LAUNCHERS.items() if kind.accepts_mpirun)
 
 LAUNCH_RULES = (
     Rule(
         schema_paths=("spec.launcher",),
         why="Two launchers would start the ranks twice, and without a launcher no rank would start.",
-        message=f"exactly one of {', '.join(_FIRST)} and {_LAST} must be set, for example torchrun: {{}}",
+        message=f"exactly one of {', '.join(_FIRST_LAUNCHERS)} and {_LAST_LAUNCHER} must be set, for example torchrun: "
+        "{}",
         find_violations=_check_launchers,
         cel=f"[{', '.join(f'has(self.{name})' for name in _LAUNCHERS)}].exists_one(chosen, chosen)",
     ),

@@ -31,8 +31,8 @@ def _check_pod_variants(spec: Spec) -> Iterator[Violation]:
         yield Violation(("nodeOverrides",), f"{len(variants)} combinations of {merge_count} overrides in total")
 
 
-_FIRST = "int(part.split('-')[0])"
-_LAST = "int(part.substring(part.indexOf('-') + 1))"
+_FIRST_NODE_CEL = "int(part.split('-')[0])"
+_LAST_NODE_CEL = "int(part.substring(part.indexOf('-') + 1))"
 
 OVERRIDE_RULES = (
     Rule(
@@ -41,7 +41,7 @@ OVERRIDE_RULES = (
         message="each range goes from a lower to a higher node, below spec.nodes; the first node is 0",
         find_violations=_check_override_nodes,
         cel="!has(self.nodeOverrides) || self.nodeOverrides.all(each, each.nodes.split(',').all(part,"
-        f" {_FIRST} <= {_LAST} && {_LAST} < self.nodes))",
+        f" {_FIRST_NODE_CEL} <= {_LAST_NODE_CEL} && {_LAST_NODE_CEL} < self.nodes))",
     ),
     Rule(
         schema_paths=("spec.nodeOverrides",),

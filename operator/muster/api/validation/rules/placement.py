@@ -44,7 +44,7 @@ def _check_queues(spec: Spec) -> Iterator[Violation]:
         yield Violation(("queue",), " and ".join(queues) or "none of them")
 
 
-def _has(name: str) -> str:
+def _build_has_cel(name: str) -> str:
     return f"has(self.{name})"
 
 
@@ -60,7 +60,10 @@ PLACEMENT_RULES = (
         find_violations=_check_name_with_fields,
         cel="!has(self.name) || !("
         + " || ".join(
-            [*map(_has, _SCALAR_FIELDS), *(f"{_has(name)} && self.{name}.size() > 0" for name in _LIST_FIELDS)]
+            [
+                *map(_build_has_cel, _SCALAR_FIELDS),
+                *(f"{_build_has_cel(name)} && self.{name}.size() > 0" for name in _LIST_FIELDS),
+            ]
         )
         + ")",
     ),

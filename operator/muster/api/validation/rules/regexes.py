@@ -68,7 +68,7 @@ def _find_structure_problem(pattern: str) -> str | None:
             position = quantifier.end()
             if pattern.startswith("+", position):
                 return "possessive quantifiers need Python 3.11 in the image; use a plain one"
-            problem = _repeat(item, *_quantifier_limits(quantifier))
+            problem = _repeat(item, *_parse_quantifier(quantifier))
             if problem is not None:
                 return problem
             position += pattern.startswith("?", position)
@@ -90,7 +90,7 @@ def _repeat(item: _Item, low: int, high: float) -> str | None:
     return None
 
 
-def _quantifier_limits(quantifier: re.Match[str]) -> tuple[int, float]:
+def _parse_quantifier(quantifier: re.Match[str]) -> tuple[int, float]:
     sign = quantifier["sign"]
     if sign is not None:
         return int(sign == "+"), 1 if sign == "?" else math.inf

@@ -49,18 +49,18 @@ def _get_git_source(spec: Spec) -> GitSource | None:
     return None if spec.source is None else spec.source.git
 
 
-def _config_map_name(spec: Spec) -> str | None:
+def _get_config_map_name(spec: Spec) -> str | None:
     source = spec.source
     return None if source is None or source.config_map is None else source.config_map.name
 
 
-def _secret_name(spec: Spec) -> str | None:
+def _get_secret_name(spec: Spec) -> str | None:
     git = _get_git_source(spec)
     return None if git is None or git.secret_key_ref is None else git.secret_key_ref.name
 
 
 def _check_object_names(spec: Spec) -> Iterator[Violation]:
-    names = {("configMap", "name"): _config_map_name(spec), ("git", "secretKeyRef", "name"): _secret_name(spec)}
+    names = {("configMap", "name"): _get_config_map_name(spec), ("git", "secretKeyRef", "name"): _get_secret_name(spec)}
     for path, name in names.items():
         if name is not None and re.fullmatch(_NAME, name) is None:
             yield Violation(("source", *path), quote(name))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from muster.api.backends import backends_with_agents
+from muster.api.backends import list_backends_with_collector
 from muster.api.spec.job import Spec
 from muster.api.validation.rule import Rule, Violation
 
@@ -41,9 +41,9 @@ SPARE_RULES = (
     Rule(
         schema_paths=("spec",),
         why="muster would ignore the spares. On SageMaker, keepAliveSeconds keeps the instances for the next attempt.",
-        message=f"spares work only with backend: {' or '.join(backends_with_agents())}; remove the field",
+        message=f"spares work only with backend: {' or '.join(list_backends_with_collector())}; remove the field",
         find_violations=_check_backend,
-        cel=" || ".join((_NO_SPARES, *(f"self.backend == '{name}'" for name in backends_with_agents()))),
+        cel=" || ".join((_NO_SPARES, *(f"self.backend == '{name}'" for name in list_backends_with_collector()))),
     ),
     Rule(
         schema_paths=("spec",),
@@ -71,8 +71,8 @@ SPARE_RULES = (
     ),
     Rule(
         schema_paths=("spec",),
-        why="A spare has downloaded its data before it knows whose place it takes.",
-        message="a spare can't download the part of a node that it doesn't know yet; use "
+        why="A spare downloads its data before muster decides which node it replaces.",
+        message="a spare downloads its data before muster decides which node it replaces; use "
         "distribution: FullyReplicated, or remove spares",
         find_violations=_check_sharded_inputs,
         cel=f"{_NO_SPARES} || !has(self.inputs) || self.inputs.all(channel,"

@@ -1,7 +1,7 @@
 """`status.backend.sagemaker`: the job's training jobs, as SageMaker describes them."""
 
 from muster.api.status.sagemaker import (
-    MAX_EARLIER,
+    MAX_EARLIER_JOBS,
     MAX_HISTORY,
     BackendStatus,
     EarlierTrainingJob,
@@ -9,7 +9,7 @@ from muster.api.status.sagemaker import (
     SageMakerStatus,
     SecondaryStatus,
 )
-from muster.api.timestamps import format_seconds
+from muster.api.timestamps import format_timestamp
 from muster.core.failure.rank_output import clean
 from muster.core.status.truncate import truncate_message
 from muster.core.status.views import StatusInput
@@ -72,7 +72,9 @@ def _next_record(status_input: StatusInput, state: TrainingState, tried_at: floa
         current = previous if last is None else previous.model_copy(update=_describe(last, previous.region))
         earlier = (*earlier, _earlier(current, last))
     record = _new_record(status_input, state, tried_at)
-    return record.model_copy(update={"earlier": earlier[-MAX_EARLIER:], "retry": _retry(state.attempt_state.waiting)})
+    return record.model_copy(
+        update={"earlier": earlier[-MAX_EARLIER_JOBS:], "retry": _retry(state.attempt_state.waiting)}
+    )
 
 
 def _new_record(status_input: StatusInput, state: TrainingState, tried_at: float) -> SageMakerStatus:
@@ -83,7 +85,7 @@ def _new_record(status_input: StatusInput, state: TrainingState, tried_at: float
         restarts=state.attempt_state.restarts,
         region=state.observed.location.region,
         assume_role_arn=state.observed.location.assume_role_arn,
-        tried_at=format_seconds(tried_at),
+        tried_at=format_timestamp(tried_at),
     )
 
 
@@ -111,7 +113,7 @@ def _retry(waiting: Waiting | None) -> Retry | None:
         reason=waiting.reason,
         message=truncate_message(waiting.message),
         tries=waiting.tries,
-        until=format_seconds(waiting.until),
+        until=format_timestamp(waiting.until),
     )
 
 
@@ -126,8 +128,8 @@ def _describe(training: TrainingJob, region: str) -> dict[str, object]:
         "history": tuple(
             SecondaryStatus(
                 status=span.status,
-                started_at=format_seconds(span.started_at),
-                ended_at=None if span.ended_at is None else format_seconds(span.ended_at),
+                started_at=format_timestamp(span.started_at),
+                ended_at=None if span.ended_at is None else format_timestamp(span.ended_at),
                 message=clean(span.message, limit=MAX_MESSAGE_CHARS),
             )
             for span in spans

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from muster.api.spec.job import Job
 from muster.api.status.status import REFUSED, NodeCounts, Progress, Status
-from muster.api.timestamps import format_seconds
+from muster.api.timestamps import format_timestamp
 from muster.core.facts import ProcessState
 from muster.core.outcome import Outcome, Verdict
 from muster.core.status.conditions import conditions, refusal_before_start
@@ -65,7 +65,7 @@ def summarise_training_job(  # noqa: PLR0917 - the results of one reconcile
         backend=training_record(status_input, state, now if creates else None),
         attempt=state.attempt_state.attempt if creates or _has_started(previous, state) else previous.attempt,
         start_time=_start_time(status_input, facts, creates=creates),
-        completion_time=format_seconds(now) if phase in ("Succeeded", "Failed") else None,
+        completion_time=format_timestamp(now) if phase in ("Succeeded", "Failed") else None,
     )
 
 
@@ -146,10 +146,10 @@ def _start_time(status_input: StatusInput, facts: TrainingFacts, *, creates: boo
     if status_input.previous.start_time is not None:
         return status_input.previous.start_time
     if creates:
-        return format_seconds(status_input.now)
+        return format_timestamp(status_input.now)
     # A user has cleared the status of a running job.
     return (
         None
         if facts.training is None or not status_input.previous.was_started
-        else format_seconds(facts.training.created_at)
+        else format_timestamp(facts.training.created_at)
     )

@@ -1,7 +1,7 @@
 """Render the request's image and its command. Pure."""
 
 from muster.api.spec.job import Job, Spec
-from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.block import get_sagemaker_block
 from muster.api.spec.sagemaker.framework import Framework
 from muster.api.spec.sagemaker.launch import SERVICE_COMMAND, Launch
 from muster.api.spec.sagemaker.spec import SageMaker
@@ -21,7 +21,7 @@ tensorflow/estimator.py). Hugging Face always has them."""
 
 def render_algorithm(job: Job, launch: Launch, source: Code, settings: RequestSettings, facts: ImageFacts) -> Fields:
     """Return the AlgorithmSpecification. Raises `InvalidResource` if AWS has no such image."""
-    spec, block = job.spec, block_of(job.spec)
+    spec, block = job.spec, get_sagemaker_block(job.spec)
     fields: Fields = {
         "TrainingImage": choose_image(spec, settings.region, facts),
         "TrainingInputMode": block.input_mode,
@@ -43,7 +43,7 @@ def render_algorithm(job: Job, launch: Launch, source: Code, settings: RequestSe
 
 def container_command(spec: Spec, launch: Launch, source: Code) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the container's entry point and arguments. Empty means the image's own."""
-    block = block_of(spec)
+    block = get_sagemaker_block(spec)
     if block.container_entrypoint or block.container_arguments:
         return block.container_entrypoint, block.container_arguments
     if launch.start == "Channels":

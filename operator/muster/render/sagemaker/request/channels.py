@@ -3,7 +3,7 @@
 from muster.api.document import JSON
 from muster.api.spec.data import Input
 from muster.api.spec.job import Spec
-from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.block import get_sagemaker_block
 from muster.api.spec.sagemaker.channels import ChannelOptions, FileSystem
 from muster.api.spec.sagemaker.launch import uses_toolkit
 from muster.render.sagemaker.request.code import CODE_CHANNEL, Code
@@ -24,7 +24,7 @@ def render_channels(spec: Spec, source: Code) -> list[JSON]:
 
 
 def _code_channel(spec: Spec, source: Code) -> Fields:
-    block = block_of(spec)
+    block = get_sagemaker_block(spec)
     fields: Fields = {"ChannelName": CODE_CHANNEL, "DataSource": _s3(source.channel, "FullyReplicated")}
     if block.input_mode == "File" or uses_toolkit(block):
         return fields
@@ -37,7 +37,7 @@ def _own_channels(spec: Spec, source: Code) -> list[JSON]:
 
     SageMaker requires instance groups for all channels or for none.
     """
-    block = block_of(spec)
+    block = get_sagemaker_block(spec)
     has_groups = any(channel.sagemaker is not None and channel.sagemaker.instance_groups for channel in spec.inputs)
     groups = tuple(group.name for group in block.instance_groups) if has_groups else ()
     uris = {CODE_CHANNEL: source.channel, DRIVERS_CHANNEL: source.drivers}

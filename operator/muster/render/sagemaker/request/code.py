@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from muster.api.spec.job import Job
-from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.block import get_sagemaker_block
 from muster.api.spec.sagemaker.launch import START_SCRIPT, Launch
 from muster.render.sagemaker.request.drivers import DRIVERS_CHANNEL, driver_files
 from muster.render.sagemaker.request.places import code_key, code_uri, input_uri
@@ -33,7 +33,7 @@ class Code:
 
 def choose_code(job: Job, launch: Launch, settings: RequestSettings) -> Code:
     """Choose how the containers get the job's code."""
-    spec, block = job.spec, block_of(job.spec)
+    spec, block = job.spec, get_sagemaker_block(job.spec)
     if launch.start == "Channels":
         return _in_channels(job, launch, settings)
     archive = _archive(job, launch, settings)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from muster.api.document import JSON
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Spec
-from muster.api.spec.sagemaker.block import block_of, find_debugger_conflict
+from muster.api.spec.sagemaker.block import find_debugger_conflict, get_sagemaker_block
 from muster.api.spec.sagemaker.debug import Collection, Debugger, DebugRule, Profiler
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.api.spec.sagemaker.support import REGIONS_WITHOUT_DEBUGGER, is_trainium
@@ -22,7 +22,7 @@ from muster.render.sagemaker.request.training_request import Fields
 
 def render_debugging(spec: Spec, settings: RequestSettings, facts: ImageFacts) -> Fields:
     """Return the request's fields for debugging. Raises `InvalidResource` if the region doesn't support them."""
-    block = block_of(spec)
+    block = get_sagemaker_block(spec)
     location = output_uri(spec, settings)
     fields: Fields = {**_hook(spec, block, settings.region, location), **_profiler(block, settings.region, location)}
     if block.debugger.rules and find_debugger_conflict(spec) != "parameterServer":

@@ -7,13 +7,13 @@ huggingface/estimator.py.
 
 from muster.api.document import JSON
 from muster.api.spec.job import Spec
-from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.block import get_sagemaker_block
 from muster.api.spec.sagemaker.distribution import DataParallel, Distribution
 from muster.api.spec.sagemaker.framework import Framework
 from muster.api.spec.sagemaker.launch import (
-    distribution_of,
-    explicit_procs_per_node,
-    rank_instance_groups,
+    choose_distribution,
+    get_explicit_procs_per_node,
+    list_rank_instance_groups,
     uses_some_instance_groups,
 )
 from muster.api.spec.sagemaker.spec import SageMaker
@@ -53,8 +53,8 @@ def has_separate_worlds(spec: Spec) -> bool:
     With torchDistributed, and for HuggingFace with pytorchDdp, the SDK doesn't send the selected group. Then the
     toolkit uses each host's own group (sagemaker-training 5.1.4, environment.py, get_distribution_instance_groups).
     """
-    block = block_of(spec)
-    distribution, framework = distribution_of(spec), block.framework
+    block = get_sagemaker_block(spec)
+    distribution, framework = choose_distribution(spec), block.framework
     if distribution is None or framework is None or not uses_some_instance_groups(block):
         return False
     return _GROUPS not in distribution_parameters(spec, block, framework, distribution)
@@ -87,7 +87,7 @@ def _hugging_face(block: SageMaker, distribution: Distribution) -> dict[str, JSO
 
 def _general(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
     fields: dict[str, JSON] = {}
-    groups = rank_instance_groups(block)
+    groups = list_rank_instance_groups(block)
     if groups:
         fields[_GROUPS] = [group.name for group in groups]
     if distribution.parameter_server is not None:
@@ -122,7 +122,7 @@ def _processes(spec: Spec, distribution: Distribution) -> dict[str, JSON]:
         return {PROCESSES: mpi_procs}
     options = (mpi, data, ddp, distribution.torch_distributed)
     starts_ranks = any(option is not None and option.enabled for option in options)
-    procs = explicit_procs_per_node(spec)
+    procs = get_explicit_procs_per_node(spec)
     return {PROCESSES: procs} if starts_ranks and procs is not None else {}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from muster.api.document import JSON, quote
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job, Spec
-from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.block import get_sagemaker_block
 from muster.api.spec.sagemaker.framework import Framework
 from muster.api.spec.sagemaker.launch import Launch
 from muster.api.spec.sagemaker.spec import SageMaker
@@ -21,7 +21,7 @@ _MODEL_FOLDER = "/opt/ml/model"
 
 def render_hyperparameters(job: Job, launch: Launch, source: Code, settings: RequestSettings) -> Fields:
     """Return the HyperParameters. Raises `InvalidResource` if the toolkit's would replace the user's."""
-    spec, block = job.spec, block_of(job.spec)
+    spec, block = job.spec, get_sagemaker_block(job.spec)
     toolkit_parameters = _encoded(_toolkit(spec, block, launch, source, settings))
     value = {**_user(spec, launch), **block.raw_hyperparameters}
     _check_conflicts(spec, toolkit_parameters)

@@ -2,10 +2,10 @@
 
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Spec
-from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.block import get_sagemaker_block
 from muster.api.spec.sagemaker.distribution import Distribution
 from muster.api.spec.sagemaker.framework import Framework
-from muster.api.spec.sagemaker.launch import distribution_of
+from muster.api.spec.sagemaker.launch import choose_distribution
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.render.sagemaker.image_catalogue import ImageFacts
 from muster.render.sagemaker.images import ImageRequest, Library, NoSuchImage, image_instance_type, training_image
@@ -13,7 +13,7 @@ from muster.render.sagemaker.images import ImageRequest, Library, NoSuchImage, i
 
 def choose_image(spec: Spec, region: str, facts: ImageFacts) -> str:
     """Return the image's URI. Raises `InvalidResource` if AWS has no such image."""
-    block = block_of(spec)
+    block = get_sagemaker_block(spec)
     if spec.image is not None or block.framework is None:
         return spec.image or ""
     try:
@@ -31,7 +31,7 @@ def _wanted(spec: Spec, block: SageMaker, framework: Framework, region: str) -> 
         region=region,
         instance_type=block.instance_type or image_instance_type(types),
         python=framework.python_version or "",
-        library=_library(framework, distribution_of(spec)),
+        library=_library(framework, choose_distribution(spec)),
         pytorch=framework.pytorch_version or "",
         tensorflow=framework.tensorflow_version or "",
     )

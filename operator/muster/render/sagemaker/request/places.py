@@ -2,7 +2,7 @@
 
 from muster.api.s3_uri import S3Uri, parse
 from muster.api.spec.job import Spec
-from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.block import get_sagemaker_block
 from muster.render.sagemaker.request.settings import RequestSettings
 from muster.render.sagemaker.request.training_request import Fields
 
@@ -24,7 +24,7 @@ def join_uri(uri: str, *parts: str) -> str:
 
 def render_output(spec: Spec, settings: RequestSettings) -> Fields:
     """Return the OutputDataConfig."""
-    block = block_of(spec)
+    block = get_sagemaker_block(spec)
     fields: Fields = {"S3OutputPath": output_uri(spec, settings)}
     if block.output_kms_key is not None:
         fields["KmsKeyId"] = block.output_kms_key
@@ -44,7 +44,7 @@ def render_checkpoint(spec: Spec) -> Fields:
 
 def code_uri(spec: Spec, settings: RequestSettings) -> str:
     """Return the URI of sourcedir.tar.gz, in codeLocation or else in the output's bucket."""
-    block = block_of(spec)
+    block = get_sagemaker_block(spec)
     parts = (settings.training_job, "source", "sourcedir.tar.gz")
     if block.code_location is not None:
         return join_uri(block.code_location, *parts)
@@ -53,7 +53,7 @@ def code_uri(spec: Spec, settings: RequestSettings) -> str:
 
 def input_uri(spec: Spec, settings: RequestSettings, channel: str) -> str:
     """Return the URI of a channel that muster adds, in codeLocation or else in the output's bucket."""
-    block = block_of(spec)
+    block = get_sagemaker_block(spec)
     base = block.code_location or f"s3://{parse(output_uri(spec, settings)).bucket}"
     return join_uri(base, settings.training_job, "input", channel)
 
@@ -63,7 +63,7 @@ def code_key(spec: Spec, settings: RequestSettings) -> str:
 
     The SDK does the same (estimator.py, _stage_user_code_in_s3).
     """
-    block = block_of(spec)
+    block = get_sagemaker_block(spec)
     if block.output_kms_key is None:
         return ""
     bucket = parse(output_uri(spec, settings)).bucket

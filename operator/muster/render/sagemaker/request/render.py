@@ -2,7 +2,7 @@
 
 from muster.api.document import JSON
 from muster.api.spec.job import Job, Spec
-from muster.api.spec.sagemaker.block import block_of
+from muster.api.spec.sagemaker.block import get_sagemaker_block
 from muster.api.spec.sagemaker.launch import Launch, decide_launch, uses_some_instance_groups
 from muster.api.spec.sagemaker.resources import Experiment
 from muster.api.spec.sagemaker.spec import SageMaker
@@ -26,7 +26,7 @@ def render_request(job: Job, settings: RequestSettings, facts: ImageFacts) -> Tr
 
     Raises `InvalidResource` for an unknown image or an exceeded limit.
     """
-    spec, block = job.spec, block_of(job.spec)
+    spec, block = job.spec, get_sagemaker_block(job.spec)
     launch = decide_launch(spec)
     source = choose_code(job, launch, settings)
     body: Fields = {

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from muster.api.config.default_bucket import default_bucket
+from muster.api.config.default_bucket import build_default_bucket_name
 
 
 @dataclass(frozen=True)
@@ -22,4 +22,4 @@ class RequestSettings:
     @property
     def default_bucket(self) -> str:
         """The bucket for code and output if the job has no location."""
-        return self.bucket or default_bucket(self.region, self.account)
+        return self.bucket or build_default_bucket_name(self.region, self.account)

@@ -25,7 +25,7 @@ _HYDRA_REMOTE = (
 _OPEN_MPI_EXIT = ("h", "help", "V", "version", "do-not-launch")
 _HYDRA_EXIT = ("h", "help", "V", "version", "info")
 
-PARAMETERS = (
+MCA_PARAMETERS = (
     *("plm", "plm_rsh_agent", "plm_rsh_args", "plm_ssh_agent", "plm_ssh_args", "orte_rsh_agent", "pls_rsh_agent"),
     *("orte_default_hostfile", "prte_default_hostfile", "orte_default_dash_host"),
     *("orte_launch_agent", "prte_launch_agent"),
@@ -38,7 +38,7 @@ Parameter files (--tune, --am) may contain them, because muster's values in the 
 DO_NOT_LAUNCH_SYNONYMS = ("donotlaunch", "orte_do_not_launch")
 """Synonyms of --do-not-launch: --runtime-options donotlaunch, --mca orte_do_not_launch 1."""
 
-VARIABLES = (
+REMOTE_SHELL_VARIABLES = (
     *("OMPI_MCA_plm", "OMPI_MCA_plm_rsh_agent", "OMPI_MCA_orte_default_hostfile"),
     *("OMPI_MCA_orte_rsh_agent", "OMPI_MCA_pls_rsh_agent"),
     *("PRTE_MCA_plm", "PRTE_MCA_plm_ssh_agent", "PRTE_MCA_prte_default_hostfile"),
@@ -57,19 +57,19 @@ HYDRA_FAMILY = (Mpi.AUTO, Mpi.INTEL_MPI, Mpi.MPICH)
 """Values of `implementation` that may mean an mpirun of Hydra."""
 
 
-def world_options(implementation: str) -> tuple[str, ...]:
+def list_world_options(implementation: str) -> tuple[str, ...]:
     """Return the options that set the number of ranks and their hosts."""
-    return _options_of_family(implementation, _OPEN_MPI_WORLD, _HYDRA_WORLD)
+    return _select_options(implementation, _OPEN_MPI_WORLD, _HYDRA_WORLD)
 
 
-def remote_options(implementation: str) -> tuple[str, ...]:
+def list_remote_options(implementation: str) -> tuple[str, ...]:
     """Return the options that set how mpirun starts its daemons on other nodes."""
-    return _options_of_family(implementation, _OPEN_MPI_REMOTE, _HYDRA_REMOTE)
+    return _select_options(implementation, _OPEN_MPI_REMOTE, _HYDRA_REMOTE)
 
 
-def exit_options(implementation: str) -> tuple[str, ...]:
+def list_exit_options(implementation: str) -> tuple[str, ...]:
     """Return the options with which mpirun exits with code 0 and starts no rank."""
-    return _options_of_family(implementation, _OPEN_MPI_EXIT, _HYDRA_EXIT)
+    return _select_options(implementation, _OPEN_MPI_EXIT, _HYDRA_EXIT)
 
 
 def is_option(argument: str, names: tuple[str, ...]) -> bool:
@@ -78,7 +78,7 @@ def is_option(argument: str, names: tuple[str, ...]) -> bool:
     return name.startswith("-") and name[1:].removeprefix("-") in names
 
 
-def _options_of_family(implementation: str, open_mpi: tuple[str, ...], hydra: tuple[str, ...]) -> tuple[str, ...]:
+def _select_options(implementation: str, open_mpi: tuple[str, ...], hydra: tuple[str, ...]) -> tuple[str, ...]:
     from_open_mpi = open_mpi if implementation in OPEN_MPI_FAMILY else ()
     options = (*from_open_mpi, *(hydra if implementation in HYDRA_FAMILY else ()))
     return tuple(dict.fromkeys(options))

@@ -6,23 +6,23 @@ import re
 from collections.abc import Callable, Iterator
 
 from muster.api.document import JSON, FieldPath, quote
-from muster.api.names import TRAINER
+from muster.api.names import TRAINER_CONTAINER
 from muster.api.spec.job import Spec
 from muster.api.validation.rule import Rule, Violation
 from muster.api.validation.rules.mpi.command_line import Option, parse_options
 from muster.api.validation.rules.mpi.options import (
     DO_NOT_LAUNCH_SYNONYMS,
     HYDRA_FAMILY,
+    MCA_PARAMETERS,
     OPEN_MPI_FAMILY,
-    PARAMETERS,
+    REMOTE_SHELL_VARIABLES,
     TWO_VALUE_OPTIONS,
-    VARIABLES,
-    exit_options,
     is_option,
-    remote_options,
-    world_options,
+    list_exit_options,
+    list_remote_options,
+    list_world_options,
 )
-from muster.api.validation.rules.pods.template_shape import containers, entries_of
+from muster.api.validation.rules.pods.template_shape import enumerate_entries, list_containers
 from muster_worker.contract.schema import Mpi
 
 _ARGS: FieldPath = ("launcher", "mpi", "args")
@@ -47,39 +47,39 @@ def is_mpirun(program: str) -> bool:
     return posixpath.basename(program) in Mpi.RUNNERS
 
 
-def _mpi_args(spec: Spec) -> tuple[str, ...]:
+def _get_mpi_args(spec: Spec) -> tuple[str, ...]:
     return spec.launcher.mpi.args if spec.launcher.mpi is not None else ()
 
 
 def _check_options(spec: Spec, option_names: _OptionNames) -> Iterator[Violation]:
     implementation = spec.launcher.mpi.implementation if spec.launcher.mpi is not None else Mpi.AUTO
-    for index, argument in enumerate(_mpi_args(spec)):
+    for index, argument in enumerate(_get_mpi_args(spec)):
         if is_option(argument, option_names(implementation)):
             yield Violation((*_ARGS, index), quote(argument))
 
 
 def _check_world_options(spec: Spec) -> Iterator[Violation]:
-    return _check_options(spec, world_options)
+    return _check_options(spec, list_world_options)
 
 
 def _check_remote_options(spec: Spec) -> Iterator[Violation]:
-    yield from _check_options(spec, remote_options)
-    yield from _check_arguments(spec, PARAMETERS)
+    yield from _check_options(spec, list_remote_options)
+    yield from _check_arguments(spec, MCA_PARAMETERS)
 
 
 def _check_exit_options(spec: Spec) -> Iterator[Violation]:
-    yield from _check_options(spec, exit_options)
+    yield from _check_options(spec, list_exit_options)
     yield from _check_arguments(spec, DO_NOT_LAUNCH_SYNONYMS)
 
 
 def _check_arguments(spec: Spec, forbidden_arguments: tuple[str, ...]) -> Iterator[Violation]:
-    for index, argument in enumerate(_mpi_args(spec)):
+    for index, argument in enumerate(_get_mpi_args(spec)):
         if argument in forbidden_arguments:
             yield Violation((*_ARGS, index), quote(argument))
 
 
 def _check_program_arguments(spec: Spec) -> Iterator[Violation]:
-    args = _mpi_args(spec)
+    args = _get_mpi_args(spec)
     for index, argument in enumerate(args):
         if argument in ("--", ":") or not (argument.startswith("-") or _is_option_value(args, index)):
             yield Violation((*_ARGS, index), quote(argument))
@@ -93,18 +93,18 @@ def _is_option_value(args: tuple[str, ...], index: int) -> bool:
 
 
 def _check_missing_value(spec: Spec) -> Iterator[Violation]:
-    args = _mpi_args(spec)
+    args = _get_mpi_args(spec)
     last_option = next(reversed(tuple(parse_options(args))), None)
     if last_option is not None and last_option.missing_values:
         yield Violation((*_ARGS, last_option.index), f"{quote(args[last_option.index])} at the end")
 
 
 def _check_args_with_mpirun_command(spec: Spec) -> Iterator[Violation]:
-    if _mpi_args(spec) and is_mpirun(spec.command[0]):
+    if _get_mpi_args(spec) and is_mpirun(spec.command[0]):
         yield Violation(_ARGS, f"arguments together with the command {quote(spec.command[0])}")
 
 
-def _command_options(spec: Spec) -> tuple[Option, ...]:
+def _parse_command_options(spec: Spec) -> tuple[Option, ...]:
     """Return the known options of a command that is an mpirun; () for other commands and for several programs (`:`)."""
     if spec.launcher.mpi is None or not is_mpirun(spec.command[0]) or ":" in spec.command:
         return ()
@@ -113,11 +113,11 @@ def _command_options(spec: Spec) -> tuple[Option, ...]:
 
 def _check_command_ranks(spec: Spec) -> Iterator[Violation]:
     procs = spec.procs_per_node
-    for option in _command_options(spec):
+    for option in _parse_command_options(spec):
         number = option.values[0] if option.name in _RANK_COUNT_OPTIONS and option.values else ""
         if not re.fullmatch("[0-9]{1,9}", number):
             continue
-        # A later number of nodes would contradict any number here, and the API server lets `kubectl scale` pass.
+        # `kubectl scale` changes the number of nodes later, and then a fixed number of ranks would be wrong.
         if spec.elastic is not None:
             yield Violation(("command", 1 + option.value_index), f"{quote(number)} in an elastic job")
         elif procs != "Auto" and int(number) != spec.nodes * procs:
@@ -125,7 +125,7 @@ def _check_command_ranks(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_command_hostfile(spec: Spec) -> Iterator[Violation]:
-    for option in _command_options(spec):
+    for option in _parse_command_options(spec):
         if option.name in _HOST_OPTIONS and option.values == (_MPI_OPERATOR_HOSTFILE,):
             yield Violation(("command", 1 + option.index), quote(spec.command[1 + option.index]))
 
@@ -146,16 +146,16 @@ def _check_variables(spec: Spec) -> Iterator[Violation]:
     variable_lists: list[tuple[FieldPath, JSON]] = [(("env",), [{"name": variable.name} for variable in spec.env])]
     variable_lists += [
         ((*path, "env"), container.get("env"))
-        for path, container in containers(spec)
-        if container.get("name") == TRAINER
+        for path, container in list_containers(spec)
+        if container.get("name") == TRAINER_CONTAINER
     ]
     for path, entries in variable_lists:
-        for index, variable in entries_of(entries):
-            if variable.get("name") in VARIABLES:
+        for index, variable in enumerate_entries(entries):
+            if variable.get("name") in REMOTE_SHELL_VARIABLES:
                 yield Violation((*path, index, "name"), str(variable["name"]))
 
 
-def _options_cel(option_names: _OptionNames, *patterns: str) -> str:
+def _build_options_cel(option_names: _OptionNames, *patterns: str) -> str:
     """Build the CEL rule that no argument is one of the options or matches one of `patterns`."""
     families = ((OPEN_MPI_FAMILY, option_names(Mpi.OPEN_MPI)), (HYDRA_FAMILY, option_names(Mpi.MPICH)))
     checks = [
@@ -179,29 +179,29 @@ MPI_RULES = (
         message="muster sets the number of ranks and their hosts, from nodes and procsPerNode; remove it, or write "
         "the whole mpirun command into spec.command",
         find_violations=_check_world_options,
-        cel=_options_cel(world_options),
+        cel=_build_options_cel(list_world_options),
     ),
     Rule(
         schema_paths=("spec.launcher.mpi",),
         why="mpirun would look for sshd on the nodes, or for daemons that do not run.",
         message="muster's agents start the daemons on the other nodes and pass on their environment; remove it",
         find_violations=_check_remote_options,
-        cel=_options_cel(remote_options, f"^({'|'.join(PARAMETERS)})$"),
+        cel=_build_options_cel(list_remote_options, f"^({'|'.join(MCA_PARAMETERS)})$"),
     ),
     Rule(
         schema_paths=("spec.launcher.mpi",),
         why="muster would report a job as complete although it started no rank.",
         message="with this option mpirun exits with code 0 and starts no rank; remove it",
         find_violations=_check_exit_options,
-        cel=_options_cel(exit_options, f"^({'|'.join(DO_NOT_LAUNCH_SYNONYMS)})$"),
+        cel=_build_options_cel(list_exit_options, f"^({'|'.join(DO_NOT_LAUNCH_SYNONYMS)})$"),
     ),
     Rule(
         schema_paths=("spec",),
         why="muster would overwrite the variable, or mpirun would start its daemons through ssh.",
         message="this variable sets how mpirun starts daemons on other nodes, which muster's agents do; remove it",
         find_violations=_check_variables,
-        cel="!has(self.launcher.mpi) || !has(self.env)"
-        f" || !self.env.exists(variable, variable.name in [{', '.join(repr(name) for name in VARIABLES)}])",
+        cel="!has(self.launcher.mpi) || !has(self.env) || !self.env.exists(variable, "
+        f"variable.name in [{', '.join(repr(name) for name in REMOTE_SHELL_VARIABLES)}])",
     ),
     Rule(
         schema_paths=("spec.launcher.mpi.args",),

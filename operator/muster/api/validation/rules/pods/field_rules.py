@@ -7,12 +7,17 @@ from collections.abc import Iterator
 from itertools import islice
 
 from muster.api.document import JSON, FieldPath, quote
-from muster.api.names import TRAINER
+from muster.api.names import TRAINER_CONTAINER
 from muster.api.spec.job import Spec
 from muster.api.validation.rule import Rule, Violation
 from muster.api.validation.rules.pods.fields import WrongField, find_wrong_fields
-from muster.api.validation.rules.pods.schema import pod_schema
-from muster.api.validation.rules.pods.template_shape import LISTS_MERGED_BY_NAME, entries_of, find_wrong_types, pods
+from muster.api.validation.rules.pods.schema import load_pod_schema
+from muster.api.validation.rules.pods.template_shape import (
+    LISTS_MERGED_BY_NAME,
+    enumerate_entries,
+    find_wrong_types,
+    list_pods,
+)
 
 _MAX_SHOWN_FIELDS = 20
 """Maximum number of fields in one message: each suggestion takes time, and a template may have thousands of fields."""
@@ -24,7 +29,7 @@ _MAX_TYPO_DISTANCE = 2
 def _find_wrong_fields(spec: Spec) -> Iterator[WrongField]:
     """Yield the wrong fields of the pods, except fields that `TEMPLATE_RULES` report."""
     wrong_type_paths = {path for path, _ in find_wrong_types(spec)}
-    result = (field for path, pod in pods(spec) for field in find_wrong_fields(pod, path))
+    result = (field for path, pod in list_pods(spec) for field in find_wrong_fields(pod, path))
     return (field for field in result if field.path not in wrong_type_paths and not _is_merge_key(field.path))
 
 
@@ -59,14 +64,17 @@ def _describe(value: JSON) -> str:
 
 
 def _check_misspelt_trainer(spec: Spec) -> Iterator[Violation]:
-    for path, pod in pods(spec):
-        for index, container in entries_of(pod.get("containers")):
+    for path, pod in list_pods(spec):
+        for index, container in enumerate_entries(pod.get("containers")):
             name = container.get("name")
-            if isinstance(name, str) and 0 < _edit_distance(name, TRAINER, _MAX_TYPO_DISTANCE) <= _MAX_TYPO_DISTANCE:
+            if (
+                isinstance(name, str)
+                and 0 < _compute_edit_distance(name, TRAINER_CONTAINER, _MAX_TYPO_DISTANCE) <= _MAX_TYPO_DISTANCE
+            ):
                 yield Violation((*path, "containers", index, "name"), quote(name))
 
 
-def _edit_distance(first: str, second: str, limit: int) -> int:
+def _compute_edit_distance(first: str, second: str, limit: int) -> int:
     """Return the Levenshtein distance of two words, at most `limit` + 1."""
     if abs(len(first) - len(second)) > limit:
         return limit + 1
@@ -87,13 +95,14 @@ POD_FIELD_RULES = (
         schema_paths=_TEMPLATE_PATHS,
         why="The API server would reject every pod.",
         message="fields of a template have the names and types of a pod's fields in Kubernetes"
-        f" {pod_schema().kubernetes}, the newest version that this muster supports; correct the field",
+        f" {load_pod_schema().kubernetes}, the newest version that this muster supports; correct the field",
         find_violations=_check_pod_fields,
     ),
     Rule(
         schema_paths=_TEMPLATE_PATHS,
         why="A container with another name is a sidecar, so the ranks would run without its settings.",
-        message=f"the ranks' container is called {TRAINER}; correct the name, or give a sidecar a less similar name",
+        message=f"the ranks' container is called {TRAINER_CONTAINER}; correct the name, or give a sidecar a less "
+        "similar name",
         find_violations=_check_misspelt_trainer,
     ),
 )

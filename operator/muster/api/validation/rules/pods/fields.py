@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from muster.api.document import JSON, FieldPath
-from muster.api.validation.rules.pods.schema import POD_SPEC, pod_schema
+from muster.api.validation.rules.pods.schema import POD_SPEC, load_pod_schema
 
 _MAX_NAME_CHARS = 40
 """Maximum length of a name for which muster suggests a field, because comparing long names takes time."""
@@ -53,7 +53,7 @@ def _check_type(type_name: str, value: JSON, path: FieldPath) -> Iterator[WrongF
     elif type_name[0] == "{":
         yield from _check_map(type_name[1:-1], value, path)
     else:
-        yield from _check_fields(pod_schema().types[type_name], value, path)
+        yield from _check_fields(load_pod_schema().types[type_name], value, path)
 
 
 def _check_fields(types: Mapping[str, str], value: JSON, path: FieldPath) -> Iterator[WrongField]:

@@ -25,7 +25,7 @@ class PodSchema:
 
 
 @lru_cache(maxsize=1)
-def pod_schema() -> PodSchema:
+def load_pod_schema() -> PodSchema:
     """Return the schema, which the process reads once."""
     document = json.loads(
         files("muster.api.validation.rules.pods").joinpath("pod_fields.json").read_text(encoding="utf-8")

@@ -7,17 +7,17 @@ import posixpath
 from collections.abc import Iterator
 
 from muster.api.document import JSON, FieldPath, quote
-from muster.api.json_fields import mapping
-from muster.api.names import TRAINER
+from muster.api.json_fields import read_mapping
+from muster.api.names import TRAINER_CONTAINER
 from muster.api.spec.job import Spec
 from muster.api.validation.rule import Rule, Violation
 from muster.api.validation.rules.pods.template_shape import (
     CONTAINERS,
-    containers,
-    entries_of,
+    enumerate_entries,
     find_wrong_types,
-    pods,
-    templates,
+    list_containers,
+    list_pods,
+    list_templates,
 )
 from muster_worker.contract.rendezvous import is_rendezvous_variable
 
@@ -40,8 +40,8 @@ def _describe_value(value: JSON) -> str:
 
 
 def _check_unused_fields(spec: Spec) -> Iterator[Violation]:
-    for path, template in templates(spec):
-        metadata = mapping(template.get("metadata"))
+    for path, template in list_templates(spec):
+        metadata = read_mapping(template.get("metadata"))
         yield from (Violation((*path, name), quote(name)) for name in template if name not in ("metadata", "spec"))
         yield from (
             Violation((*path, "metadata", name), quote(name))
@@ -51,9 +51,9 @@ def _check_unused_fields(spec: Spec) -> Iterator[Violation]:
 
 
 def _find_metadata_entries(spec: Spec) -> Iterator[tuple[FieldPath, str, JSON]]:
-    for path, template in templates(spec):
+    for path, template in list_templates(spec):
         for field in ("labels", "annotations"):
-            for name, value in mapping(mapping(template.get("metadata")).get(field)).items():
+            for name, value in read_mapping(read_mapping(template.get("metadata")).get(field)).items():
                 yield (*path, "metadata", field, name), name, value
 
 
@@ -74,16 +74,16 @@ def _check_metadata_values(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_names(spec: Spec) -> Iterator[Violation]:
-    for path, pod in pods(spec):
+    for path, pod in list_pods(spec):
         for field in (*CONTAINERS, "volumes"):
             yield from _find_unnamed(("name",), (*path, field), pod.get(field))
-    for path, container in containers(spec):
+    for path, container in list_containers(spec):
         yield from _find_unnamed(("name",), (*path, "env"), container.get("env"))
         yield from _find_unnamed(("name", "mountPath"), (*path, "volumeMounts"), container.get("volumeMounts"))
 
 
 def _find_unnamed(names: tuple[str, ...], path: FieldPath, entries: JSON) -> Iterator[Violation]:
-    for index, entry in entries_of(entries):
+    for index, entry in enumerate_entries(entries):
         for name in names:
             if not isinstance(entry.get(name), str):
                 yield Violation(
@@ -92,20 +92,20 @@ def _find_unnamed(names: tuple[str, ...], path: FieldPath, entries: JSON) -> Ite
 
 
 def _check_restart_policy(spec: Spec) -> Iterator[Violation]:
-    for path, pod in pods(spec):
+    for path, pod in list_pods(spec):
         if pod.get("restartPolicy") not in (None, "Never"):
             yield Violation((*path, "restartPolicy"), _describe_value(pod["restartPolicy"]))
 
 
 def _check_host_names(spec: Spec) -> Iterator[Violation]:
-    for path, pod in pods(spec):
+    for path, pod in list_pods(spec):
         for field in ("hostname", "subdomain"):
             if pod.get(field) is not None:
                 yield Violation((*path, field), _describe_value(pod[field]))
 
 
 def _find_trainers(spec: Spec) -> Iterator[tuple[FieldPath, dict[str, JSON]]]:
-    return (entry for entry in containers(spec) if entry[1].get("name") == TRAINER)
+    return (entry for entry in list_containers(spec) if entry[1].get("name") == TRAINER_CONTAINER)
 
 
 def _check_trainer_command(spec: Spec) -> Iterator[Violation]:
@@ -117,21 +117,21 @@ def _check_trainer_command(spec: Spec) -> Iterator[Violation]:
 
 def _check_trainer_variables(spec: Spec) -> Iterator[Violation]:
     for path, trainer in _find_trainers(spec):
-        for index, variable in entries_of(trainer.get("env")):
+        for index, variable in enumerate_entries(trainer.get("env")):
             name = variable.get("name")
             if isinstance(name, str) and is_rendezvous_variable(name):
                 yield Violation((*path, "env", index, "name"), name)
 
 
 def _check_reserved_volumes(spec: Spec) -> Iterator[Violation]:
-    for path, pod in pods(spec):
+    for path, pod in list_pods(spec):
         yield from _check_volume_names((*path, "volumes"), pod.get("volumes"))
-    for path, container in containers(spec):
+    for path, container in list_containers(spec):
         yield from _check_volume_names((*path, "volumeMounts"), container.get("volumeMounts"))
 
 
 def _check_volume_names(path: FieldPath, entries: JSON) -> Iterator[Violation]:
-    for index, entry in entries_of(entries):
+    for index, entry in enumerate_entries(entries):
         name = entry.get("name")
         if isinstance(name, str) and name.startswith(_RESERVED_VOLUME_PREFIX):
             yield Violation((*path, index, "name"), quote(name))
@@ -139,7 +139,7 @@ def _check_volume_names(path: FieldPath, entries: JSON) -> Iterator[Violation]:
 
 def _check_reserved_folders(spec: Spec) -> Iterator[Violation]:
     for path, trainer in _find_trainers(spec):
-        for index, mount in entries_of(trainer.get("volumeMounts")):
+        for index, mount in enumerate_entries(trainer.get("volumeMounts")):
             folder = mount.get("mountPath")
             if isinstance(folder, str) and _is_reserved_folder(posixpath.normpath(f"/{folder.lstrip('/')}")):
                 yield Violation((*path, "volumeMounts", index, "mountPath"), quote(folder))
@@ -161,7 +161,7 @@ TEMPLATE_RULES = (
     ),
     Rule(
         schema_paths=_TEMPLATE_PATHS,
-        why="muster sets the pod's name and owner and ignores other fields.",
+        why="muster sets the pod's name and owner, and ignores other fields.",
         message="a template may have metadata, with labels and annotations, and spec, as in a Deployment; remove it",
         find_violations=_check_unused_fields,
     ),
@@ -198,13 +198,14 @@ TEMPLATE_RULES = (
     Rule(
         schema_paths=_TEMPLATE_PATHS,
         why="The container runs muster's agent, which runs spec.command.",
-        message=f"the command of container {TRAINER} is spec.command, with spec.hyperparameters after it; remove it",
+        message=f"the command of container {TRAINER_CONTAINER} is spec.command, with spec.hyperparameters after it; "
+        "remove it",
         find_violations=_check_trainer_command,
     ),
     Rule(
         schema_paths=_TEMPLATE_PATHS,
         why="Ranks whose world size or rendezvous differs from their peers' wait forever.",
-        message=f"muster sets this variable of container {TRAINER} itself; choose another name",
+        message=f"muster sets this variable of container {TRAINER_CONTAINER} itself; choose another name",
         find_violations=_check_trainer_variables,
     ),
     Rule(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from muster.api.document import JSON, FieldPath
-from muster.api.json_fields import mapping
+from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Spec
 
 CONTAINERS = ("containers", "initContainers")
@@ -18,28 +18,28 @@ _CONTAINER_LISTS = ("env", "envFrom", "volumeMounts", "volumeDevices", "ports", 
 _CONTAINER_FIELDS = ("resources", "securityContext", "lifecycle")
 
 
-def templates(spec: Spec) -> Iterator[tuple[FieldPath, dict[str, JSON]]]:
+def list_templates(spec: Spec) -> Iterator[tuple[FieldPath, dict[str, JSON]]]:
     """Yield every partial template of the job, with its path below `spec`."""
     yield ("template",), dict(spec.template)
     for index, override in enumerate(spec.node_overrides):
         yield ("nodeOverrides", index, "template"), dict(override.template)
 
 
-def pods(spec: Spec) -> Iterator[tuple[FieldPath, dict[str, JSON]]]:
+def list_pods(spec: Spec) -> Iterator[tuple[FieldPath, dict[str, JSON]]]:
     """Yield the pod spec of every template."""
-    for path, template in templates(spec):
-        yield (*path, "spec"), mapping(template.get("spec"))
+    for path, template in list_templates(spec):
+        yield (*path, "spec"), read_mapping(template.get("spec"))
 
 
-def containers(spec: Spec) -> Iterator[tuple[FieldPath, dict[str, JSON]]]:
+def list_containers(spec: Spec) -> Iterator[tuple[FieldPath, dict[str, JSON]]]:
     """Yield every container of every template, including init containers."""
-    for path, pod in pods(spec):
+    for path, pod in list_pods(spec):
         for field in CONTAINERS:
-            for index, container in entries_of(pod.get(field)):
+            for index, container in enumerate_entries(pod.get(field)):
                 yield (*path, field, index), container
 
 
-def entries_of(value: JSON) -> list[tuple[int, dict[str, JSON]]]:
+def enumerate_entries(value: JSON) -> list[tuple[int, dict[str, JSON]]]:
     """Return the entries of a list that are maps, with their positions."""
     return [
         (index, item) for index, item in enumerate(value if isinstance(value, list) else []) if isinstance(item, dict)
@@ -48,14 +48,14 @@ def entries_of(value: JSON) -> list[tuple[int, dict[str, JSON]]]:
 
 def find_wrong_types(spec: Spec) -> Iterator[tuple[FieldPath, JSON]]:
     """Yield the values that are neither null nor of the type, list or map, that they have in a pod."""
-    for path, template in templates(spec):
+    for path, template in list_templates(spec):
         yield from _find_non_fields(path, template, ("metadata", "spec"))
-        metadata = mapping(template.get("metadata"))
+        metadata = read_mapping(template.get("metadata"))
         yield from _find_non_fields((*path, "metadata"), metadata, ("labels", "annotations"))
-    for path, pod in pods(spec):
+    for path, pod in list_pods(spec):
         yield from _find_non_lists(path, pod, _POD_LISTS)
         yield from _find_non_fields(path, pod, _POD_FIELDS)
-    for path, container in containers(spec):
+    for path, container in list_containers(spec):
         yield from _find_non_lists(path, container, _CONTAINER_LISTS)
         yield from _find_non_fields(path, container, _CONTAINER_FIELDS)
 

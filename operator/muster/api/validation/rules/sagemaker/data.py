@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from muster.api import s3_uri
 from muster.api.document import FieldPath, quote
 from muster.api.spec.job import Spec
-from muster.api.spec.sagemaker.block import find_debugger_conflict, sagemaker_blocks
+from muster.api.spec.sagemaker.block import find_debugger_conflict, list_sagemaker_blocks
 from muster.api.spec.sagemaker.channels import ChannelOptions
 from muster.api.spec.sagemaker.debug import Debugger, Profiler
 from muster.api.validation.rule import Rule, Violation
@@ -46,7 +46,7 @@ def _check_kubernetes_options(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_file_system_options(spec: Spec) -> Iterator[Violation]:
-    for block in sagemaker_blocks(spec):
+    for block in list_sagemaker_blocks(spec):
         for index, channel in enumerate(spec.inputs):
             file_system = channel.sagemaker.file_system if channel.sagemaker is not None else None
             if file_system is not None and block.vpc is None:
@@ -67,7 +67,7 @@ def _check_unused_options(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_channel_groups(spec: Spec) -> Iterator[Violation]:
-    for block in sagemaker_blocks(spec):
+    for block in list_sagemaker_blocks(spec):
         names = [group.name for group in block.instance_groups]
         for index, channel in enumerate(spec.inputs):
             for name in channel.sagemaker.instance_groups if channel.sagemaker is not None else ():
@@ -110,7 +110,7 @@ def _check_unused_debugging(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_unsupported_debugger(spec: Spec) -> Iterator[Violation]:
-    for block in sagemaker_blocks(spec):
+    for block in list_sagemaker_blocks(spec):
         conflict, debugger = find_debugger_conflict(spec), block.debugger
         if conflict == "parameterServer" and debugger not in (Debugger(), Debugger(hook="Disabled")):
             yield Violation(("sagemaker", "debugger"), "settings with parameterServer")

@@ -10,38 +10,38 @@ from collections.abc import Set as AbstractSet
 from muster.api.document import quote
 from muster.api.spec.job import Spec
 from muster.api.spec.sagemaker.distribution import Distribution
-from muster.api.spec.sagemaker.launch import rank_instance_groups
+from muster.api.spec.sagemaker.launch import list_rank_instance_groups
 from muster.api.spec.sagemaker.strategies import (
     DISTRIBUTION,
     FIELDS,
     SCHEMA_PATHS,
-    distributions,
-    effective_strategies,
+    get_training_framework,
     is_enabled,
-    strategy_names,
-    training_framework,
+    list_distributions,
+    list_strategies,
+    select_effective_strategies,
 )
 from muster.api.validation.rule import Rule, Violation
 from muster.api.validation.rules.sagemaker.model_parallel import find_parameter_violations
 
 
 def _check_empty_distribution(spec: Spec) -> Iterator[Violation]:
-    for _, distribution in distributions(spec):
-        if not strategy_names(distribution):
+    for _, distribution in list_distributions(spec):
+        if not list_strategies(distribution):
             yield Violation(DISTRIBUTION, "none of them")
 
 
 def _check_without_framework(spec: Spec) -> Iterator[Violation]:
-    for block, _ in distributions(spec):
+    for block, _ in list_distributions(spec):
         if block.framework is None:
             yield Violation(DISTRIBUTION, "a distribution without sagemaker.framework")
 
 
 def _check_ignored(spec: Spec) -> Iterator[Violation]:
-    for block, distribution in distributions(spec):
-        estimator, framework, _ = training_framework(block)
+    for block, distribution in list_distributions(spec):
+        estimator, framework, _ = get_training_framework(block)
         effective_names = _effective_strategies(estimator, distribution)
-        for strategy in strategy_names(distribution):
+        for strategy in list_strategies(distribution):
             if strategy not in effective_names:
                 yield Violation(
                     (*DISTRIBUTION, strategy),
@@ -51,25 +51,25 @@ def _check_ignored(spec: Spec) -> Iterator[Violation]:
 
 def _effective_strategies(estimator: str, distribution: Distribution) -> AbstractSet[str]:
     """Return the strategies that the SDK's estimator passes to the toolkit."""
-    configured = set(strategy_names(distribution))
-    return effective_strategies(
+    configured = set(list_strategies(distribution))
+    return select_effective_strategies(
         estimator, configured, {strategy for strategy in configured if is_enabled(distribution, strategy)}
     )
 
 
 def _check_two_libraries(spec: Spec) -> Iterator[Violation]:
-    for _, distribution in distributions(spec):
+    for _, distribution in list_distributions(spec):
         chosen = [
             strategy
             for strategy in ("pytorchDdp", "dataParallel", "modelParallel")
-            if strategy in strategy_names(distribution)
+            if strategy in list_strategies(distribution)
         ]
         if len(chosen) > 1:
             yield Violation(DISTRIBUTION, " and ".join(chosen))
 
 
 def _check_unused_settings(spec: Spec) -> Iterator[Violation]:
-    for block, distribution in distributions(spec):
+    for block, distribution in list_distributions(spec):
         data, ddp, model = distribution.data_parallel, distribution.pytorch_ddp, distribution.model_parallel
         if data is not None and not data.enabled and data.custom_mpi_options:
             yield Violation((*DISTRIBUTION, "dataParallel", "customMpiOptions"), "options with enabled: false")
@@ -84,7 +84,7 @@ def _check_unused_settings(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_group(spec: Spec) -> Iterator[Violation]:
-    for block, distribution in distributions(spec):
+    for block, distribution in list_distributions(spec):
         names = [group.name for group in block.instance_groups]
         chosen = distribution.instance_group
         if chosen is not None and chosen not in names:
@@ -96,8 +96,8 @@ def _check_group(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_group_without_ranks(spec: Spec) -> Iterator[Violation]:
-    for block, distribution in distributions(spec):
-        estimator = training_framework(block)[0]
+    for block, distribution in list_distributions(spec):
+        estimator = get_training_framework(block)[0]
         by_mpi = any(is_enabled(distribution, strategy) for strategy in ("mpi", "dataParallel"))
         by_mpi = by_mpi or (estimator == "PyTorch" and is_enabled(distribution, "pytorchDdp"))
         torchrun_only = {"torchDistributed"} if estimator == "PyTorch" else {"torchDistributed", "pytorchDdp"}
@@ -107,14 +107,14 @@ def _check_group_without_ranks(spec: Spec) -> Iterator[Violation]:
             and effective_names <= torchrun_only
             and all(is_enabled(distribution, strategy) for strategy in effective_names)
         )
-        if rank_instance_groups(block) and not by_mpi and not by_torch:
+        if list_rank_instance_groups(block) and not by_mpi and not by_torch:
             yield Violation(
-                DISTRIBUTION, f"instance groups with {' and '.join(strategy_names(distribution)) or 'nothing'}"
+                DISTRIBUTION, f"instance groups with {' and '.join(list_strategies(distribution)) or 'nothing'}"
             )
 
 
 def _check_parameters(spec: Spec) -> Iterator[Violation]:
-    for _, distribution in distributions(spec):
+    for _, distribution in list_distributions(spec):
         if distribution.model_parallel is not None and distribution.model_parallel.enabled:
             yield from find_parameter_violations(
                 (*DISTRIBUTION, "modelParallel", "parameters"), distribution.model_parallel.parameters
@@ -122,7 +122,7 @@ def _check_parameters(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_processes(spec: Spec) -> Iterator[Violation]:
-    for _, distribution in distributions(spec):
+    for _, distribution in list_distributions(spec):
         processes = distribution.mpi.processes_per_host if distribution.mpi is not None else None
         procs = spec.procs_per_node
         if processes is not None and not isinstance(procs, str) and processes != procs:
@@ -130,8 +130,8 @@ def _check_processes(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_launcher_arguments(spec: Spec) -> Iterator[Violation]:
-    for _ in distributions(spec):
-        for name, launcher in spec.launcher.fields_set().items():
+    for _ in list_distributions(spec):
+        for name, launcher in spec.launcher.configured_launchers().items():
             if launcher.arguments():
                 yield Violation(("launcher", name, "args"), "arguments together with sagemaker.distribution")
 

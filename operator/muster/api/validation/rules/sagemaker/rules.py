@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from muster.api.document import quote
 from muster.api.spec.job import Spec
-from muster.api.spec.sagemaker.block import sagemaker_blocks
+from muster.api.spec.sagemaker.block import list_sagemaker_blocks
 from muster.api.spec.sagemaker.launch import uses_some_instance_groups
 from muster.api.validation.rule import Rule, Violation
 
@@ -15,26 +15,26 @@ def _check_missing_block(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_role(spec: Spec) -> Iterator[Violation]:
-    for block in sagemaker_blocks(spec):
+    for block in list_sagemaker_blocks(spec):
         if block.role is None:
             yield Violation(("sagemaker",), "no role")
 
 
 def _check_instances(spec: Spec) -> Iterator[Violation]:
-    for block in sagemaker_blocks(spec):
+    for block in list_sagemaker_blocks(spec):
         if (block.instance_type is None) == (not block.instance_groups):
-            yield Violation(("sagemaker",), "neither of them" if block.instance_type is None else "both")
+            yield Violation(("sagemaker",), "neither of them" if block.instance_type is None else "both of them")
 
 
 def _check_group_sizes(spec: Spec) -> Iterator[Violation]:
-    for block in sagemaker_blocks(spec):
+    for block in list_sagemaker_blocks(spec):
         total = sum(group.instance_count for group in block.instance_groups)
         if block.instance_groups and total != spec.nodes:
             yield Violation(("nodes",), f"{spec.nodes} with groups of {total} instances")
 
 
 def _check_group_names(spec: Spec) -> Iterator[Violation]:
-    for block in sagemaker_blocks(spec):
+    for block in list_sagemaker_blocks(spec):
         names = [group.name for group in block.instance_groups]
         for index, name in enumerate(names):
             if name in names[:index]:
@@ -42,8 +42,8 @@ def _check_group_names(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_auto_with_mixed_groups(spec: Spec) -> Iterator[Violation]:
-    for block in sagemaker_blocks(spec):
-        is_one_rank = spec.launcher.chosen.command_starts_ranks or block.distribution is not None
+    for block in list_sagemaker_blocks(spec):
+        is_one_rank = spec.launcher.chosen_launcher.command_starts_ranks or block.distribution is not None
         has_mixed_types = any(
             group.instance_type != block.instance_groups[0].instance_type for group in block.instance_groups
         )
@@ -52,7 +52,7 @@ def _check_auto_with_mixed_groups(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_mpi_with_groups(spec: Spec) -> Iterator[Violation]:
-    for block in sagemaker_blocks(spec):
+    for block in list_sagemaker_blocks(spec):
         if block.start == "Channels":
             continue  # The SDK's ModelTrainer can create such jobs, so muster only warns about them.
         if spec.launcher.mpi is not None and block.distribution is None and len(block.instance_groups) > 1:
@@ -60,7 +60,7 @@ def _check_mpi_with_groups(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_reports_with_groups(spec: Spec) -> Iterator[Violation]:
-    for block in sagemaker_blocks(spec):
+    for block in list_sagemaker_blocks(spec):
         if block.rank_reports == "On" and uses_some_instance_groups(block):
             yield Violation(("sagemaker", "rankReports"), "On with an instanceGroup that runs the ranks")
 
@@ -79,13 +79,13 @@ def _check_short_wait(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_missing_image(spec: Spec) -> Iterator[Violation]:
-    for block in sagemaker_blocks(spec):
+    for block in list_sagemaker_blocks(spec):
         if spec.image is None and block.framework is None:
             yield Violation(("sagemaker",), "neither of them")
 
 
 def _check_missing_version(spec: Spec) -> Iterator[Violation]:
-    for block in sagemaker_blocks(spec):
+    for block in list_sagemaker_blocks(spec):
         if spec.image is None and block.framework is not None and block.framework.version is None:
             yield Violation(("sagemaker", "framework"), f"{block.framework.name} without version")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from muster.api.document import FieldPath, quote
 from muster.api.spec.job import Spec
-from muster.api.spec.sagemaker.block import sagemaker_blocks
+from muster.api.spec.sagemaker.block import list_sagemaker_blocks
 from muster.api.spec.sagemaker.launch import START_SCRIPT, Launch, decide_launch, find_program_file, uses_toolkit
 from muster.api.validation.rule import Rule, Violation
 from muster.api.validation.rules.mpi.rules import is_mpirun
@@ -17,32 +17,32 @@ MAX_VARIABLE_CHARS = 512
 _VARIABLE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 
-def _launches(spec: Spec) -> Iterator[Launch]:
+def _find_launches(spec: Spec) -> Iterator[Launch]:
     """Yield the job's launch on SageMaker; nothing for other backends."""
-    return (decide_launch(spec) for _ in sagemaker_blocks(spec))
+    return (decide_launch(spec) for _ in list_sagemaker_blocks(spec))
 
 
 def _check_missing_code(spec: Spec) -> Iterator[Violation]:
-    for start in _launches(spec):
+    for start in _find_launches(spec):
         if start.start == "Toolkit" and spec.source is None and not start.uses_start_script:
             yield Violation(("command",), f"{start.program} without source")
 
 
 def _check_s3_archive(spec: Spec) -> Iterator[Violation]:
-    for start in _launches(spec):
+    for start in _find_launches(spec):
         if spec.source is not None and spec.source.s3 is not None and start.uses_start_script:
             yield Violation(("source", "s3"), "an archive with a command that needs muster's start script")
 
 
 def _check_script_name(spec: Spec) -> Iterator[Violation]:
-    for start in _launches(spec):
+    for start in _find_launches(spec):
         files = spec.source.inline.files if spec.source is not None and spec.source.inline is not None else {}
         if START_SCRIPT in files and start.uses_start_script:
             yield Violation(("source", "inline", "files", START_SCRIPT), "a reserved name")
 
 
 def _check_container_mpi(spec: Spec) -> Iterator[Violation]:
-    for block in sagemaker_blocks(spec):
+    for block in list_sagemaker_blocks(spec):
         has_container_command = bool(block.container_entrypoint or block.container_arguments)
         if block.start == "Channels" and find_program_file(spec.command) is not None:
             continue  # muster's start script runs the toolkit in the image.
@@ -55,7 +55,7 @@ def _check_container_mpi(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_mpi_implementation(spec: Spec) -> Iterator[Violation]:
-    for _ in sagemaker_blocks(spec):
+    for _ in list_sagemaker_blocks(spec):
         mpi = spec.launcher.mpi
         if mpi is None:
             continue
@@ -66,7 +66,7 @@ def _check_mpi_implementation(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_entrypoint(spec: Spec) -> Iterator[Violation]:
-    for block in sagemaker_blocks(spec):
+    for block in list_sagemaker_blocks(spec):
         container_command = (*block.container_entrypoint, *block.container_arguments)
         if container_command and not uses_toolkit(block) and container_command != spec.command:
             yield Violation(("sagemaker", "containerEntrypoint"), "a different command than spec.command")
@@ -86,14 +86,14 @@ def _check_variables(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_references(spec: Spec) -> Iterator[Violation]:
-    for _ in sagemaker_blocks(spec):
+    for _ in list_sagemaker_blocks(spec):
         for index, variable in enumerate(spec.env):
             if variable.value_from is not None:
                 yield Violation(("env", index, "valueFrom"), "a reference")
 
 
 def _check_duplicate_hyperparameters(spec: Spec) -> Iterator[Violation]:
-    for block in sagemaker_blocks(spec):
+    for block in list_sagemaker_blocks(spec):
         for name in block.raw_hyperparameters:
             if name in spec.hyperparameters:
                 yield Violation(("sagemaker", "rawHyperparameters", name), "a name that spec.hyperparameters has too")

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 
 from muster.api.document import quote
 from muster.api.spec.job import Spec
-from muster.api.spec.sagemaker.block import sagemaker_blocks
+from muster.api.spec.sagemaker.block import list_sagemaker_blocks
 from muster.api.spec.sagemaker.distribution import Distribution
-from muster.api.spec.sagemaker.launch import decide_launch, find_torchrun_problem, rank_instance_type
+from muster.api.spec.sagemaker.launch import decide_launch, find_torchrun_problem, get_rank_instance_type
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.api.spec.sagemaker.strategies import (
     DISTRIBUTION,
     SCHEMA_PATHS,
-    distributions,
+    get_training_framework,
     is_enabled,
-    strategy_names,
-    training_framework,
+    list_distributions,
+    list_strategies,
 )
 from muster.api.spec.sagemaker.support import (
     DATA_PARALLEL_VERSIONS,
@@ -35,8 +35,8 @@ from muster.api.validation.rule import Rule, Violation
 
 
 def _check_data_parallel_versions(spec: Spec) -> Iterator[Violation]:
-    for block, distribution in distributions(spec):
-        estimator, framework, version = training_framework(block)
+    for block, distribution in list_distributions(spec):
+        estimator, framework, version = get_training_framework(block)
         strategies = ("dataParallel",) if estimator == "HuggingFace" else ("dataParallel", "pytorchDdp")
         for strategy in strategies:
             if (
@@ -48,8 +48,8 @@ def _check_data_parallel_versions(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_torch_distributed(spec: Spec) -> Iterator[Violation]:
-    for block, distribution in distributions(spec):
-        if not is_enabled(distribution, "torchDistributed") or training_framework(block)[1] != "PyTorch":
+    for block, distribution in list_distributions(spec):
+        if not is_enabled(distribution, "torchDistributed") or get_training_framework(block)[1] != "PyTorch":
             continue
         objection = find_torchrun_problem(spec, block)
         if objection is not None:
@@ -57,9 +57,9 @@ def _check_torch_distributed(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_torch_without_python(spec: Spec) -> Iterator[Violation]:
-    for block, distribution in distributions(spec):
+    for block, distribution in list_distributions(spec):
         start = decide_launch(spec)
-        framework = training_framework(block)[1]
+        framework = get_training_framework(block)[1]
         if (
             is_enabled(distribution, "torchDistributed")
             and framework == "PyTorch"
@@ -72,64 +72,64 @@ def _check_torch_without_python(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_parallel_on_p5(spec: Spec) -> Iterator[Violation]:
-    for block, distribution in distributions(spec):
+    for block, distribution in list_distributions(spec):
         types = [block.instance_type or "", *(group.instance_type for group in block.instance_groups)]
-        for library in _parallel_libraries(block, distribution):
+        for library in _list_parallel_libraries(block, distribution):
             if any(P5 in name for name in types):
                 yield Violation((*DISTRIBUTION, library), f"{library} on {P5} without torchDistributed")
 
 
 def _check_parallel_image(spec: Spec) -> Iterator[Violation]:
-    for block, distribution in distributions(spec):
-        for library in _parallel_libraries(block, distribution):
+    for block, distribution in list_distributions(spec):
+        for library in _list_parallel_libraries(block, distribution):
             if spec.image is not None and IMAGE_WITHOUT_PARALLEL_LIBRARIES in spec.image:
                 yield Violation(
                     (*DISTRIBUTION, library), f"{library} with the image {quote(spec.image)} without torchDistributed"
                 )
 
 
-def _parallel_libraries(block: SageMaker, distribution: Distribution) -> list[str]:
+def _list_parallel_libraries(block: SageMaker, distribution: Distribution) -> list[str]:
     """Return SageMaker's parallel libraries in the distribution, unless torchrun starts them."""
     if is_enabled(distribution, "torchDistributed"):
         return []
     names = ["dataParallel", "modelParallel"]
     names += ["pytorchDdp"] if block.framework is not None and block.framework.name == "PyTorch" else []
-    return [name for name in names if name in strategy_names(distribution)]
+    return [name for name in names if name in list_strategies(distribution)]
 
 
 def _check_trainium(spec: Spec) -> Iterator[Violation]:
-    for block, distribution in distributions(spec):
+    for block, distribution in list_distributions(spec):
         configured = [
-            *strategy_names(distribution),
+            *list_strategies(distribution),
             *(["instanceGroup"] if distribution.instance_group is not None else []),
         ]
-        if is_trainium(rank_instance_type(block)) and configured != ["torchDistributed"]:
-            yield Violation(DISTRIBUTION, f"{' and '.join(configured) or 'nothing'} on {rank_instance_type(block)}")
+        if is_trainium(get_rank_instance_type(block)) and configured != ["torchDistributed"]:
+            yield Violation(DISTRIBUTION, f"{' and '.join(configured) or 'nothing'} on {get_rank_instance_type(block)}")
 
 
 def _check_trainium_by_launcher(spec: Spec) -> Iterator[Violation]:
     block = spec.sagemaker
     if block is None or block.distribution is not None or spec.backend != "SageMaker":
         return
-    if spec.launcher.mpi is not None and is_trainium(rank_instance_type(block)):
-        yield Violation(("launcher", "mpi"), f"mpi on {rank_instance_type(block)}")
+    if spec.launcher.mpi is not None and is_trainium(get_rank_instance_type(block)):
+        yield Violation(("launcher", "mpi"), f"mpi on {get_rank_instance_type(block)}")
 
 
 def _check_mirrored(spec: Spec) -> Iterator[Violation]:
-    for block, distribution in distributions(spec):
+    for block, distribution in list_distributions(spec):
         if not is_enabled(distribution, "multiWorkerMirrored"):
             continue
         path = (*DISTRIBUTION, "multiWorkerMirrored")
-        estimator, _, version = training_framework(block)
+        estimator, _, version = get_training_framework(block)
         if estimator != "TensorFlow" or version is None or parse_version(version) < FIRST_MIRRORED_TENSORFLOW:
             yield Violation(path, f"multiWorkerMirrored with {estimator} {version or 'of no version'}")
-        conflicts = {"dataParallel", "modelParallel", "parameterServer"} & set(strategy_names(distribution))
+        conflicts = {"dataParallel", "modelParallel", "parameterServer"} & set(list_strategies(distribution))
         if conflicts:
             yield Violation(path, f"multiWorkerMirrored with {' and '.join(sorted(conflicts))}")
 
 
 def _check_without_scripts(spec: Spec) -> Iterator[Violation]:
-    for block in sagemaker_blocks(spec):
+    for block in list_sagemaker_blocks(spec):
         framework = block.framework
         if spec.image is not None or framework is None or framework.name != "TensorFlow" or framework.version is None:
             continue

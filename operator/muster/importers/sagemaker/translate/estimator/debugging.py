@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from muster.api.document import JSON, quote
-from muster.api.spec.sagemaker.support import REGIONS_WITHOUT_DEBUGGER, debugger_conflict
+from muster.api.spec.sagemaker.support import REGIONS_WITHOUT_DEBUGGER, select_debugger_conflict
 from muster.importers.sagemaker.translate.arguments import Arguments, Problems, nested_arguments, set_field
 from muster.importers.sagemaker.translate.recording import SdkObject
 
@@ -44,7 +44,7 @@ def remove_dropped_settings(estimator: str, block: Mapping[str, JSON], problems:
         return {**block}
     distribution = block.get("distribution")
     server = distribution.get("parameterServer") if isinstance(distribution, dict) else None
-    conflict = debugger_conflict(
+    conflict = select_debugger_conflict(
         estimator,
         has_parameter_server=isinstance(server, dict) and server.get("enabled", True) is True,
         has_checkpoint_path="checkpointPath" in block,

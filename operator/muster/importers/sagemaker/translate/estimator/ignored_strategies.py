@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from muster.api.document import JSON
-from muster.api.spec.sagemaker.strategies import FIELDS, effective_strategies
+from muster.api.spec.sagemaker.strategies import FIELDS, select_effective_strategies
 from muster.api.spec.sagemaker.support import DATA_PARALLEL_VERSIONS, is_trainium
 from muster.importers.sagemaker.translate.arguments import Problems
 
@@ -38,13 +38,14 @@ def remove_ignored_strategies(
     configured_strategies = frozenset(name for name in toolkit if name in FIELDS)
     enabled_strategies = frozenset(name for name in configured_strategies if _is_enabled(toolkit[name]))
     for name in sorted(
-        configured_strategies - effective_strategies(estimator, configured_strategies, enabled_strategies)
+        configured_strategies - select_effective_strategies(estimator, configured_strategies, enabled_strategies)
     ):
         if name not in enabled_strategies or image is not None or not _is_rejected(name, framework):
             conflicts = "".join(
                 f" with {other}"
                 for other in sorted(
-                    enabled_strategies & effective_strategies(estimator, configured_strategies, enabled_strategies)
+                    enabled_strategies
+                    & select_effective_strategies(estimator, configured_strategies, enabled_strategies)
                 )
             )
             problems.warn(location, f"muster ignores {name}{conflicts}, as the SDK does")
