@@ -55,7 +55,7 @@ class Decisions(Protocol[ObservedT, FactsT, ActionT]):
         """Return the new status of the resource."""
         ...
 
-    def next_requeue_at(self, observation: Observation[FactsT], outcome: Outcome) -> float | None:
+    def find_requeue_time(self, observation: Observation[FactsT], outcome: Outcome) -> float | None:
         """Return when to reconcile again without an event (Unix seconds); None: never."""
         ...
 

@@ -11,12 +11,12 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.backends.base import JobResource, Observation, Requeue, ResourceWriter
 from muster.core.actions import Action
-from muster.core.decide import decide, next_requeue_at
+from muster.core.decide import decide, find_requeue_time
 from muster.core.edited_source import RequestedSource
 from muster.core.facts import JobFacts
 from muster.core.inference import infer
 from muster.core.judge import judge
-from muster.core.members import with_members
+from muster.core.members import set_node_count
 from muster.core.outcome import Outcome
 from muster.core.status.summarise import summarise
 
@@ -55,7 +55,7 @@ class NodeDecisions:
         """Apply `STEPS` of `core/inference.py`, and choose the members of the attempt."""
         job, previous, now = observed.job, observed.previous, observed.now
         facts = infer(job, previous, observed.facts, now)
-        return Observation(with_members(job, facts), previous, facts, now)
+        return Observation(set_node_count(job, facts), previous, facts, now)
 
     def judge(self, observation: Observation[JobFacts]) -> Outcome:
         """See `core/judge.py`."""
@@ -69,13 +69,13 @@ class NodeDecisions:
         """See `core/status/summarise.py`."""
         return summarise(observation.job, observation.previous, observation.facts, outcome, actions, observation.now)
 
-    def next_requeue_at(self, observation: Observation[JobFacts], outcome: Outcome) -> float | None:
+    def find_requeue_time(self, observation: Observation[JobFacts], outcome: Outcome) -> float | None:
         """See `core/decide.py`."""
-        return next_requeue_at(observation.job, observation.facts, outcome, observation.now)
+        return find_requeue_time(observation.job, observation.facts, outcome, observation.now)
 
     def is_over(self, observation: Observation[JobFacts], outcome: Outcome, _: Sequence[Action]) -> bool:
         """Whether the outcome is decided and all agents have ended. Until then, agents need commands."""
-        return outcome.ends_job and observation.facts.is_gone
+        return outcome.ends_job and observation.facts.has_no_agent
 
 
 FindSource: TypeAlias = Callable[[Job, Status], Awaitable[RequestedSource]]

@@ -23,8 +23,8 @@ from muster.collector.server.refusal import RESPONSES, Reason, RequestRefused
 from muster.collector.server.refusal_counter import RefusalCounter
 from muster.collector.store import RankStore, UnknownJob
 from muster.collector.trust.tokens import PodClaim
-from muster.core.reports.bounds import OutOfBounds, check_bounds
-from muster.core.reports.check import Implausible
+from muster.core.reports.bounds import ReportTooLarge, check_report_size
+from muster.core.reports.check import ImplausibleReport
 from muster_worker.contract import wire
 from muster_worker.contract.schema import CommandKind, Order, Report, ReportAnswer
 
@@ -136,9 +136,9 @@ class Routes:
 
     def _record_report(self, body: bytes, member: Member, procs: int, at: float) -> None:
         try:
-            check_bounds(body, procs)
+            check_report_size(body, procs)
             report = wire.decode(Report, body)
-        except (OutOfBounds, wire.MalformedDocument):
+        except (ReportTooLarge, wire.MalformedDocument):
             raise RequestRefused(Reason.MALFORMED) from None
         if report.job_uid != member.job_uid:
             raise RequestRefused(Reason.OTHER_JOB)
@@ -146,7 +146,7 @@ class Routes:
             raise RequestRefused(Reason.OTHER_POD)
         try:
             self._store.record(member, report, at)
-        except Implausible as error:
+        except ImplausibleReport as error:
             raise RequestRefused(Reason.IMPLAUSIBLE, detail=str(error)) from None
 
     @contextmanager

@@ -8,7 +8,7 @@ from muster.collector.pod_directory import Member
 from muster.core.facts import AgentFacts
 from muster.core.reports.check import Shape, check
 from muster.core.reports.merge import merge
-from muster.core.reports.texts import text_bytes, without_texts
+from muster.core.reports.texts import drop_texts, measure_texts
 from muster_worker.contract.schema import Command, Order, Report
 from muster_worker.contract.source import EditedSource
 
@@ -126,8 +126,8 @@ class RankStore:
         check(report, entry.shape, at)
         node = entry.node(member.node)
         merged = merge(node.agent, report, at)
-        if not self._texts.reserve(_key(entry, member.node), Share(entry.shape.namespace, text_bytes(merged))):
-            merged = without_texts(merged)
+        if not self._texts.reserve(_key(entry, member.node), Share(entry.shape.namespace, measure_texts(merged))):
+            merged = drop_texts(merged)
         if node.command is not None and report.attempt >= node.command.attempt:
             self._drop_source(entry, member.node)
         if merged != node.agent:

@@ -32,7 +32,7 @@ def validate_change(change: JobChange, accept: Callable[[Job, Status], None]) ->
         # Changing only metadata, such as a finalizer or a label, never affects the running job.
         if stored.get("spec") == wanted.get("spec"):
             return ()
-        forbidden = _find_forbidden_changes(_spec(stored), _spec(wanted), status)
+        forbidden = _find_forbidden_field_changes(_spec(stored), _spec(wanted), status)
         if forbidden:
             return forbidden
     try:
@@ -43,7 +43,7 @@ def validate_change(change: JobChange, accept: Callable[[Job, Status], None]) ->
     return ()
 
 
-def _find_forbidden_changes(
+def _find_forbidden_field_changes(
     before: Mapping[str, JSON], now: Mapping[str, JSON], status: Status
 ) -> tuple[FieldProblem, ...]:
     """Repeat the CRD's own transition rules, because the cluster may have an older CRD than its operator."""

@@ -10,7 +10,7 @@ from muster.core.failure.problems import EVICTED, NODE_SHUTDOWN, POD_DELETED, PR
 MIN_FAILURES = 2
 """One failure may be a coincidence. A straggler is none: muster has measured it for some time."""
 
-_INTENDED = frozenset((NODE_STOPPED, POD_DELETED, PREEMPTED, EVICTED, NODE_SHUTDOWN))
+_INTENTIONAL_REASONS = frozenset((NODE_STOPPED, POD_DELETED, PREEMPTED, EVICTED, NODE_SHUTDOWN))
 """Reasons that show what a person or a controller wanted, and nothing about the machine."""
 
 
@@ -21,7 +21,7 @@ def find_avoided_nodes(history: Sequence[RestartRecord]) -> tuple[AvoidedNode, .
     """
     by_name: dict[str, list[RestartRecord]] = {}
     for record in history:
-        if record.node_name and record.reason not in _INTENDED:
+        if record.node_name and record.reason not in _INTENTIONAL_REASONS:
             # Move the node to the end: the last failure on it is the latest.
             by_name[record.node_name] = [*by_name.pop(record.node_name, []), record]
     avoided = (

@@ -35,23 +35,23 @@ def find_blocked_collective(collectives: Mapping[int, Sequence[GroupCollective]]
     for rank, entries in sorted(collectives.items()):
         for entry in entries:
             groups.setdefault(entry.group, []).append((rank, entry))
-    blocked = (found for group, members in groups.items() for found in _find_in_group(group, members))
+    blocked = (found for group, members in groups.items() for found in _find_blocked_in_group(group, members))
     return min(blocked, key=lambda found: (-len(found.waiting), found.group, found.sequence), default=None)
 
 
-def _find_in_group(group: str, members: Sequence[tuple[int, GroupCollective]]) -> Iterator[BlockedCollective]:
+def _find_blocked_in_group(group: str, members: Sequence[tuple[int, GroupCollective]]) -> Iterator[BlockedCollective]:
     waiting: dict[tuple[int, str], list[int]] = {}
     for rank, entry in members:
         if entry.pending_sequence is not None and entry.pending_operation is not None:
             waiting.setdefault((entry.pending_sequence, entry.pending_operation), []).append(rank)
     most = nsmallest(MAX_CANDIDATES, waiting.items(), key=lambda item: (-len(item[1]), item[0]))
     for (sequence, operation), ranks in most:
-        missing = _find_missing(members, sequence, frozenset(ranks))
+        missing = _find_missing_ranks(members, sequence, frozenset(ranks))
         if missing:
             yield BlockedCollective(group, operation, sequence, tuple(ranks), missing)
 
 
-def _find_missing(
+def _find_missing_ranks(
     members: Sequence[tuple[int, GroupCollective]], sequence: int, waiting: frozenset[int]
 ) -> tuple[int, ...]:
     # A rank that waits in another collective with this number has entered that one instead.

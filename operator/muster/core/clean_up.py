@@ -12,7 +12,7 @@ REMOVE_GRACE_SECONDS = 10.0
 """The grace period of containers that outlive the agent: a sidecar may still have data to send."""
 
 
-def remove_surplus(facts: JobFacts) -> tuple[Action, ...]:
+def remove_surplus_pods(facts: JobFacts) -> tuple[Action, ...]:
     """Delete surplus pods, and pods on lost machines: none of them may run beside its replacement.
 
     A lost machine may return with its pod.
@@ -28,25 +28,25 @@ def remove_surplus(facts: JobFacts) -> tuple[Action, ...]:
 def clean_up(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> tuple[Action, ...]:
     """Return the deletions that a finished or ending job needs now."""
     at = outcome.expires_at
-    return (DeleteResource(),) if at is not None and now >= at else tuple(_removals(job, facts, outcome))
+    return (DeleteResource(),) if at is not None and now >= at else tuple(_list_removals(job, facts, outcome))
 
 
-def remove_before_start(job: Job, facts: JobFacts, outcome: Outcome) -> tuple[Action, ...] | None:
+def remove_obstacles_to_start(job: Job, facts: JobFacts, outcome: Outcome) -> tuple[Action, ...] | None:
     """Delete the pods that block the next start; None if the job can create its missing pods now."""
     # The spec can't create all nodes, so create none.
     if facts.refusal is not None:
         return ()
     # Delete pods of an earlier spec: none of them has started its ranks.
     if facts.has_outdated_pods:
-        return _remove_outdated(facts)
+        return _remove_outdated_pods(facts)
     # Release the nodes of an incomplete gang, so that other jobs can use them.
     if outcome.release is not None and outcome.release.is_under_way:
-        return _remove_released(facts, outcome.release)
+        return _remove_released_pods(facts, outcome.release)
     # With restartScope Pods every pod of an earlier attempt is replaced.
     return _replace_pods(job, facts, outcome) or None
 
 
-def _remove_outdated(facts: JobFacts) -> tuple[Action, ...]:
+def _remove_outdated_pods(facts: JobFacts) -> tuple[Action, ...]:
     """Delete pods made from an older spec before the gang starts; they are created again once all are deleted."""
     return tuple(
         RemoveNode(node.node, REMOVE_GRACE_SECONDS, "it was made from an earlier spec")
@@ -55,7 +55,7 @@ def _remove_outdated(facts: JobFacts) -> tuple[Action, ...]:
     )
 
 
-def _remove_released(facts: JobFacts, release: GangRelease) -> tuple[Action, ...]:
+def _remove_released_pods(facts: JobFacts, release: GangRelease) -> tuple[Action, ...]:
     """Delete the pods of a gang that can't be scheduled completely."""
     return tuple(
         RemoveNode(node.node, REMOVE_GRACE_SECONDS, "its gang could not be placed whole")
@@ -84,23 +84,23 @@ def _has_problem(node: NodeFacts) -> bool:
     return agent is not None and agent.report.problem is not None
 
 
-def _removals(job: Job, facts: JobFacts, outcome: Outcome) -> Iterator[RemoveNode]:
+def _list_removals(job: Job, facts: JobFacts, outcome: Outcome) -> Iterator[RemoveNode]:
     for node in facts.all_nodes:
-        why = _removal_reason(job, node, outcome)
+        why = _explain_removal(job, node, outcome)
         if why is not None and not node.process.is_terminating:
             yield RemoveNode(node.node, REMOVE_GRACE_SECONDS, why)
 
 
-def _removal_reason(job: Job, node: NodeFacts, outcome: Outcome) -> str | None:
+def _explain_removal(job: Job, node: NodeFacts, outcome: Outcome) -> str | None:
     # A running agent exits by itself on a command.
     if node.process.state in (ProcessState.MISSING, ProcessState.RUNNING):
         return None
     if outcome.verdict is Verdict.SUSPENDED:
         return "the job is suspended"
-    return _clean_pod_policy_reason(job, node, outcome)
+    return _explain_clean_pod_policy(job, node, outcome)
 
 
-def _clean_pod_policy_reason(job: Job, node: NodeFacts, outcome: Outcome) -> str | None:
+def _explain_clean_pod_policy(job: Job, node: NodeFacts, outcome: Outcome) -> str | None:
     """Why `cleanPodPolicy` deletes this node's pod; None to keep it."""
     pods = job.spec.clean_pod_policy
     # A waiting pod would start without any work.

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from muster.api.spec.job import Job
 from muster.core.actions import Action, CreateNode, KillNode, SendCommand
-from muster.core.clean_up import clean_up, remove_before_start, remove_surplus
+from muster.core.clean_up import clean_up, remove_obstacles_to_start, remove_surplus_pods
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
-from muster.core.failure.problems import lost_at, unreachable_at
+from muster.core.failure.problems import find_unreachable_time, lost_at
 from muster.core.fence import has_old_pod
-from muster.core.graceful_stop import find_stop_call, is_graceful, with_stop_call
-from muster.core.non_members import find_nodes_to_create, next_change_at, remove_unwanted, remove_useless
+from muster.core.graceful_stop import add_stop_call, find_stop_call, is_graceful
+from muster.core.non_members import find_change_time, find_nodes_to_create, remove_unusable_pods, remove_unwanted_pods
 from muster.core.outcome import Outcome, Verdict
 from muster.core.peers import select_peers
 from muster.core.step_counts import no_step_reason_at
@@ -26,10 +26,10 @@ STOP_GRACE_SECONDS = 10.0
 Healthy ranks may need this time to write a checkpoint.
 """
 
-LEAST_GRACE_SECONDS = 1.0
+MIN_GRACE_SECONDS = 1.0
 """The minimum grace period: even a pod with a grace period of 0 gets a SIGTERM before SIGKILL."""
 
-HUNG_SECONDS = 10.0
+COMMAND_TIMEOUT_SECONDS = 10.0
 """The time after the grace period in which an agent must obey a command; then its process is killed."""
 
 
@@ -39,9 +39,9 @@ def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term:
     `outcome` is the result of `judge` for these facts. `leader_term` orders leaders: agents refuse commands from an
     earlier leader. Once the facts show the actions applied, the same decision returns no new actions.
     """
-    surplus = remove_surplus(facts)
+    surplus = remove_surplus_pods(facts)
     leftovers = clean_up(job, facts, outcome, now) if outcome.ends_job else ()
-    obstacles = None if outcome.is_decided or outcome.has_started else remove_before_start(job, facts, outcome)
+    obstacles = None if outcome.is_decided or outcome.has_started else remove_obstacles_to_start(job, facts, outcome)
     if outcome.ends_job:
         return (*surplus, *_end_nodes(job, facts, outcome, now, leader_term), *leftovers)
     if obstacles is not None:
@@ -65,10 +65,10 @@ def _create_node(node: NodeFacts, outcome: Outcome) -> CreateNode:
 
 def _keep_non_members(facts: JobFacts, outcome: Outcome, now: float) -> tuple[Action, ...]:
     creates = (_create_node(node, outcome) for node in find_nodes_to_create(facts, now))
-    return (*remove_unwanted(facts), *remove_useless(facts, now), *creates)
+    return (*remove_unwanted_pods(facts), *remove_unusable_pods(facts, now), *creates)
 
 
-def next_requeue_at(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> float | None:
+def find_requeue_time(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> float | None:
     """The next time at which the decision or the status may change without a new event; None: never."""
     # The job was resumed during its suspension: complete the suspension first.
     if outcome.verdict is Verdict.SUSPENDED and outcome.is_idle and not job.spec.suspend:
@@ -76,19 +76,19 @@ def next_requeue_at(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> 
     # Once the status has the restart, decide on the next attempt at once.
     if outcome.is_restart_due:
         return now
-    times = [at for node in facts.all_nodes for at in (facts.silent_at(node), lost_at(node, facts))]
+    times = [at for node in facts.all_nodes for at in (facts.find_silence_time(node), lost_at(node, facts))]
     if outcome.is_decided:
         times.append(outcome.expires_at)
-        times.extend(_kill_at(facts, outcome, node) for node in facts.all_nodes if not node.is_gone)
+        times.extend(_find_kill_time(facts, outcome, node) for node in facts.all_nodes if not node.has_no_agent)
     else:
         if not outcome.has_started:
             times += [outcome.startup_deadline, outcome.release_at]
             times.append(None if outcome.last_restart is None else outcome.last_restart.not_before)
             times.append(None if outcome.release is None else outcome.release.until)
-        times += [outcome.active_deadline, next_change_at(facts), outcome.resize_at]
-        times.extend(unreachable_at(node, facts) for node in facts.all_nodes)
+        times += [outcome.active_deadline, find_change_time(facts), outcome.resize_at]
+        times.extend(find_unreachable_time(node, facts) for node in facts.all_nodes)
         times.extend(no_step_reason_at(rank) for node in facts.nodes for rank in node.ranks if not rank.has_exited)
-        times.extend(_kill_at(facts, outcome, node) for node in facts.nodes if not node.is_gone)
+        times.extend(_find_kill_time(facts, outcome, node) for node in facts.nodes if not node.has_no_agent)
     return min((at for at in times if at is not None and at > now), default=None)
 
 
@@ -100,7 +100,7 @@ def _send_start(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_
     if not waiting or not all(node.is_ready and not facts.is_silent(node, now) for node in waiting):
         return ()
     # Two nodes must never run the same ranks.
-    if facts.intruders:
+    if facts.conflicting_nodes:
         return ()
     peers = select_peers(facts.nodes)
     # A restarted operator receives the nodes' reports one by one, and the start command needs all addresses.
@@ -120,7 +120,7 @@ def _end_after_launcher(
     if not is_mpi(job) or first.launcher is None or not first.has_ended:
         return ()
     waiting = [node for node in facts.nodes[1:] if node.current_agent is not None and not node.has_ended]
-    command = _ending_command(job, outcome, CommandKind.STOP, FAILURE_GRACE_SECONDS, leader_term)
+    command = _build_end_command(job, outcome, CommandKind.STOP, FAILURE_GRACE_SECONDS, leader_term)
     return _send_where_needed(facts, outcome, [(node, command) for node in waiting], now)
 
 
@@ -131,9 +131,9 @@ def _stop_attempt(job: Job, facts: JobFacts, outcome: Outcome, now: float, leade
     commands = []
     for node in facts.nodes:
         if not node.has_ended:
-            grace = grace_seconds(node, facts, outcome)
-            command = _ending_command(job, outcome, CommandKind.STOP, grace, leader_term)
-            commands.append((node, with_stop_call(command, node, stop_call)))
+            grace = choose_grace_seconds(node, facts, outcome)
+            command = _build_end_command(job, outcome, CommandKind.STOP, grace, leader_term)
+            commands.append((node, add_stop_call(command, node, stop_call)))
     return _send_where_needed(facts, outcome, commands, now)
 
 
@@ -142,9 +142,9 @@ def _end_nodes(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_t
     stop_call = find_stop_call(facts, outcome)
     commands = []
     for node in facts.all_nodes:
-        grace = grace_seconds(node, facts, outcome)
-        command = _ending_command(job, outcome, _ending_kind(node, grace), grace, leader_term)
-        commands.append((node, with_stop_call(command, node, stop_call)))
+        grace = choose_grace_seconds(node, facts, outcome)
+        command = _build_end_command(job, outcome, _choose_end_command_kind(node, grace), grace, leader_term)
+        commands.append((node, add_stop_call(command, node, stop_call)))
     return _send_where_needed(facts, outcome, commands, now)
 
 
@@ -158,16 +158,16 @@ def _send_where_needed(
         # Without a running process there is no agent to receive the command.
         if node.process.state is not ProcessState.RUNNING:
             continue
-        kill_at = _kill_at(facts, outcome, node)
+        kill_at = _find_kill_time(facts, outcome, node)
         # A new command restarts the agent's time limit.
         if not _has_received(node, command):
             nodes_by_command.setdefault(command, []).append(node.node)
         elif kill_at is not None and now >= kill_at:
-            kills.append(KillNode(node.node, f"its agent did not end within {HUNG_SECONDS:.0f} s"))
+            kills.append(KillNode(node.node, f"its agent did not end within {COMMAND_TIMEOUT_SECONDS:.0f} s"))
     return (*kills, *(SendCommand(tuple(nodes), command) for command, nodes in nodes_by_command.items()))
 
 
-def _ending_command(job: Job, outcome: Outcome, kind: str, grace: float, leader_term: int) -> Command:
+def _build_end_command(job: Job, outcome: Outcome, kind: str, grace: float, leader_term: int) -> Command:
     return Command(
         leader_term=leader_term,
         job_uid=job.metadata.uid,
@@ -177,7 +177,7 @@ def _ending_command(job: Job, outcome: Outcome, kind: str, grace: float, leader_
     )
 
 
-def _ending_kind(node: NodeFacts, grace: float) -> str:
+def _choose_end_command_kind(node: NodeFacts, grace: float) -> str:
     agent = node.current_agent
     # No rank runs on this node.
     if agent is None or node.has_ended or agent.report.phase == AgentPhase.READY:
@@ -188,10 +188,10 @@ def _ending_kind(node: NodeFacts, grace: float) -> str:
     return CommandKind.STOP
 
 
-def grace_seconds(node: NodeFacts, facts: JobFacts, outcome: Outcome) -> float:
+def choose_grace_seconds(node: NodeFacts, facts: JobFacts, outcome: Outcome) -> float:
     """Return the time between SIGTERM and SIGKILL for the node's running ranks; 0 sends SIGKILL at once."""
     node_grace = node.process.grace_seconds
-    healthy = STOP_GRACE_SECONDS if node_grace is None else max(LEAST_GRACE_SECONDS, node_grace)
+    healthy = STOP_GRACE_SECONDS if node_grace is None else max(MIN_GRACE_SECONDS, node_grace)
     grace = healthy if is_graceful(facts, outcome) else FAILURE_GRACE_SECONDS
     if facts.stop_request is None:
         return grace
@@ -205,14 +205,14 @@ def _has_received(node: NodeFacts, command: Command) -> bool:
     last = node.command
     if last is None or last.leader_term < command.leader_term:
         return False
-    return (last.attempt, _command_order(last)) >= (command.attempt, _command_order(command))
+    return (last.attempt, _get_command_order(last)) >= (command.attempt, _get_command_order(command))
 
 
-def _command_order(command: Command) -> int:
+def _get_command_order(command: Command) -> int:
     return CommandKind.ALL.index(command.kind)
 
 
-def _kill_at(facts: JobFacts, outcome: Outcome, node: NodeFacts) -> float | None:
+def _find_kill_time(facts: JobFacts, outcome: Outcome, node: NodeFacts) -> float | None:
     """Return when to kill the node's process if it still runs; None before it was sent a command to end."""
     command = node.command
     if command is None or not node.has_end_command:
@@ -224,4 +224,4 @@ def _kill_at(facts: JobFacts, outcome: Outcome, node: NodeFacts) -> float | None
     last_report_at = facts.created_at if agent is None else agent.last_report_at
     # Some backends don't record when they sent the command: use the time of the cause or of the last report.
     since = next(at for at in (node.command_sent_at, outcome.at, last_report_at) if at is not None)
-    return since + command.grace_seconds + HUNG_SECONDS
+    return since + command.grace_seconds + COMMAND_TIMEOUT_SECONDS

@@ -21,14 +21,14 @@ from muster_worker.contract.schema import AgentPhase
 MAX_GROW_SECONDS = 4 * 3600.0
 """The longest wait for a growth, unless `growAfterSeconds` is longer. Growths within this time lengthen the wait."""
 
-MIN_SECOND_GROW_SECONDS = 30.0
+MIN_DOUBLED_GROW_SECONDS = 30.0
 """What is doubled with each growth if `growAfterSeconds` is shorter: 0 would stay 0."""
 
 _MAX_DOUBLINGS = 10
 
 
 @dataclass(frozen=True)
-class NextSize:
+class ResizeInput:
     """What the choice depends on: `count` is spec.nodes, `facts` have all nodes by number, `now` is in Unix seconds."""
 
     elastic: Elastic
@@ -37,7 +37,7 @@ class NextSize:
     now: float
 
 
-def choose_elastic_members(previous: Status, last: Sequence[int] | None, size: NextSize) -> tuple[int, ...]:
+def choose_elastic_members(previous: Status, last: Sequence[int] | None, size: ResizeInput) -> tuple[int, ...]:
     """Return the members of the next attempt. No attempt runs.
 
     `last` are the members of the last attempt, or of the last such choice.
@@ -50,13 +50,13 @@ def choose_elastic_members(previous: Status, last: Sequence[int] | None, size: N
         return tuple(last)
     ready = {node.node for node in nodes if _is_ready(node, size)}
     # Only a restart has survivors, for which it is worth going on without the others.
-    wanted = _fill(last, ready, size) if previous.is_restarting else _fill(last, range(len(nodes)), size)
-    members = _limit(wanted, ready, size.count)
+    wanted = _add_members(last, ready, size) if previous.is_restarting else _add_members(last, range(len(nodes)), size)
+    members = _limit_members(wanted, ready, size.count)
     shrinks_at = find_shrink_time(previous, size.elastic)
     if shrinks_at is None or size.now < shrinks_at or len(ready) < size.elastic.min_nodes:
         return members
     survivors = [member for member in last if member in ready]
-    return _limit(_fill(survivors, ready, size), ready, size.count)
+    return _limit_members(_add_members(survivors, ready, size), ready, size.count)
 
 
 def find_shrink_time(previous: Status, elastic: Elastic) -> float | None:
@@ -77,7 +77,7 @@ def find_resize(job: Job, previous: Status, facts: JobFacts, now: float) -> str 
         return None
     if desired < count:
         return f"spec.nodes is {desired} now instead of {count}"
-    added = _find_added(facts, desired - count, now)
+    added = _find_joining_nodes(facts, desired - count, now)
     at = find_growth_time(elastic, previous, desired)
     if not added or now < at:
         return None
@@ -85,7 +85,7 @@ def find_resize(job: Job, previous: Status, facts: JobFacts, now: float) -> str 
     return f"{names} can join {pluralize(count, 'node')}"
 
 
-def next_resize_at(job: Job, previous: Status, facts: JobFacts) -> float | None:
+def find_resize_time(job: Job, previous: Status, facts: JobFacts) -> float | None:
     """Return when the job may go on with another number of nodes (Unix seconds); None if only an event changes it."""
     elastic, desired = job.spec.elastic, facts.desired_nodes
     if elastic is None or desired is None:
@@ -111,11 +111,11 @@ def find_growth_time(elastic: Elastic, previous: Status, desired: int) -> float:
     first = float(elastic.grow_after_seconds)
     if growths == 0:
         return since + first
-    seconds = max(first, MIN_SECOND_GROW_SECONDS) * 2.0 ** min(growths, _MAX_DOUBLINGS)
+    seconds = max(first, MIN_DOUBLED_GROW_SECONDS) * 2.0 ** min(growths, _MAX_DOUBLINGS)
     return since + max(first, min(seconds, MAX_GROW_SECONDS))
 
 
-def follow_nodes(previous: Status, facts: JobFacts, desired: int, *, starts: bool) -> int:
+def compute_followed_nodes(previous: Status, facts: JobFacts, desired: int, *, starts: bool) -> int:
     """Return the new `status.elastic.followedNodes`. `starts`: the attempt starts now."""
     before, last = previous.elastic, previous.last_restart
     # An attempt that was restarted to grow has asked for all nodes.
@@ -125,7 +125,7 @@ def follow_nodes(previous: Status, facts: JobFacts, desired: int, *, starts: boo
     return min(before.followed_nodes, desired)
 
 
-def _fill(last: Sequence[int], candidates: Sequence[int] | set[int], size: NextSize) -> tuple[int, ...]:
+def _add_members(last: Sequence[int], candidates: Sequence[int] | set[int], size: ResizeInput) -> tuple[int, ...]:
     """Add other nodes up to `spec.nodes`; below minNodes also such that are not ready."""
     others = sorted(set(candidates).difference(last))
     members = (*last, *others[: max(0, size.count - len(last))])
@@ -136,13 +136,13 @@ def _fill(last: Sequence[int], candidates: Sequence[int] | set[int], size: NextS
     return (*members, *unready[:missing])
 
 
-def _limit(members: Sequence[int], ready: set[int], count: int) -> tuple[int, ...]:
+def _limit_members(members: Sequence[int], ready: set[int], count: int) -> tuple[int, ...]:
     """Return at most `count` members: leave out those that are not ready first, and then the last ones."""
     by_use = sorted(range(len(members)), key=lambda rank: (members[rank] not in ready, rank))
     return tuple(members[rank] for rank in sorted(by_use[:count]))
 
 
-def _find_added(facts: JobFacts, count: int, now: float) -> tuple[NodeFacts, ...]:
+def _find_joining_nodes(facts: JobFacts, count: int, now: float) -> tuple[NodeFacts, ...]:
     """Return the nodes that can join now; none while others that are scheduled still start."""
     others = [node for node in facts.non_members if not node.process.is_terminating]
     ready = [node for node in others if node.is_ready and not facts.is_silent(node, now)]
@@ -154,7 +154,7 @@ def _find_added(facts: JobFacts, count: int, now: float) -> tuple[NodeFacts, ...
 def _is_starting(node: NodeFacts) -> bool:
     """Whether the node will be ready soon, as far as its pod and its agent show."""
     process, agent = node.process, node.current_agent
-    if process.state not in (ProcessState.WAITING, ProcessState.RUNNING) or not node.is_placed or node.is_ready:
+    if process.state not in (ProcessState.WAITING, ProcessState.RUNNING) or not node.is_scheduled or node.is_ready:
         return False
     # One that can't start must not keep the others waiting for ever.
     if agent is not None and agent.report.problem is not None:
@@ -162,7 +162,7 @@ def _is_starting(node: NodeFacts) -> bool:
     return process.problem is None or process.problem.reason == FETCHING_FILES
 
 
-def _is_ready(node: NodeFacts, size: NextSize) -> bool:
+def _is_ready(node: NodeFacts, size: ResizeInput) -> bool:
     return node.is_ready and not node.process.is_terminating and not size.facts.is_silent(node, size.now)
 
 

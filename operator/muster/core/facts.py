@@ -20,7 +20,7 @@ from muster_worker.contract.schema import (
     Report,
 )
 
-SILENT_PACES = 3
+MAX_MISSED_HEARTBEATS = 3
 """The number of missing heartbeats after which a node counts as silent: two may be lost by accident."""
 
 
@@ -91,10 +91,10 @@ class RankFacts:
     report: RankReport
     started_at: float | None = None
     ended_at: float | None = None
-    stepped_at: float | None = None  # when it reached its highest step
-    active_at: float | None = None  # its last step in the latest report, which may be lower
+    highest_step_at: float | None = None  # when it reached its highest step
+    last_step_at: float | None = None  # its last step in the latest report, which may be lower
     phase_ended_at: float | None = None  # the end of its last phase without steps
-    first_stepped_at: float | None = None  # reports of metrics, or of the step to resume from, are no step
+    first_step_at: float | None = None  # reports of metrics, or of the step to resume from, are no step
     sequence: int = 0
 
     @property
@@ -203,12 +203,12 @@ class NodeFacts:
         return agent is not None and agent.report.phase == AgentPhase.ENDED
 
     @property
-    def is_gone(self) -> bool:
+    def has_no_agent(self) -> bool:
         """Whether the node has no agent, and none will start without an action."""
         return self.process.state in (ProcessState.MISSING, ProcessState.EXITED)
 
     @property
-    def is_placed(self) -> bool:
+    def is_scheduled(self) -> bool:
         """Whether the node's process is scheduled on a machine."""
         if self.process.state is ProcessState.WAITING:
             return self.process.scheduled_at is not None
@@ -265,7 +265,9 @@ class JobFacts:
     non_members: tuple[NodeFacts, ...] = ()
     desired_nodes: int | None = None
     spares: int = 0  # spec.spares
-    intruders: tuple[int, ...] = ()  # nodes that run ranks and are no members, because someone has edited the status
+    conflicting_nodes: tuple[
+        int, ...
+    ] = ()  # nodes that run ranks and are no members, because someone has edited the status
 
     @property
     def all_nodes(self) -> tuple[NodeFacts, ...]:
@@ -278,23 +280,23 @@ class JobFacts:
         return all(node.is_idle for node in self.nodes)
 
     @property
-    def is_gone(self) -> bool:
+    def has_no_agent(self) -> bool:
         """Whether no node has an agent."""
-        return all(node.is_gone for node in self.all_nodes)
+        return all(node.has_no_agent for node in self.all_nodes)
 
     @property
     def is_empty(self) -> bool:
         """Whether the job has no pod or process at all, not even an ended one."""
         return not self.surplus_pods and all(node.process.state is ProcessState.MISSING for node in self.all_nodes)
 
-    def silent_at(self, node: NodeFacts) -> float | None:
+    def find_silence_time(self, node: NodeFacts) -> float | None:
         """When the node counts as silent if no report arrives; None if no report is expected."""
         agent = node.current_agent
         if agent is None or node.is_idle:
             return None
-        return agent.last_report_at + SILENT_PACES * self.heartbeat_seconds
+        return agent.last_report_at + MAX_MISSED_HEARTBEATS * self.heartbeat_seconds
 
     def is_silent(self, node: NodeFacts, now: float) -> bool:
         """Whether the node's process exists but its agent has stopped reporting, so that its ranks are unknown."""
-        at = self.silent_at(node)
+        at = self.find_silence_time(node)
         return at is not None and now >= at

@@ -22,7 +22,7 @@ def fence_seconds(job: Job) -> float:
     return 0.0 if policy is None or job.spec.max_nodes == 1 else float(policy.fence_seconds)
 
 
-def fence_timeout(node: NodeFacts, facts: JobFacts) -> float:
+def compute_fence_timeout(node: NodeFacts, facts: JobFacts) -> float:
     """Return how long after a node's last sign of life its ranks may still run."""
     agent = node.current_agent
     # The agent has the value from the time when its pod was created.
@@ -30,7 +30,7 @@ def fence_timeout(node: NodeFacts, facts: JobFacts) -> float:
     return seconds + FENCE_MARGIN_SECONDS if seconds else 0.0
 
 
-def with_old_pod_problem(job: Job, previous: Status, nodes: tuple[NodeFacts, ...]) -> tuple[NodeFacts, ...]:
+def add_old_pod_problem(job: Job, previous: Status, nodes: tuple[NodeFacts, ...]) -> tuple[NodeFacts, ...]:
     """Add a problem to all nodes if the ranks of the last attempt may still run, so that no pod may replace another.
 
     The last attempt has failed, or the job was suspended and resumed.

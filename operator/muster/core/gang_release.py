@@ -44,32 +44,34 @@ class GangRelease:
 
 def find_release(job: Job, previous: Status, facts: JobFacts, waits_since: float, now: float) -> GangRelease | None:
     """The gang's latest release, which may begin at `now` (Unix seconds); None if there was none."""
-    last = _previous_release(job, previous.placement, facts, now)
+    last = _read_previous_release(job, previous.placement, facts, now)
     # Complete the current release first.
     if last is not None and last.is_under_way:
         return last
-    at = next_release_at(job, facts, waits_since)
+    at = find_next_release_time(job, facts, waits_since)
     if at is None or now < at:
         return last
-    return _next_release(job, facts, last, now)
+    return _begin_release(job, facts, last, now)
 
 
-def next_release_at(job: Job, facts: JobFacts, waits_since: float) -> float | None:
+def find_next_release_time(job: Job, facts: JobFacts, waits_since: float) -> float | None:
     """Return when to release the gang if nothing changes; None if it fits, holds no machine or has a queue."""
     # A queue's scheduler is responsible for all-or-nothing placement, but places only minNodes of an elastic job so.
     elastic = job.spec.elastic
     if job.spec.queue is not None and (elastic is None or elastic.min_nodes >= len(facts.nodes)):
         return None
-    problems = (node.process.problem for node in facts.nodes if not node.is_placed)
+    problems = (node.process.problem for node in facts.nodes if not node.is_scheduled)
     if not any(problem is not None and problem.reason in (UNSCHEDULABLE, QUOTA_EXCEEDED) for problem in problems):
         return None
-    placed = [node.process.scheduled_at for node in facts.nodes if node.is_placed and not node.process.is_terminating]
+    placed = [
+        node.process.scheduled_at for node in facts.nodes if node.is_scheduled and not node.process.is_terminating
+    ]
     first = min((at for at in placed if at is not None), default=None)
     # Pods that a restart keeps were scheduled for an earlier attempt.
     return None if first is None else max(first, waits_since) + job.spec.startup_timeout_seconds
 
 
-def backoff_seconds(job_uid: str, count: int) -> float:
+def compute_release_backoff(job_uid: str, count: int) -> float:
     """Return the wait after release number `count`: exponential, with a jitter that differs between jobs."""
     longest = min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(count - 1, _MAX_DOUBLINGS))
     digest = hashlib.sha256(f"{job_uid}/{count}".encode()).digest()
@@ -77,20 +79,20 @@ def backoff_seconds(job_uid: str, count: int) -> float:
     return longest * (0.5 + share)
 
 
-def _next_release(job: Job, facts: JobFacts, last: GangRelease | None, now: float) -> GangRelease:
+def _begin_release(job: Job, facts: JobFacts, last: GangRelease | None, now: float) -> GangRelease:
     count = 1 if last is None else last.count + 1
     lowest = 0 if last is None else last.replacement
     replacement = max(lowest, *(node.process.replacement + 1 for node in facts.all_nodes))
     at = float(int(now))  # the status stores whole seconds
-    until = at + backoff_seconds(job.metadata.uid, count)
+    until = at + compute_release_backoff(job.metadata.uid, count)
     return GangRelease(count, replacement, at, until, is_under_way=True)
 
 
-def _previous_release(job: Job, placement: Placement | None, facts: JobFacts, now: float) -> GangRelease | None:
+def _read_previous_release(job: Job, placement: Placement | None, facts: JobFacts, now: float) -> GangRelease | None:
     if placement is None:
         return None
     at = parse_untrusted_timestamp(placement.released_at)
-    until = at + backoff_seconds(job.metadata.uid, placement.releases)
+    until = at + compute_release_backoff(job.metadata.uid, placement.releases)
     is_under_way = now < until or any(_is_older(node, placement.replacement) for node in facts.all_nodes)
     return GangRelease(placement.releases, placement.replacement, at, until, is_under_way)
 

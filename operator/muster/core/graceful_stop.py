@@ -5,12 +5,12 @@ from dataclasses import replace
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure.ends import STRAGGLER, Subject
 from muster.core.failure.failure import Failure
-from muster.core.failure.secondary_failures import external_stop_at
+from muster.core.failure.secondary_failures import find_external_stop_time
 from muster.core.members import find_node
 from muster.core.outcome import Outcome
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind
 
-UNDECIDED = 0
+UNDECIDED_STOP_CALL = 0
 """The stop call while a node's own stop call is missing, or if no rank calls `stopping()`."""
 
 
@@ -21,24 +21,24 @@ def is_graceful(facts: JobFacts, outcome: Outcome) -> bool:
 
 
 def find_stop_call(facts: JobFacts, outcome: Outcome) -> int | None:
-    """Return the number of the call at which all ranks stop, or UNDECIDED; None if the stop isn't graceful.
+    """Return the number of the call at which all ranks stop, or UNDECIDED_STOP_CALL; None if the stop isn't graceful.
 
     It is the highest stop call of all nodes. The ranks of each node wait at the node's own one, so it doesn't change
     any more, and every leader finds the same.
     """
     if not is_graceful(facts, outcome):
         return None
-    calls = [_own_stop_call(node) for node in facts.nodes]
+    calls = [_get_stop_call(node) for node in facts.nodes]
     if any(call is None and _may_run_ranks(node) for node, call in zip(facts.nodes, calls, strict=True)):
-        return UNDECIDED
-    return max((call for call in calls if call is not None), default=UNDECIDED)
+        return UNDECIDED_STOP_CALL
+    return max((call for call in calls if call is not None), default=UNDECIDED_STOP_CALL)
 
 
-def with_stop_call(command: Command, node: NodeFacts, stop_call: int | None) -> Command:
+def add_stop_call(command: Command, node: NodeFacts, stop_call: int | None) -> Command:
     """Return a node's command; a Stop is graceful or, once the stop call is known, a StopAt. Others don't change."""
     if command.kind != CommandKind.STOP or stop_call is None:
         return command
-    if stop_call == UNDECIDED or not _own_stop_call(node):
+    if stop_call == UNDECIDED_STOP_CALL or not _get_stop_call(node):
         return replace(command, is_graceful=True)
     return replace(command, kind=CommandKind.STOP_AT, is_graceful=True, stop_call=stop_call)
 
@@ -49,7 +49,7 @@ def _may_run_ranks(node: NodeFacts) -> bool:
     return not (node.is_idle or has_no_ranks)
 
 
-def _own_stop_call(node: NodeFacts) -> int | None:
+def _get_stop_call(node: NodeFacts) -> int | None:
     agent = node.current_agent
     return None if agent is None else agent.report.stop_call
 
@@ -57,7 +57,7 @@ def _own_stop_call(node: NodeFacts) -> int | None:
 def _is_node_stop(facts: JobFacts, failure: Failure) -> bool:
     """Whether something other than muster stops a node, which gives its ranks their whole grace period."""
     node = find_node(facts, failure.first.node)
-    if failure.first.subject is not Subject.AGENT or external_stop_at(node) is None:
+    if failure.first.subject is not Subject.AGENT or find_external_stop_time(node) is None:
         return False
     # A pod that was deleted without a grace period is gone, and the other ranks can't continue.
     return node.process.state is ProcessState.RUNNING or node.has_ended

@@ -17,7 +17,7 @@ from muster.core.blocked_collective import BlockedCollective, find_blocked_colle
 from muster.core.facts import JobFacts, NodeFacts, RankFacts
 from muster.core.failure.ends import End, Subject
 from muster.core.failure.failure import Failure
-from muster.core.world import node_of_rank
+from muster.core.world import find_node_of_rank
 from muster_worker.contract.collectives import GroupCollective
 from muster_worker.contract.schema import AgentPhase, RankState
 
@@ -78,17 +78,19 @@ def find_hang(job: Job, facts: JobFacts, attempt: int, now: float) -> Hang | Non
     # Others may still wait for what a rank did before it ended.
     phase_ended_at = max((rank.phase_ended_at or 0.0 for node in facts.nodes for rank in node.ranks), default=0.0)
     timeout = find_timeout(job)
-    idle = [(node, rank, _idle_seconds(node, rank, phase_ended_at)) for node, rank in running]
+    idle = [(node, rank, _compute_idle_seconds(node, rank, phase_ended_at)) for node, rank in running]
     longest = max((seconds for _, _, seconds in idle), default=0.0)
     # A node that reported before the others may have a rank that hangs, too, and does something else.
     if longest < timeout or not _have_all_reported(busy, longest - timeout):
         return None
-    hung = [_make_hung_rank(node, rank, _last_step_at(rank)) for node, rank, seconds in idle if seconds >= timeout / 2]
+    hung = [
+        _make_hung_rank(node, rank, _get_last_step_time(rank)) for node, rank, seconds in idle if seconds >= timeout / 2
+    ]
     blocked = _find_blocked(hung)
     return Hang(_sort_by_suspicion(hung, blocked), min(rank.since for rank in hung), timeout, blocked)
 
 
-def with_recorded_since(hang: Hang | None, record: HangRecord | None, attempt: int) -> Hang | None:
+def keep_recorded_time(hang: Hang | None, record: HangRecord | None, attempt: int) -> Hang | None:
     """Return the hang with the time in the status, unless it is another hang of `attempt`.
 
     Otherwise the jitter of each report would change the status, which is then written at once.
@@ -125,11 +127,11 @@ def _find_running_ranks(node: NodeFacts, attempt: int) -> Iterator[RankFacts]:
         yield from (rank for rank in agent.ranks if rank.report.state == RankState.RUNNING)
 
 
-def _idle_seconds(node: NodeFacts, rank: RankFacts, phase_ended_at: float) -> float:
+def _compute_idle_seconds(node: NodeFacts, rank: RankFacts, phase_ended_at: float) -> float:
     """How long the rank had completed no step, and no rank was in a phase, when its agent last reported."""
-    if rank.active_at is None or node.agent is None or rank.first_stepped_at is None:
+    if rank.last_step_at is None or node.agent is None or rank.first_step_at is None:
         return 0.0
-    return node.agent.last_report_at - max(rank.active_at, phase_ended_at)
+    return node.agent.last_report_at - max(rank.last_step_at, phase_ended_at)
 
 
 def _have_all_reported(nodes: list[NodeFacts], seconds: float) -> bool:
@@ -138,11 +140,15 @@ def _have_all_reported(nodes: list[NodeFacts], seconds: float) -> bool:
     return min(times) >= max(times) - seconds
 
 
-def _last_step_at(rank: RankFacts) -> float:
+def _get_last_step_time(rank: RankFacts) -> float:
     """The time of the rank's last step. It is the same for every report, so that it can be part of a message."""
-    active_at, stepped_at = rank.active_at or 0.0, rank.stepped_at
+    last_step_at, highest_step_at = rank.last_step_at or 0.0, rank.highest_step_at
     # A script's own step number may fall: then the highest one is older than the last one.
-    return stepped_at if stepped_at is not None and active_at - stepped_at <= JITTER_SECONDS else active_at
+    return (
+        highest_step_at
+        if highest_step_at is not None and last_step_at - highest_step_at <= JITTER_SECONDS
+        else last_step_at
+    )
 
 
 def _make_hung_rank(node: NodeFacts, rank: RankFacts, since: float) -> HungRank:
@@ -168,7 +174,7 @@ def _sort_by_suspicion(ranks: list[HungRank], blocked: BlockedCollective | None)
 
 def _make_recorded_failure(job: Job, facts: JobFacts, record: HangRecord, timeout: float) -> Failure:
     """Return the failure in the status. The agents report what the ranks did also after these have ended."""
-    node = facts.nodes[min(node_of_rank(job, record.rank), len(facts.nodes) - 1)]
+    node = facts.nodes[min(find_node_of_rank(job, record.rank), len(facts.nodes) - 1)]
     since = parse_untrusted_timestamp(record.since)
     reported = [_make_hung_rank(node, rank, since) for node in facts.nodes for rank in node.ranks]
     suspect = next((rank for rank in reported if rank.rank == record.rank), HungRank(record.rank, node, since))

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.facts import AgentFacts, JobFacts, NodeFacts, ProcessState
-from muster.core.failure.problems import POD_DELETED, end_if_lost, with_problem
+from muster.core.failure.problems import POD_DELETED, mark_if_lost, with_problem
 from muster.core.failure.termination_log import with_termination_message
-from muster.core.fence import with_old_pod_problem
+from muster.core.fence import add_old_pod_problem
 from muster.core.members import choose_next_members, has_fixed_members, read_members, split_members
-from muster.core.world import procs_per_node
+from muster.core.world import get_procs_per_node
 from muster_worker.contract.schema import AgentPhase
 
 
@@ -31,7 +31,7 @@ class InferenceContext:
 
 def end_lost_node(node: NodeFacts, context: InferenceContext) -> NodeFacts:
     """If the node's machine is lost, mark the node as ended, or as missing so that it can be replaced."""
-    return end_if_lost(node, context.observed, context.previous, context.now, has_started=context.has_started)
+    return mark_if_lost(node, context.observed, context.previous, context.now, has_started=context.has_started)
 
 
 def drop_removal_problem(node: NodeFacts, context: InferenceContext) -> NodeFacts:
@@ -128,13 +128,13 @@ def infer(job: Job, previous: Status, facts: JobFacts, now: float) -> JobFacts:
     """Return the complete facts that judge, decide and summarise need, at `now` (Unix seconds)."""
     context = InferenceContext(job, previous, facts, now, previous.was_started, previous.current_attempt)
     if not has_fixed_members(job):
-        facts = _infer_members(context, read_members(job, previous))
+        facts = _infer_changing_members(context, read_members(job, previous))
     else:
         facts = replace(facts, nodes=tuple(_apply_steps(node, context) for node in facts.nodes))
-    return replace(facts, nodes=with_old_pod_problem(job, previous, facts.nodes))
+    return replace(facts, nodes=add_old_pod_problem(job, previous, facts.nodes))
 
 
-def _infer_members(context: InferenceContext, recorded: tuple[int, ...] | None) -> JobFacts:
+def _infer_changing_members(context: InferenceContext, recorded: tuple[int, ...] | None) -> JobFacts:
     """Return the facts of a job whose attempts may have different members; `recorded` are those that run."""
     ranks = {} if recorded is None else {node: rank for rank, node in enumerate(recorded)}
     # A node that is not a member waits for the next attempt.
@@ -150,9 +150,9 @@ def _infer_members(context: InferenceContext, recorded: tuple[int, ...] | None) 
     facts = split_members(facts, members, context.job.spec.nodes)
     return replace(
         facts,
-        intruders=tuple(_find_intruders(context, facts)),
+        conflicting_nodes=tuple(_find_conflicting_nodes(context, facts)),
         spares=context.job.spec.spares,
-        nodes=tuple(_keep_ranks(node, _ranks_of(context.job, node)) for node in facts.nodes),
+        nodes=tuple(_keep_ranks(node, _list_ranks(context.job, node)) for node in facts.nodes),
         non_members=tuple(_keep_ranks(node, range(0)) for node in facts.non_members),
     )
 
@@ -168,7 +168,7 @@ def _keep_end_command(node: NodeFacts, observed: NodeFacts, context: InferenceCo
     return replace(node, command=command, command_sent_at=observed.command_sent_at)
 
 
-def _find_intruders(context: InferenceContext, facts: JobFacts) -> Iterator[int]:
+def _find_conflicting_nodes(context: InferenceContext, facts: JobFacts) -> Iterator[int]:
     """Find nodes that run ranks of others, or are no members: someone has edited the status of a running job."""
     members = {node.node for node in facts.nodes}
     for node in facts.all_nodes:
@@ -184,11 +184,11 @@ def _find_intruders(context: InferenceContext, facts: JobFacts) -> Iterator[int]
 
 def _runs_foreign_ranks(job: Job, member: NodeFacts, agent: AgentFacts) -> bool:
     """Whether a member runs ranks of another one: the number of members may differ from that in the status."""
-    return any(rank.report.rank not in _ranks_of(job, member) for rank in agent.ranks)
+    return any(rank.report.rank not in _list_ranks(job, member) for rank in agent.ranks)
 
 
-def _ranks_of(job: Job, member: NodeFacts) -> range:
-    procs = procs_per_node(job)
+def _list_ranks(job: Job, member: NodeFacts) -> range:
+    procs = get_procs_per_node(job)
     return range(member.node_rank * procs, (member.node_rank + 1) * procs)
 
 

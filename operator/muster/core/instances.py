@@ -30,7 +30,7 @@ class Instance:
     huge_pages_mib: int = 0
 
 
-INSTANCES: Mapping[str, Instance] = {
+INSTANCE_TYPES: Mapping[str, Instance] = {
     "p2.xlarge": Instance(gpus=1),
     "p2.8xlarge": Instance(gpus=8),
     "p2.16xlarge": Instance(gpus=16),
@@ -90,27 +90,28 @@ INSTANCES: Mapping[str, Instance] = {
 """Instance types by name."""
 
 
-def find_instance(name: str) -> Instance | None:
+def find_instance_type(name: str) -> Instance | None:
     """The data of an instance type; None if it is not in the table."""
-    return INSTANCES.get(name)
+    return INSTANCE_TYPES.get(name)
 
 
-def sentence(instance: Instance) -> str:
+def describe_instance(instance: Instance) -> str:
     """Describe an instance type for messages: "8 GPUs, 32 EFA devices"."""
-    return ", ".join(_phrases(instance))
+    return ", ".join(_list_phrases(instance))
 
 
-def _phrases(instance: Instance) -> Iterator[str]:
+def _list_phrases(instance: Instance) -> Iterator[str]:
     if instance.gpus:
-        yield f"{instance.gpus} GPU{_plural(instance.gpus)}"
+        yield f"{instance.gpus} GPU{_plural_suffix(instance.gpus)}"
     if instance.neuron_chips:
-        yield f"{instance.neuron_chips} Neuron chip{_plural(instance.neuron_chips)} of {_cores(instance)} cores"
-    yield f"{instance.efa or 'no'} EFA device{_plural(instance.efa)}"
+        chips, cores = instance.neuron_chips, _count_cores_per_chip(instance)
+        yield f"{chips} Neuron chip{_plural_suffix(chips)} of {cores} cores"
+    yield f"{instance.efa or 'no'} EFA device{_plural_suffix(instance.efa)}"
 
 
-def _cores(instance: Instance) -> int:
+def _count_cores_per_chip(instance: Instance) -> int:
     return instance.neuron_cores // instance.neuron_chips
 
 
-def _plural(count: int) -> str:
+def _plural_suffix(count: int) -> str:
     return "" if count == 1 else "s"

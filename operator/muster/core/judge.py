@@ -7,13 +7,13 @@ from muster.api.status.status import RESUMED, SUSPENDED, Condition, Status
 from muster.api.timestamps import parse_timestamp
 from muster.core.avoided_nodes import read_avoided_nodes
 from muster.core.edited_source import find_source
-from muster.core.elastic import find_resize, next_resize_at
+from muster.core.elastic import find_resize, find_resize_time
 from muster.core.facts import JobFacts, ProcessState
-from muster.core.failure.ends import rank_ends
+from muster.core.failure.ends import list_rank_ends
 from muster.core.failure.failure import Failure, find_failure
 from muster.core.failure.problems import POD_DELETED
-from muster.core.gang_release import find_release, next_release_at
-from muster.core.hangs import find_hang, find_hang_failure, with_recorded_since
+from muster.core.gang_release import find_next_release_time, find_release
+from muster.core.hangs import find_hang, find_hang_failure, keep_recorded_time
 from muster.core.outcome import (
     DEADLINE_EXCEEDED,
     NETWORK_MISMATCH,
@@ -29,7 +29,7 @@ from muster.core.peers import find_network_mismatch
 from muster.core.restart_requests import find_requested_restart, make_resize, skip_backoff
 from muster.core.restarts import NoRestart, find_restart, read_last_restart
 from muster.core.stragglers import find_straggler_failure, find_stragglers
-from muster.core.world import find_started_ranks, is_mpi, world_size
+from muster.core.world import compute_world_size, find_started_ranks, is_mpi
 
 _Cause = tuple[float, Outcome]
 """A time and an outcome that can end the job. The earliest cause gives the reason."""
@@ -45,15 +45,15 @@ def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
         return _apply_failure_policy(job, previous, facts, result, result.failure)
     if result.is_decided or result.has_started:
         return result
-    waits_since = _waits_since(outcome)
+    waits_since = _find_wait_start(outcome)
     return replace(
         result,
         release=find_release(job, previous, facts, waits_since, now),
-        release_at=next_release_at(job, facts, waits_since),
+        release_at=find_next_release_time(job, facts, waits_since),
     )
 
 
-def find_active_since(previous: Status, facts: JobFacts, now: float) -> float:
+def find_active_start(previous: Status, facts: JobFacts, now: float) -> float:
     """When the job was created or, after that, last resumed (Unix seconds): its deadlines count from there."""
     suspended_condition = previous.suspended_condition
     if suspended_condition is None:
@@ -91,10 +91,10 @@ def _start_outcome(job: Job, previous: Status, facts: JobFacts, now: float) -> O
     # Someone may have cleared the status, so compare it with the agents' reports.
     agents = [agent for node in facts.nodes if (agent := node.current_agent) is not None]
     attempt = max([previous.current_attempt, *(agent.report.attempt for agent in agents)])
-    active_since = find_active_since(previous, facts, now)
+    active_since = find_active_start(previous, facts, now)
     outcome = Outcome(
         Verdict.UNDECIDED,
-        hang=with_recorded_since(find_hang(job, facts, attempt, now), previous.hang, attempt),
+        hang=keep_recorded_time(find_hang(job, facts, attempt, now), previous.hang, attempt),
         stragglers=find_stragglers(job, facts, previous.stragglers, attempt, now),
         is_idle=facts.is_idle,
         # A restarted operator reads the start from the status.
@@ -104,13 +104,17 @@ def _start_outcome(job: Job, previous: Status, facts: JobFacts, now: float) -> O
         avoided_nodes=read_avoided_nodes(previous),
         active_since=active_since,
         active_deadline=find_active_deadline(job, active_since),
-        resize_at=next_resize_at(job, previous, facts),
+        resize_at=find_resize_time(job, previous, facts),
     )
     outcome = replace(outcome, source=find_source(previous, facts.requested_source, has_started=outcome.has_started))
-    return outcome if outcome.has_started else replace(outcome, startup_deadline=_startup_deadline(job, facts, outcome))
+    return (
+        outcome
+        if outcome.has_started
+        else replace(outcome, startup_deadline=_find_startup_deadline(job, facts, outcome))
+    )
 
 
-def _waits_since(outcome: Outcome) -> float:
+def _find_wait_start(outcome: Outcome) -> float:
     """Return when the job was created, resumed or restarted: it waits for its nodes since then.
 
     A restart of an elastic job first has until `resize_at` to go on without the nodes that are missing.
@@ -120,18 +124,18 @@ def _waits_since(outcome: Outcome) -> float:
     return max(at for at in times if at is not None)
 
 
-def _startup_deadline(job: Job, facts: JobFacts, outcome: Outcome) -> float | None:
+def _find_startup_deadline(job: Job, facts: JobFacts, outcome: Outcome) -> float | None:
     """When all nodes have to be ready for the gang to start; None while a node is not scheduled.
 
     It counts from the last node's placement, because autoscalers take their time. Local nodes need no placement.
     """
-    if not all(node.is_placed for node in facts.nodes):
+    if not all(node.is_scheduled for node in facts.nodes):
         return None
     # The members may have changed just now, long after they were scheduled: start those that are ready.
     if job.spec.elastic is not None and all(node.is_ready for node in facts.nodes):
         return None
     placed = (node.process.scheduled_at for node in facts.nodes)
-    since = max([_waits_since(outcome), *(at for at in placed if at is not None)])
+    since = max([_find_wait_start(outcome), *(at for at in placed if at is not None)])
     return since + job.spec.startup_timeout_seconds
 
 
@@ -160,7 +164,7 @@ def _decide_outcome(job: Job, previous: Status, facts: JobFacts, outcome: Outcom
     all_ended = outcome.has_started and all(ended)
     # The job has completed: ignore a stop request that came later.
     if failure is None and (all_ended or _has_launcher_succeeded(job, facts)) and _have_ranks_succeeded(job, facts):
-        return replace(outcome, verdict=Verdict.SUCCEEDED, reason=SUCCEEDED, at=_last_end_at(facts))
+        return replace(outcome, verdict=Verdict.SUCCEEDED, reason=SUCCEEDED, at=_find_last_end_time(facts))
     # A failure during a suspension is a result of that suspension.
     if previous.is_suspending:
         return _suspend(previous, facts, outcome)
@@ -175,16 +179,16 @@ def _decide_outcome(job: Job, previous: Status, facts: JobFacts, outcome: Outcom
     # The ranks end because muster stops them, and some fail because their peers ended first.
     if previous.is_stopping_for_restart:
         failures, all_ended = (None, None, None), False
-    failure_causes = (cause for failure in failures for cause in _failure_causes(outcome, failure))
-    causes = [*failure_causes, *_other_causes(job, previous, facts, outcome, now)]
+    failure_causes = (cause for failure in failures for cause in _list_failure_causes(outcome, failure))
+    causes = [*failure_causes, *_list_other_causes(job, previous, facts, outcome, now)]
     if causes:
         at, first = min(causes, key=lambda cause: cause[0])
         return replace(first, at=at)
     # Either every rank exited with 0 but ranks are missing, or the failed pod was deleted while the other nodes
     # stopped: the job must not start again.
     if all_ended or previous.is_failing:
-        reason = _shortfall_reason(job, facts) if all_ended else POD_DELETED
-        return replace(outcome, verdict=Verdict.FAILED, reason=reason, at=_last_end_at(facts))
+        reason = _choose_shortfall_reason(job, facts) if all_ended else POD_DELETED
+        return replace(outcome, verdict=Verdict.FAILED, reason=reason, at=_find_last_end_time(facts))
     return _apply_requests(job, previous, facts, outcome, now)
 
 
@@ -212,13 +216,13 @@ def _has_missed_suspension(job: Job, previous: Status, facts: JobFacts) -> bool:
     return facts.has_outdated_pods and job.metadata.generation > previous.observed_generation
 
 
-def _failure_causes(outcome: Outcome, failure: Failure | None) -> list[_Cause]:
+def _list_failure_causes(outcome: Outcome, failure: Failure | None) -> list[_Cause]:
     if failure is None:
         return []
     return [(failure.at, replace(outcome, verdict=Verdict.FAILED, reason=failure.reason, failure=failure))]
 
 
-def _other_causes(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> list[_Cause]:
+def _list_other_causes(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> list[_Cause]:
     """Causes other than a failure: a stop request, a network mismatch or a deadline."""
     failed = replace(outcome, verdict=Verdict.FAILED)
     causes = []
@@ -246,12 +250,12 @@ def _has_launcher_succeeded(job: Job, facts: JobFacts) -> bool:
 def _have_ranks_succeeded(job: Job, facts: JobFacts) -> bool:
     """Whether every rank of the world was started and exited by itself with code 0."""
     all_succeeded = all(rank.has_succeeded for node in facts.nodes for rank in node.ranks)
-    return all_succeeded and len(find_started_ranks(job, facts)) == world_size(job)
+    return all_succeeded and len(find_started_ranks(job, facts)) == compute_world_size(job)
 
 
-def _shortfall_reason(job: Job, facts: JobFacts) -> str:
-    return WORLD_SIZE_MISMATCH if len(find_started_ranks(job, facts)) < world_size(job) else RANKS_LOST
+def _choose_shortfall_reason(job: Job, facts: JobFacts) -> str:
+    return WORLD_SIZE_MISMATCH if len(find_started_ranks(job, facts)) < compute_world_size(job) else RANKS_LOST
 
 
-def _last_end_at(facts: JobFacts) -> float:
-    return max((end.at for end in rank_ends(facts)), default=facts.created_at)
+def _find_last_end_time(facts: JobFacts) -> float:
+    return max((end.at for end in list_rank_ends(facts)), default=facts.created_at)

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.core.elastic import NextSize, choose_elastic_members
+from muster.core.elastic import ResizeInput, choose_elastic_members
 from muster.core.facts import JobFacts, NodeFacts
 from muster.core.spares import replace_unusable_members
 
-MAX_SLOTS = 10_100
+MAX_NODES_WITH_SPARES = 10_100
 """The maximum number of nodes of a job, with its spares."""
 
 MAX_LISTED = 3
@@ -22,7 +22,7 @@ MAX_LISTED = 3
 _RANGES = re.compile(r"[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*")
 
 
-def slot_count(job: Job) -> int:
+def count_nodes_with_spares(job: Job) -> int:
     """Return the number of nodes that the job may have at the same time: they are numbered from 0."""
     return job.spec.max_nodes + job.spec.spares
 
@@ -36,14 +36,14 @@ def read_members(job: Job, previous: Status) -> tuple[int, ...] | None:
     """Return the members that the status records for the running attempt; None if none runs or they are fixed."""
     if has_fixed_members(job) or not previous.was_started or previous.members is None:
         return None
-    return _parse_recorded(job, previous.members)
+    return _parse_recorded_members(job, previous.members)
 
 
 def choose_next_members(job: Job, previous: Status, facts: JobFacts, now: float) -> tuple[int, ...]:
     """Return the members of the next attempt; the facts have all nodes of the job, by number."""
-    last = None if previous.members is None else _parse_recorded(job, previous.members)
+    last = None if previous.members is None else _parse_recorded_members(job, previous.members)
     if job.spec.elastic is not None:
-        size = NextSize(job.spec.elastic, job.spec.nodes, facts, now)
+        size = ResizeInput(job.spec.elastic, job.spec.nodes, facts, now)
         return choose_elastic_members(previous, last, size)
     members = tuple(range(job.spec.nodes)) if last is None else last
     return replace_unusable_members(previous, members, facts.nodes) if job.spec.spares else members
@@ -65,10 +65,10 @@ def find_node(facts: JobFacts, number: int) -> NodeFacts:
     return next(node for node in facts.all_nodes if node.node == number)
 
 
-def with_members(job: Job, facts: JobFacts) -> Job:
+def set_node_count(job: Job, facts: JobFacts) -> Job:
     """Return the job as the attempt runs it: with as many nodes as the attempt has members."""
     count = len(facts.nodes)
-    return job if count == job.spec.nodes else _with_nodes(job, count)
+    return job if count == job.spec.nodes else _replace_node_count(job, count)
 
 
 def format_members(nodes: Iterable[NodeFacts]) -> str:
@@ -88,7 +88,7 @@ def find_replaced_members(before: str | None, after: str | None) -> tuple[tuple[
     Both are the members of an attempt as `format_members` writes them. The result is empty if the nodes changed their
     places because their number has changed.
     """
-    last, following = (() if text is None else parse_members(text, MAX_SLOTS) for text in (before, after))
+    last, following = (() if text is None else parse_members(text, MAX_NODES_WITH_SPARES) for text in (before, after))
     if not last or not following or len(last) != len(following):
         return ()
     return tuple((new, old) for old, new in zip(last, following, strict=True) if new != old)
@@ -116,9 +116,9 @@ def parse_members(text: str, slots: int) -> tuple[int, ...] | None:
     return tuple(members) if len(set(members)) == len(members) else None
 
 
-def _parse_recorded(job: Job, text: str) -> tuple[int, ...] | None:
+def _parse_recorded_members(job: Job, text: str) -> tuple[int, ...] | None:
     """Parse the members in the status; None if the job can't have them: someone may have edited the status."""
-    members, elastic = parse_members(text, slot_count(job)), job.spec.elastic
+    members, elastic = parse_members(text, count_nodes_with_spares(job)), job.spec.elastic
     if members is None:
         return None
     allowed = range(job.spec.nodes, job.spec.nodes + 1)
@@ -127,5 +127,5 @@ def _parse_recorded(job: Job, text: str) -> tuple[int, ...] | None:
     return members if len(members) in allowed else None
 
 
-def _with_nodes(job: Job, count: int) -> Job:
+def _replace_node_count(job: Job, count: int) -> Job:
     return job.model_copy(update={"spec": job.spec.model_copy(update={"nodes": count})})

@@ -13,38 +13,38 @@ _SURPLUS = "the job has fewer nodes now"
 
 def find_nodes_to_create(facts: JobFacts, now: float) -> tuple[NodeFacts, ...]:
     """Return the nodes that are no members of the attempt and need a new pod at `now` (Unix seconds)."""
-    return tuple(node for node in _wanted(facts) if _needs_pod(node) and _create_at(node) <= now)
+    return tuple(node for node in _find_wanted_nodes(facts) if _needs_pod(node) and _find_creation_time(node) <= now)
 
 
-def next_change_at(facts: JobFacts) -> float | None:
+def find_change_time(facts: JobFacts) -> float | None:
     """Return when the next node that is no member gets a new pod or loses a useless one; None if none does."""
-    creates = (_create_at(node) for node in _wanted(facts) if _needs_pod(node))
-    removals = (at for node in _wanted(facts) if (at := _remove_at(node)) is not None)
+    creates = (_find_creation_time(node) for node in _find_wanted_nodes(facts) if _needs_pod(node))
+    removals = (at for node in _find_wanted_nodes(facts) if (at := _find_removal_time(node)) is not None)
     return min((*creates, *removals), default=None)
 
 
-def remove_unwanted(facts: JobFacts) -> tuple[KillNode, ...]:
+def remove_unwanted_pods(facts: JobFacts) -> tuple[KillNode, ...]:
     """Delete the pods of nodes that the job no longer has, and those that run ranks of other nodes."""
-    wanted = {node.node for node in (*facts.nodes, *_wanted(facts))}
+    wanted = {node.node for node in (*facts.nodes, *_find_wanted_nodes(facts))}
     return tuple(
-        KillNode(node.node, "it runs ranks of another node" if node.node in facts.intruders else _SURPLUS)
+        KillNode(node.node, "it runs ranks of another node" if node.node in facts.conflicting_nodes else _SURPLUS)
         for node in facts.all_nodes
-        if (node.node not in wanted or node.node in facts.intruders)
+        if (node.node not in wanted or node.node in facts.conflicting_nodes)
         and node.process.state in (ProcessState.WAITING, ProcessState.RUNNING)
         and not node.process.is_terminating
     )
 
 
-def remove_useless(facts: JobFacts, now: float) -> tuple[KillNode, ...]:
+def remove_unusable_pods(facts: JobFacts, now: float) -> tuple[KillNode, ...]:
     """Delete the pods whose agents can't run ranks, so that each gets a new one. `now` is in Unix seconds."""
     return tuple(
         KillNode(node.node, "its agent can't run ranks")
-        for node in _wanted(facts)
-        if (at := _remove_at(node)) is not None and at <= now
+        for node in _find_wanted_nodes(facts)
+        if (at := _find_removal_time(node)) is not None and at <= now
     )
 
 
-def _wanted(facts: JobFacts) -> Iterator[NodeFacts]:
+def _find_wanted_nodes(facts: JobFacts) -> Iterator[NodeFacts]:
     """Return the nodes that need a pod although they are no members: those with the lowest numbers."""
     desired = len(facts.nodes) if facts.desired_nodes is None else facts.desired_nodes
     count = max(0, desired + facts.spares - len(facts.nodes))
@@ -55,7 +55,7 @@ def _needs_pod(node: NodeFacts) -> bool:
     return node.process.state in (ProcessState.MISSING, ProcessState.EXITED)
 
 
-def _remove_at(node: NodeFacts) -> float | None:
+def _find_removal_time(node: NodeFacts) -> float | None:
     """Return when to delete a pod whose agent reports a problem; None to keep the pod."""
     process, agent = node.process, node.current_agent
     if process.state is not ProcessState.RUNNING or process.is_terminating or agent is None:
@@ -63,6 +63,6 @@ def _remove_at(node: NodeFacts) -> float | None:
     return None if agent.report.problem is None else (process.started_at or 0.0) + BACKOFF_SECONDS
 
 
-def _create_at(node: NodeFacts) -> float:
+def _find_creation_time(node: NodeFacts) -> float:
     ended_at = node.process.ended_at
     return 0.0 if node.process.state is ProcessState.MISSING or ended_at is None else ended_at + BACKOFF_SECONDS

@@ -24,7 +24,7 @@ def select_peers(nodes: Sequence[NodeFacts]) -> tuple[Peer, ...]:
     Each agent's own choice is used unless another network that all nodes share is better. Agents report the same
     choices after the start, so the result stays the same.
     """
-    reports = [report for report in map(_report_with_address, nodes) if report is not None]
+    reports = [report for report in map(_get_report_with_address, nodes) if report is not None]
     if len(reports) < len(nodes):
         return ()
     links = _select_links(reports)
@@ -46,21 +46,21 @@ def find_network_mismatch(nodes: Sequence[NodeFacts]) -> str | None:
     peers = select_peers(nodes)
     if len(nodes) == 1 or not peers:
         return None
-    addresses = [_parse(peer.address) for peer in peers]
+    addresses = [_parse_address(peer.address) for peer in peers]
     index = _find_first(addresses, lambda address: address.version != addresses[0].version)
     if index is not None:
-        return _mismatch_message(nodes, peers, index, "one is IPv4, the other IPv6")
+        return _format_mismatch(nodes, peers, index, "one is IPv4, the other IPv6")
     index = _find_first(addresses, lambda address: address.is_loopback != addresses[0].is_loopback)
     # Processes on one machine share a loopback interface; each pod has its own.
     if index is None and addresses[0].is_loopback and any(node.process.name is not None for node in nodes):
         index = 1
     if index is not None:
-        return _mismatch_message(nodes, peers, index, "a loopback leads to no other node")
+        return _format_mismatch(nodes, peers, index, "a loopback leads to no other node")
     index = _find_duplicate_address(nodes, peers)
-    return None if index is None else _mismatch_message(nodes, peers, index, "each machine has this address for itself")
+    return None if index is None else _format_mismatch(nodes, peers, index, "each machine has this address for itself")
 
 
-def _report_with_address(node: NodeFacts) -> Report | None:
+def _get_report_with_address(node: NodeFacts) -> Report | None:
     agent = node.current_agent
     if agent is None or agent.report.address is None or agent.report.port is None:
         return None
@@ -68,30 +68,32 @@ def _report_with_address(node: NodeFacts) -> Report | None:
 
 
 def _select_links(reports: Sequence[Report]) -> Sequence[Link]:
-    chosen = [_chosen_link(report) for report in reports]
-    chosen_networks = {_network(link) for link in chosen}
-    alternatives = [links for links in _shared_networks(reports) if {_network(links[0])} != chosen_networks]
+    chosen = [_get_chosen_link(report) for report in reports]
+    chosen_networks = {_parse_network(link) for link in chosen}
+    alternatives = [links for links in _find_shared_networks(reports) if {_parse_network(links[0])} != chosen_networks]
     if len(reports) == 1 or not alternatives:
         return chosen
-    best = min(alternatives, key=lambda links: (_rank_links(links), str(_network(links[0]))))
+    best = min(alternatives, key=lambda links: (_rank_links(links), str(_parse_network(links[0]))))
     # The agents chose both IPv4 and IPv6, which can't reach each other.
     if len({network.version for network in chosen_networks}) > 1:
         return best
     # Prefer a separate network: no shared traffic, no router between. Links without a speed can't be compared.
-    prefers_separate = _speed(chosen) > 0 and (len(chosen_networks) > 1 or all(link.to_operator for link in chosen))
+    prefers_separate = _get_lowest_speed(chosen) > 0 and (
+        len(chosen_networks) > 1 or all(link.to_operator for link in chosen)
+    )
     if prefers_separate and _rank_links(best) == _rank_links(chosen):
         return best
     return best if _rank_links(best) < _rank_links(chosen) else chosen
 
 
-def _chosen_link(report: Report) -> Link:
+def _get_chosen_link(report: Report) -> Link:
     """The agent's own choice; an agent without a list of links reports only its address."""
     return report.links[0] if report.links else Link(report.interface or "", report.address or "", report.speed_mbps)
 
 
-def _shared_networks(reports: Sequence[Report]) -> list[list[Link]]:
+def _find_shared_networks(reports: Sequence[Report]) -> list[list[Link]]:
     """For each network that all nodes share, the nodes' links to it."""
-    by_network = [{_network(link): link for link in reversed(report.links)} for report in reports]
+    by_network = [{_parse_network(link): link for link in reversed(report.links)} for report in reports]
     common = set(by_network[0]).intersection(*by_network[1:])
     result = [[networks[network] for networks in by_network] for network in common]
     # Two machines with the same address have a local bridge each, not a shared network.
@@ -100,19 +102,19 @@ def _shared_networks(reports: Sequence[Report]) -> list[list[Link]]:
 
 def _rank_links(links: Sequence[Link]) -> tuple[bool, int]:
     """Sort key of the worst link: links without RDMA last, then slow links."""
-    return (not all(link.rdma for link in links), -_speed(links))
+    return (not all(link.rdma for link in links), -_get_lowest_speed(links))
 
 
-def _speed(links: Sequence[Link]) -> int:
+def _get_lowest_speed(links: Sequence[Link]) -> int:
     return min(link.speed_mbps for link in links)
 
 
-def _network(link: Link) -> _Network:
-    return _parse(link.address).network
+def _parse_network(link: Link) -> _Network:
+    return _parse_address(link.address).network
 
 
 @lru_cache(1 << 15)
-def _parse(address: str) -> _Address:
+def _parse_address(address: str) -> _Address:
     return ip_interface(address)
 
 
@@ -130,7 +132,7 @@ def _find_duplicate_address(nodes: Sequence[NodeFacts], peers: Sequence[Peer]) -
     return None
 
 
-def _mismatch_message(nodes: Sequence[NodeFacts], peers: Sequence[Peer], index: int, why: str) -> str:
+def _format_mismatch(nodes: Sequence[NodeFacts], peers: Sequence[Peer], index: int, why: str) -> str:
     duplicates = (other for other, peer in enumerate(peers) if other != index and peer.address == peers[index].address)
     pair = (next(duplicates, 0), index)
     addresses = " and ".join(f"{nodes[number].name} is met at {_describe_address(peers[number])}" for number in pair)

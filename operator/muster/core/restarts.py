@@ -101,7 +101,7 @@ def read_last_restart(previous: Status) -> LastRestart | None:
     )
 
 
-def _failed_at(previous: Status, failure: Failure, last: LastRestart | None) -> float:
+def _find_failure_time(previous: Status, failure: Failure, last: LastRestart | None) -> float:
     """Return when the attempt failed. A lost pod that was never seen may seem older than its attempt."""
     if last is not None:
         return max(failure.at, last.not_before)
@@ -116,7 +116,7 @@ def find_restart(job: Job, previous: Status, failure: Failure, last: LastRestart
     if policy is None:
         return NoRestart()
     restarts = previous.restarts or NO_RESTARTS
-    failure = replace(failure, at=_failed_at(previous, failure, last))
+    failure = replace(failure, at=_find_failure_time(previous, failure, last))
     index, rule = next(_find_matching_rules(policy, failure.first), (0, None))
     if rule is None:
         return _apply_default_policy(policy, restarts, failure)
@@ -126,7 +126,7 @@ def find_restart(job: Job, previous: Status, failure: Failure, last: LastRestart
         return Restart(
             RestartBudget.NOTHING,
             failure.at,
-            _backoff_seconds(restarts, failure),
+            _compute_backoff_seconds(restarts, failure),
             f"failurePolicy.rules[{index}] says Ignore",
         )
     return _restart_within_budget(policy, restarts, failure, RestartBudget.FAILURE)
@@ -151,11 +151,11 @@ def find_rule(policy: FailurePolicy, end: End) -> FailureRule | None:
 
 def _find_matching_rules(policy: FailurePolicy, end: End) -> Iterator[tuple[int, FailureRule]]:
     for index, rule in enumerate(policy.rules):
-        if _does_rule_match(rule, end):
+        if _matches_rule(rule, end):
             yield index, rule
 
 
-def _does_rule_match(rule: FailureRule, end: End) -> bool:
+def _matches_rule(rule: FailureRule, end: End) -> bool:
     # A slow rank has not failed: only a rule that names the reason makes it a failure.
     if end.failure_reason == STRAGGLER and STRAGGLER not in rule.reasons:
         return False
@@ -211,7 +211,7 @@ def _restart_within_budget(
     window = policy.window_seconds
     used = total if window is None else _count_restarts_since(restarts, counts_as, failure.at - window)
     if used < limit:
-        return Restart(counts_as, failure.at, _backoff_seconds(restarts, failure), f"{used + 1} of {limit}")
+        return Restart(counts_as, failure.at, _compute_backoff_seconds(restarts, failure), f"{used + 1} of {limit}")
     within = "" if window is None else f" within {pluralize(window, 'second')}"
     return NoRestart(f"failurePolicy.{name} ({limit}) is used up{within}" if limit else "")
 
@@ -222,7 +222,7 @@ def _count_restarts_since(restarts: Restarts, counts_as: RestartBudget, at: floa
     )
 
 
-def _backoff_seconds(restarts: Restarts, failure: Failure) -> float:
+def _compute_backoff_seconds(restarts: Restarts, failure: Failure) -> float:
     """Return the wait before the next attempt: longer for each attempt in a row that failed soon after its start."""
     short_attempts, ended_at = 0, failure.at
     for record in reversed(_find_last_attempts(restarts.history)):
@@ -234,10 +234,10 @@ def _backoff_seconds(restarts: Restarts, failure: Failure) -> float:
         if lost is not None and ended_at - (parse_untrusted_timestamp(record.at) + lost) >= SHORT_ATTEMPT_SECONDS:
             break
         short_attempts, ended_at = short_attempts + 1, parse_untrusted_timestamp(record.at)
-    return _exponential_backoff(short_attempts)
+    return _compute_exponential_backoff(short_attempts)
 
 
-def _exponential_backoff(short_attempts: int) -> float:
+def _compute_exponential_backoff(short_attempts: int) -> float:
     if short_attempts == 0:
         return 0.0
     return min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(short_attempts - 1, 16))

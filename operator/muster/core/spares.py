@@ -45,10 +45,10 @@ def _may_run_ranks(members: Sequence[NodeFacts]) -> bool:
 
     A new leader has not heard of the agents yet, nor does it know which machines are lost.
     """
-    return are_all_cut_off(members) or any(_is_unheard(node) for node in members)
+    return are_all_cut_off(members) or any(_may_node_run_ranks(node) for node in members)
 
 
-def _is_unheard(node: NodeFacts) -> bool:
+def _may_node_run_ranks(node: NodeFacts) -> bool:
     agent = node.current_agent
     if node.process.state is not ProcessState.RUNNING:
         return False
@@ -72,7 +72,7 @@ def _rate_member(previous: Status, node: NodeFacts) -> int:
 def _is_usable(node: NodeFacts) -> bool:
     """Whether the node is ready or will be, as far as its pod shows."""
     process, agent = node.process, node.current_agent
-    if process.state not in (ProcessState.WAITING, ProcessState.RUNNING) or not node.is_placed:
+    if process.state not in (ProcessState.WAITING, ProcessState.RUNNING) or not node.is_scheduled:
         return False
     if process.is_terminating or (agent is not None and agent.report.problem is not None):
         return False

@@ -16,10 +16,10 @@ from muster.core.facts import JobFacts, NodeFacts, RankFacts
 from muster.core.failure.ends import STRAGGLER, End, Subject
 from muster.core.failure.failure import Failure
 from muster.core.restarts import NoRestart, find_restart, find_rule, read_last_restart
-from muster.core.world import node_of_rank, world_size
+from muster.core.world import compute_world_size, find_node_of_rank
 from muster_worker.contract.schema import AgentPhase, RankState
 
-FACTOR = 1.5
+SLOW_FACTOR = 1.5
 """A rank that is busy for this many times the median is a straggler."""
 
 END_FACTOR = 1.25
@@ -63,11 +63,11 @@ def find_stragglers(
     """Return the stragglers of `attempt`; `record` has those in the last status. None without any."""
     measured = tuple(_find_measured_ranks(facts, attempt, now))
     # Right after the start some ranks have no measurement yet: compare a rank with most of the others.
-    if len(measured) < 2 or len(measured) * 2 < world_size(job):  # noqa: PLR2004 - a rank and another one
+    if len(measured) < 2 or len(measured) * 2 < compute_world_size(job):  # noqa: PLR2004 - a rank and another one
         return None
     median = median_low(rank.busy_seconds for rank in measured)
     known = frozenset(_read_ranks(record)) if record is not None and record.attempt == attempt else frozenset()
-    slow = [rank for rank in measured if _is_slow(rank, median, END_FACTOR if rank.rank in known else FACTOR)]
+    slow = [rank for rank in measured if _is_slow(rank, median, END_FACTOR if rank.rank in known else SLOW_FACTOR)]
     if not slow:
         return None
     slow.sort(key=lambda rank: (-rank.busy_seconds, rank.rank))
@@ -161,7 +161,7 @@ def _was_replaced(previous: Status, node: int) -> bool:
 
 
 def _make_failure(job: Job, facts: JobFacts, number: int, line: str, since: float) -> Failure:
-    node = facts.nodes[min(node_of_rank(job, number), len(facts.nodes) - 1)]
+    node = facts.nodes[min(find_node_of_rank(job, number), len(facts.nodes) - 1)]
     at = since + REPLACE_SECONDS
     step = next((rank.report.step for rank in node.ranks if rank.report.rank == number), None)
     end = End(Subject.RANK, node.node, node.name, at, rank=number, reason=STRAGGLER, lines=(line,), step=step)

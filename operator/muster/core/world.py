@@ -7,7 +7,7 @@ from muster.core.facts import JobFacts
 from muster_worker.contract.schema import RankState
 
 
-def procs_per_node(job: Job) -> int:
+def get_procs_per_node(job: Job) -> int:
     """The number of ranks on each node.
 
     Raises `ValueError` while `procsPerNode` is still Auto: see `render.resolve_procs`.
@@ -23,27 +23,27 @@ def is_mpi(job: Job) -> bool:
     return job.spec.launcher.chosen_launcher.runs_on_first_node
 
 
-def rank_nodes(job: Job) -> int:
+def count_rank_nodes(job: Job) -> int:
     """The number of nodes with ranks, counted from node 0. On SageMaker only one instance group may have ranks."""
     groups = (group for block in list_sagemaker_blocks(job.spec) for group in list_rank_instance_groups(block))
     return sum(group.instance_count for group in groups) or job.spec.nodes
 
 
-def world_size(job: Job) -> int:
+def compute_world_size(job: Job) -> int:
     """The number of the job's ranks."""
-    return rank_nodes(job) * procs_per_node(job)
+    return count_rank_nodes(job) * get_procs_per_node(job)
 
 
-def node_of_rank(job: Job, rank: int) -> int:
+def find_node_of_rank(job: Job, rank: int) -> int:
     """The node of `rank`; launchers number ranks node by node."""
-    return rank // procs_per_node(job)
+    return rank // get_procs_per_node(job)
 
 
 def find_started_ranks(job: Job, facts: JobFacts) -> frozenset[int]:
     """Return the ranks that have started. Agents also list ranks that have not started."""
     reports = (rank.report for node in facts.nodes for rank in node.ranks)
     ranks = {report.rank for report in reports if report.state != RankState.STARTING}
-    return frozenset(rank for rank in ranks if 0 <= rank < world_size(job))
+    return frozenset(rank for rank in ranks if 0 <= rank < compute_world_size(job))
 
 
 def uploads_to_s3(job: Job) -> bool:

@@ -10,7 +10,7 @@ from typing import Generic, Protocol
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.backends.base import REQUEUE_SECONDS, ActionT, Backend, Decisions, FactsT, Observation, ObservedT
-from muster.core.world import world_size
+from muster.core.world import compute_world_size
 from muster.engine.thread import run_in_thread
 
 MAX_RANKS_IN_EVENT_LOOP = 1000
@@ -48,7 +48,7 @@ async def reconcile(
     # This takes a millisecond for a hundred ranks and seconds for a hundred thousand.
     actions, result = (
         compute()
-        if world_size(job) <= MAX_RANKS_IN_EVENT_LOOP
+        if compute_world_size(job) <= MAX_RANKS_IN_EVENT_LOOP
         else await run_in_thread(job.metadata.namespace, compute)
     )
     # Write the decision before acting, so that a new leader finds it in the status after a crash.
@@ -65,6 +65,6 @@ def _decide(
     actions = decisions.decide(context, outcome)
     status = decisions.summarise(context, outcome, actions)
     # Actions may have no visible effect that sends an event, so check again after REQUEUE_SECONDS.
-    times = (decisions.next_requeue_at(context, outcome), context.now + REQUEUE_SECONDS if actions else None)
+    times = (decisions.find_requeue_time(context, outcome), context.now + REQUEUE_SECONDS if actions else None)
     requeue_at = min((at for at in times if at is not None), default=None)
     return actions, ReconcileResult(context.facts, status, requeue_at, decisions.is_over(context, outcome, actions))

@@ -28,8 +28,8 @@ from muster.backends.local.toolkit.host import (
 )
 from muster.backends.local.toolkit.metrics import OutputMetrics
 from muster.core.facts import AgentFacts
-from muster.core.training_job.hosts import host_names
-from muster.core.world import procs_per_node
+from muster.core.training_job.hosts import list_host_names
+from muster.core.world import get_procs_per_node
 from muster.diagnose.sagemaker.rank_log import LogLine, RankGroup, RankLog
 from muster.render.sagemaker.rank_reports import may_report
 from muster.render.sagemaker.request.training_request import TrainingRequest
@@ -69,7 +69,7 @@ def training_of(job: Job, request: TrainingRequest, code: Mapping[str, CodeFile]
     added_files = {} if request.archive is None else request.archive.files
     variables = request.body.get("Environment")
     return Training(
-        hosts=host_names(job.spec.nodes),
+        hosts=list_host_names(job.spec.nodes),
         group=next((group.name for group in block.instance_groups), HOMOGENEOUS),
         instance_type=get_rank_instance_type(block) or "local",
         hyperparameters=request.hyperparameters,
@@ -139,7 +139,7 @@ def _rank_group(job: Job) -> RankGroup:
         job_uid=job.metadata.uid,
         attempt=ATTEMPT,
         nodes=job.spec.nodes,
-        procs_per_node=procs_per_node(job),
+        procs_per_node=get_procs_per_node(job),
         created_at=parse_timestamp(job.metadata.creation_timestamp),
         has_launcher=True,
     )

@@ -3,8 +3,8 @@
 from muster.api.spec.job import Job
 from muster.core.fence import fence_seconds
 from muster.core.hangs import find_timeout
-from muster.core.members import slot_count
-from muster.core.world import procs_per_node
+from muster.core.members import count_nodes_with_spares
+from muster.core.world import get_procs_per_node
 from muster_worker.contract import schema
 
 
@@ -22,8 +22,8 @@ def render_plan(job: Job, collector_url: str, collector_ca: str) -> schema.Plan:
         namespace=job.metadata.namespace,
         job=job.metadata.name,
         job_uid=job.metadata.uid,
-        nodes=slot_count(job),
-        procs_per_node=procs_per_node(job),
+        nodes=count_nodes_with_spares(job),
+        procs_per_node=get_procs_per_node(job),
         launcher=spec.launcher.name,
         launcher_args=spec.launcher.chosen_launcher.arguments(),
         command=spec.command,

@@ -13,10 +13,10 @@ from cluster.reasons.stage import SOON_SECONDS, Stage, template
 from cluster.reasons.timeline import ObservedChange, Predicate, pod_of, says
 from cluster.say import say
 from muster.collector.heartbeat import MIN_HEARTBEAT_SECONDS
-from muster.core.facts import SILENT_PACES
+from muster.core.facts import MAX_MISSED_HEARTBEATS
 from muster.core.failure.problems import UNREACHABLE_SECONDS
 
-SILENT_SECONDS = SILENT_PACES * MIN_HEARTBEAT_SECONDS
+SILENT_SECONDS = MAX_MISSED_HEARTBEATS * MIN_HEARTBEAT_SECONDS
 
 
 def until_cut_off(port: int) -> str:

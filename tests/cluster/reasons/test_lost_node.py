@@ -19,7 +19,7 @@ from cluster.reasons.timeline import ObservedChange, Predicate, condition, says
 from cluster.say import say
 from cluster.shared import Manifest
 from cluster.torch_volume import TorchVolume
-from muster.core.decide import HUNG_SECONDS
+from muster.core.decide import COMMAND_TIMEOUT_SECONDS
 from muster.core.failure.problems import LOST_SECONDS, NODE_SILENT
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -164,7 +164,7 @@ def ends(stage: Stage, name: str, reason: str, began: float, seconds: float) -> 
 def is_suspended_and_resumed(stage: Stage, began: float) -> None:
     paused = stage.timeline.first(phase("paused", "Suspended", began), NODE_LOST_SECONDS)
     say(f"paused: Suspended {paused.at - began:.1f} s after the cut")
-    assert paused.at - began <= NODE_LOST_SECONDS + HUNG_SECONDS
+    assert paused.at - began <= NODE_LOST_SECONDS + COMMAND_TIMEOUT_SECONDS
     resumed = stage.now()
     stage.jobs.patch("paused", suspend=False)
     runs = stage.timeline.first(phase("paused", "Running", resumed))

@@ -22,7 +22,7 @@ from muster.backends.sagemaker.withdrawal import Withdrawal
 from muster.clients.aws.client import Aws
 from muster.clients.aws.job_logs import JobLogs
 from muster.core.training_job.decide import CreateTrainingJob
-from muster.core.training_job.name import training_job_name
+from muster.core.training_job.name import build_training_job_name
 from muster.objects.aws.place import Place
 from muster.render.sagemaker.request.identity import job_tags
 from support.training_job_requests import training_job_request
@@ -53,7 +53,7 @@ class Prepared:
     async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
         self.places.append(place)
         tags = [{"Key": key, "Value": value} for key, value in job_tags(job, attempt)]
-        return training_job_request(training_job_name(job.metadata, attempt), Tags=tags)
+        return training_job_request(build_training_job_name(job.metadata, attempt), Tags=tags)
 
 
 @pytest.fixture
@@ -77,14 +77,14 @@ async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones
     for theirs in (job("team-a"), job("team-b")):
         await backend.observe(theirs, Status(), spec_location(theirs), has_finalizer=True)
         await backend.create(theirs, CreateTrainingJob(1), Withdrawal())
-        await backend.stop(theirs.metadata, training_job_name(theirs.metadata, 1), spec_location(theirs))
+        await backend.stop(theirs.metadata, build_training_job_name(theirs.metadata, 1), spec_location(theirs))
     assert {call.request.get("ExternalId") for call in service.called("AssumeRole")} == {
         "muster/team-a",
         "muster/team-b",
     }
     assert prepared.places == [Place("us-west-2", ROLE, f"muster/{name}") for name in ("team-a", "team-b")]
     asked = [call.request["TrainingJobName"] for call in service.called("CreateTrainingJob")]
-    assert asked == [training_job_name(job("team-a").metadata, 1)]
+    assert asked == [build_training_job_name(job("team-a").metadata, 1)]
     assert [call.request["TrainingJobName"] for call in service.called("StopTrainingJob")] == asked
     facts = await backend.observe(theirs, Status(), spec_location(theirs), has_finalizer=True)
     assert facts.request_failure is not None

@@ -6,7 +6,7 @@ import pytest
 from muster.collector.memory_shares import MemoryShares
 from muster.collector.pod_directory import Member
 from muster.collector.store import RankStore, UnknownJob
-from muster.core.reports.check import Implausible
+from muster.core.reports.check import ImplausibleReport
 from muster_worker.contract.schema import Command, CommandKind
 from muster_worker.contract.source import EditedSource
 from unit.core.reports.rank_reports import SHAPE, T0, UID, report, running
@@ -26,7 +26,7 @@ def test_an_implausible_report_changes_nothing() -> None:
     before = store.agent(UID, 0)
     store.changed(UID).clear()
 
-    with pytest.raises(Implausible):
+    with pytest.raises(ImplausibleReport):
         store.record(MEMBER, report(2, running(5)), T0)
 
     assert store.agent(UID, 0) == before

@@ -65,12 +65,18 @@ def rank(
     number: int,
     local_rank: int = 0,
     step: int | None = None,
-    stepped_at: float | None = None,
-    active_at: float | None = None,
+    highest_step_at: float | None = None,
+    last_step_at: float | None = None,
 ) -> RankFacts:
-    """Return a running rank. With `stepped_at` it has completed a step in this attempt."""
+    """Return a running rank. With `highest_step_at` it has completed a step in this attempt."""
     report = RankReport(number, local_rank, RankState.RUNNING, pid=1000 + number, step=step)
-    return RankFacts(report, started_at=START, stepped_at=stepped_at, active_at=active_at, first_stepped_at=stepped_at)
+    return RankFacts(
+        report,
+        started_at=START,
+        highest_step_at=highest_step_at,
+        last_step_at=last_step_at,
+        first_step_at=highest_step_at,
+    )
 
 
 def starting(number: int) -> RankFacts:

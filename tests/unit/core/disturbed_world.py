@@ -8,7 +8,7 @@ from muster.api.status.reader import read_status
 from muster.api.yaml.serialise import serialise_status
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.fence import fence_seconds
-from muster.core.members import slot_count
+from muster.core.members import count_nodes_with_spares
 from muster_worker.contract.schema import FENCED, AgentPhase, AgentProblem, Report
 from unit.core.simulated import SimulatedNode, World
 
@@ -129,5 +129,5 @@ class DisturbedWorld(World):
 def disturbed_world(job: Job) -> tuple[DisturbedWorld, list[DisturbedNode]]:
     """Return a world for the job, and its nodes."""
     seconds = fence_seconds(job)
-    nodes = [DisturbedNode(number, 2, fence_seconds=seconds) for number in range(slot_count(job))]
+    nodes = [DisturbedNode(number, 2, fence_seconds=seconds) for number in range(count_nodes_with_spares(job))]
     return DisturbedWorld(job, [*nodes]), nodes

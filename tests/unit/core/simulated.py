@@ -12,7 +12,7 @@ from muster.core.failure.problems import lost_at
 from muster.core.failure.termination_log import read_termination_message
 from muster.core.inference import infer
 from muster.core.judge import judge
-from muster.core.members import with_members
+from muster.core.members import set_node_count
 from muster.core.reports.merge import merge
 from muster.core.status.summarise import summarise
 from muster_worker.agent.termination import summary
@@ -47,23 +47,23 @@ class SimulatedRank:
     stopped: bool = False
     lines: tuple[str, ...] = ()
     step: int | None = None
-    stepped_at: float | None = None
+    highest_step_at: float | None = None
     activity: str | None = None
     phase: str | None = None
     phase_ended_at: float | None = None
     busy_seconds: float | None = None
-    first_stepped_at: float | None = None
+    first_step_at: float | None = None
     first_script_step: int | None = None
     collectives: tuple[GroupCollective, ...] = ()
 
     def make_step(self, at: float) -> None:
         if self.ended_at is None:
-            self.step, self.stepped_at, self.activity = (self.step or 0) + 1, at, None
-            self.first_stepped_at = at if self.first_stepped_at is None else self.first_stepped_at
+            self.step, self.highest_step_at, self.activity = (self.step or 0) + 1, at, None
+            self.first_step_at = at if self.first_step_at is None else self.first_step_at
 
     def report_resumption(self, step: int, at: float) -> None:
         """Report the step of the checkpoint, as a script may do before its first step."""
-        self.step, self.first_script_step, self.stepped_at = step, step, at
+        self.step, self.first_script_step, self.highest_step_at = step, step, at
 
     def end(
         self, at: float, exit_code: int | None, signal: int | None, line: str = "", *, stopped: bool = False
@@ -85,8 +85,8 @@ class SimulatedRank:
             stopped=self.stopped,
             last_lines=self.lines,
             step=self.step,
-            step_age=None if self.stepped_at is None else now - self.stepped_at,
-            first_step_age=None if self.first_stepped_at is None else now - self.first_stepped_at,
+            step_age=None if self.highest_step_at is None else now - self.highest_step_at,
+            first_step_age=None if self.first_step_at is None else now - self.first_step_at,
             first_script_step=self.first_script_step,
             activity=self.activity,
             collectives=self.collectives,
@@ -327,7 +327,7 @@ class World:
         """Decide, write the status and act, as `turn`."""
         self._remember_lost()
         facts = infer(self.job, self.status, self.facts(), self.now)
-        job = with_members(self.job, facts)
+        job = set_node_count(self.job, facts)
         outcome = judge(job, self.status, facts, self.now)
         actions = decide(job, facts, outcome, self.now, self.leader_term)
         self.status = well_told(summarise(job, self.status, facts, outcome, actions, self.now))
@@ -354,7 +354,7 @@ class World:
     def decide_again(self, previous: Status) -> tuple[Action, ...]:
         """Return the decision now, if the status were `previous`."""
         facts = infer(self.job, previous, self.facts(), self.now)
-        job = with_members(self.job, facts)
+        job = set_node_count(self.job, facts)
         return decide(job, facts, judge(job, previous, facts, self.now), self.now, self.leader_term)
 
     def apply(self, action: Action) -> None:
@@ -386,6 +386,6 @@ class World:
     @property
     def is_over(self) -> bool:
         facts = infer(self.job, self.status, self.facts(), self.now)
-        return judge(with_members(self.job, facts), self.status, facts, self.now).ends_job and all(
-            entry.is_gone for entry in facts.nodes
+        return judge(set_node_count(self.job, facts), self.status, facts, self.now).ends_job and all(
+            entry.has_no_agent for entry in facts.nodes
         )

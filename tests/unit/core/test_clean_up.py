@@ -7,7 +7,7 @@ import pytest
 from muster.api.spec.job import Job
 from muster.api.status.status import Condition, Status
 from muster.core.actions import Action, DeleteResource, RemoveNode
-from muster.core.decide import decide, next_requeue_at
+from muster.core.decide import decide, find_requeue_time
 from muster.core.facts import JobFacts, ProcessFacts, ProcessState
 from muster.core.judge import judge
 from unit.core.builders import T0, exited, facts, job, missing, node, running_process
@@ -54,7 +54,7 @@ def test_the_resource_is_deleted_after_the_time_that_was_asked_for() -> None:
 
     early = judge(a_job, OVER, LEFT, T0 + 59)
     assert list(decide(a_job, LEFT, early, T0 + 59, 1)) == []
-    assert next_requeue_at(a_job, LEFT, early, T0 + 59) == T0 + 60
+    assert find_requeue_time(a_job, LEFT, early, T0 + 59) == T0 + 60
     assert actions_of(a_job, OVER, LEFT, T0 + 60) == [DeleteResource()]
     assert not any(isinstance(action, DeleteResource) for action in actions_of(asked("All"), OVER, LEFT, T0 + 10**8))
 

@@ -8,7 +8,7 @@ import pytest
 
 from muster.api.status.status import Condition, Status
 from muster.core.actions import Action, CreateNode, KillNode, RemoveNode, RemoveSurplusPod, SendCommand
-from muster.core.decide import decide, next_requeue_at
+from muster.core.decide import decide, find_requeue_time
 from muster.core.facts import JobFacts, Problem, ProcessFacts, ProcessState, RankFacts
 from muster.core.judge import judge
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Peer
@@ -271,4 +271,4 @@ def test_when_time_alone_changes_something(
 ) -> None:
     asked = job(2, 1, deadline=deadline)
 
-    assert next_requeue_at(asked, known, judge(asked, Status(), known, now), now) == wake
+    assert find_requeue_time(asked, known, judge(asked, Status(), known, now), now) == wake

@@ -14,15 +14,15 @@ from muster.api.status.elastic import ElasticStatus
 from muster.api.status.restarts import NO_RESTARTS, RestartRecord
 from muster.api.status.status import Status
 from muster.api.timestamps import parse_timestamp
-from muster.core.elastic import NextSize, choose_elastic_members, find_growth_time, find_resize
+from muster.core.elastic import ResizeInput, choose_elastic_members, find_growth_time, find_resize
 from muster.core.facts import NodeFacts, ProcessState
-from muster.core.gang_release import next_release_at
+from muster.core.gang_release import find_next_release_time
 from muster.core.inference import infer
 from muster.core.judge import judge
-from muster.core.members import parse_members, with_members
+from muster.core.members import parse_members, set_node_count
 from muster.core.outcome import Verdict
 from muster.core.restarts import RESIZED
-from muster.core.status.events import past_events
+from muster.core.status.events import list_past_events
 from support.searches import examples
 from unit.core.builders import START, facts, missing, ready
 from unit.core.simulated import SimulatedNode, World
@@ -90,12 +90,12 @@ def test_the_next_members(
     assert choose_elastic_members(previous, last, heard_size(ELASTIC, count, nodes, now)) == expected
 
 
-def heard_size(elastic: Elastic, count: int, nodes: Iterable[NodeFacts], now: float) -> NextSize:
+def heard_size(elastic: Elastic, count: int, nodes: Iterable[NodeFacts], now: float) -> ResizeInput:
     """All agents report until now."""
     heard = (
         node if node.agent is None else replace(node, agent=replace(node.agent, last_report_at=now)) for node in nodes
     )
-    return NextSize(elastic, count, facts(*heard), now)
+    return ResizeInput(elastic, count, facts(*heard), now)
 
 
 def world(nodes: int = 3, most: int = 4, least: int = 1, policy: FailurePolicy = POLICY) -> World:
@@ -155,7 +155,7 @@ def test_a_lost_node_and_its_return() -> None:
     assert (current.status.phase, current.status.attempt, current.status.members) == ("Running", 3, "0,2,1")
     assert records(current.status) == [(1, "NodeLost", "Disruption"), (2, RESIZED, "Nothing")]
     assert [entry.process.replacement for entry in current.nodes[:3]] == [0, 1, 0]
-    texts = [event.message for event in past_events(current.status) if event.reason == RESIZED]
+    texts = [event.message for event in list_past_events(current.status) if event.reason == RESIZED]
     assert texts == ["Attempt 3 has 3 nodes instead of 2"]
 
 
@@ -317,7 +317,7 @@ def test_a_node_that_is_ready_late_starts_in_place_of_one_without_room() -> None
     late = heard_size(ELASTIC, 3, (ready(0), pending(1), ready(2), missing(3)), due + 500).facts
     current = infer(asked, RESTARTING.model_copy(update={"members": "0-2"}), late, due + 500)
     assert [node.node for node in current.nodes] == [0, 2]
-    outcome = judge(with_members(asked, current), RESTARTING, current, due + 500)
+    outcome = judge(set_node_count(asked, current), RESTARTING, current, due + 500)
     assert outcome.verdict is Verdict.UNDECIDED
 
 
@@ -326,7 +326,7 @@ def test_a_queue_that_places_only_min_nodes_together_does_not_deadlock() -> None
         plain = world(least=least).job
         asked = plain.model_copy(update={"spec": plain.spec.model_copy(update={"queue": Queue(volcano="a")})})
         current = infer(asked, FIRST, facts(scheduled(0), scheduled(1), pending(2), missing(3)), START)
-        assert (next_release_at(with_members(asked, current), current, START) is not None) == releases
+        assert (find_next_release_time(set_node_count(asked, current), current, START) is not None) == releases
 
 
 _KINDS = (ready, scheduled, pending, missing, unheard, cut_off, terminating, broken, exited)

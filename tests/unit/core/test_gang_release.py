@@ -13,11 +13,11 @@ from muster.api.status.status import Placement, Status
 from muster.api.timestamps import format_timestamp
 from muster.core.actions import Action, CreateNode, RemoveNode
 from muster.core.clean_up import REMOVE_GRACE_SECONDS
-from muster.core.decide import decide, next_requeue_at
+from muster.core.decide import decide, find_requeue_time
 from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
-from muster.core.gang_release import FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, backoff_seconds
+from muster.core.gang_release import FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, compute_release_backoff
 from muster.core.judge import judge
-from muster.core.status.events import new_events
+from muster.core.status.events import list_new_events
 from support.searches import examples
 from unit.core.builders import T0, UID, facts, job, missing, node, ready, status_of
 from unit.core.simulated import SimulatedNode, World
@@ -90,7 +90,7 @@ def test_a_queue_s_gang_is_its_scheduler_s() -> None:
 
 def test_the_plan_wakes_for_it() -> None:
     asked, current = small(), facts(placed(0, 7), stuck(1))
-    assert next_requeue_at(asked, current, judge(asked, Status(), current, T0 + 8), T0 + 8) == T0 + 7 + STARTUP
+    assert find_requeue_time(asked, current, judge(asked, Status(), current, T0 + 8), T0 + 8) == T0 + 7 + STARTUP
 
 
 def given_up(releases: int = 1, replacement: int = 1, at: float = 0.0) -> Status:
@@ -99,7 +99,7 @@ def given_up(releases: int = 1, replacement: int = 1, at: float = 0.0) -> Status
     )
 
 
-PAUSE = backoff_seconds(UID, 1)
+PAUSE = compute_release_backoff(UID, 1)
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_it_is_reported_once_and_unchanged_until_it_ends() -> None:
     assert status.phase == "Pending"
     gone = facts(*(missing(number) for number in range(4)))
     assert status_after(gone, STARTUP + 5, status).message == status.message
-    (note,) = new_events(before, status)
+    (note,) = list_new_events(before, status)
     assert (note.type, note.reason, note.message) == ("Warning", "GangReleased", status.message)
-    assert new_events(status, status_after(gone, STARTUP + 5, status)) == ()
+    assert list_new_events(status, status_after(gone, STARTUP + 5, status)) == ()
     after = status_after(gone, STARTUP + PAUSE + 1, status)
     assert after.message == "0 of 4 nodes are ready: digits-0, digits-1, digits-2 and 1 more do not exist yet"
 
@@ -157,7 +157,7 @@ def test_the_next_time_is_an_event_of_its_own() -> None:
     assert second.placement is not None
     assert second.placement.releases == 2
     assert ", for the 2nd time " in second.message
-    (note,) = new_events(first, second)
+    (note,) = list_new_events(first, second)
     assert note.occasion == "2"
 
 
@@ -175,7 +175,7 @@ def test_a_nonsensical_record_is_in_the_past() -> None:
 @given(st.uuids(), st.integers(1, 100))
 def test_pauses_grow_and_end(uid: object, count: int) -> None:
     longest = min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** (count - 1))
-    assert longest / 2 <= backoff_seconds(str(uid), count) < longest * 1.5
+    assert longest / 2 <= compute_release_backoff(str(uid), count) < longest * 1.5
 
 
 @dataclass

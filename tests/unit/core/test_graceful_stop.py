@@ -13,7 +13,7 @@ from muster.api.status.status import Condition, Status
 from muster.core.actions import SendCommand
 from muster.core.decide import FAILURE_GRACE_SECONDS, decide
 from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
-from muster.core.graceful_stop import UNDECIDED, find_stop_call, with_stop_call
+from muster.core.graceful_stop import UNDECIDED_STOP_CALL, add_stop_call, find_stop_call
 from muster.core.inference import infer
 from muster.core.judge import judge
 from muster.core.outcome import Outcome, Verdict
@@ -72,9 +72,9 @@ def sent(a_job: Job, current: JobFacts, now: float = START + 10, previous: Statu
 @pytest.mark.parametrize(
     ("calls", "decision"),
     [
-        ((None, None), UNDECIDED),
-        ((7, None), UNDECIDED),
-        ((0, 0), UNDECIDED),
+        ((None, None), UNDECIDED_STOP_CALL),
+        ((7, None), UNDECIDED_STOP_CALL),
+        ((0, 0), UNDECIDED_STOP_CALL),
         ((7, 5), 7),
         ((0, 5), 5),
         ((2**63 - 1, 5), 2**63 - 1),
@@ -91,7 +91,7 @@ def test_a_node_without_ranks_is_not_waited_for() -> None:
         without_ranks = node(1, agent(1, phase))
         assert find_stop_call(facts(runs(7, None).nodes[0], without_ranks), SUSPENDED) == 7
     unheard = node(1)
-    assert find_stop_call(facts(runs(7, None).nodes[0], unheard), SUSPENDED) == UNDECIDED
+    assert find_stop_call(facts(runs(7, None).nodes[0], unheard), SUSPENDED) == UNDECIDED_STOP_CALL
     ended_node = halted(1, ended(2, 1.0, 0, stopped=True))
     assert find_stop_call(facts(runs(7, None).nodes[0], with_call(ended_node, 9)), SUSPENDED) == 9
 
@@ -282,6 +282,6 @@ def happen(event: str, nodes: list[ModelNode], number: int, member: int) -> None
             each.reported = each.command = None
     else:
         agents = [with_call(node(n, agent(n, AgentPhase.RUNNING)), each.reported) for n, each in enumerate(nodes)]
-        one.command = with_stop_call(
+        one.command = add_stop_call(
             command(CommandKind.STOP, 25.0), agents[number], find_stop_call(facts(*agents), SUSPENDED)
         )

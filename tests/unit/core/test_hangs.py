@@ -169,14 +169,14 @@ def test_the_jitter_of_reports_does_not_change_the_report_of_a_hang() -> None:
     world = training(None)
     # After a lower step, the time of the last step comes from the latest report.
     for rank in ranks(world):
-        rank.step, rank.stepped_at = 1, world.now
+        rank.step, rank.highest_step_at = 1, world.now
     hang(world, STALL_SECONDS + 2)
     before = world.status
     assert before.hang is not None
     for late in (0.003, -0.001, 0.7, 0.0, -0.02):
         for rank in ranks(world):
-            assert rank.stepped_at is not None
-            rank.stepped_at += late
+            assert rank.highest_step_at is not None
+            rank.highest_step_at += late
         live(world, 3)
         assert world.status == before
 
@@ -274,7 +274,7 @@ def test_a_lower_step_is_progress_too() -> None:
     world = training(WATCHED)
     for number in range(2 * TIMEOUT):
         for rank in ranks(world):
-            rank.step, rank.stepped_at = number % 10, world.now
+            rank.step, rank.highest_step_at = number % 10, world.now
         world.now += 0.7
         live(world)
     assert (world.status.attempt, world.status.hang) == (1, None)
@@ -312,7 +312,7 @@ def test_a_rank_that_wakes_up_while_it_is_stopped_changes_nothing() -> None:
         live(world)
         world.now += 0.4
     for rank in ranks(world):
-        rank.stepped_at = world.now
+        rank.highest_step_at = world.now
     live(world, 12)
     assert (world.status.phase, world.status.attempt, reasons(world)) == ("Running", 2, ["Hung"])
 
@@ -357,6 +357,6 @@ def test_a_rank_that_failed_earlier_is_the_cause() -> None:
 def test_times_before_the_job_are_harmless() -> None:
     world = training(WATCHED)
     for rank in ranks(world):
-        rank.stepped_at = T0 - 10**9
+        rank.highest_step_at = T0 - 10**9
     live(world, 20)
     assert reasons(world) == ["Hung"]

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.core.facts import NodeFacts
-from muster.core.members import find_node, format_members, parse_members, split_members, with_members
-from muster.core.non_members import find_nodes_to_create, next_change_at, remove_unwanted
+from muster.core.members import find_node, format_members, parse_members, set_node_count, split_members
+from muster.core.non_members import find_change_time, find_nodes_to_create, remove_unwanted_pods
 from muster.core.peers import select_peers
-from muster.core.reports.check import Implausible, Shape, check
+from muster.core.reports.check import ImplausibleReport, Shape, check
 from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
 from unit.core.builders import START, T0, UID, exited, facts, job, missing, node, ready
 
@@ -42,8 +42,8 @@ def test_the_position_is_the_node_rank() -> None:
     assert [entry.node for entry in split.non_members] == [1]
     assert find_node(split, 1).name == "digits-1"
     assert [peer.node for peer in select_peers(split.nodes)] == [2, 0]
-    assert with_members(job(3), split).spec.nodes == 2
-    assert with_members(job(2), split) is not None
+    assert set_node_count(job(3), split).spec.nodes == 2
+    assert set_node_count(job(2), split) is not None
 
 
 def test_the_other_nodes_get_pods_and_surplus_pods_are_deleted() -> None:
@@ -51,8 +51,8 @@ def test_the_other_nodes_get_pods_and_surplus_pods_are_deleted() -> None:
     split = split_members(facts(ready(0), missing(1), ended, ready(3)), (0,), 3)
     assert [entry.node for entry in find_nodes_to_create(split, START + 11)] == [1]
     assert [entry.node for entry in find_nodes_to_create(split, START + 40)] == [1, 2]
-    assert next_change_at(split) == 0.0
-    assert [action.node for action in remove_unwanted(split)] == [3]
+    assert find_change_time(split) == 0.0
+    assert [action.node for action in remove_unwanted_pods(split)] == [3]
 
 
 def rank_report(*numbers: int, sender: int = 1) -> Report:
@@ -67,5 +67,5 @@ def test_a_node_may_have_the_ranks_of_any_node_rank(numbers: tuple[int, ...]) ->
 
 @pytest.mark.parametrize("numbers", [(1, 2), (6, 7), (-1, 0), (10**30,)], ids=str)
 def test_a_node_has_the_ranks_of_one_node_rank(numbers: tuple[int, ...]) -> None:
-    with pytest.raises(Implausible, match="this node has ranks"):
+    with pytest.raises(ImplausibleReport, match="this node has ranks"):
         check(rank_report(*numbers), Shape(UID, 3, 2, T0, has_fixed_ranks=False), START)

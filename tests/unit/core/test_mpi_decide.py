@@ -7,7 +7,7 @@ import pytest
 
 from muster.api.status.status import Status
 from muster.core.actions import Action, KillNode, SendCommand
-from muster.core.decide import HUNG_SECONDS, decide, next_requeue_at
+from muster.core.decide import COMMAND_TIMEOUT_SECONDS, decide, find_requeue_time
 from muster.core.facts import JobFacts, NodeFacts
 from muster.core.judge import judge
 from muster_worker.contract.schema import Command, CommandKind
@@ -49,7 +49,7 @@ CASES = (
         "node 1 doesn't obey",
         facts(OVER, commanded(running(1, rank(2)), STOP)),
         [KillNode(1, "its agent did not end within 10 s")],
-        now=9.6 + STOP.grace_seconds + HUNG_SECONDS,
+        now=9.6 + STOP.grace_seconds + COMMAND_TIMEOUT_SECONDS,
     ),
     Case("mpirun failed, and nobody knows yet why", facts(FAILED, running(1, rank(2))), [SendCommand((1,), STOP)]),
     Case(
@@ -81,8 +81,8 @@ def test_what_is_done_next(case: Case) -> None:
 def test_a_node_that_does_not_obey_is_looked_at_in_time() -> None:
     current = facts(OVER, commanded(running(1, rank(2), heard=9.6), STOP))
     outcome = judge(mpi_job(), Status(), current, START + 10)
-    silent_at = START + 9.6 + 3 * current.heartbeat_seconds
+    find_silence_time = START + 9.6 + 3 * current.heartbeat_seconds
 
-    wake = next_requeue_at(mpi_job(), current, outcome, START + 10)
+    wake = find_requeue_time(mpi_job(), current, outcome, START + 10)
 
-    assert wake == min(silent_at, START + 9.6 + STOP.grace_seconds + HUNG_SECONDS)
+    assert wake == min(find_silence_time, START + 9.6 + STOP.grace_seconds + COMMAND_TIMEOUT_SECONDS)

@@ -11,7 +11,7 @@ from muster.api.status.restarts import RestartRequest
 from muster.api.status.status import Status
 from muster.core.actions import SendCommand
 from muster.core.restarts import RESTART_REQUESTED
-from muster.core.status.events import new_events
+from muster.core.status.events import list_new_events
 from muster_worker.contract.schema import CommandKind
 from support.searches import examples
 from unit.core.builders import job
@@ -50,7 +50,7 @@ def test_a_request_starts_the_ranks_again_in_the_same_pods_without_a_policy() ->
     assert (status.restarts.total, status.restarts.failures, status.restarts.disruptions) == (1, 0, 0)
     assert status.restarts.history[0].seconds_lost is not None
     assert status.restart_request == RestartRequest(value=current.request)
-    (restarting,) = [event for event in new_events(before, status) if event.reason == "Restarting"]
+    (restarting,) = [event for event in list_new_events(before, status) if event.reason == "Restarting"]
     assert (restarting.type, restarting.message) == ("Normal", "A user has requested a restart; attempt 2 follows")
 
 

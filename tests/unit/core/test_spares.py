@@ -22,7 +22,7 @@ from muster.core.judge import judge
 from muster.core.members import describe_replaced_members, find_replaced_members, parse_members
 from muster.core.non_members import BACKOFF_SECONDS
 from muster.core.spares import is_spare_ready, replace_unusable_members
-from muster.core.status.events import SPARE_USED, past_events
+from muster.core.status.events import SPARE_USED, list_past_events
 from muster.core.stragglers import REPLACE_SECONDS
 from muster_worker.contract.schema import AgentPhase, AgentProblem
 from support.searches import examples
@@ -322,9 +322,9 @@ def test_the_event_and_the_board_name_the_spare() -> None:
     before = current.status
     lose_machines(current, 1)
     live(current, EVENT_TURNS)
-    texts = [event.message for event in past_events(current.status) if event.reason == SPARE_USED]
+    texts = [event.message for event in list_past_events(current.status) if event.reason == SPARE_USED]
     assert texts == ["A spare takes the place of a node in attempt 2: node 2 for node 1"]
-    assert not any(event.reason == SPARE_USED for event in past_events(before))
+    assert not any(event.reason == SPARE_USED for event in list_past_events(before))
     (line,) = format_restarts(current.status)
     assert " · node 2 for node 1 · " in line
     assert format_spares(current.status) == ("the spare is ready",)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from muster.api.spec.failure_policy import FailurePolicy, FailureRule, RuleAction
 from muster.api.status.stragglers import MAX_SLOW_RANKS
 from muster.core.facts import ProcessState
-from muster.core.status.events import new_events, past_events
+from muster.core.status.events import list_new_events, list_past_events
 from muster.core.status.significant_change import is_significant_change
-from muster.core.stragglers import END_FACTOR, FACTOR, REPLACE_SECONDS
+from muster.core.stragglers import END_FACTOR, REPLACE_SECONDS, SLOW_FACTOR
 from unit.core.simulated import World
 from unit.core.test_any_operator import live
 from unit.core.test_hangs import ranks, reasons, train, training
@@ -31,8 +31,8 @@ def run_with(world: World, busy: Mapping[int, float | None], seconds: float = 5)
     ("busy", "slow", "nodes"),
     [
         ({}, None, []),
-        ({3: FAST * FACTOR * 0.99}, None, []),
-        ({3: FAST * FACTOR * 1.01}, "3", []),
+        ({3: FAST * SLOW_FACTOR * 0.99}, None, []),
+        ({3: FAST * SLOW_FACTOR * 1.01}, "3", []),
         ({2: FAST * 2, 3: FAST * 3}, "2-3", [1]),
         # without a measurement of the other rank, the node's only measured one is slow
         ({2: None, 3: FAST * 3}, "3", [1]),
@@ -91,13 +91,13 @@ def test_the_same_stragglers_change_neither_the_status_nor_the_events() -> None:
     before = world.status
     run_with(world, {3: 0.5})
     first = world.status
-    assert [event.reason for event in new_events(before, first)] == ["Straggler"]
+    assert [event.reason for event in list_new_events(before, first)] == ["Straggler"]
     run_with(world, {3: 0.47})
     assert world.status.stragglers == first.stragglers
-    assert new_events(first, world.status) == ()
-    assert sum(event.reason == "Straggler" for event in past_events(world.status)) == 1
+    assert list_new_events(first, world.status) == ()
+    assert sum(event.reason == "Straggler" for event in list_past_events(world.status)) == 1
     run_with(world, {2: 0.5, 3: 0.47})
-    assert [event.reason for event in new_events(first, world.status)] == ["Straggler"]
+    assert [event.reason for event in list_new_events(first, world.status)] == ["Straggler"]
 
 
 def test_a_straggler_remains_one_until_it_is_clearly_faster() -> None:

@@ -7,7 +7,7 @@ import pytest
 from muster.api.spec.job import Job
 from muster.api.status.status import Condition, Status
 from muster.core.actions import Action, CreateNode, RemoveNode, SendCommand
-from muster.core.decide import decide, next_requeue_at
+from muster.core.decide import decide, find_requeue_time
 from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.inference import infer
 from muster.core.judge import judge
@@ -119,7 +119,7 @@ def test_a_suspension_ends_although_it_was_cancelled() -> None:
     assert outcome_of(wanted, SUSPENDING, RUNS).verdict is Verdict.SUSPENDED
     over = outcome_of(wanted, SUSPENDING, NO_PODS)
     assert (over.verdict, over.is_idle) == (Verdict.SUSPENDED, True)
-    assert next_requeue_at(wanted, NO_PODS, over, START) == START
+    assert find_requeue_time(wanted, NO_PODS, over, START) == START
 
 
 @pytest.mark.parametrize("suspend", [True, False])

@@ -6,7 +6,7 @@ import pytest
 
 from muster.api.spec.node_pool import NodePool
 from muster.core.gang_release import FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS
-from muster.core.instances import INSTANCES, find_instance
+from muster.core.instances import INSTANCE_TYPES, find_instance_type
 from muster_dev.paths import ROOT
 
 PAGE = (ROOT / "docs" / "node-pools.md").read_text(encoding="utf-8")
@@ -20,7 +20,7 @@ def test_every_field_has_its_line() -> None:
 
 
 def test_every_family_is_in_the_table() -> None:
-    families = {name.partition(".")[0] for name in INSTANCES}
+    families = {name.partition(".")[0] for name in INSTANCE_TYPES}
     assert [name for name in sorted(families) if f"`{name}." not in PAGE and f"`{name}`" not in PAGE] == []
 
 
@@ -33,7 +33,7 @@ def test_a_row_of_the_table_is_the_code_s(types: str, count: str, efa: str) -> N
     names = [name if "." in name[1:] else names[0].partition(".")[0] + name for name in names]
     counts, devices = count.split(", "), efa.split(", ")
     for index, name in enumerate(names):
-        facts = find_instance(name)
+        facts = find_instance_type(name)
         assert facts is not None, name
         assert (facts.gpus, facts.efa) == (int(counts[index % len(counts)]), int(devices[index % len(devices)]))
 

@@ -24,7 +24,7 @@ from muster.core.edited_source import RequestedSource
 from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.failure.problems import LOST_SECONDS, lost_at
 from muster.core.fence import fence_seconds
-from muster.core.members import slot_count
+from muster.core.members import count_nodes_with_spares
 from muster.diagnose.kubernetes.node_facts import is_caused_by_muster, missing_process, with_agent_report
 from muster.diagnose.kubernetes.start_problems import CONFIG_MISSING
 from muster.objects.kubernetes.errors import ApiError
@@ -79,7 +79,7 @@ class KubernetesBackend:
         uid, job_state = job.metadata.uid, self._job_state(job)
         await self._fetch_unconfirmed(job)
         nodes = [pair async for pair in self._observed_nodes(job, job_state)]
-        surplus = self.pods.surplus_pods(uid, slot_count(job))
+        surplus = self.pods.surplus_pods(uid, count_nodes_with_spares(job))
         existing = (pod_entry for pod_entry in self.pods.pods_of(uid) if not self._is_lost(pod_entry, job_state))
         facts = JobFacts(
             # The API server's clock may be ahead of this one: a job must not start in the future.
@@ -156,7 +156,7 @@ class KubernetesBackend:
 
     async def _observed_nodes(self, job: Job, job_state: JobState) -> AsyncIterator[tuple[NodeFacts, PodEntry | None]]:
         """Yield each node and its last pod."""
-        for node in range(slot_count(job)):
+        for node in range(count_nodes_with_spares(job)):
             # Let other tasks run between two slices of a large job.
             if node and node % NODES_PER_SLICE == 0:
                 await asyncio.sleep(0)
@@ -244,7 +244,7 @@ class KubernetesBackend:
         return [] if entry is None else [self._delete_pod(job_state, entry.pod, grace_seconds)]
 
     async def _delete_surplus_pod(self, job: Job, job_state: JobState, action: RemoveSurplusPod) -> None:
-        for pod_entry in self.pods.surplus_pods(job.metadata.uid, slot_count(job)):
+        for pod_entry in self.pods.surplus_pods(job.metadata.uid, count_nodes_with_spares(job)):
             if pod_entry.pod.name == action.name:
                 await self._delete_pod(job_state, pod_entry.pod, KILL_GRACE_SECONDS)
 
@@ -277,7 +277,7 @@ class KubernetesBackend:
 
     def _active_processes(self, job: Job) -> tuple[ProcessFacts, ...]:
         """Return the nodes' processes that have not ended."""
-        newest = (self.pods.newest_pod(job.metadata.uid, node) for node in range(slot_count(job)))
+        newest = (self.pods.newest_pod(job.metadata.uid, node) for node in range(count_nodes_with_spares(job)))
         processes = (pod_entry.process for pod_entry in newest if pod_entry is not None)
         return tuple(process for process in processes if process.state is not ProcessState.EXITED)
 

@@ -24,7 +24,7 @@ from muster.core.actions import (
     SendCommand,
 )
 from muster.core.facts import JobFacts, NodeFacts, StopRequest
-from muster.core.members import slot_count
+from muster.core.members import count_nodes_with_spares
 from muster.core.world import uploads_to_s3
 from muster_worker.contract.schema import Command
 
@@ -64,7 +64,7 @@ class LocalBackend:
 
     async def observe(self, job: Job) -> JobFacts:
         """Observe the job's nodes."""
-        nodes = tuple(self._node(job, node) for node in range(slot_count(job)))
+        nodes = tuple(self._node(job, node) for node in range(count_nodes_with_spares(job)))
         return JobFacts(self._created_at, nodes, self.heartbeat_seconds, self._stop)
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:  # noqa: ARG002 - a local run has one job

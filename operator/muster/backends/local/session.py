@@ -26,9 +26,9 @@ from muster.collector.trust.attempt_credentials import SEED_BYTES
 from muster.collector.trust.certificate import issue
 from muster.collector.trust.keys import read_keys
 from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
-from muster.core.members import has_fixed_members, slot_count
+from muster.core.members import count_nodes_with_spares, has_fixed_members
 from muster.core.reports.check import Shape
-from muster.core.world import procs_per_node, world_size
+from muster.core.world import compute_world_size, get_procs_per_node
 from muster.render.agent_archive import agent_archive
 from muster.render.agent_plan import render_plan
 from muster_worker.agent.unpacked_archive import unpack
@@ -96,12 +96,18 @@ async def open_session(
 
     `clock` returns Unix seconds. Raises `OSError` if folders or files can't be created.
     """
-    make_folders(layout, slot_count(job), folders.checkpoints)
-    link_channels(layout, slot_count(job), folders)
+    make_folders(layout, count_nodes_with_spares(job), folders.checkpoints)
+    link_channels(layout, count_nodes_with_spares(job), folders)
     tokens, store = _Tokens(job, layout, clock), RankStore()
     has_fixed_ranks = has_fixed_members(job)
     store.register(
-        Shape(job.metadata.uid, slot_count(job), procs_per_node(job), clock(), has_fixed_ranks=has_fixed_ranks)
+        Shape(
+            job.metadata.uid,
+            count_nodes_with_spares(job),
+            get_procs_per_node(job),
+            clock(),
+            has_fixed_ranks=has_fixed_ranks,
+        )
     )
     changed = store.changed(job.metadata.uid)
     certificate = issue([COLLECTOR_HOST], clock(), _RUN_SECONDS)
@@ -125,8 +131,8 @@ async def open_session(
 
 def _backend(machine: Machine, processes: AgentProcesses, store: RankStore, tokens: _Tokens) -> LocalBackend:
     job = tokens.job
-    world = world_size(job)
-    node_gpus = split_gpus(machine.gpus, slot_count(job))
+    world = compute_world_size(job)
+    node_gpus = split_gpus(machine.gpus, count_nodes_with_spares(job))
     return LocalBackend(
         job=job,
         layout=tokens.layout,
@@ -135,7 +141,7 @@ def _backend(machine: Machine, processes: AgentProcesses, store: RankStore, toke
         store=store,
         write_token=tokens.write,
         clock=tokens.clock,
-        heartbeat_seconds=heartbeat_seconds(slot_count(job)),
+        heartbeat_seconds=heartbeat_seconds(count_nodes_with_spares(job)),
         seed=secrets.token_bytes(SEED_BYTES),
     )
 
@@ -147,5 +153,5 @@ def _write_files(job: Job, layout: RunLayout, machine: Machine, url: str, author
     # Nodes on one machine can't be cut off from each other.
     plan = replace(render_plan(job, url, authority), fence_seconds=0.0)
     layout.plan.write_bytes(wire.encode(plan))
-    text = hosts_file(job.metadata.uid, job.metadata.name, slot_count(job), machine.hosts)
+    text = hosts_file(job.metadata.uid, job.metadata.name, count_nodes_with_spares(job), machine.hosts)
     layout.hosts.write_text(text, encoding="utf-8", errors="surrogateescape")

@@ -19,10 +19,10 @@ from muster.backends.sagemaker.training_job_watcher import ObservedTrainingJob, 
 from muster.backends.sagemaker.unrecorded_training_jobs import UnrecordedTrainingJobs
 from muster.backends.sagemaker.withdrawal import Withdrawal
 from muster.clients.aws.client import Aws
-from muster.core.training_job.attempt_state import attempt_looked_at, sagemaker_status_of
+from muster.core.training_job.attempt_state import find_requested_attempt, get_sagemaker_status
 from muster.core.training_job.decide import CreateTrainingJob, DeleteTrainingJob
 from muster.core.training_job.facts import FAILED, Location, TrainingFacts, TrainingJob
-from muster.core.training_job.name import training_job_name
+from muster.core.training_job.name import build_training_job_name
 from muster.render.sagemaker.notes import training_notes
 from muster.render.sagemaker.rank_reports import launchers_identify_ranks, may_report
 
@@ -81,7 +81,7 @@ class SageMakerBackend:
     async def observe(self, job: Job, previous: Status, where: Location, *, has_finalizer: bool) -> TrainingFacts:
         """Observe the job's current training job, at the place in the status or in the spec (`where`)."""
         metadata, uid, job_state = job.metadata, job.metadata.uid, self._job_state(job.metadata.uid)
-        attempt, observed = attempt_looked_at(previous), ObservedTrainingJob()
+        attempt, observed = find_requested_attempt(previous), ObservedTrainingJob()
         # Observe a finished job only if one of its training jobs may run.
         if attempt is not None and job_state.is_request_refused(metadata.generation):
             job_state.stop_watching()
@@ -114,7 +114,7 @@ class SageMakerBackend:
         missing, this searches for other training jobs with the job's names.
         """
         record, job_state, observed = (
-            sagemaker_status_of(previous),
+            get_sagemaker_status(previous),
             self._job_state(metadata.uid),
             ObservedTrainingJob(),
         )
@@ -180,8 +180,8 @@ class SageMakerBackend:
 
     def _is_unsent(self, metadata: Metadata, previous: Status, job_state: JobState) -> bool:
         """Whether the training job in the status can't exist, because its request was not sent."""
-        attempt = attempt_looked_at(previous)
-        if attempt is None or job_state.withdrawn_name != training_job_name(metadata, attempt):
+        attempt = find_requested_attempt(previous)
+        if attempt is None or job_state.withdrawn_name != build_training_job_name(metadata, attempt):
             return False
         return self.clock() >= self._unrecorded.may_appear_until(job_state.requested_at)
 
@@ -189,7 +189,7 @@ class SageMakerBackend:
         return self._job_states.setdefault(uid, JobState())
 
     def _target(self, metadata: Metadata, previous: Status, attempt: int, where: Location) -> Target:
-        record = sagemaker_status_of(previous)
+        record = get_sagemaker_status(previous)
         requested_at = 0.0 if record is None or record.arn is not None else parse_timestamp(record.tried_at)
         return target_of(metadata, previous, attempt, where, self._unrecorded.may_appear_until(requested_at))
 

@@ -9,8 +9,8 @@ from muster.api.status.status import Status
 from muster.backends.base import Observation
 from muster.core.outcome import Outcome
 from muster.core.status.training_job.summarise import summarise_training_job
-from muster.core.training_job.attempt_state import with_unrecorded_attempt
-from muster.core.training_job.decide import TrainingAction, decide_training_job, training_requeue_at
+from muster.core.training_job.attempt_state import add_unrecorded_attempt
+from muster.core.training_job.decide import TrainingAction, decide_training_job, find_training_requeue_time
 from muster.core.training_job.facts import TrainingFacts
 from muster.core.training_job.judge import judge_training_job
 from muster.core.training_job.state import TrainingState, derive_training_state
@@ -23,7 +23,7 @@ class TrainingDecisions:
     def derive_facts(self, observed: Observation[TrainingFacts]) -> Observation[TrainingState]:
         """Add an attempt that the status lacks, and apply the steps of `derive_training_state`."""
         job, now = observed.job, observed.now
-        previous = with_unrecorded_attempt(observed.previous, observed.facts)
+        previous = add_unrecorded_attempt(observed.previous, observed.facts)
         return Observation(job, previous, derive_training_state(job, previous, observed.facts, now), now)
 
     def judge(self, observation: Observation[TrainingState]) -> Outcome:
@@ -42,9 +42,11 @@ class TrainingDecisions:
             observation.job, observation.previous, observation.facts, outcome, actions, observation.now
         )
 
-    def next_requeue_at(self, observation: Observation[TrainingState], outcome: Outcome) -> float | None:
+    def find_requeue_time(self, observation: Observation[TrainingState], outcome: Outcome) -> float | None:
         """See `core/training_job/decide.py`."""
-        return training_requeue_at(observation.job, observation.previous, observation.facts, outcome, observation.now)
+        return find_training_requeue_time(
+            observation.job, observation.previous, observation.facts, outcome, observation.now
+        )
 
     def is_over(self, _: Observation[TrainingState], outcome: Outcome, actions: Sequence[TrainingAction]) -> bool:
         """Whether the finalizer is removed and no training job has to be deleted."""

@@ -9,7 +9,7 @@ from muster.backends.sagemaker.training_job_search import UnrecordedTrainingJob
 from muster.clients.aws.sweep import Watch
 from muster.core.facts import Problem
 from muster.core.training_job.facts import FailureKind, RequestFailure
-from muster.core.training_job.name import training_job_name
+from muster.core.training_job.name import build_training_job_name
 from muster.objects.aws.place import Place
 from muster.objects.aws.training_job import Description
 
@@ -69,7 +69,7 @@ class JobState:
 
     def excludes_others(self, metadata: Metadata, attempt: int) -> bool:
         """Whether at most this attempt's training job can run."""
-        return self.none_running or self.created_name == training_job_name(metadata, attempt)
+        return self.none_running or self.created_name == build_training_job_name(metadata, attempt)
 
     def is_request_refused(self, generation: int) -> bool:
         """Whether muster refused the request before sending it: no training job exists until the spec changes."""

@@ -20,19 +20,19 @@ from muster.backends.sagemaker.targets import spec_location
 from muster.backends.sagemaker.withdrawal import Withdrawal
 from muster.core.actions import DeleteResource
 from muster.core.facts import Problem
-from muster.core.status.training_job.deletion import deletion_status, describe_left_running
-from muster.core.training_job.attempt_state import sagemaker_status_of
+from muster.core.status.training_job.deletion import build_deletion_status, describe_left_running
+from muster.core.training_job.attempt_state import get_sagemaker_status
 from muster.core.training_job.decide import (
+    AddFinalizer,
     CreateTrainingJob,
     DeleteTrainingJob,
-    HoldResource,
-    ReleaseResource,
+    RemoveTrainingFinalizer,
     StopTrainingJob,
     TrainingAction,
 )
 from muster.core.training_job.deletion import RemoveFinalizer, Stop, decide_deletion
 from muster.core.training_job.facts import Location, TrainingFacts
-from muster.core.training_job.name import training_job_name
+from muster.core.training_job.name import build_training_job_name
 
 NO_RESTART_REQUESTS = (
     f"the annotation {RESTART_ANNOTATION} has no effect on SageMaker, where another attempt needs another training "
@@ -82,11 +82,11 @@ class SageMakerJobs:
         )
         facts = await self.backend.observe_deleted(metadata, previous, self._where(resource))
         decision = decide_deletion(resource.uid, previous, facts, resource.deleted_at or now, now)
-        await writer.write(deletion_status(metadata, previous, facts, decision, resource.generation, now))
+        await writer.write(build_deletion_status(metadata, previous, facts, decision, resource.generation, now))
         match decision:
             case RemoveFinalizer():
-                if decision.left_behind is not None:
-                    reason = decision.left_behind.problem.message
+                if decision.unstopped_failure is not None:
+                    reason = decision.unstopped_failure.problem.message
                     _log.warning(
                         "%s: %s", resource, " ".join(describe_left_running(metadata, previous, facts, reason).split())
                     )
@@ -143,10 +143,10 @@ class TrainingJobBackend:
         backend, previous = self.jobs.backend, self.resource.status
         for action in actions:
             match action:
-                case HoldResource():
+                case AddFinalizer():
                     await self.writer.add_finalizer(TRAINING_JOB_FINALIZER)
                     backend.record_hold(job.metadata.uid)
-                case ReleaseResource():
+                case RemoveTrainingFinalizer():
                     if await backend.is_over(job.metadata, previous, self._where(job)):
                         await self.writer.remove_finalizer(TRAINING_JOB_FINALIZER)
                 case CreateTrainingJob():
@@ -154,10 +154,10 @@ class TrainingJobBackend:
                     with self.writer.notify_when_outdated(withdrawal.withdraw):
                         await backend.create(job, action, withdrawal)
                 case StopTrainingJob():
-                    name = training_job_name(job.metadata, action.attempt)
+                    name = build_training_job_name(job.metadata, action.attempt)
                     await backend.stop(job.metadata, name, action.where)
                 case DeleteTrainingJob():
-                    record, where = sagemaker_status_of(previous), spec_location(job)
+                    record, where = get_sagemaker_status(previous), spec_location(job)
                     where = where if record is None else Location(record.region, record.assume_role_arn)
                     await backend.delete(job.metadata, action, where)
                 case DeleteResource():

@@ -23,7 +23,7 @@ from muster.backends.sagemaker.preemptible_slots import PreemptibleSlots, SlotPr
 from muster.clients.aws.client import Aws
 from muster.clients.aws.connection import Response
 from muster.clients.aws.threads import in_own_thread
-from muster.core.training_job.name import training_job_name
+from muster.core.training_job.name import build_training_job_name
 from muster.objects.aws.errors import AccessDenied, NotFound, Unavailable
 from muster.objects.aws.place import Place
 from muster.render.sagemaker.image_facts import image_facts
@@ -111,7 +111,7 @@ class RequestPreparer:
         Raises `InvalidResource`, `StorageError`, AwsError, and `ApiError` if the API server doesn't respond.
         """
         role = get_sagemaker_block(job.spec).role or ""
-        name = training_job_name(job.metadata, attempt)
+        name = build_training_job_name(job.metadata, attempt)
         # Use the configured role's account, even if the operator's credentials have changed.
         settings = RequestSettings(place.region, parse_account_id(role), name, tags=job_tags(job, attempt))
         rendered: TrainingRequest = render_request(job, settings, image_facts())

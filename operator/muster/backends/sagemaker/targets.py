@@ -10,9 +10,9 @@ from muster.api.spec.job import Job, Metadata
 from muster.api.spec.sagemaker.block import get_sagemaker_block
 from muster.api.status.status import Status
 from muster.api.timestamps import parse_timestamp
-from muster.core.training_job.attempt_state import sagemaker_status_of
+from muster.core.training_job.attempt_state import get_sagemaker_status
 from muster.core.training_job.facts import Location
-from muster.core.training_job.name import training_job_name
+from muster.core.training_job.name import build_training_job_name
 from muster.objects.aws.place import Place
 
 EXTERNAL_ID_PREFIX = "muster/"
@@ -46,7 +46,7 @@ def spec_location(job: Job) -> Location:
 
 def target_of(metadata: Metadata, previous: Status, attempt: int, where: Location, may_appear_until: float) -> Target:
     """Return the training job of an attempt in the status; `where` is the place in the spec."""
-    record, name = sagemaker_status_of(previous), training_job_name(metadata, attempt)
+    record, name = get_sagemaker_status(previous), build_training_job_name(metadata, attempt)
     arn = None if record is None else record.arn
     return Target(
         metadata.uid,
@@ -64,7 +64,7 @@ def places_of(metadata: Metadata, previous: Status, where: Location) -> tuple[Pl
 
     The spec may have another place for the next training job, and users may write a wrong place into the status.
     """
-    record = sagemaker_status_of(previous)
+    record = get_sagemaker_status(previous)
     current = () if record is None else (Location(record.region, record.assume_role_arn),)
     result = dict.fromkeys((*current, *((where,) if where.region else ())))
     return tuple(place_of(place, metadata) for place in result)
@@ -93,12 +93,12 @@ def earliest_creation_time(requested_at: str) -> datetime:
 
 def remaining_training_jobs(metadata: Metadata, previous: Status, deleted: Collection[str]) -> tuple[str, ...]:
     """Return the names of the training jobs of a finished job that may still exist, except those in `deleted`."""
-    record = sagemaker_status_of(previous)
+    record = get_sagemaker_status(previous)
     if record is None or previous.final_condition is None:
         return ()
     # A training job without a recorded ARN or status may not belong to this job.
     attempts = [earlier.attempt for earlier in record.earlier if earlier.status]
     attempts += [record.attempt] if record.arn is not None else []
     # Compute the names instead of reading them from the status, which users may write.
-    names = (training_job_name(metadata, attempt) for attempt in attempts)
+    names = (build_training_job_name(metadata, attempt) for attempt in attempts)
     return tuple(name for name in names if name not in deleted)

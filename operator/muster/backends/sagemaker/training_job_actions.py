@@ -17,7 +17,7 @@ from muster.clients.aws.client import Aws
 from muster.clients.aws.training_jobs import TrainingJobs
 from muster.core.facts import Problem
 from muster.core.training_job.facts import FailureKind, Location, RequestFailure
-from muster.core.training_job.name import attempt_of, name_stem, training_job_name
+from muster.core.training_job.name import build_name_prefix, build_training_job_name, parse_attempt
 from muster.diagnose.sagemaker.request_failures import count_tries, request_failure_of
 from muster.objects.aws.errors import AlreadyExists, AwsError, NotFound, Unavailable
 from muster.objects.aws.place import Place
@@ -54,7 +54,7 @@ class TrainingJobActions:
             async with withdrawal.guard():
                 body = await self.requests.prepare(job, attempt, place)
         except WorkWithdrawn:
-            job_state.withdrawn_name = training_job_name(job.metadata, attempt)
+            job_state.withdrawn_name = build_training_job_name(job.metadata, attempt)
             return
         except InvalidResource as error:
             problem = Problem("Invalid", "; ".join(map(str, error.problems)))
@@ -99,7 +99,7 @@ class TrainingJobActions:
         self, job_state: JobState, job: Job, attempt: int, body: Mapping[str, object], place: Place
     ) -> None:
         metadata, jobs = job.metadata, self.aws.training_jobs(place)
-        name = training_job_name(metadata, attempt)
+        name = build_training_job_name(metadata, attempt)
         try:
             await jobs.create(body)
             job_state.created_name = name
@@ -133,7 +133,7 @@ async def _apply_if_owned(
     """Call `do` if the training job belongs to the job, by its tags."""
     if job_state.own_name != name:
         tags = await jobs.tags((await jobs.describe(name)).arn)
-        attempt = attempt_of(name, name_stem(metadata))
+        attempt = parse_attempt(name, build_name_prefix(metadata))
         if attempt is None or not has_job_tags(tags, metadata.uid, attempt):
             job_state.name_conflict = (name, name_taken_problem(name))
             return

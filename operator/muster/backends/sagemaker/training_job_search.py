@@ -9,7 +9,7 @@ from datetime import datetime
 
 from muster.api.spec.job import Metadata
 from muster.clients.aws.client import Aws
-from muster.core.training_job.name import attempt_of, name_stem
+from muster.core.training_job.name import build_name_prefix, parse_attempt
 from muster.objects.aws.errors import NotFound
 from muster.objects.aws.place import Place
 from muster.objects.aws.training_job import ENDED
@@ -36,7 +36,7 @@ class TrainingJobSearch:
         self, metadata: Metadata, places: Sequence[Place], since: datetime
     ) -> UnrecordedTrainingJob | None:
         """Return the job's latest running training job that was created after `since`, if any. Raises AwsError."""
-        stem = name_stem(metadata)
+        stem = build_name_prefix(metadata)
         for place in places:
             jobs = self.aws.training_jobs(place)
             async with self._locks.setdefault(place, asyncio.Lock()):
@@ -44,7 +44,7 @@ class TrainingJobSearch:
             attempts = {
                 attempt: summary.name
                 for summary in listed
-                if summary.status not in ENDED and (attempt := attempt_of(summary.name, stem)) is not None
+                if summary.status not in ENDED and (attempt := parse_attempt(summary.name, stem)) is not None
             }
             for attempt, name in sorted(attempts.items(), reverse=True):
                 try:

@@ -12,7 +12,7 @@ from muster.backends.sagemaker.training_job_search import TrainingJobSearch, Unr
 from muster.backends.sagemaker.training_job_watcher import NOT_SEEN_YET, ObservedTrainingJob, TrainingJobWatcher
 from muster.core.facts import Problem
 from muster.core.training_job.attempt_state import CREATION_SECONDS
-from muster.core.training_job.backoff import retry_at
+from muster.core.training_job.backoff import compute_retry_time
 from muster.core.training_job.facts import FailureKind, RequestFailure
 from muster.diagnose.sagemaker.request_failures import count_tries, request_failure_of
 from muster.objects.aws.errors import AwsError
@@ -69,7 +69,7 @@ class UnrecordedTrainingJobs:
     async def _search(self, job_state: JobState, metadata: Metadata, places: tuple[Place, ...]) -> bool:
         """Search for an unrecorded training job; return whether the search succeeded."""
         now = self.clock()
-        if job_state.search_failure is not None and now < retry_at(metadata.uid, job_state.search_failure):
+        if job_state.search_failure is not None and now < compute_retry_time(metadata.uid, job_state.search_failure):
             return False
         # A training job that was requested a moment ago may not be listed yet.
         if now < self.may_appear_until(job_state.requested_at):

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from muster.api.status.status import RankDetail, Status
 from muster.core.facts import JobFacts
-from muster.core.members import MAX_SLOTS, parse_members
+from muster.core.members import MAX_NODES_WITH_SPARES, parse_members
 from muster.core.metrics.totals import MAX_RANKS
-from muster.core.status.steps_behind import read_step_count, steps_behind
+from muster.core.status.steps_behind import compare_step_counts, read_step_count
 from muster_worker.contract.schema import RankReport
 
 _RANGE = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
@@ -66,7 +66,7 @@ def rank_rows(view: View) -> tuple[RankRow, ...]:
         steps = {}
     behind = _steps_behind(view, states) if view.facts else _slowest_steps_behind(view.status, steps)
     notes = _rank_notes(view)
-    members = parse_members(view.status.members or "", MAX_SLOTS) or ()
+    members = parse_members(view.status.members or "", MAX_NODES_WITH_SPARES) or ()
     # A user may have edited the number.
     world = min(view.status.ranks.world, MAX_RANKS) if view.status.ranks else 0
     rows = []
@@ -148,7 +148,7 @@ def _steps_behind(view: View, states: Mapping[int, str]) -> Mapping[int, int]:
     agents = [node.agent for node in view.facts.nodes if node.agent] if view.facts else []
     counts = (read_step_count(rank, agent.last_report_at) for agent in agents for rank in agent.ranks)
     running = (count for count in counts if count is not None and states.get(count.rank) == "Running")
-    return steps_behind(running, pace)
+    return compare_step_counts(running, pace)
 
 
 def _rank_notes(view: View) -> dict[int, str]:

@@ -18,7 +18,7 @@ from muster.cli.explain.launch_preview import (
     warm_start,
 )
 from muster.cli.render.render import PLACEHOLDERS, simulate_apply
-from muster.core.instances import sentence
+from muster.core.instances import describe_instance
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes.devices import with_procs
 from muster.render.kubernetes.machine_type import machine_type
@@ -66,7 +66,7 @@ def _explain_instance_type(job: Job, user_patches: tuple[PodPatch, ...]) -> list
         return []
     why = "muster doesn't know this type; set devices, EFA and tolerations yourself"
     if machine.facts is not None:
-        why = f"it has {sentence(machine.facts)}"
+        why = f"it has {describe_instance(machine.facts)}"
     return [Explanation("Pod", "instance type", machine.name, machine.source, why)]
 
 

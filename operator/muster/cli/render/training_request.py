@@ -10,7 +10,7 @@ from muster.api.yaml.serialise import to_yaml
 from muster.cli.aws_options import check_region, choose_account
 from muster.cli.errors import BadInput
 from muster.cli.render.render import one_line, simulate_apply
-from muster.core.training_job.name import training_job_name
+from muster.core.training_job.name import build_training_job_name
 from muster.render.sagemaker.apply_defaults import apply_defaults
 from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.notes import training_notes
@@ -54,7 +54,7 @@ def build_request(job: Job, region: str, account: str | None = None) -> Training
 def region_and_account(job: Job, region: str, account: str | None) -> RequestSettings:
     """Return the region and account of the job's first attempt. The default of `account` is the role's account."""
     role = job.spec.sagemaker.role if job.spec.sagemaker is not None else None
-    name = training_job_name(job.metadata, FIRST_ATTEMPT)
+    name = build_training_job_name(job.metadata, FIRST_ATTEMPT)
     return RequestSettings(region, choose_account(account, role) or "", name, tags=job_tags(job, FIRST_ATTEMPT))
 
 

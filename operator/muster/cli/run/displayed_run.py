@@ -28,7 +28,7 @@ from muster.cli.run.stop_signals import StopRequest, StopSignals
 from muster.cli.run.summary import is_complete, summarize_run
 from muster.cli.standard_error import StandardError
 from muster.core.facts import JobFacts
-from muster.core.world import procs_per_node
+from muster.core.world import get_procs_per_node
 from muster.engine.local_run import LocalRun, Session
 from muster.engine.reconcile import ReconcileResult
 from muster.engine.steady_clock import steady_clock
@@ -113,7 +113,7 @@ class Run:
         elapsed = time.monotonic() - self._started_at
         return View(
             name=self.job.metadata.name,
-            procs_per_node=procs_per_node(self.job),
+            procs_per_node=get_procs_per_node(self.job),
             status=self._result.status,
             elapsed=elapsed,
             facts=self._result.facts,

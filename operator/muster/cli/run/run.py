@@ -35,7 +35,7 @@ from muster.cli.run.local_job import (
     set_uid,
     without_remote_storage,
 )
-from muster.core.world import world_size
+from muster.core.world import compute_world_size
 
 
 def run_job(options: RunOptions) -> int:
@@ -48,7 +48,7 @@ def run_job(options: RunOptions) -> int:
     gpus = machine_gpus(os.environ, Path("/dev"))
     try:
         resolved_job = without_remote_storage(resolve_job(job, len(gpus)), options)
-        check_ranks(options.ranks, world_size(resolved_job))
+        check_ranks(options.ranks, compute_world_size(resolved_job))
         plan = local_plan(resolved_job, options.inputs)
         folders = find_folders(without_downloaded_channels(job, plan), options.inputs, options.checkpoint)
     except (MissingFolder, MissingVariable) as error:

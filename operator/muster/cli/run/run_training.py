@@ -45,7 +45,7 @@ from muster.cli.run.local_job import (
     set_uid,
     without_remote_storage,
 )
-from muster.core.world import world_size
+from muster.core.world import compute_world_size
 from muster.engine.toolkit_session import ToolkitRun, framework_module, open_toolkit, training_of
 from muster.render.sagemaker.apply_defaults import apply_defaults
 from muster.render.sagemaker.image_facts import image_facts
@@ -78,7 +78,7 @@ def run_training(options: RunOptions, source: Path | None) -> int:
     gpus = machine_gpus(os.environ, Path("/dev"))
     try:
         resolved_job = apply_defaults(without_remote_storage(resolve_job(job, len(gpus)), options), PLACEHOLDERS.region)
-        check_ranks(options.ranks, world_size(resolved_job))
+        check_ranks(options.ranks, compute_world_size(resolved_job))
         training_request = _render_request(resolved_job)
         plan = _plan_storage(resolved_job, options, source)
         folders = find_folders(without_downloaded_channels(job, plan), options.inputs, options.checkpoint)

@@ -28,11 +28,11 @@ from muster.controller.status.writer import (
     StatusWriter,
     StatusWriterDependencies,
 )
-from muster.core.members import has_fixed_members, slot_count
+from muster.core.members import count_nodes_with_spares, has_fixed_members
 from muster.core.reports.check import Shape
 from muster.core.status.refused_status import make_refused_status
 from muster.core.status.unreadable_status import make_unreadable_status
-from muster.core.world import procs_per_node
+from muster.core.world import get_procs_per_node
 from muster.engine.reconcile import reconcile
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import Object
@@ -240,8 +240,8 @@ class JobController:
         created_at = parse_timestamp(metadata.creation_timestamp)
         shape = Shape(
             metadata.uid,
-            slot_count(job),
-            procs_per_node(job),
+            count_nodes_with_spares(job),
+            get_procs_per_node(job),
             created_at,
             self.resource.namespace,
             has_fixed_ranks=has_fixed_members(job),
@@ -274,7 +274,7 @@ class JobController:
 
     def _rank_states(self) -> int:
         job = self.resource.job
-        nodes = 0 if isinstance(job, InvalidResource) else slot_count(job)
+        nodes = 0 if isinstance(job, InvalidResource) else count_nodes_with_spares(job)
         return hash_rank_states(self.dependencies.store.agent(self.resource.uid, node) for node in range(nodes))
 
     def _next_backoff(self, error: ApiError | None) -> float:

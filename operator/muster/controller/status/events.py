@@ -15,7 +15,7 @@ from muster.api.timestamps import format_timestamp, parse_timestamp
 from muster.clients.kubernetes.backoff import backoff_seconds
 from muster.clients.kubernetes.client import Client
 from muster.controller.status.fair_queue import FairQueue
-from muster.core.status.events import JobEvent, new_events, past_events
+from muster.core.status.events import JobEvent, list_new_events, list_past_events
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import EVENTS, Object
 from muster.objects.kubernetes.resource import Resource
@@ -70,7 +70,7 @@ class EventPoster:
 
     def post(self, resource: Resource, before: Status, after: Status) -> None:
         """Queue Events for the changes from one status to the next."""
-        self._queue(_Priority.NEW, resource, new_events(before, after))
+        self._queue(_Priority.NEW, resource, list_new_events(before, after))
 
     def post_missed(self, resource: Resource) -> None:
         """Queue Events for the past changes in the job's status: the last leader may have ended before it posted them.
@@ -78,7 +78,7 @@ class EventPoster:
         If an Event was posted before, it has the same name, and the API server refuses the second one.
         """
         oldest = self.clock() - EVENT_TTL_SECONDS
-        recent = (event for event in past_events(resource.status) if _is_after(event.since, oldest))
+        recent = (event for event in list_past_events(resource.status) if _is_after(event.since, oldest))
         self._queue(_Priority.LATE, resource, recent)
 
     async def run(self) -> None:

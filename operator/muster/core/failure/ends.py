@@ -67,14 +67,14 @@ class End:
         return "RankFailed" if self.signal is None or self.stopped else "RankKilled"
 
 
-def rank_ends(facts: JobFacts) -> tuple[End, ...]:
+def list_rank_ends(facts: JobFacts) -> tuple[End, ...]:
     """The ends of all ranks, successful or not, ordered by time."""
-    return sort_ends(end for node in facts.nodes for end in rank_ends_of(node))
+    return sort_ends(end for node in facts.nodes for end in list_node_rank_ends(node))
 
 
-def rank_ends_of(node: NodeFacts) -> tuple[End, ...]:
+def list_node_rank_ends(node: NodeFacts) -> tuple[End, ...]:
     """The ends of the node's ranks."""
-    return tuple(_rank_end(node, rank) for rank in node.ranks if rank.has_exited)
+    return tuple(_build_rank_end(node, rank) for rank in node.ranks if rank.has_exited)
 
 
 def sort_ends(ends: Iterable[End]) -> tuple[End, ...]:
@@ -82,7 +82,7 @@ def sort_ends(ends: Iterable[End]) -> tuple[End, ...]:
     return tuple(sorted(ends, key=lambda end: (end.at, end.node, -1 if end.rank is None else end.rank)))
 
 
-def problem_end(facts: JobFacts, node: NodeFacts) -> End | None:
+def build_problem_end(facts: JobFacts, node: NodeFacts) -> End | None:
     """Return the problem with which the agent could not start or complete its work, as an end; None without one."""
     agent = node.current_agent
     if agent is None or agent.report.problem is None:
@@ -90,11 +90,11 @@ def problem_end(facts: JobFacts, node: NodeFacts) -> End | None:
     problem = agent.report.problem
     lines = (problem.message,)
     # Ranks can't cause an agent's problem: it dates from the job's creation, or from the last rank's end.
-    at = max((end.at for end in rank_ends_of(node)), default=facts.created_at)
+    at = max((end.at for end in list_node_rank_ends(node)), default=facts.created_at)
     return End(Subject.NODE, node.node, node.name, at, reason=problem.reason, lines=lines)
 
 
-def agent_end(node: NodeFacts, at: float, reason: str, *, since: float | None = None) -> End:
+def build_agent_end(node: NodeFacts, at: float, reason: str, *, since: float | None = None) -> End:
     """Return the end of the node's agent; `reason` is the default for a process without a problem."""
     process = node.process
     lines = (process.problem.message,) if process.problem is not None else ()
@@ -112,7 +112,7 @@ def agent_end(node: NodeFacts, at: float, reason: str, *, since: float | None = 
     )
 
 
-def _rank_end(node: NodeFacts, rank: RankFacts) -> End:
+def _build_rank_end(node: NodeFacts, rank: RankFacts) -> End:
     report = rank.report
     last_report_at = node.agent.last_report_at if node.agent is not None else 0.0
     return End(
@@ -133,7 +133,7 @@ def _rank_end(node: NodeFacts, rank: RankFacts) -> End:
     )
 
 
-def launcher_end(node: NodeFacts) -> End | None:
+def build_launcher_end(node: NodeFacts) -> End | None:
     """Return the end of the node's launcher, successful or not; None while it runs."""
     launcher = node.launcher
     if launcher is None:

@@ -10,10 +10,10 @@ from functools import cached_property
 from muster.api.spec.job import Job
 from muster.core.facts import JobFacts
 from muster.core.failure import rank_output
-from muster.core.failure.ends import End, Subject, rank_ends
+from muster.core.failure.ends import End, Subject, list_rank_ends
 from muster.core.failure.mpi_ends import find_mpi_causes, follows_early_end, is_root_cause_uncertain
 from muster.core.failure.secondary_failures import find_possible_causes, is_secondary
-from muster.core.world import is_mpi, world_size
+from muster.core.world import compute_world_size, is_mpi
 
 WINDOW_SECONDS = 5.0
 """A secondary failure may appear this much earlier than its cause.
@@ -84,10 +84,10 @@ def find_failure(job: Job, facts: JobFacts, *, has_started: bool) -> Failure | N
     if not is_secondary(root_cause) and not follows_early_end(job, facts, root_cause):
         return Failure(at, same_errors, is_uncertain=is_uncertain)
     # All ranks failed with the same error, so they lost an external service, not a peer.
-    if root_cause.subject is Subject.RANK and len({end.rank for end in same_errors}) == world_size(job) > 1:
+    if root_cause.subject is Subject.RANK and len({end.rank for end in same_errors}) == compute_world_size(job) > 1:
         return Failure(at, same_errors, is_uncertain=is_uncertain)
     # A rank's process exits after its connections close, so peers may fail first.
-    early = tuple(end for end in rank_ends(facts) if end.is_good and end.at <= root_cause.at + WINDOW_SECONDS)
+    early = tuple(end for end in list_rank_ends(facts) if end.is_good and end.at <= root_cause.at + WINDOW_SECONDS)
     return Failure(at, (root_cause,), early, is_uncertain)
 
 
@@ -98,7 +98,7 @@ def _find_root_cause(facts: JobFacts, ends: tuple[End, ...]) -> End:
         if not is_secondary(end) and end.earliest <= first.at + WINDOW_SECONDS:
             return end
     # All failures are lost connections. Prefer a rank with an exception of its own that was stopped before it exited.
-    for end in rank_ends(facts):
+    for end in list_rank_ends(facts):
         if end.stopped and end.at <= first.at + WINDOW_SECONDS and _has_own_error(end):
             return end
     # The actual cause was not observed: it exited with 0, or its node is unreachable. Use the first failure.
@@ -119,7 +119,7 @@ def _find_same_errors(facts: JobFacts, root_cause: End, ends: tuple[End, ...]) -
     kind = _describe_kind(root_cause)
     others = [end for end in ends if _describe_kind(end) == kind]
     # Include ranks that failed in the same way but were stopped before they exited.
-    others += [end for end in rank_ends(facts) if end.stopped and _has_own_error(end)]
+    others += [end for end in list_rank_ends(facts) if end.stopped and _has_own_error(end)]
     return (
         root_cause,
         *(end for end in others if end != root_cause and rank_output.normalize_error_line(end.lines) == signature),

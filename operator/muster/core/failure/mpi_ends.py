@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from muster.api.spec.job import Job
 from muster.core.facts import JobFacts
 from muster.core.failure import rank_output
-from muster.core.failure.ends import End, Subject, launcher_end, rank_ends, sort_ends
+from muster.core.failure.ends import End, Subject, build_launcher_end, list_rank_ends, sort_ends
 from muster.core.failure.secondary_failures import find_node_failures, is_secondary
 from muster.core.world import is_mpi
 from muster_worker.contract.schema import EndReason
@@ -36,7 +36,7 @@ _CLEANUP_SIGNALS = (signal.SIGTERM, signal.SIGKILL)
 
 def find_mpi_causes(job: Job, facts: JobFacts, *, has_started: bool) -> tuple[End, ...]:
     """The ends that can be the root cause of an MPI job's failure, ordered by time."""
-    failures = tuple(end for end in rank_ends(facts) if not end.is_good and not end.stopped)
+    failures = tuple(end for end in list_rank_ends(facts) if not end.is_good and not end.stopped)
     # A world of the wrong size causes all other failures.
     mismatched = tuple(end for end in failures if end.reason == EndReason.WORLD_SIZE_MISMATCH)
     if mismatched:
@@ -55,14 +55,14 @@ def find_mpi_causes(job: Job, facts: JobFacts, *, has_started: bool) -> tuple[En
         return sort_ends([*own, *external, *(end for end in killed if end.at < own_times[0] - SKEW_SECONDS)])
     # mpirun ended its ranks because it failed itself, or because a node was lost.
     if launcher is not None:
-        return _sort_by_earliest([launcher, *external])
+        return _sort_by_earliest_time([launcher, *external])
     if killed or external:
-        return _sort_by_earliest([*killed, *external])
+        return _sort_by_earliest_time([*killed, *external])
     # The cause is unknown: use the first rank that failed.
     return (tuple(end for end in failures if _has_lost_peer(end)) or failures)[:1]
 
 
-def _sort_by_earliest(ends: Iterable[End]) -> tuple[End, ...]:
+def _sort_by_earliest_time(ends: Iterable[End]) -> tuple[End, ...]:
     """Sort ends by their earliest possible time: a lost node is detected late, after mpirun has killed its ranks."""
     return tuple(sorted(sort_ends(ends), key=lambda end: end.earliest))
 
@@ -88,7 +88,7 @@ def follows_early_end(job: Job, facts: JobFacts, end: End) -> bool:
         return False
     # A lost peer has no other cause, and its connections close before its end is seen. A kill may have another cause.
     earliest, latest = (-SKEW_SECONDS, CLEANUP_SECONDS) if _has_lost_peer(end) else (0.0, EARLY_SECONDS)
-    return any(other.is_good and earliest <= end.at - other.at <= latest for other in rank_ends(facts))
+    return any(other.is_good and earliest <= end.at - other.at <= latest for other in list_rank_ends(facts))
 
 
 def _has_lost_peer(end: End) -> bool:
@@ -119,7 +119,7 @@ def _find_first_killed(failures: tuple[End, ...]) -> tuple[End, ...]:
 
 def _find_launcher_cause(facts: JobFacts, failures: tuple[End, ...]) -> End | None:
     """The end of mpirun, if no rank explains it."""
-    launcher = launcher_end(facts.nodes[0])
+    launcher = build_launcher_end(facts.nodes[0])
     if launcher is None or launcher.is_good or _was_launcher_stopped(facts):
         return None
     # A node that has not reported its end yet may have the rank that explains mpirun's end.
@@ -129,7 +129,7 @@ def _find_launcher_cause(facts: JobFacts, failures: tuple[End, ...]) -> End | No
 
 
 def _all_have_reported(facts: JobFacts) -> bool:
-    return all(node.has_ended or node.is_gone for node in facts.nodes)
+    return all(node.has_ended or node.has_no_agent for node in facts.nodes)
 
 
 def _is_explained(launcher: End, failures: tuple[End, ...]) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from muster.api.status.status import Status
 from muster.api.timestamps import format_timestamp
 from muster.core.facts import (
-    SILENT_PACES,
+    MAX_MISSED_HEARTBEATS,
     JobFacts,
     NodeFacts,
     Problem,
@@ -19,7 +19,7 @@ from muster.core.facts import (
     RankFacts,
 )
 from muster.core.failure.ends import NODE_LOST
-from muster.core.fence import fence_timeout
+from muster.core.fence import compute_fence_timeout
 
 AGENT_UNREACHABLE = "AgentUnreachable"
 NODE_SILENT = "NodeSilent"
@@ -50,7 +50,7 @@ _UNREACHABLE = Problem(
 )
 
 
-def unreachable_at(node: NodeFacts, facts: JobFacts) -> float | None:
+def find_unreachable_time(node: NodeFacts, facts: JobFacts) -> float | None:
     """When the node's agent counts as unreachable if no report arrives; None if it has reported or doesn't run."""
     process = node.process
     if process.state is not ProcessState.RUNNING or process.started_at is None or node.current_agent is not None:
@@ -61,7 +61,7 @@ def unreachable_at(node: NodeFacts, facts: JobFacts) -> float | None:
 
 def may_still_report(node: NodeFacts, facts: JobFacts, now: float) -> bool:
     """Whether the agent has not reported yet, and still has time to."""
-    at = unreachable_at(node, facts)
+    at = find_unreachable_time(node, facts)
     return at is not None and now < at
 
 
@@ -78,11 +78,11 @@ def lost_at(node: NodeFacts, facts: JobFacts) -> float | None:
     # The process has ended, and only its pod's deletion is overdue.
     if process.state is ProcessState.EXITED:
         return None if process.deletion_deadline is None else process.deletion_deadline + LOST_SECONDS
-    timeout = max(LOST_SECONDS, SILENT_PACES * facts.heartbeat_seconds, fence_timeout(node, facts))
+    timeout = max(LOST_SECONDS, MAX_MISSED_HEARTBEATS * facts.heartbeat_seconds, compute_fence_timeout(node, facts))
     return max(min(suspected_at) + LOST_SECONDS, _last_report_at(node, facts) + timeout)
 
 
-def end_if_lost(node: NodeFacts, facts: JobFacts, previous: Status, now: float, *, has_started: bool) -> NodeFacts:
+def mark_if_lost(node: NodeFacts, facts: JobFacts, previous: Status, now: float, *, has_started: bool) -> NodeFacts:
     """Return the node, marked as ended if its machine is lost at `now` (Unix seconds).
 
     `has_started` is set once the gang received its start command. Before that, and during a suspension, the node
@@ -108,17 +108,17 @@ def end_if_lost(node: NodeFacts, facts: JobFacts, previous: Status, now: float, 
 
 def with_problem(node: NodeFacts, facts: JobFacts, now: float) -> NodeFacts:
     """Return the node with the problem that follows from its missing reports at `now` (Unix seconds), if any."""
-    at = unreachable_at(node, facts)
+    at = find_unreachable_time(node, facts)
     # A problem that the backend observed is closer to the cause.
     if node.process.problem is not None:
         return _with_largest_rank(node)
     if at is not None and now >= at:
         return _with_problem(node, _UNREACHABLE)
-    silence_problem = _silence_problem(node, facts, now)
+    silence_problem = _find_silence_problem(node, facts, now)
     return node if silence_problem is None else _with_problem(node, silence_problem)
 
 
-def _silence_problem(node: NodeFacts, facts: JobFacts, now: float) -> Problem | None:
+def _find_silence_problem(node: NodeFacts, facts: JobFacts, now: float) -> Problem | None:
     """The problem of a pod whose agent has stopped reporting."""
     process, agent = node.process, node.agent
     # A local agent is silent only when the machine is busy.

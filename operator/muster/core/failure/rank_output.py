@@ -20,7 +20,7 @@ _EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Int
 _WARNING = re.compile(r"^[\w.]*Warning\b")
 
 # Errors that point to another process: a peer, the store on rank 0, or the launcher has ended.
-_BLAMES_A_PEER = re.compile(
+_LOST_PEER_PATTERN = re.compile(
     r"""
     connection\ (?:was\ )?(?:closed|reset|aborted|refused|lost|timed\ out)
     | Connection(?:Reset|Aborted|Refused)Error | BrokenPipeError | broken\ pipe
@@ -36,7 +36,7 @@ _BLAMES_A_PEER = re.compile(
 )
 
 # Output of an mpirun that ends because of a rank: Open MPI 4 and 5 (under any command name), Hydra.
-_BLAMES_A_RANK = re.compile(
+_FAILED_RANK_PATTERN = re.compile(
     r"""
     noticed\ that\ process\ rank\ \d | has\ exited\ due\ to\ process\ rank\ \d
     | detected\ that\ one\ or\ more\ processes\ exited | process(?:es)?\ returned\ a\ non-zero\ exit\ code
@@ -48,9 +48,9 @@ _BLAMES_A_RANK = re.compile(
 )
 
 # Output of the aborting rank itself: MPICH and Intel MPI, Open MPI.
-_CALLS_ABORT = re.compile(r"application called MPI_Abort\(|MPI_ABORT was invoked on rank")
+_ABORT_PATTERN = re.compile(r"application called MPI_Abort\(|MPI_ABORT was invoked on rank")
 
-_RULE = re.compile(r"[-=*_ ]*")
+_SEPARATOR_LINE = re.compile(r"[-=*_ ]*")
 _MUSTER_PREFIX = "muster: "
 
 _COLLECTIVE = re.compile(
@@ -72,7 +72,7 @@ def clean(text: str, limit: int = MAX_CHARS) -> str:
 def find_error_line(lines: tuple[str, ...]) -> str:
     """Return the last line that names an exception, or else the last line that is not empty; "" without lines."""
     cleaned = _clean_lines(lines)
-    index = _exception_index(cleaned)
+    index = _find_exception_index(cleaned)
     if index is not None:
         return clean(cleaned[index])
     return clean(cleaned[-1]) if cleaned else ""
@@ -81,7 +81,7 @@ def find_error_line(lines: tuple[str, ...]) -> str:
 @lru_cache(_CACHE_SIZE)
 def contains_exception(lines: tuple[str, ...]) -> bool:
     """Whether the last lines contain an exception."""
-    return _exception_index(_clean_lines(lines)) is not None
+    return _find_exception_index(_clean_lines(lines)) is not None
 
 
 @lru_cache(_CACHE_SIZE)
@@ -91,20 +91,20 @@ def mentions_lost_peer(lines: tuple[str, ...]) -> bool:
     If they contain an exception, only the lines from there on count: an earlier lost connection is not the cause.
     """
     cleaned = _clean_lines(lines)
-    index = _exception_index(cleaned)
-    return any(_BLAMES_A_PEER.search(line) for line in cleaned[index or 0 :])
+    index = _find_exception_index(cleaned)
+    return any(_LOST_PEER_PATTERN.search(line) for line in cleaned[index or 0 :])
 
 
 @lru_cache(_CACHE_SIZE)
 def mentions_failed_rank(lines: tuple[str, ...]) -> bool:
     """Whether mpirun reports that it ended because of one of its ranks."""
-    return any(_BLAMES_A_RANK.search(line) for line in _clean_lines(lines))
+    return any(_FAILED_RANK_PATTERN.search(line) for line in _clean_lines(lines))
 
 
 @lru_cache(_CACHE_SIZE)
 def contains_abort(lines: tuple[str, ...]) -> bool:
     """Whether the last lines show that the rank itself called MPI_Abort."""
-    return any(_CALLS_ABORT.search(line) for line in _clean_lines(lines))
+    return any(_ABORT_PATTERN.search(line) for line in _clean_lines(lines))
 
 
 @lru_cache(_CACHE_SIZE)
@@ -113,7 +113,7 @@ def find_error_text(lines: tuple[str, ...]) -> str:
 
     mpirun wraps its sentences over several lines.
     """
-    cleaned = [line for line in _clean_lines(lines) if not _RULE.fullmatch(line)]
+    cleaned = [line for line in _clean_lines(lines) if not _SEPARATOR_LINE.fullmatch(line)]
     muster_lines = [line for line in cleaned if line.startswith(_MUSTER_PREFIX)]
     if muster_lines:
         return clean(muster_lines[-1].removeprefix(_MUSTER_PREFIX))
@@ -146,7 +146,7 @@ def _strip_rank_prefix(line: str) -> str:
     return _RANK_PREFIX.sub("", clean(line, limit=2000))
 
 
-def _exception_index(cleaned: list[str]) -> int | None:
+def _find_exception_index(cleaned: list[str]) -> int | None:
     for index in range(len(cleaned) - 1, -1, -1):
         if _EXCEPTION.match(cleaned[index]) and not _WARNING.match(cleaned[index]):
             return index

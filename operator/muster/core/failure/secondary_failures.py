@@ -11,14 +11,14 @@ from muster.core.failure.ends import (
     NODE_STOPPED,
     End,
     Subject,
-    agent_end,
-    launcher_end,
-    problem_end,
-    rank_ends_of,
+    build_agent_end,
+    build_launcher_end,
+    build_problem_end,
+    list_node_rank_ends,
     sort_ends,
 )
 from muster.core.failure.problems import EVICTED, NODE_SHUTDOWN, POD_DELETED, PREEMPTED
-from muster.core.world import procs_per_node, uploads_to_s3
+from muster.core.world import get_procs_per_node, uploads_to_s3
 from muster_worker.contract.schema import CommandKind, EndReason
 
 LAUNCHER_LOSS_SECONDS = 1.0
@@ -40,7 +40,7 @@ def find_possible_causes(job: Job, facts: JobFacts, *, has_started: bool) -> tup
     ends = list(find_node_failures(job, facts, has_started=has_started))
     for node in facts.nodes:
         # A problem before any rank ended explains the node's failed processes.
-        if problem_end(facts, node) is None or rank_ends_of(node):
+        if build_problem_end(facts, node) is None or list_node_rank_ends(node):
             ends.extend(_find_failed_processes(node))
     return sort_ends(ends)
 
@@ -49,7 +49,7 @@ def find_node_failures(job: Job, facts: JobFacts, *, has_started: bool) -> tuple
     """Return the possible causes on the nodes themselves: an agent's problem, or a lost or stopped agent."""
     ends: list[End] = []
     for node in facts.nodes:
-        problem = problem_end(facts, node)
+        problem = build_problem_end(facts, node)
         lost = _find_lost_agent(job, facts, node) if has_started else _find_agent_lost_before_start(facts, node)
         ends.extend(end for end in (problem, lost if problem is None else None) if end is not None)
     return sort_ends(ends)
@@ -71,9 +71,9 @@ def is_secondary(end: End) -> bool:
 
 def _find_failed_processes(node: NodeFacts) -> list[End]:
     """The node's failed ranks, and its launcher if that is the cause."""
-    ranks = rank_ends_of(node)
+    ranks = list_node_rank_ends(node)
     failed = [end for end in ranks if not end.is_good and not end.stopped]
-    launcher = launcher_end(node)
+    launcher = build_launcher_end(node)
     # The agent kills a launcher that outlives its ranks after a stop.
     was_stopped = node.launcher is not None and node.launcher.end.stopped
     if launcher is not None and not launcher.is_good and not was_stopped:
@@ -104,7 +104,7 @@ def _find_agent_lost_before_start(facts: JobFacts, node: NodeFacts) -> End | Non
     if external is not None or _has_exit_command(node):
         return external
     at = process.ended_at if process.ended_at is not None else _last_report_at(facts, node)
-    return agent_end(node, at, AGENT_LOST)
+    return build_agent_end(node, at, AGENT_LOST)
 
 
 def _find_lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
@@ -116,27 +116,27 @@ def _find_lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
         return None
     if process.state is ProcessState.EXITED:
         # All ranks succeeded, and only the last report is missing.
-        if not uploads_to_s3(job) and sum(end.is_good for end in rank_ends_of(node)) == procs_per_node(job):
+        if not uploads_to_s3(job) and sum(end.is_good for end in list_node_rank_ends(node)) == get_procs_per_node(job):
             return None
-        return _lost_agent_end(facts, node, AGENT_LOST)
+        return _build_lost_agent_end(facts, node, AGENT_LOST)
     # After the start a missing process was deleted.
     if process.state is ProcessState.MISSING:
-        return _lost_agent_end(facts, node, NODE_LOST)
+        return _build_lost_agent_end(facts, node, NODE_LOST)
     return None
 
 
-def _lost_agent_end(facts: JobFacts, node: NodeFacts, reason: str) -> End:
+def _build_lost_agent_end(facts: JobFacts, node: NodeFacts, reason: str) -> End:
     """Return the end of an agent without a last report: after its previous report, and before muster noticed it."""
     last_report_at, ended_at = _last_report_at(facts, node), node.process.ended_at
     if ended_at is None:
-        return agent_end(node, last_report_at, reason)
+        return build_agent_end(node, last_report_at, reason)
     is_unseen = node.process.lost_at is not None or node.process.state is ProcessState.MISSING
-    return agent_end(node, ended_at, reason, since=last_report_at if is_unseen else None)
+    return build_agent_end(node, ended_at, reason, since=last_report_at if is_unseen else None)
 
 
 def _find_external_stop(node: NodeFacts) -> End | None:
     """The end of an agent that something other than muster stops."""
-    stopped_at = external_stop_at(node)
+    stopped_at = find_external_stop_time(node)
     if stopped_at is None:
         return None
     # muster's own command came first. Without its time, the earlier cause still comes first.
@@ -145,10 +145,10 @@ def _find_external_stop(node: NodeFacts) -> End | None:
     # All ranks had ended before the stop.
     if node.has_ended and node.ranks and not any(rank.report.stopped for rank in node.ranks):
         return None
-    return agent_end(node, stopped_at, NODE_STOPPED)
+    return build_agent_end(node, stopped_at, NODE_STOPPED)
 
 
-def external_stop_at(node: NodeFacts) -> float | None:
+def find_external_stop_time(node: NodeFacts) -> float | None:
     """Return when something other than muster sent the agent SIGTERM or, perhaps much earlier, deleted its pod."""
     process, agent = node.process, node.current_agent
     times = [] if agent is None or agent.terminated_at is None else [agent.terminated_at]

@@ -9,7 +9,7 @@ from muster.api.document import JSON
 from muster.api.spec.job import Job
 from muster.core.facts import AgentFacts, LauncherFacts, NodeFacts, ProcessState, RankFacts
 from muster.core.termination_message import TerminationMessage
-from muster.core.world import procs_per_node
+from muster.core.world import get_procs_per_node
 from muster_worker.contract.schema import (
     MAX_LAST_LINES,
     MAX_LINE_CHARS,
@@ -94,12 +94,12 @@ def _make_agent_facts(job: Job, node: NodeFacts, termination: TerminationMessage
         last_report_at=max(last_report_at, at),
         ranks=ranks,
         metrics=agent.metrics if agent is not None else (),
-        launcher=_launcher_facts(agent, termination, at),
+        launcher=_build_launcher_facts(agent, termination, at),
         terminated_at=terminated_at,
     )
 
 
-def _launcher_facts(agent: AgentFacts | None, termination: TerminationMessage, at: float) -> LauncherFacts | None:
+def _build_launcher_facts(agent: AgentFacts | None, termination: TerminationMessage, at: float) -> LauncherFacts | None:
     if agent is not None and agent.launcher is not None:
         return agent.launcher
     return LauncherFacts(termination.launcher, at) if termination.launcher is not None else None
@@ -108,7 +108,7 @@ def _launcher_facts(agent: AgentFacts | None, termination: TerminationMessage, a
 def _complete_ranks(job: Job, node: NodeFacts, termination: TerminationMessage, at: float) -> tuple[RankFacts, ...]:
     reported_ranks = node.ranks
     ranks = {facts.report.rank: facts for facts in reported_ranks}
-    procs, failure = procs_per_node(job), termination.first_failure
+    procs, failure = get_procs_per_node(job), termination.first_failure
     # Launchers number the ranks of each node consecutively.
     for local in range(min(termination.ranks, procs) if not reported_ranks else 0):
         number = node.node_rank * procs + local

@@ -6,33 +6,42 @@ keeps, so metrics have only muster's own reasons, and `OTHER` for the rest.
 
 OTHER = "Other"
 
-_OF_RANKS = (
+_RANK_REASONS = (
     *("RankFailed", "RankKilled", "OOMKilled", "CommandNotFound", "CommandNotExecutable", "WrapperLost"),
     *("Hung", "Straggler", "LauncherFailed", "RanksLost", "RanksNotStarted", "WorldSizeMismatch", "NetworkMismatch"),
 )
-_OF_JOBS = ("StartupTimeout", "DeadlineExceeded", "StopRequested", "RestartRequested", "Resized", "AllRanksSucceeded")
-_OF_NODES = (
+_JOB_REASONS = (
+    "StartupTimeout",
+    "DeadlineExceeded",
+    "StopRequested",
+    "RestartRequested",
+    "Resized",
+    "AllRanksSucceeded",
+)
+_NODE_REASONS = (
     *("AgentLost", "NodeLost", "NodeShutdown", "NodeStopped", "PodDeleted", "Preempted", "Evicted", "ContainerKilled"),
     *("InitContainerFailed", "SidecarFailed", "PodDeadlineExceeded", "RefusedByKubelet", "AgentUnreachable"),
     "Fenced",
 )
-_OF_AGENTS = (
+_AGENT_REASONS = (
     *("AgentNeedsPython", "NoInterface", "NoPort", "PeerUnreachable", "NetworkUnsupported", "RootUnusable"),
     *("BadMetric", "BadStart", "NodesNotApart", "NodeProblem", "SourceUnusable"),
 )
-_OF_FILES = (
+_FILE_REASONS = (
     *("S3AccessDenied", "S3CredentialsMissing", "S3CredentialsExpired", "S3NotFound", "S3Changed", "S3KeysUnusable"),
     *("S3Unreachable", "S3Refused", "GitUnreachable", "GitCommitNotFound", "GitAccessDenied", "GitTokenMissing"),
     *("GitTooSlow", "SourceRefused", "FolderUnusable", "SyncLost"),
 )
-_OF_SAGEMAKER = (
+_SAGEMAKER_REASONS = (
     *("AwsCredentialsMissing", "AwsCredentialsExpired", "AwsAccessDenied", "AwsThrottled", "AwsUnavailable"),
     *("NoCapacity", "TrainingJobExists", "RefusedByAws", "AwsNotFound", "AlgorithmError", "InternalServerError"),
     *("ClientError", "TrainingJobFailed", "InsufficientCapacity", "SpotInterrupted", "MaxRuntimeExceeded"),
     *("MaxWaitTimeExceeded", "StoppedElsewhere", "TrainingJobGone", "TrainingJobLeftRunning"),
 )
 
-REASONS = frozenset((*_OF_RANKS, *_OF_JOBS, *_OF_NODES, *_OF_AGENTS, *_OF_FILES, *_OF_SAGEMAKER))
+REASONS = frozenset(
+    (*_RANK_REASONS, *_JOB_REASONS, *_NODE_REASONS, *_AGENT_REASONS, *_FILE_REASONS, *_SAGEMAKER_REASONS)
+)
 """The reasons with which an attempt or a job ends."""
 
 

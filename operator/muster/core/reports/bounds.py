@@ -23,30 +23,30 @@ MAX_DEPTH = 6
 _ALL_BUT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
-class OutOfBounds(ValueError):
+class ReportTooLarge(ValueError):
     """A report that is larger than any of this job; the message names the limit."""
 
 
-def check_bounds(body: bytes, procs_per_node: int) -> None:
-    """Raise `OutOfBounds` if the report of a node with `procs_per_node` ranks can't be as large as `body`.
+def check_report_size(body: bytes, procs_per_node: int) -> None:
+    """Raise `ReportTooLarge` if the report of a node with `procs_per_node` ranks can't be as large as `body`.
 
     It may still be invalid JSON: then the objects that a parser creates before it fails are bounded, too.
     """
     if len(body) > max_report_bytes(procs_per_node):
-        raise OutOfBounds(f"more than {max_report_bytes(procs_per_node)} bytes")
+        raise ReportTooLarge(f"more than {max_report_bytes(procs_per_node)} bytes")
     most = ITEMS_PER_RANK * procs_per_node + ITEMS_PER_METRIC * MAX_METRICS + OTHER_ITEMS
     # Escaped quotation marks don't end a string. A quotation mark after an escaped backslash does.
     plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     if plain.count(b'"') > 2 * most:
-        raise OutOfBounds("too many strings")
+        raise ReportTooLarge("too many strings")
     parts = plain.split(b'"')
     if max(map(len, parts[1::2]), default=0) > MAX_STRING_BYTES:
-        raise OutOfBounds("a string is too long")
+        raise ReportTooLarge("a string is too long")
     outline = b"".join(parts[::2])
     if outline.count(b",") + outline.count(b"[") + outline.count(b"{") > most:
-        raise OutOfBounds("too many values")
+        raise ReportTooLarge("too many values")
     brackets = outline.translate(None, _ALL_BUT_BRACKETS)
     for _ in range(MAX_DEPTH):
         brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
     if brackets:
-        raise OutOfBounds("nested too deeply")
+        raise ReportTooLarge("nested too deeply")

@@ -39,7 +39,7 @@ MAX_SIGNAL = 64
 MAX_PORT = 65535
 
 
-class Implausible(ValueError):
+class ImplausibleReport(ValueError):
     """A report that can't be true for this job; the message names the field."""
 
 
@@ -65,7 +65,7 @@ class Shape:
         """The number of agents that report."""
         return self.nodes if self.agents is None else self.agents
 
-    def ranks_of(self, report: Report) -> range:
+    def list_node_ranks(self, report: Report) -> range:
         """The global ranks of the node that sent the report; without fixed ranks, of the node with its first rank."""
         ranks = [entry.rank for entries in (report.ranks, report.metrics) for entry in entries]
         node_rank = report.node if self.has_fixed_ranks or not ranks else ranks[0] // self.procs_per_node
@@ -74,10 +74,10 @@ class Shape:
 
 
 def check(report: Report, shape: Shape, at: float) -> None:
-    """Raise `Implausible` if `report`, received at `at` (Unix seconds), can't belong to a job of this shape."""
+    """Raise `ImplausibleReport` if `report`, received at `at` (Unix seconds), can't belong to a job of this shape."""
     for problem in (check(report, shape, at) for check in _CHECKS):
         if problem is not None:
-            raise Implausible(problem)
+            raise ImplausibleReport(problem)
 
 
 def _check_node(report: Report, shape: Shape, _: float) -> str | None:
@@ -151,15 +151,15 @@ def _check_texts(report: Report, _: Shape, __: float) -> str | None:
         return "interface: too long"
     if report.problem is not None and len(report.problem.message) > MAX_PROBLEM_CHARS:
         return f"problem.message: longer than {MAX_PROBLEM_CHARS} characters"
-    if report.problem is not None and _is_no_word(report.problem.reason):
-        return f"problem.reason: {_NO_WORD}"
+    if report.problem is not None and _is_invalid_word(report.problem.reason):
+        return f"problem.reason: {_WORD_EXPECTED}"
     return None
 
 
 def _check_rank_numbers(report: Report, shape: Shape, _: float) -> str | None:
     if len(report.ranks) > shape.procs_per_node:
         return f"ranks: a node of this job has {shape.procs_per_node}"
-    node_ranks = shape.ranks_of(report)
+    node_ranks = shape.list_node_ranks(report)
     for index, rank in enumerate(report.ranks):
         # Another node's rank would overwrite that node's own report.
         if rank.rank not in node_ranks:
@@ -172,10 +172,10 @@ def _check_rank_numbers(report: Report, shape: Shape, _: float) -> str | None:
 
 
 def _check_rank_states(report: Report, _: Shape, __: float) -> str | None:
-    return _first(report.ranks, _rank_state_problem)
+    return _find_first_problem(report.ranks, _find_rank_state_problem)
 
 
-def _rank_state_problem(rank: RankReport) -> str | None:
+def _find_rank_state_problem(rank: RankReport) -> str | None:
     if rank.state not in RankState.ALL:
         return f"state: expected one of {', '.join(RankState.ALL)}"
     ended = rank.state == RankState.EXITED
@@ -183,7 +183,7 @@ def _rank_state_problem(rank: RankReport) -> str | None:
         return "ended_age: missing, though the rank exited"
     if not ended and any(value is not None for value in (rank.ended_age, rank.exit_code, rank.signal)):
         return "state: not Exited, though the rank has an end"
-    return _end_problem(rank.exit_code, rank.signal)
+    return _find_end_problem(rank.exit_code, rank.signal)
 
 
 def _check_launcher(report: Report, _: Shape, __: float) -> str | None:
@@ -192,25 +192,25 @@ def _check_launcher(report: Report, _: Shape, __: float) -> str | None:
         return None
     if _is_long(end.name):
         return "launcher: a word too long"
-    if _is_no_word(end.reason):
-        return f"launcher.reason: {_NO_WORD}"
-    problem = _end_problem(end.exit_code, end.signal) or find_lines_problem(end.last_lines)
+    if _is_invalid_word(end.reason):
+        return f"launcher.reason: {_WORD_EXPECTED}"
+    problem = _find_end_problem(end.exit_code, end.signal) or find_lines_problem(end.last_lines)
     return None if problem is None else f"launcher.{problem}"
 
 
 def _check_rank_values(report: Report, _: Shape, __: float) -> str | None:
-    return _first(report.ranks, _rank_value_problem)
+    return _find_first_problem(report.ranks, _find_rank_value_problem)
 
 
-def _rank_value_problem(rank: RankReport) -> str | None:
+def _find_rank_value_problem(rank: RankReport) -> str | None:
     if rank.pid is not None and rank.pid <= 0:
         return "pid: below 1"
     for name in ("step", "first_script_step", "rss_bytes", "busy_seconds"):
         value = getattr(rank, name)
         if value is not None and value < 0:
             return f"{name}: below 0"
-    if _is_no_word(rank.reason):
-        return f"reason: {_NO_WORD}"
+    if _is_invalid_word(rank.reason):
+        return f"reason: {_WORD_EXPECTED}"
     for name in ("no_step_reason", "activity", "phase"):
         if _is_long(getattr(rank, name)):
             return f"{name}: longer than {MAX_WORD_CHARS} characters"
@@ -220,7 +220,7 @@ def _rank_value_problem(rank: RankReport) -> str | None:
 def _check_metrics(report: Report, shape: Shape, _: float) -> str | None:
     if len(report.metrics) > MAX_METRICS:
         return f"metrics: more than {MAX_METRICS}"
-    node_ranks = shape.ranks_of(report)
+    node_ranks = shape.list_node_ranks(report)
     for index, metric in enumerate(report.metrics):
         if metric.rank not in node_ranks:
             return f"metrics[{index}].rank: not of this node"
@@ -236,21 +236,21 @@ def _check_ages(report: Report, shape: Shape, at: float) -> str | None:
         for name in ("started_age", "ended_age", "step_age", "first_step_age", "phase_ended_age"):
             age = getattr(rank, name)
             if age is not None and not 0.0 <= age <= oldest:
-                return f"ranks[{index}].{name}: {_NOT_OF_THE_JOB}"
+                return f"ranks[{index}].{name}: {_AGE_OUT_OF_RANGE}"
     for index, metric in enumerate(report.metrics):
         if not 0.0 <= metric.age <= oldest:
-            return f"metrics[{index}].age: {_NOT_OF_THE_JOB}"
+            return f"metrics[{index}].age: {_AGE_OUT_OF_RANGE}"
     if report.terminated_age is not None and not 0.0 <= report.terminated_age <= oldest:
-        return f"terminated_age: {_NOT_OF_THE_JOB}"
+        return f"terminated_age: {_AGE_OUT_OF_RANGE}"
     if report.launcher is not None and not 0.0 <= report.launcher.age <= oldest:
-        return f"launcher.age: {_NOT_OF_THE_JOB}"
+        return f"launcher.age: {_AGE_OUT_OF_RANGE}"
     return None
 
 
-_NOT_OF_THE_JOB = "not between now and the job's creation"
+_AGE_OUT_OF_RANGE = "not between now and the job's creation"
 
 
-def _first(ranks: Iterable[RankReport], check: Callable[[RankReport], str | None]) -> str | None:
+def _find_first_problem(ranks: Iterable[RankReport], check: Callable[[RankReport], str | None]) -> str | None:
     for index, rank in enumerate(ranks):
         problem = check(rank)
         if problem is not None:
@@ -258,7 +258,7 @@ def _first(ranks: Iterable[RankReport], check: Callable[[RankReport], str | None
     return None
 
 
-def _end_problem(exit_code: int | None, signal: int | None) -> str | None:
+def _find_end_problem(exit_code: int | None, signal: int | None) -> str | None:
     if exit_code is not None and signal is not None:
         return "exit_code: set beside a signal"
     if exit_code is not None and not 0 <= exit_code <= MAX_EXIT_CODE:
@@ -272,13 +272,13 @@ def _is_long(text: str | None) -> bool:
     return text is not None and len(text) > MAX_WORD_CHARS
 
 
-def _is_no_word(reason: str | None) -> bool:
+def _is_invalid_word(reason: str | None) -> bool:
     return reason is not None and _WORD.fullmatch(reason) is None
 
 
 # The status has the reason unchanged, and terminals obey control characters.
 _WORD = re.compile(rf"[A-Za-z][A-Za-z0-9]{{0,{MAX_WORD_CHARS - 1}}}", re.ASCII)
-_NO_WORD = f"expected one CamelCase word of at most {MAX_WORD_CHARS} characters"
+_WORD_EXPECTED = f"expected one CamelCase word of at most {MAX_WORD_CHARS} characters"
 
 
 _CHECKS: tuple[Callable[[Report, Shape, float], str | None], ...] = (

@@ -15,7 +15,7 @@ from muster_worker.contract.schema import LauncherEnd, RankReport, RankState, Re
 
 def merge(agent: AgentFacts | None, report: Report, at: float) -> AgentFacts:
     """The facts after `report` arrived at `at` (Unix seconds): the same reports yield the same facts in any order."""
-    return _from_report(report, at) if agent is None else _join(agent, _from_report(report, at))
+    return _from_report(report, at) if agent is None else _merge_facts(agent, _from_report(report, at))
 
 
 def _from_report(report: Report, at: float) -> AgentFacts:
@@ -23,10 +23,10 @@ def _from_report(report: Report, at: float) -> AgentFacts:
     return AgentFacts(
         report=report,
         last_report_at=at,
-        ranks=tuple(_read_rank(rank, report.sequence, at) for rank in sorted(report.ranks, key=_rank_number)),
+        ranks=tuple(_read_rank(rank, report.sequence, at) for rank in sorted(report.ranks, key=_get_rank_number)),
         metrics=tuple(MetricFacts(value, at - value.age) for value in report.metrics),
         launcher=None if launcher is None else _read_launcher(launcher, report.sequence, at),
-        terminated_at=_time_of_age(at, report.terminated_age),
+        terminated_at=_convert_age(at, report.terminated_age),
     )
 
 
@@ -39,51 +39,51 @@ def _read_rank(rank: RankReport, sequence: int, at: float) -> RankFacts:
     ended_at = at - (rank.ended_age or 0.0) if rank.state == RankState.EXITED else None
     return RankFacts(
         report=rank,
-        started_at=_time_of_age(at, rank.started_age),
+        started_at=_convert_age(at, rank.started_age),
         ended_at=ended_at,
-        stepped_at=_time_of_age(at, rank.step_age),
-        active_at=_time_of_age(at, rank.step_age),
-        phase_ended_at=_time_of_age(at, rank.phase_ended_age),
-        first_stepped_at=_time_of_age(at, rank.first_step_age),
+        highest_step_at=_convert_age(at, rank.step_age),
+        last_step_at=_convert_age(at, rank.step_age),
+        phase_ended_at=_convert_age(at, rank.phase_ended_age),
+        first_step_at=_convert_age(at, rank.first_step_age),
         sequence=sequence,
     )
 
 
-def _time_of_age(at: float, age: float | None) -> float | None:
+def _convert_age(at: float, age: float | None) -> float | None:
     return None if age is None else at - age
 
 
-def _join(agent: AgentFacts, update: AgentFacts) -> AgentFacts:
+def _merge_facts(agent: AgentFacts, update: AgentFacts) -> AgentFacts:
     newer, older = (update, agent) if _is_newer(update.report, agent.report) else (agent, update)
     # Ignore reports of a replaced pod, which may still run on a disconnected node.
     if newer.report.replacement != older.report.replacement:
         return newer
     last_report_at = max(agent.last_report_at, update.last_report_at)
-    if _key(newer.report) != _key(older.report):
+    if _get_attempt_key(newer.report) != _get_attempt_key(older.report):
         return newer if newer.last_report_at == last_report_at else replace(newer, last_report_at=last_report_at)
     return AgentFacts(
         report=newer.report,
         last_report_at=last_report_at,
-        ranks=_join_ranks(newer.ranks, older.ranks),
-        metrics=_join_metrics(newer, older),
-        launcher=_join_launchers(newer.launcher, older.launcher),
-        terminated_at=_earliest(newer.terminated_at, older.terminated_at),
+        ranks=_merge_ranks(newer.ranks, older.ranks),
+        metrics=_merge_metrics(newer, older),
+        launcher=_merge_launchers(newer.launcher, older.launcher),
+        terminated_at=_select_earliest(newer.terminated_at, older.terminated_at),
     )
 
 
-def _key(report: Report) -> tuple[int, int]:
+def _get_attempt_key(report: Report) -> tuple[int, int]:
     return (report.replacement, report.attempt)
 
 
 def _is_newer(one: Report, other: Report) -> bool:
-    order, other_order = (*_key(one), one.sequence), (*_key(other), other.sequence)
+    order, other_order = (*_get_attempt_key(one), one.sequence), (*_get_attempt_key(other), other.sequence)
     if order != other_order or one == other:
         return order > other_order
     # An agent that reuses a sequence number breaks the contract. A fixed choice keeps the result order-independent.
     return repr(one) > repr(other)
 
 
-def _join_metrics(newer: AgentFacts, older: AgentFacts) -> tuple[MetricFacts, ...]:
+def _merge_metrics(newer: AgentFacts, older: AgentFacts) -> tuple[MetricFacts, ...]:
     # A value may occur again later, so only identical reports describe the same moment.
     if newer.report != older.report:
         return newer.metrics
@@ -91,32 +91,34 @@ def _join_metrics(newer: AgentFacts, older: AgentFacts) -> tuple[MetricFacts, ..
     return tuple(replace(one, at=min(one.at, other.at)) for one, other in pairs)
 
 
-def _join_ranks(newer: Iterable[RankFacts], older: Iterable[RankFacts]) -> tuple[RankFacts, ...]:
+def _merge_ranks(newer: Iterable[RankFacts], older: Iterable[RankFacts]) -> tuple[RankFacts, ...]:
     ranks = {facts.report.rank: facts for facts in older}
     for facts in newer:
         other = ranks.get(facts.report.rank)
-        ranks[facts.report.rank] = facts if other is None else _join_rank(facts, other)
+        ranks[facts.report.rank] = facts if other is None else _merge_rank(facts, other)
     return tuple(ranks[rank] for rank in sorted(ranks))
 
 
-def _join_rank(one: RankFacts, other: RankFacts) -> RankFacts:
+def _merge_rank(one: RankFacts, other: RankFacts) -> RankFacts:
     newer, older = (one, other) if _is_newer_rank(one, other) else (other, one)
-    ended, stepped = _first_end(newer, older), _most_steps(newer, older)
+    ended, stepped = _select_first_end(newer, older), _select_most_steps(newer, older)
     return RankFacts(
         report=_with_end_and_step(newer.report, ended.report, stepped.report),
-        started_at=_earliest(newer.started_at, older.started_at),
+        started_at=_select_earliest(newer.started_at, older.started_at),
         ended_at=ended.ended_at,
-        stepped_at=stepped.stepped_at,
-        active_at=_latest_estimate(newer, older, newer.active_at, older.active_at),
-        phase_ended_at=_latest_estimate(newer, older, newer.phase_ended_at, older.phase_ended_at),
-        first_stepped_at=_earliest(newer.first_stepped_at, older.first_stepped_at),
+        highest_step_at=stepped.highest_step_at,
+        last_step_at=_select_latest_estimate(newer, older, newer.last_step_at, older.last_step_at),
+        phase_ended_at=_select_latest_estimate(newer, older, newer.phase_ended_at, older.phase_ended_at),
+        first_step_at=_select_earliest(newer.first_step_at, older.first_step_at),
         sequence=newer.sequence,
     )
 
 
-def _latest_estimate(newer: RankFacts, older: RankFacts, value: float | None, earlier: float | None) -> float | None:
+def _select_latest_estimate(
+    newer: RankFacts, older: RankFacts, value: float | None, earlier: float | None
+) -> float | None:
     """The time in the newer report; the earliest one if both are the same report."""
-    return value if newer.sequence != older.sequence else _earliest(value, earlier)
+    return value if newer.sequence != older.sequence else _select_earliest(value, earlier)
 
 
 def _with_end_and_step(report: RankReport, ended: RankReport, stepped: RankReport) -> RankReport:
@@ -146,30 +148,30 @@ def _is_newer_rank(one: RankFacts, other: RankFacts) -> bool:
 _NO_END = RankReport(rank=0, local_rank=0, state=RankState.EXITED)
 
 
-def _first_end(newer: RankFacts, older: RankFacts) -> RankFacts:
+def _select_first_end(newer: RankFacts, older: RankFacts) -> RankFacts:
     """The facts with the valid end. A rank ends only once, and later reports can't change that."""
     if older.ended_at is None:
         return newer
     if newer.ended_at is None:
         return older
-    return min(newer, older, key=_end_order)
+    return min(newer, older, key=_get_end_order)
 
 
-def _end_order(facts: RankFacts) -> tuple[float, str]:
+def _get_end_order(facts: RankFacts) -> tuple[float, str]:
     rank = facts.report
     return (facts.ended_at or 0.0, repr((rank.exit_code, rank.signal, rank.reason, rank.stopped)))
 
 
-def _most_steps(newer: RankFacts, older: RankFacts) -> RankFacts:
+def _select_most_steps(newer: RankFacts, older: RankFacts) -> RankFacts:
     """The facts with the most steps; if equal, those that reached the step first.
 
     A step that the script reported replaces a count of optimizer steps, even a higher one.
     """
-    return min(newer, older, key=_step_order)
+    return min(newer, older, key=_get_step_order)
 
 
-def _step_order(facts: RankFacts) -> tuple[int, int, float, int]:
-    report, at = facts.report, facts.stepped_at
+def _get_step_order(facts: RankFacts) -> tuple[int, int, float, int]:
+    report, at = facts.report, facts.highest_step_at
     step, first = report.step, report.first_script_step
     return (
         1 if first is None else 0,
@@ -179,24 +181,24 @@ def _step_order(facts: RankFacts) -> tuple[int, int, float, int]:
     )
 
 
-def _join_launchers(newer: LauncherFacts | None, older: LauncherFacts | None) -> LauncherFacts | None:
+def _merge_launchers(newer: LauncherFacts | None, older: LauncherFacts | None) -> LauncherFacts | None:
     if newer is None or older is None:
         return newer or older
     latest = max(newer, older, key=lambda facts: (facts.sequence, facts.end.last_lines))
-    first = min(newer, older, key=_launcher_order)
+    first = min(newer, older, key=_get_launcher_order)
     return LauncherFacts(replace(first.end, last_lines=latest.end.last_lines), first.ended_at, latest.sequence)
 
 
-def _launcher_order(facts: LauncherFacts) -> tuple[float, str]:
+def _get_launcher_order(facts: LauncherFacts) -> tuple[float, str]:
     end = facts.end
     return (facts.ended_at, repr((end.name, end.exit_code, end.signal, end.reason, end.stopped)))
 
 
-def _earliest(one: float | None, other: float | None) -> float | None:
+def _select_earliest(one: float | None, other: float | None) -> float | None:
     if one is None or other is None:
         return other if one is None else one
     return min(one, other)
 
 
-def _rank_number(rank: RankReport) -> int:
+def _get_rank_number(rank: RankReport) -> int:
     return rank.rank

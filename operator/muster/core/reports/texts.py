@@ -14,12 +14,12 @@ MAX_WORD_CHARS = 64
 """The length to which reasons, activities and phases are truncated when other texts are dropped."""
 
 
-def text_bytes(agent: AgentFacts) -> int:
+def measure_texts(agent: AgentFacts) -> int:
     """Return the memory that the texts of an agent's facts take."""
-    return sum(map(sys.getsizeof, _texts(agent)))
+    return sum(map(sys.getsizeof, _list_texts(agent)))
 
 
-def without_texts(agent: AgentFacts) -> AgentFacts:
+def drop_texts(agent: AgentFacts) -> AgentFacts:
     """Return the facts without the ranks' last lines, collectives and metrics, which only users read."""
     launcher = agent.launcher
     if launcher is not None:
@@ -28,17 +28,17 @@ def without_texts(agent: AgentFacts) -> AgentFacts:
         agent,
         report=replace(
             agent.report,
-            ranks=tuple(map(_without_rank_texts, agent.report.ranks)),
+            ranks=tuple(map(_drop_rank_texts, agent.report.ranks)),
             metrics=(),
             launcher=None if launcher is None else launcher.end,
         ),
-        ranks=tuple(replace(facts, report=_without_rank_texts(facts.report)) for facts in agent.ranks),
+        ranks=tuple(replace(facts, report=_drop_rank_texts(facts.report)) for facts in agent.ranks),
         metrics=(),
         launcher=launcher,
     )
 
 
-def _texts(agent: AgentFacts) -> Iterator[str]:
+def _list_texts(agent: AgentFacts) -> Iterator[str]:
     # The facts usually share most rank reports with the latest report.
     for rank in {
         id(report): report for report in (*agent.report.ranks, *(facts.report for facts in agent.ranks))
@@ -53,7 +53,7 @@ def _texts(agent: AgentFacts) -> Iterator[str]:
         yield from agent.launcher.end.last_lines
 
 
-def _without_rank_texts(rank: RankReport) -> RankReport:
+def _drop_rank_texts(rank: RankReport) -> RankReport:
     return replace(
         rank,
         last_lines=(),

@@ -40,10 +40,10 @@ def find_attempt_steps(status_input: StatusInput) -> AttemptSteps:
     """Return the times of the current attempt's steps, from the ranks' reports."""
     ranks = [view.facts for view in status_input.views if view.facts is not None]
     starts = [rank.started_at for rank in ranks if rank.started_at is not None]
-    firsts = [rank.first_stepped_at for rank in ranks if rank.first_stepped_at is not None]
-    stepping = [rank for rank in ranks if rank.first_stepped_at is not None]
+    firsts = [rank.first_step_at for rank in ranks if rank.first_step_at is not None]
+    stepping = [rank for rank in ranks if rank.first_step_at is not None]
     # A script's own step may fall: then the highest one is older than the last one.
-    lasts = [at for rank in stepping for at in (rank.stepped_at, rank.active_at) if at is not None]
+    lasts = [at for rank in stepping for at in (rank.highest_step_at, rank.last_step_at) if at is not None]
     script_ranks = [rank.report for rank in ranks if rank.report.first_script_step is not None]
     return AttemptSteps(
         running_since=max(starts) if len(starts) == len(status_input.views) else None,

@@ -13,7 +13,7 @@ from muster.core.hangs import HUNG, Hang
 from muster.core.outcome import Outcome, Verdict
 from muster.core.status.hang import describe_hang
 from muster.core.status.problems import TRANSIENT_REASONS, SharedProblem, group_problems
-from muster.core.status.progress import ranks_with_steps
+from muster.core.status.progress import select_ranks_with_steps
 from muster.core.status.truncate import truncate_message
 from muster.core.status.views import NOT_REPORTED, RUNNING, STARTING, UNKNOWN, StatusInput
 
@@ -112,7 +112,7 @@ def _scheduled_condition(status_input: StatusInput) -> ConditionState:
     release_message = status_input.release_message
     if release_message is not None:
         return ConditionState("Scheduled", False, GANG_RELEASED, truncate_message(release_message))
-    unscheduled = tuple(node for node in nodes if not node.is_placed)
+    unscheduled = tuple(node for node in nodes if not node.is_scheduled)
     # Nodes that were lost later had been scheduled.
     if outcome.has_started or not unscheduled:
         text = "The node is scheduled" if len(nodes) == 1 else "All nodes are scheduled"
@@ -174,8 +174,8 @@ def _not_stalled_reason(status_input: StatusInput) -> tuple[str, str]:
         return WAITING, wait
     last_step = _least_recent_step(status_input)
     if last_step is not None and status_input.now >= last_step[0] + STEP_SECONDS:
-        stepped_at, step = last_step
-        text = f"At least one rank has completed no step since {format_timestamp(stepped_at)}"
+        highest_step_at, step = last_step
+        text = f"At least one rank has completed no step since {format_timestamp(highest_step_at)}"
         return NO_RECENT_STEP, f"{text} (its last one was step {step})"
     return NO_PROBLEM_KNOWN, "No problem is known"
 
@@ -198,7 +198,7 @@ def _describe_wait(status_input: StatusInput) -> str:
     if shared:
         return "; ".join(entry.sentence for entry in shared)
     if not status_input.outcome.has_started:
-        placed, ready = sum(node.is_placed for node in nodes), sum(node.is_ready for node in nodes)
+        placed, ready = sum(node.is_scheduled for node in nodes), sum(node.is_ready for node in nodes)
         return f"Scheduled nodes: {placed} of {len(nodes)}; ready: {ready} of {len(nodes)}"
     unknown = any(view.state == UNKNOWN and view.reason != NOT_REPORTED for view in status_input.views)
     if unknown or any(view.state == STARTING for view in status_input.views):
@@ -212,9 +212,9 @@ def _least_recent_step(status_input: StatusInput) -> tuple[float, int] | None:
     # Without a collector the step comes from a log, which contains it only occasionally.
     if not status_input.job.spec.traits.has_collector:
         return None
-    running = (view.facts for view in ranks_with_steps(status_input.views) if view.state == RUNNING)
-    stepping = [facts for facts in running if facts is not None and facts.first_stepped_at is not None]
-    steps = ((facts.stepped_at, facts.report.step or 0) for facts in stepping if facts.stepped_at is not None)
+    running = (view.facts for view in select_ranks_with_steps(status_input.views) if view.state == RUNNING)
+    stepping = [facts for facts in running if facts is not None and facts.first_step_at is not None]
+    steps = ((facts.highest_step_at, facts.report.step or 0) for facts in stepping if facts.highest_step_at is not None)
     return min(steps, default=None)
 
 

@@ -3,20 +3,22 @@
 from muster.api.names import JOB_UID_LABEL
 from muster.api.status.elastic import ElasticStatus
 from muster.api.timestamps import format_timestamp
-from muster.core.elastic import find_growth_time, follow_nodes
+from muster.core.elastic import compute_followed_nodes, find_growth_time
 from muster.core.facts import NodeFacts
 from muster.core.status.problems import group_problems, join_node_names
 from muster.core.status.truncate import truncate_message
 from muster.core.status.views import StatusInput
 
 
-def elastic_status(status_input: StatusInput) -> ElasticStatus | None:
+def build_elastic_status(status_input: StatusInput) -> ElasticStatus | None:
     """Return the size of an elastic job; None for other jobs."""
     job, facts = status_input.job, status_input.facts
     if job.spec.elastic is None or facts.desired_nodes is None:
         return None
     return ElasticStatus(
-        followed_nodes=follow_nodes(status_input.previous, facts, facts.desired_nodes, starts=status_input.starts),
+        followed_nodes=compute_followed_nodes(
+            status_input.previous, facts, facts.desired_nodes, starts=status_input.starts
+        ),
         selector=f"{JOB_UID_LABEL}={job.metadata.uid}",
         message=describe_missing_nodes(status_input),
     )
@@ -40,5 +42,7 @@ def describe_missing_nodes(status_input: StatusInput) -> str:
 def _describe_waiting(nodes: tuple[NodeFacts, ...]) -> list[str]:
     """Describe why nodes with a pod can't join yet."""
     parts = [entry.sentence for entry in group_problems(nodes, node_count=1)]
-    names = [node.name for node in nodes if not node.is_gone and not node.is_ready and node.process.problem is None]
+    names = [
+        node.name for node in nodes if not node.has_no_agent and not node.is_ready and node.process.problem is None
+    ]
     return [*parts, f"{join_node_names(names)} {'is' if len(names) == 1 else 'are'} starting"] if names else parts

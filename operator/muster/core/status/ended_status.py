@@ -8,7 +8,7 @@ JOB_IS_OVER = "JobIsOver"
 """The reason if the spec changed after the job's end: muster never runs the changed spec."""
 
 
-def ended_status(previous: Status, generation: int, now: float) -> Status:
+def build_ended_status(previous: Status, generation: int, now: float) -> Status:
     """Update `previous`, which is Complete or Failed, for the resource's `generation`; `now` is in Unix seconds.
 
     The final condition has the generation that ran. For any later one, the condition Accepted becomes False.

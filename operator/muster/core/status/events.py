@@ -9,7 +9,7 @@ from muster.api.status.network import NetworkCheck
 from muster.api.status.status import RESTARTING, RESUMED, SUSPENDED, Condition, Status
 from muster.core.failure.ends import STRAGGLER
 from muster.core.gang_release import GANG_RELEASED
-from muster.core.members import MAX_SLOTS, describe_replaced_members, find_replaced_members, parse_members
+from muster.core.members import MAX_NODES_WITH_SPARES, describe_replaced_members, find_replaced_members, parse_members
 from muster.core.restarts import PLANNED_RESTARTS, RESIZED
 from muster.core.status.conditions import NODES_NOT_PLACED, REMARKS
 from muster.core.status.truncate import truncate_message
@@ -32,37 +32,37 @@ class JobEvent:
     occasion: str | None = None
 
 
-def new_events(previous: Status, status: Status) -> tuple[JobEvent, ...]:
+def list_new_events(previous: Status, status: Status) -> tuple[JobEvent, ...]:
     """Return the events about the change from `previous` to `status`, each only once."""
-    transitions = tuple(_transition_events(previous, status))
+    transitions = tuple(_list_transition_events(previous, status))
     warnings = (
-        *_slow_network_events(previous, status),
-        *_straggler_events(previous, status),
-        *_warning_events(previous, status),
+        *_list_slow_network_events(previous, status),
+        *_list_straggler_events(previous, status),
+        *_list_warning_events(previous, status),
     )
     # Stalled has the same reason as the failure or refusal.
     if any(event.type == "Warning" for event in transitions):
         return (*transitions, *warnings)
-    return (*transitions, *warnings, *_problem_events(previous, status))
+    return (*transitions, *warnings, *_list_problem_events(previous, status))
 
 
-def past_events(status: Status) -> tuple[JobEvent, ...]:
+def list_past_events(status: Status) -> tuple[JobEvent, ...]:
     """Return all events of the job so far, in case the operator died between writing the status and the events."""
     return (
-        *_transition_events(Status(), status),
-        *_slow_network_events(Status(), status),
-        *_straggler_events(Status(), status),
-        *_warning_events(Status(), status),
+        *_list_transition_events(Status(), status),
+        *_list_slow_network_events(Status(), status),
+        *_list_straggler_events(Status(), status),
+        *_list_warning_events(Status(), status),
     )
 
 
-def _transition_events(previous: Status, status: Status) -> Iterator[JobEvent]:
+def _list_transition_events(previous: Status, status: Status) -> Iterator[JobEvent]:
     suspension = _condition(status, SUSPENDED)
     if _is_resumed(status) and not _is_resumed(previous):
         text = "spec.suspend is false: the ranks start again"
         yield JobEvent("Normal", "Resumed", text, suspension.last_transition_time)
-    releases = _releases(status)
-    if releases > _releases(previous) and status.placement is not None:
+    releases = _count_releases(status)
+    if releases > _count_releases(previous) and status.placement is not None:
         text = _condition(status, "Scheduled").message
         yield JobEvent(
             "Warning", GANG_RELEASED, truncate_message(text), status.placement.released_at, occasion=str(releases)
@@ -71,13 +71,13 @@ def _transition_events(previous: Status, status: Status) -> Iterator[JobEvent]:
     if last is not None and _count_restarts(status) > _count_restarts(previous):
         text = truncate_message(f"{last.message}; attempt {status.attempt} follows")
         yield JobEvent("Normal" if last.reason in PLANNED_RESTARTS else "Warning", RESTARTING, text, last.at)
-    if _last_started(status) > _last_started(previous) and status.start_time is not None:
+    if _get_last_started_attempt(status) > _get_last_started_attempt(previous) and status.start_time is not None:
         # The message about a training job's predecessor may become more detailed later.
         occasion = None if status.backend is None else str(status.attempt)
         since = status.start_time if last is None else last.at
-        yield JobEvent("Normal", "Started", _start_message(status), since, occasion)
-        yield from _spare_events(status, since)
-        yield from _resize_events(status, since)
+        yield JobEvent("Normal", "Started", _describe_start(status), since, occasion)
+        yield from _list_spare_events(status, since)
+        yield from _list_resize_events(status, since)
     if _became_true(previous, status, SUSPENDED):
         yield JobEvent("Normal", "Suspended", truncate_message(status.message), suspension.last_transition_time)
     if _became_true(previous, status, "Complete"):
@@ -93,7 +93,7 @@ def _transition_events(previous: Status, status: Status) -> Iterator[JobEvent]:
         yield JobEvent("Warning", "Refused", truncate_message(accepted.message), accepted.last_transition_time)
 
 
-def _spare_events(status: Status, since: str) -> Iterator[JobEvent]:
+def _list_spare_events(status: Status, since: str) -> Iterator[JobEvent]:
     """Report which spares run the ranks of lost nodes in this attempt."""
     last = status.last_restart
     replaced = () if last is None else find_replaced_members(last.members, status.members)
@@ -104,7 +104,7 @@ def _spare_events(status: Status, since: str) -> Iterator[JobEvent]:
     yield JobEvent("Normal", SPARE_USED, text, since, occasion=str(status.attempt))
 
 
-def _resize_events(status: Status, since: str) -> Iterator[JobEvent]:
+def _list_resize_events(status: Status, since: str) -> Iterator[JobEvent]:
     """Report that an elastic job runs with another number of nodes."""
     last = status.last_restart
     if status.elastic is None or last is None:
@@ -116,10 +116,10 @@ def _resize_events(status: Status, since: str) -> Iterator[JobEvent]:
 
 
 def _count_members(text: str | None) -> int:
-    return len((None if text is None else parse_members(text, MAX_SLOTS)) or ())
+    return len((None if text is None else parse_members(text, MAX_NODES_WITH_SPARES)) or ())
 
 
-def _start_message(status: Status) -> str:
+def _describe_start(status: Status) -> str:
     world = status.ranks.world if status.ranks is not None else 0
     record = None if status.backend is None else status.backend.sagemaker
     if record is None:
@@ -132,30 +132,30 @@ def _start_message(status: Status) -> str:
     return truncate_message(created + after)
 
 
-def _slow_network_events(previous: Status, status: Status) -> Iterator[JobEvent]:
+def _list_slow_network_events(previous: Status, status: Status) -> Iterator[JobEvent]:
     """Report slow nodes that the network check of this attempt has found."""
-    check, since = _network_check(status), status.start_time
+    check, since = _get_network_check(status), status.start_time
     if check is None or since is None or check.slow_count == 0:
         return
-    if previous.attempt != status.attempt or _network_check(previous) != check:
+    if previous.attempt != status.attempt or _get_network_check(previous) != check:
         yield JobEvent("Warning", "SlowNetwork", truncate_message(check.message), since, occasion=str(status.attempt))
 
 
-def _straggler_events(previous: Status, status: Status) -> Iterator[JobEvent]:
+def _list_straggler_events(previous: Status, status: Status) -> Iterator[JobEvent]:
     """Report stragglers once, and again when they are other ranks."""
     record, before = status.stragglers, previous.stragglers
     if record is not None and (before is None or (before.since, before.message) != (record.since, record.message)):
         yield JobEvent("Warning", STRAGGLER, truncate_message(record.message), record.since)
 
 
-def _warning_events(previous: Status, status: Status) -> Iterator[JobEvent]:
+def _list_warning_events(previous: Status, status: Status) -> Iterator[JobEvent]:
     """Report fields of the spec without effect: once, and again when they change."""
     accepted = _condition(status, "Accepted")
     if accepted.reason == REMARKS and _has_changed_to(previous, status, "Accepted", "True"):
         yield JobEvent("Warning", REMARKS, truncate_message(accepted.message), accepted.last_transition_time)
 
 
-def _network_check(status: Status) -> NetworkCheck | None:
+def _get_network_check(status: Status) -> NetworkCheck | None:
     return None if status.network is None else status.network.check
 
 
@@ -163,12 +163,12 @@ def _count_restarts(status: Status) -> int:
     return 0 if status.restarts is None else status.restarts.total
 
 
-def _last_started(status: Status) -> int:
+def _get_last_started_attempt(status: Status) -> int:
     """The last attempt whose ranks were started."""
     return status.attempt - 1 if status.is_restarting else status.attempt
 
 
-def _releases(status: Status) -> int:
+def _count_releases(status: Status) -> int:
     return 0 if status.placement is None else status.placement.releases
 
 
@@ -177,7 +177,7 @@ def _is_resumed(status: Status) -> bool:
     return (condition.status, condition.reason) == ("False", RESUMED)
 
 
-def _problem_events(previous: Status, status: Status) -> Iterator[JobEvent]:
+def _list_problem_events(previous: Status, status: Status) -> Iterator[JobEvent]:
     """Report each problem that keeps nodes from working once."""
     current = {
         entry.reason: entry

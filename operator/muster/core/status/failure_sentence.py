@@ -24,7 +24,7 @@ from muster.core.status.views import (
     UNKNOWN,
     RankView,
 )
-from muster.core.world import is_mpi, procs_per_node, rank_nodes, world_size
+from muster.core.world import compute_world_size, count_rank_nodes, get_procs_per_node, is_mpi
 from muster_worker.contract.schema import MAX_ACTIVITY_CHARS, EndReason
 
 MAX_ACTIVITIES = 3
@@ -61,7 +61,7 @@ _IDLE = frozenset((*_STATE_TEXTS.values(), _CUT_OFF, _STOPPED_TEXT, _STILL_RUNNI
 _CRASHES = frozenset((signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGSYS))
 
 
-def failure_sentence(job: Job, failure: Failure, views: tuple[RankView, ...]) -> str:
+def describe_job_failure(job: Job, failure: Failure, views: tuple[RankView, ...]) -> str:
     """Describe `failure` in one sentence without a full stop."""
     sentence = _describe_early_exit(failure) if failure.early_exits else _describe_root_causes(job, failure)
     # mpirun starts the ranks of all nodes, so the ranks of its own node count as other ranks, too.
@@ -89,8 +89,8 @@ def describe_other_ranks(views: tuple[RankView, ...], noun: str = "other") -> st
 
 def describe_requested_world(job: Job) -> str:
     """Describe the requested world: "The job asked for 4 ranks (2 nodes x 2)"."""
-    nodes = pluralize(rank_nodes(job), "node")
-    return f"The job asked for {pluralize(world_size(job), 'rank')} ({nodes} x {procs_per_node(job)})"
+    nodes = pluralize(count_rank_nodes(job), "node")
+    return f"The job asked for {pluralize(compute_world_size(job), 'rank')} ({nodes} x {get_procs_per_node(job)})"
 
 
 def _describe_root_causes(job: Job, failure: Failure) -> str:
@@ -124,7 +124,7 @@ def _describe_ranks(job: Job, failure: Failure) -> str:
     if count == 1:
         sentence = f"Rank {first.rank} on {first.node_name} {_describe_failed_end(first)}{_describe_step(first)}"
         return f"{sentence}: {line}" if line else sentence
-    world = world_size(job)
+    world = compute_world_size(job)
     ranks = format_ranges((end.rank for end in failure.root_causes if end.rank is not None), MAX_RANGE_CHARS)
     subject_text, which = (f"All {world} ranks", "") if count == world else (f"{count} ranks", f" ({ranks})")
     if not line:

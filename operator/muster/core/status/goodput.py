@@ -28,7 +28,7 @@ from muster.core.outcome import DEADLINE_EXCEEDED, Verdict
 from muster.core.restarts import PLANNED_RESTARTS
 from muster.core.status.attempt_steps import AttemptSteps, find_attempt_steps
 from muster.core.status.views import StatusInput
-from muster.core.world import procs_per_node, rank_nodes
+from muster.core.world import count_rank_nodes, get_procs_per_node
 
 PRODUCTIVE: Final = "Productive"
 
@@ -48,7 +48,7 @@ class _Devices:
     spare_count: int = 0
 
 
-def count_goodput(status_input: StatusInput) -> Goodput | None:
+def compute_goodput(status_input: StatusInput) -> Goodput | None:
     """Return the job's goodput, with the time since the previous status; None before a node is scheduled."""
     before, now = status_input.previous.goodput, status_input.now
     is_suspended = status_input.outcome.verdict is Verdict.SUSPENDED
@@ -57,11 +57,11 @@ def count_goodput(status_input: StatusInput) -> Goodput | None:
     if before is None or counted_until is None:
         if is_suspended or not devices.count:
             return before
-        return _begin(before or Goodput(), devices, now)
+        return _begin_accounting(before or Goodput(), devices, now)
     steps = find_attempt_steps(status_input)
     # A clock that was set back must not stop the accounting.
     at = min(counted_until, now)
-    seconds, until = _split(_periods(status_input, steps, before), at, now)
+    seconds, until = _measure_periods(_list_periods(status_input, steps, before), at, now)
     result = _add(before, seconds)
     return result.model_copy(
         update={
@@ -69,12 +69,12 @@ def count_goodput(status_input: StatusInput) -> Goodput | None:
             "devices": 0 if is_suspended else devices.count,
             "spare_devices": 0 if is_suspended else devices.spare_count,
             "at": None if is_suspended else format_timestamp_milliseconds(until),
-            **_furthest_steps(status_input, steps, before),
+            **_find_highest_steps(status_input, steps, before),
         }
     )
 
 
-def _begin(before: Goodput, devices: _Devices, now: float) -> Goodput:
+def _begin_accounting(before: Goodput, devices: _Devices, now: float) -> Goodput:
     return before.model_copy(
         update={
             "device": devices.name,
@@ -96,7 +96,7 @@ def _parse_time(text: str | None) -> float | None:
 def _find_devices(status_input: StatusInput) -> _Devices:
     """Return the devices on the scheduled nodes. The ranks count as devices unless each of the nodes has some."""
     job = status_input.job
-    held = [node for node in status_input.facts.nodes[: rank_nodes(job)] if _holds_devices(node)]
+    held = [node for node in status_input.facts.nodes[: count_rank_nodes(job)] if _holds_devices(node)]
     requested = [node.process.devices for node in held if node.process.devices is not None]
     names = {devices.name for devices in requested}
     spares = [node for node in status_input.facts.non_members if _holds_devices(node)] if job.spec.spares else []
@@ -104,15 +104,15 @@ def _find_devices(status_input: StatusInput) -> _Devices:
         # The pods of spares are equal to the others.
         count, per_node = sum(devices.count for devices in requested), requested[0].count
         return _Devices(names.pop(), min(MAX_DEVICES, count), min(MAX_DEVICES, len(spares) * per_node))
-    procs = procs_per_node(job)
+    procs = get_procs_per_node(job)
     return _Devices(RANK, min(MAX_DEVICES, len(held) * procs), min(MAX_DEVICES, len(spares) * procs))
 
 
 def _holds_devices(node: NodeFacts) -> bool:
-    return node.is_placed and node.process.state is not ProcessState.EXITED
+    return node.is_scheduled and node.process.state is not ProcessState.EXITED
 
 
-def _periods(status_input: StatusInput, steps: AttemptSteps, before: Goodput) -> Iterator[_Period]:
+def _list_periods(status_input: StatusInput, steps: AttemptSteps, before: Goodput) -> Iterator[_Period]:
     """Yield what happened up to now, in order. The time after the last period is not accounted for yet."""
     outcome, previous, now = status_input.outcome, status_input.previous, status_input.now
     last = previous.last_restart
@@ -130,10 +130,10 @@ def _periods(status_input: StatusInput, steps: AttemptSteps, before: Goodput) ->
         # Until the first step or the end it is unknown what the ranks do after their start.
         yield start, now if steps.running_since is None and not outcome.is_decided else steps.running_since
     if outcome.is_decided:
-        yield from _periods_at_end(status_input, steps, start)
+        yield from _list_periods_at_end(status_input, steps, start)
 
 
-def _periods_at_end(status_input: StatusInput, steps: AttemptSteps, start: str) -> Iterator[_Period]:
+def _list_periods_at_end(status_input: StatusInput, steps: AttemptSteps, start: str) -> Iterator[_Period]:
     """Yield what the time since the last step was, or since the start of the ranks in an attempt without steps."""
     outcome, now = status_input.outcome, status_input.now
     if outcome.is_restart_requested:
@@ -152,7 +152,7 @@ def _periods_at_end(status_input: StatusInput, steps: AttemptSteps, start: str) 
         yield (start if steps.first_at is None else PRODUCTIVE), now
 
 
-def _split(periods: Iterator[_Period], at: float, now: float) -> tuple[dict[str, float], float]:
+def _measure_periods(periods: Iterator[_Period], at: float, now: float) -> tuple[dict[str, float], float]:
     """Return the seconds after `at` by cause, and the end of the last period."""
     seconds: dict[str, float] = {}
     for cause, period_end in periods:
@@ -203,7 +203,7 @@ def _sum(*values: float) -> float:
     return round(min(MAX_SECONDS, sum(values)), 3)
 
 
-def _furthest_steps(status_input: StatusInput, steps: AttemptSteps, before: Goodput) -> dict[str, int | None]:
+def _find_highest_steps(status_input: StatusInput, steps: AttemptSteps, before: Goodput) -> dict[str, int | None]:
     """Return the furthest step of all attempts, and that of the attempts before the current one."""
     has_started = status_input.outcome.has_started
     reached = [step for step in (before.step, steps.script_step if has_started else None) if step is not None]

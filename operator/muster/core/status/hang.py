@@ -15,7 +15,7 @@ from muster.core.status.views import StatusInput
 from muster_worker.contract.schema import MAX_ACTIVITY_CHARS
 
 
-def hang_record(status_input: StatusInput) -> HangRecord | None:
+def build_hang_record(status_input: StatusInput) -> HangRecord | None:
     """Return the record of the ranks that hang. A hang that failed the attempt keeps its record until the next one."""
     outcome, before = status_input.outcome, status_input.previous.hang
     is_failure = outcome.failure is not None and outcome.failure.reason == HUNG
@@ -47,7 +47,7 @@ def describe_hang(hang: Hang) -> str:
     return f"{sentence}: {activities}{blocked}" if activities else f"{sentence}{blocked}"
 
 
-def hung_ranks(outcome: Outcome) -> Mapping[int, int]:
+def rank_suspects(outcome: Outcome) -> Mapping[int, int]:
     """Return the hanging ranks with their place in the order of suspicion, while muster stops none of them."""
     if outcome.hang is None or outcome.is_decided:
         return {}

@@ -24,10 +24,10 @@ MAX_NODES = 32
 SLOW_FACTOR = 10
 """A node that is this many times slower than the median is not slow by chance, and slows down every collective."""
 
-LEAST_NODES = 3
+MIN_NODES = 3
 """With two nodes, the check can't tell which one is slow."""
 
-LEAST_ROUND_TRIP_US = 1000.0
+MIN_SLOW_ROUND_TRIP_US = 1000.0
 """A shorter round trip may be slow because of a busy CPU."""
 
 MAX_SLOW = 16
@@ -51,7 +51,7 @@ class Speed:
     round_trip_us: float
 
 
-def network_status(nodes: tuple[NodeFacts, ...]) -> NetworkStatus | None:
+def build_network_status(nodes: tuple[NodeFacts, ...]) -> NetworkStatus | None:
     """The network status from the agents' reports; None without reports."""
     reports = [(node, agent.report) for node in nodes if (agent := node.current_agent) is not None]
     reported = [(node, report) for node, report in reports if report.address is not None]
@@ -64,7 +64,7 @@ def network_status(nodes: tuple[NodeFacts, ...]) -> NetworkStatus | None:
     largest = sorted(groups.items(), key=lambda group: (-len(group[1]), group[1][0]))
     return NetworkStatus(
         groups=tuple(_make_group(key, members) for key, members in largest[:MAX_GROUPS]),
-        nodes=tuple(_make_node(node, report) for node, report in reported[:MAX_NODES]),
+        nodes=tuple(_make_node_link(node, report) for node, report in reported[:MAX_NODES]),
         check=summarise_check(nodes),
     )
 
@@ -80,7 +80,7 @@ def _make_group(key: _GroupKey, members: list[int]) -> LinkGroup:
     )
 
 
-def _make_node(node: NodeFacts, report: Report) -> NodeLink:
+def _make_node_link(node: NodeFacts, report: Report) -> NodeLink:
     speed = None if report.figures is None else read_speed(node, report.figures)
     return NodeLink(
         node=node.node,
@@ -133,10 +133,10 @@ def read_speed(node: NodeFacts, figures: NetworkFigures) -> Speed | None:
 
 def find_slow_nodes(speeds: Sequence[Speed]) -> tuple[Speed, ...]:
     """The nodes that are `SLOW_FACTOR` times slower than the median, slowest first."""
-    if len(speeds) < LEAST_NODES:
+    if len(speeds) < MIN_NODES:
         return ()
     mbps = median(speed.mbps for speed in speeds)
-    round_trip = max(LEAST_ROUND_TRIP_US, SLOW_FACTOR * median(speed.round_trip_us for speed in speeds))
+    round_trip = max(MIN_SLOW_ROUND_TRIP_US, SLOW_FACTOR * median(speed.round_trip_us for speed in speeds))
     result = [speed for speed in speeds if speed.mbps * SLOW_FACTOR <= mbps > 0 or speed.round_trip_us >= round_trip]
     return tuple(sorted(result, key=lambda speed: (speed.mbps, -speed.round_trip_us, speed.node)))
 

@@ -110,7 +110,7 @@ def _previous_message(previous: Status, release: GangRelease) -> str | None:
 
 def _new_message(job: Job, facts: JobFacts, release: GangRelease) -> str:
     nodes = facts.nodes
-    shared = group_problems((node for node in nodes if not node.is_placed), len(nodes))
+    shared = group_problems((node for node in nodes if not node.is_scheduled), len(nodes))
     missing = "; ".join(entry.sentence for entry in shared)
     times = "" if release.count == 1 else f", for the {_ordinal(release.count)} time"
     sentence = (

@@ -8,7 +8,7 @@ from muster.api.status.status import Progress
 from muster.api.timestamps import format_timestamp_milliseconds, parse_timestamp
 from muster.core.facts import JobFacts, MetricFacts
 from muster.core.failure import rank_output
-from muster.core.status.steps_behind import read_step_count, steps_behind
+from muster.core.status.steps_behind import compare_step_counts, read_step_count
 from muster.core.status.views import RUNNING, RankView, StatusInput
 
 SMOOTHING_SECONDS = 10.0
@@ -18,22 +18,22 @@ MAX_METRICS = 64
 """The most metrics in a status: all 40 of a spec, and some that the script reports by itself."""
 
 
-def job_progress(status_input: StatusInput) -> Progress | None:
+def build_progress(status_input: StatusInput) -> Progress | None:
     """Return the steps that all ranks have completed, the speed and the latest metrics; None while nothing is known.
 
     Ranks without a step count are left out. A job without running ranks has no speed.
     """
-    metrics = _metrics(status_input.job, status_input.facts)
+    metrics = _collect_metrics(status_input.job, status_input.facts)
     shown = dict(list(metrics.items())[:MAX_METRICS])
     left_out = len(metrics) - len(shown) or None
-    views_with_steps = ranks_with_steps(status_input.views)
+    views_with_steps = select_ranks_with_steps(status_input.views)
     if not views_with_steps:
         return Progress(metrics=shown, metrics_left_out=left_out) if shown else None
-    slowest = min(views_with_steps, key=lambda view: (steps_completed(view), view.rank))
-    at = slowest.facts.stepped_at if slowest.facts is not None else None
+    slowest = min(views_with_steps, key=lambda view: (count_completed_steps(view), view.rank))
+    at = slowest.facts.highest_step_at if slowest.facts is not None else None
     is_running = slowest.state == RUNNING and not status_input.outcome.is_decided
     return Progress(
-        step=steps_completed(slowest),
+        step=count_completed_steps(slowest),
         steps_per_second=_current_speed(status_input, slowest) if is_running else None,
         slowest_rank=_find_slowest(count_steps_behind(status_input)),
         metrics=shown,
@@ -45,14 +45,14 @@ def job_progress(status_input: StatusInput) -> Progress | None:
 def count_steps_behind(status_input: StatusInput) -> Mapping[int, int]:
     """Return how many steps each running rank is behind the fastest one."""
     before = status_input.previous.progress
-    running = [view for view in ranks_with_steps(status_input.views) if view.state == RUNNING]
+    running = [view for view in select_ranks_with_steps(status_input.views) if view.state == RUNNING]
     counts = (
         read_step_count(view.facts, view.node.agent.last_report_at)
         for view in running
         if view.facts and view.node.agent
     )
     speed = before.steps_per_second if before is not None else None
-    return steps_behind((count for count in counts if count is not None), speed)
+    return compare_step_counts((count for count in counts if count is not None), speed)
 
 
 def _find_slowest(behind: Mapping[int, int]) -> int | None:
@@ -60,18 +60,18 @@ def _find_slowest(behind: Mapping[int, int]) -> int | None:
     return rank if rank is not None and behind[rank] > 0 else None
 
 
-def ranks_with_steps(views: tuple[RankView, ...]) -> list[RankView]:
+def select_ranks_with_steps(views: tuple[RankView, ...]) -> list[RankView]:
     """Return the running ranks with a step count, or all ranks with one if none runs any more.
 
     The result is empty before the first step, because a script may import torch without an optimizer.
     """
     views_with_steps = [view for view in views if view.facts is not None and view.facts.report.step is not None]
-    if not any(steps_completed(view) for view in views_with_steps):
+    if not any(count_completed_steps(view) for view in views_with_steps):
         return []
     return [view for view in views_with_steps if view.state == RUNNING] or views_with_steps
 
 
-def steps_completed(view: RankView) -> int:
+def count_completed_steps(view: RankView) -> int:
     """The steps that the rank has completed."""
     return view.facts.report.step or 0 if view.facts is not None else 0
 
@@ -82,11 +82,11 @@ def _current_speed(status_input: StatusInput, slowest: RankView) -> float | None
 
 
 def _steps_per_second(slowest: RankView, before: Progress | None) -> float | None:
-    at = slowest.facts.stepped_at if slowest.facts is not None else None
+    at = slowest.facts.highest_step_at if slowest.facts is not None else None
     if before is None or before.step is None or before.at is None or at is None:
         return before.steps_per_second if before is not None else None
     seconds = round(at, 3) - parse_timestamp(before.at)
-    steps = steps_completed(slowest) - before.step
+    steps = count_completed_steps(slowest) - before.step
     speed = before.steps_per_second
     if steps > 0 and seconds > 0:
         current = steps / seconds
@@ -99,19 +99,19 @@ def _steps_per_second(slowest: RankView, before: Progress | None) -> float | Non
     return None if speed is None else float(f"{speed:.3g}")
 
 
-def _metrics(job: Job, facts: JobFacts) -> dict[str, float]:
+def _collect_metrics(job: Job, facts: JobFacts) -> dict[str, float]:
     """Return the latest value of each metric, those of the spec first. At equal times the lower rank's value counts."""
     latest: dict[str, MetricFacts] = {}
     for node in facts.nodes:
         agent = node.current_agent
         for metric in agent.metrics if agent is not None else ():
             name = rank_output.clean(metric.value.name, limit=63)
-            if name not in latest or _recency(metric) > _recency(latest[name]):
+            if name not in latest or _get_recency(metric) > _get_recency(latest[name]):
                 latest[name] = metric
     in_spec = frozenset(metric.name for metric in job.spec.metrics)
     names = sorted(latest, key=lambda name: (name not in in_spec, name))
     return {name: latest[name].value.value for name in names}
 
 
-def _recency(metric: MetricFacts) -> tuple[float, int]:
+def _get_recency(metric: MetricFacts) -> tuple[float, int]:
     return (metric.at, -metric.value.rank)

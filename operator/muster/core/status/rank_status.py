@@ -6,8 +6,8 @@ from muster.core.failure import rank_output
 from muster.core.failure.ends import STRAGGLER
 from muster.core.hangs import HUNG
 from muster.core.outcome import Outcome
-from muster.core.status.hang import hung_ranks
-from muster.core.status.progress import ranks_with_steps, steps_completed
+from muster.core.status.hang import rank_suspects
+from muster.core.status.progress import count_completed_steps, select_ranks_with_steps
 from muster.core.status.rank_ranges import format_ranges
 from muster.core.status.straggler_record import describe_slow_ranks
 from muster.core.status.views import (
@@ -35,7 +35,7 @@ _MESSAGES = {
 }
 
 
-def rank_status(status_input: StatusInput) -> RankStatus:
+def build_rank_status(status_input: StatusInput) -> RankStatus:
     """Return the ranks by state and by step, and the details of ranks with a problem or another notable state."""
     by_state: dict[str, list[int]] = {}
     for view in status_input.views:
@@ -51,29 +51,31 @@ def rank_status(status_input: StatusInput) -> RankStatus:
             for state in order
             if state in by_state
         ),
-        by_step=_step_ranges(status_input.views),
-        details=_rank_details(status_input.views, status_input.outcome),
+        by_step=_build_step_ranges(status_input.views),
+        details=_build_rank_details(status_input.views, status_input.outcome),
     )
 
 
-def _step_ranges(views: tuple[RankView, ...]) -> tuple[StepRange, ...]:
+def _build_step_ranges(views: tuple[RankView, ...]) -> tuple[StepRange, ...]:
     """At most `MAX_GROUPS` groups of ranks with the same number of steps, fewest first."""
     groups: dict[int, list[int]] = {}
-    for view in ranks_with_steps(views):
-        groups.setdefault(steps_completed(view), []).append(view.rank)
+    for view in select_ranks_with_steps(views):
+        groups.setdefault(count_completed_steps(view), []).append(view.rank)
     return tuple(StepRange(step=step, ranks=format_ranges(groups[step])) for step in sorted(groups)[:MAX_GROUPS])
 
 
-def _rank_details(views: tuple[RankView, ...], outcome: Outcome) -> tuple[RankDetail, ...]:
+def _build_rank_details(views: tuple[RankView, ...], outcome: Outcome) -> tuple[RankDetail, ...]:
     """At most `MAX_DETAILS` ranks: root causes, ranks that ended early, other failures, secondary ones, the rest."""
-    uncounted = _uncounted_ranks(views)
-    hung, stragglers = hung_ranks(outcome), describe_slow_ranks(outcome)
+    uncounted = _find_uncounted_ranks(views)
+    hung, stragglers = rank_suspects(outcome), describe_slow_ranks(outcome)
     special = uncounted | hung.keys() | stragglers.keys()
     notable = [view for view in views if _is_notable(view) or view.rank in special]
-    notable.sort(key=lambda view: (_priority(view, outcome), _ended_at(view), hung.get(view.rank, 0), view.rank))
+    notable.sort(
+        key=lambda view: (_get_priority(view, outcome), _get_end_time(view), hung.get(view.rank, 0), view.rank)
+    )
     remarks = {rank: (STRAGGLER, text) for rank, text in stragglers.items()}
     remarks.update(dict.fromkeys(hung, (HUNG, "it completes no step any more")))
-    return tuple(_detail(view, remarks.get(view.rank)) for view in notable[:MAX_DETAILS])
+    return tuple(_build_detail(view, remarks.get(view.rank)) for view in notable[:MAX_DETAILS])
 
 
 def _is_notable(view: RankView) -> bool:
@@ -85,7 +87,7 @@ def _is_notable(view: RankView) -> bool:
     return view.state == STOPPED and view.activity is not None
 
 
-def _uncounted_ranks(views: tuple[RankView, ...]) -> frozenset[int]:
+def _find_uncounted_ranks(views: tuple[RankView, ...]) -> frozenset[int]:
     """For each reason why steps can't be counted, the first running rank with that reason."""
     first: dict[str, int] = {}
     for view in views:
@@ -94,7 +96,7 @@ def _uncounted_ranks(views: tuple[RankView, ...]) -> frozenset[int]:
     return frozenset(first.values())
 
 
-def _priority(view: RankView, outcome: Outcome) -> int:
+def _get_priority(view: RankView, outcome: Outcome) -> int:
     failure = outcome.failure
     if failure is not None and failure.is_root_cause(view.rank, view.node.node):
         return 0
@@ -104,11 +106,11 @@ def _priority(view: RankView, outcome: Outcome) -> int:
     return 2 + order.index(view.state) + (view.reason == "StoppedByMuster")
 
 
-def _ended_at(view: RankView) -> float:
+def _get_end_time(view: RankView) -> float:
     return view.end.at if view.end is not None else 0.0
 
 
-def _detail(view: RankView, remark: tuple[str, str] | None) -> RankDetail:
+def _build_detail(view: RankView, remark: tuple[str, str] | None) -> RankDetail:
     """Return the rank's detail; `remark` has the reason and the message for a rank that hangs or is slow."""
     reason, message = remark or (view.no_step_reason or view.reason, _message(view))
     report = view.facts.report if view.facts is not None else None

@@ -3,7 +3,7 @@
 from muster.api.field_problems import InvalidResource
 from muster.api.status.status import REFUSED, Status
 from muster.core.status.conditions import ACCEPTED, ConditionState, make_condition
-from muster.core.status.ended_status import ended_status
+from muster.core.status.ended_status import build_ended_status
 from muster.core.status.truncate import truncate_message
 
 MAX_PROBLEMS = 3
@@ -18,7 +18,7 @@ def make_refused_status(previous: Status, invalid: InvalidResource, generation: 
     A job that already runs keeps its phase. Otherwise the phase is Refused until the spec is corrected.
     """
     if previous.final_condition is not None:
-        return ended_status(previous, generation, now)
+        return build_ended_status(previous, generation, now)
     message = _message(invalid)
     changed = tuple(
         make_condition(previous, ConditionState(kind, is_true, invalid.reason, message), generation, now)

@@ -11,7 +11,7 @@ from muster.core.restarts import Restart
 from muster.core.status.views import StatusInput
 
 
-def restart_request_of(status_input: StatusInput) -> RestartRequest | None:
+def build_restart_request(status_input: StatusInput) -> RestartRequest | None:
     """Return the record after this decision; None if no restart was ever requested."""
     record, refused = _find_record(status_input), _find_refused(status_input)
     if record is not None:

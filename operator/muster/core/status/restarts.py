@@ -21,7 +21,7 @@ from muster.core.members import find_node
 from muster.core.outcome import Verdict
 from muster.core.restarts import RESIZED, RESTART_REQUESTED, Restart, RestartBudget
 from muster.core.status.attempt_steps import find_attempt_steps
-from muster.core.status.failure_sentence import failure_sentence
+from muster.core.status.failure_sentence import describe_job_failure
 from muster.core.status.views import RUNNING, SUCCEEDED, StatusInput
 
 REQUEST_MESSAGE = "A user has requested a restart"
@@ -38,7 +38,7 @@ def describe_request(restart: Restart | None) -> str:
     return f"The number of nodes changes: {restart.resize}"
 
 
-def restarts_of(status_input: StatusInput) -> Restarts | None:
+def build_restarts(status_input: StatusInput) -> Restarts | None:
     """Return the record of the job's restarts. One is added once its attempt is over and another one follows."""
     outcome, before = status_input.outcome, status_input.previous.restarts
     if outcome.is_restart_due and outcome.restart:
@@ -100,7 +100,7 @@ def _describe_planned_restart(status_input: StatusInput, restart: Restart) -> st
     failure = find_failure(job, status_input.facts, has_started=True)
     if failure is None or is_secondary(failure.first):
         return text
-    sentence = rank_output.clean(failure_sentence(job, failure, status_input.views), limit=_MAX_MESSAGE_CHARS)
+    sentence = rank_output.clean(describe_job_failure(job, failure, status_input.views), limit=_MAX_MESSAGE_CHARS)
     return f"{text}; while the ranks stopped: {sentence}"
 
 
@@ -111,7 +111,7 @@ def _record_members(status_input: StatusInput) -> str | None:
 
 def _describe_failure(status_input: StatusInput, failure: Failure) -> dict[str, object]:
     """Return the fields of a record that describe the failure."""
-    first, sentence = failure.first, failure_sentence(status_input.job, failure, status_input.views)
+    first, sentence = failure.first, describe_job_failure(status_input.job, failure, status_input.views)
     return {
         "reason": failure.reason[:MAX_REASON_CHARS],
         "message": rank_output.clean(sentence, limit=_MAX_MESSAGE_CHARS),

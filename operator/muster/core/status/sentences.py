@@ -21,9 +21,9 @@ from muster.core.outcome import (
 from muster.core.status.elastic import describe_missing_nodes
 from muster.core.status.failure_sentence import (
     MAX_RANGE_CHARS,
+    describe_job_failure,
     describe_other_ranks,
     describe_requested_world,
-    failure_sentence,
 )
 from muster.core.status.hang import describe_hang
 from muster.core.status.network import summarise_check
@@ -101,7 +101,7 @@ def _describe_next_attempt(outcome: Outcome) -> str:
 def _describe_failure(status_input: StatusInput, failure: Failure) -> str:
     if failure.is_uncertain:
         return _describe_uncertain_failure(status_input.views)
-    return failure_sentence(status_input.job, failure, status_input.views)
+    return describe_job_failure(status_input.job, failure, status_input.views)
 
 
 def _describe_uncertain_failure(views: tuple[RankView, ...]) -> str:
@@ -249,9 +249,9 @@ def _describe_missing(facts: JobFacts) -> str:
     without_problem = [node for node in waiting if node.process.problem is None]
     missing = [node for node in without_problem if node.process.state is ProcessState.MISSING]
     unscheduled = [
-        node for node in without_problem if node.process.state is ProcessState.WAITING and not node.is_placed
+        node for node in without_problem if node.process.state is ProcessState.WAITING and not node.is_scheduled
     ]
-    starting = [node for node in without_problem if node.process.state is ProcessState.WAITING and node.is_placed]
+    starting = [node for node in without_problem if node.process.state is ProcessState.WAITING and node.is_scheduled]
     running_nodes = [
         node for node in without_problem if node.process.state in (ProcessState.RUNNING, ProcessState.EXITED)
     ]

@@ -9,7 +9,7 @@ from muster.core.status.truncate import truncate_message
 from muster.core.status.views import StatusInput
 
 
-def spare_status(status_input: StatusInput) -> SpareStatus | None:
+def build_spare_status(status_input: StatusInput) -> SpareStatus | None:
     """Return how many spares are ready, and why the others are not; None for a job without spares."""
     desired = status_input.job.spec.spares
     if desired == 0:

@@ -11,11 +11,14 @@ OBSERVATION_DELAY_SECONDS = 0.3
 
 @dataclass(frozen=True)
 class Count:
-    """A rank's step count: it reached `step` at `stepped_at` and still had it at `last_report_at` (Unix seconds)."""
+    """A rank's step count. The rank reached `step` at `highest_step_at`. The last report came at `last_report_at`.
+
+    Times are in Unix seconds.
+    """
 
     rank: int
     step: int
-    stepped_at: float
+    highest_step_at: float
     last_report_at: float
 
 
@@ -24,10 +27,12 @@ def read_step_count(rank: RankFacts, last_report_at: float) -> Count | None:
     step = rank.report.step
     if step is None:
         return None
-    return Count(rank.report.rank, step, last_report_at if rank.stepped_at is None else rank.stepped_at, last_report_at)
+    return Count(
+        rank.report.rank, step, last_report_at if rank.highest_step_at is None else rank.highest_step_at, last_report_at
+    )
 
 
-def steps_behind(counts: Iterable[Count], pace: float | None) -> Mapping[int, int]:
+def compare_step_counts(counts: Iterable[Count], pace: float | None) -> Mapping[int, int]:
     """How many steps each rank is behind the fastest one; 0 if the times of the reports explain the difference.
 
     Nodes report at different times, and healthy ranks continue between two reports: at 20 steps/s and a report a
@@ -38,7 +43,7 @@ def steps_behind(counts: Iterable[Count], pace: float | None) -> Mapping[int, in
     if pace is None:
         return _steps_behind_in_report(items)
     oldest_report_at = min((count.last_report_at for count in items), default=0.0)
-    steps = {count.rank: count.step - pace * max(0.0, count.stepped_at - oldest_report_at) for count in items}
+    steps = {count.rank: count.step - pace * max(0.0, count.highest_step_at - oldest_report_at) for count in items}
     furthest = max(steps.values(), default=0.0)
     tolerance = 1 + pace * OBSERVATION_DELAY_SECONDS
     return {rank: round(furthest - step) if furthest - step > tolerance else 0 for rank, step in steps.items()}

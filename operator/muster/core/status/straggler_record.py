@@ -16,7 +16,7 @@ from muster.core.status.views import StatusInput
 from muster.core.stragglers import Straggler, Stragglers, describe_busy_time
 
 
-def straggler_record(status_input: StatusInput) -> StragglerRecord | None:
+def build_straggler_record(status_input: StatusInput) -> StragglerRecord | None:
     """Return the record of the stragglers. If muster stops the attempt for them, it stays until the next one."""
     outcome, before = status_input.outcome, status_input.previous.stragglers
     failure = outcome.failure if outcome.failure is not None and outcome.failure.reason == STRAGGLER else None
@@ -33,7 +33,7 @@ def straggler_record(status_input: StatusInput) -> StragglerRecord | None:
         count=len(found.ranks),
         ranks=format_ranges(sorted(rank.rank for rank in found.ranks)),
         median_seconds=_round(found.median),
-        slowest=tuple(_slow_rank(rank) for rank in found.ranks[:MAX_SLOW_RANKS]),
+        slowest=tuple(_build_slow_rank(rank) for rank in found.ranks[:MAX_SLOW_RANKS]),
         nodes=tuple(SlowNode(node=node.node, node_name=_node_name(node)) for node in found.nodes[:MAX_SLOW_NODES]),
         instance_type=None if pool is None else pool.instance_type,
         message=truncate_message(capitalize(describe_stragglers(found))),
@@ -44,7 +44,7 @@ def straggler_record(status_input: StatusInput) -> StragglerRecord | None:
 def _record_failure(before: StragglerRecord, found: Stragglers | None, failed: int | None) -> StragglerRecord:
     """Record that muster stops the ranks for rank `failed`, which may be faster than others, as the first one."""
     ranks = () if found is None else found.ranks
-    first = tuple(_slow_rank(rank) for rank in ranks if rank.rank == failed)
+    first = tuple(_build_slow_rank(rank) for rank in ranks if rank.rank == failed)
     others = tuple(entry for entry in before.slowest if entry.rank != failed)
     slowest = (*first, *others)[:MAX_SLOW_RANKS]
     return before.model_copy(update={"is_failure": True, "slowest": slowest})
@@ -55,11 +55,12 @@ def describe_stragglers(found: Stragglers) -> str:
     first = found.ranks[0]
     busy = describe_busy_time(_round(first.busy_seconds), _round(found.median))
     if len(found.ranks) == 1:
-        return f"rank {first.rank} on {_place(first.node)} is slower than the others: {busy}"
+        return f"rank {first.rank} on {_describe_node(first.node)} is slower than the others: {busy}"
     ranks = format_ranges(sorted(rank.rank for rank in found.ranks), MAX_RANGE_CHARS)
     if len(found.nodes) == 1 and all(rank.node.node == found.nodes[0].node for rank in found.ranks):
-        return f"all ranks on {_place(first.node)} ({ranks}) are slower than the others: rank {first.rank} most, {busy}"
-    return f"ranks {ranks} are slower than the others: rank {first.rank} on {_place(first.node)} most, {busy}"
+        node = _describe_node(first.node)
+        return f"all ranks on {node} ({ranks}) are slower than the others: rank {first.rank} most, {busy}"
+    return f"ranks {ranks} are slower than the others: rank {first.rank} on {_describe_node(first.node)} most, {busy}"
 
 
 def describe_slow_ranks(outcome: Outcome) -> Mapping[int, str]:
@@ -70,7 +71,7 @@ def describe_slow_ranks(outcome: Outcome) -> Mapping[int, str]:
     return {rank.rank: describe_busy_time(rank.busy_seconds, found.median) for rank in found.ranks[:MAX_SLOW_RANKS]}
 
 
-def _slow_rank(rank: Straggler) -> SlowRank:
+def _build_slow_rank(rank: Straggler) -> SlowRank:
     return SlowRank(rank=rank.rank, node=rank.node.node, busy_seconds=_round(rank.busy_seconds))
 
 
@@ -78,7 +79,7 @@ def _round(seconds: float) -> float:
     return round(seconds, 6)
 
 
-def _place(node: NodeFacts) -> str:
+def _describe_node(node: NodeFacts) -> str:
     name = _node_name(node)
     return node.name if name is None else f"{node.name} ({name})"
 

@@ -13,18 +13,18 @@ from muster.core.failure.problems import SCHEDULING_GATED, may_still_report
 from muster.core.members import format_members
 from muster.core.outcome import Outcome, Verdict
 from muster.core.status.conditions import conditions, refusal_before_start
-from muster.core.status.elastic import elastic_status
-from muster.core.status.ended_status import ended_status
-from muster.core.status.goodput import count_goodput
-from muster.core.status.hang import hang_record
-from muster.core.status.network import network_status
-from muster.core.status.progress import job_progress
-from muster.core.status.rank_status import rank_status
-from muster.core.status.restart_request import restart_request_of
-from muster.core.status.restarts import restarts_of
+from muster.core.status.elastic import build_elastic_status
+from muster.core.status.ended_status import build_ended_status
+from muster.core.status.goodput import compute_goodput
+from muster.core.status.hang import build_hang_record
+from muster.core.status.network import build_network_status
+from muster.core.status.progress import build_progress
+from muster.core.status.rank_status import build_rank_status
+from muster.core.status.restart_request import build_restart_request
+from muster.core.status.restarts import build_restarts
 from muster.core.status.sentences import describe_status
-from muster.core.status.spares import spare_status
-from muster.core.status.straggler_record import straggler_record
+from muster.core.status.spares import build_spare_status
+from muster.core.status.straggler_record import build_straggler_record
 from muster.core.status.views import PENDING, STARTING, UNKNOWN, StatusInput
 from muster_worker.contract.schema import CommandKind
 
@@ -37,12 +37,12 @@ def summarise(  # noqa: PLR0917 - the results of one reconcile
     A job that has ended keeps its status.
     """
     if previous.final_condition is not None:
-        return ended_status(previous, job.metadata.generation, now)
+        return build_ended_status(previous, job.metadata.generation, now)
     if _is_more_complete(previous, facts, outcome, now):
         # Clients that change the spec wait for observedGeneration.
         return previous.model_copy(update={"observed_generation": job.metadata.generation})
     status_input = StatusInput(job, previous, facts, outcome, now, starts=_starts_ranks(actions))
-    progress, phase = job_progress(status_input), _phase(status_input)
+    progress, phase = build_progress(status_input), _phase(status_input)
     message = describe_status(status_input, progress)
     status = Status(
         observed_generation=job.metadata.generation,
@@ -51,24 +51,24 @@ def summarise(  # noqa: PLR0917 - the results of one reconcile
         conditions=conditions(status_input, phase, message),
         nodes=_count_nodes(status_input),
         members=None if facts.desired_nodes is None else format_members(facts.nodes),
-        spares=spare_status(status_input),
-        elastic=elastic_status(status_input),
+        spares=build_spare_status(status_input),
+        elastic=build_elastic_status(status_input),
         network=_network(status_input),
-        ranks=rank_status(status_input),
+        ranks=build_rank_status(status_input),
         progress=progress,
-        hang=hang_record(status_input),
-        stragglers=straggler_record(status_input),
+        hang=build_hang_record(status_input),
+        stragglers=build_straggler_record(status_input),
         placement=_placement(status_input),
         goodput=previous.goodput,
-        restarts=restarts_of(status_input),
-        restart_request=restart_request_of(status_input),
+        restarts=build_restarts(status_input),
+        restart_request=build_restart_request(status_input),
         source=_source(status_input),
         attempt=_attempt(status_input),
         start_time=_start_time(status_input),
         completion_time=format_timestamp(now) if phase in ("Succeeded", "Failed") else None,
     )
     # The passing of time alone is no reason to write the status.
-    return status if status == previous else status.model_copy(update={"goodput": count_goodput(status_input)})
+    return status if status == previous else status.model_copy(update={"goodput": compute_goodput(status_input)})
 
 
 def _count_nodes(status_input: StatusInput) -> NodeCounts:
@@ -129,14 +129,14 @@ def _phase_before_end(status_input: StatusInput) -> str:
     # Ranks without reports keep the phase Running, because nothing shows that they ended.
     if after_start - {UNKNOWN} or (after_start and status_input.previous.phase == "Running"):
         return "Running"
-    if all(node.is_placed for node in status_input.facts.nodes):
+    if all(node.is_scheduled for node in status_input.facts.nodes):
         return "Starting"
     return "Queued" if _is_queued(status_input.job, status_input.facts) else "Pending"
 
 
 def _is_queued(job: Job, facts: JobFacts) -> bool:
     """Whether the nodes wait for admission, by the job's queue or by another scheduling gate."""
-    if any(node.is_placed for node in facts.nodes):
+    if any(node.is_scheduled for node in facts.nodes):
         return False
     problems = (node.process.problem for node in facts.nodes)
     return job.spec.queue is not None or any(
@@ -156,7 +156,7 @@ def _network(status_input: StatusInput) -> NetworkStatus | None:
     # A lost agent's report about the network remains valid.
     if status_input.outcome.has_started and before is not None and any(node.current_agent is None for node in nodes):
         return before
-    return network_status(nodes)
+    return build_network_status(nodes)
 
 
 def _placement(status_input: StatusInput) -> Placement | None:

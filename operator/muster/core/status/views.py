@@ -8,12 +8,12 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.facts import JobFacts, NodeFacts, RankFacts
 from muster.core.failure import rank_output
-from muster.core.failure.ends import AGENT_LOST, End, rank_ends
+from muster.core.failure.ends import AGENT_LOST, End, list_rank_ends
 from muster.core.failure.mpi_ends import is_secondary_failure
 from muster.core.outcome import Outcome
 from muster.core.status.problems import SharedProblem, describe_release, group_problems
 from muster.core.step_counts import no_step_reason_at
-from muster.core.world import node_of_rank, world_size
+from muster.core.world import compute_world_size, find_node_of_rank
 from muster_worker.contract.schema import MAX_ACTIVITY_CHARS, RankState
 
 PENDING = "Pending"
@@ -76,10 +76,10 @@ class StatusInput:
     def views(self) -> tuple[RankView, ...]:
         """One view for each rank of the world, in order."""
         current = _find_ranks(self.job, self.facts)
-        ends = {(end.node, end.rank): end for end in rank_ends(self.facts)}
+        ends = {(end.node, end.rank): end for end in list_rank_ends(self.facts)}
         views = []
-        for rank in range(world_size(self.job)):
-            node, rank_facts = current.get(rank, (self.facts.nodes[node_of_rank(self.job, rank)], None))
+        for rank in range(compute_world_size(self.job)):
+            node, rank_facts = current.get(rank, (self.facts.nodes[find_node_of_rank(self.job, rank)], None))
             views.append(_make_view(rank, node, rank_facts, ends.get((node.node, rank)), self))
         return tuple(views)
 
@@ -103,7 +103,7 @@ def _find_ranks(job: Job, facts: JobFacts) -> Mapping[int, tuple[NodeFacts, Rank
     for node in facts.nodes:
         for rank_facts in node.ranks:
             rank = rank_facts.report.rank
-            if rank not in by_key or node_of_rank(job, rank) == node.node_rank:
+            if rank not in by_key or find_node_of_rank(job, rank) == node.node_rank:
                 by_key[rank] = (node, rank_facts)
     return by_key
 
@@ -112,22 +112,24 @@ def _make_view(
     rank: int, node: NodeFacts, rank_facts: RankFacts | None, end: End | None, status_input: StatusInput
 ) -> RankView:
     if end is not None:
-        state, reason = _state_of_end(rank, end, status_input)
+        state, reason = _classify_end(rank, end, status_input)
     elif rank_facts is None:
-        state, reason = _state_without_report(node, status_input)
+        state, reason = _classify_without_report(node, status_input)
     else:
-        state, reason = _state_without_end(rank_facts, node, status_input)
-    return RankView(rank, node, state, reason, rank_facts, end, _no_step_reason(state, rank_facts, status_input.now))
+        state, reason = _classify_running_rank(rank_facts, node, status_input)
+    return RankView(
+        rank, node, state, reason, rank_facts, end, _find_no_step_reason(state, rank_facts, status_input.now)
+    )
 
 
-def _no_step_reason(state: str, rank: RankFacts | None, now: float) -> str:
+def _find_no_step_reason(state: str, rank: RankFacts | None, now: float) -> str:
     if state != RUNNING or rank is None or rank.report.no_step_reason is None:
         return ""
     at = no_step_reason_at(rank)
     return "" if at is None or now < at else rank_output.clean(rank.report.no_step_reason, limit=64)
 
 
-def _state_of_end(rank: int, end: End, status_input: StatusInput) -> tuple[str, str]:
+def _classify_end(rank: int, end: End, status_input: StatusInput) -> tuple[str, str]:
     failure = status_input.outcome.failure
     if failure is not None and failure.is_root_cause(rank, end.node):
         return FAILED, end.reason or failure.reason
@@ -142,18 +144,18 @@ def _state_of_end(rank: int, end: End, status_input: StatusInput) -> tuple[str, 
     return FAILED, end.failure_reason
 
 
-def _state_without_report(node: NodeFacts, status_input: StatusInput) -> tuple[str, str]:
+def _classify_without_report(node: NodeFacts, status_input: StatusInput) -> tuple[str, str]:
     # The node received the start command but has not reported since.
     if status_input.outcome.has_started and node.current_agent is None:
         return (
-            _state_with_agent(node, status_input.outcome)
-            if node.is_gone
-            else (UNKNOWN, _no_report_reason(status_input))
+            _classify_lost_rank(node, status_input.outcome)
+            if node.has_no_agent
+            else (UNKNOWN, _choose_no_report_reason(status_input))
         )
     # The node ended before its agent reported any rank.
-    if status_input.outcome.has_started and node.is_gone and node.has_started and not node.has_ended:
-        return _state_with_agent(node, status_input.outcome)
-    if node.is_gone or node.has_ended or not node.has_started:
+    if status_input.outcome.has_started and node.has_no_agent and node.has_started and not node.has_ended:
+        return _classify_lost_rank(node, status_input.outcome)
+    if node.has_no_agent or node.has_ended or not node.has_started:
         return PENDING, "NeverStarted"
     if status_input.facts.is_silent(node, status_input.now):
         return UNKNOWN, "NodeSilent"
@@ -161,16 +163,16 @@ def _state_without_report(node: NodeFacts, status_input: StatusInput) -> tuple[s
     return STARTING, "LauncherRuns"
 
 
-def _no_report_reason(status_input: StatusInput) -> str:
+def _choose_no_report_reason(status_input: StatusInput) -> str:
     return "NotHeard" if status_input.job.spec.traits.has_collector else NOT_REPORTED
 
 
-def _state_without_end(rank: RankFacts, node: NodeFacts, status_input: StatusInput) -> tuple[str, str]:
+def _classify_running_rank(rank: RankFacts, node: NodeFacts, status_input: StatusInput) -> tuple[str, str]:
     # Agents report every rank of their node, even if the launcher never starts it.
     if node.has_ended and rank.report.state == RankState.STARTING:
         return PENDING, "NeverStarted"
-    if node.is_gone:
-        return _state_with_agent(node, status_input.outcome)
+    if node.has_no_agent:
+        return _classify_lost_rank(node, status_input.outcome)
     if node.has_ended:
         return UNKNOWN, "EndUnknown"
     if status_input.facts.is_silent(node, status_input.now):
@@ -178,7 +180,7 @@ def _state_without_end(rank: RankFacts, node: NodeFacts, status_input: StatusInp
     return (STARTING, "ProcessStarts") if rank.report.state == RankState.STARTING else (RUNNING, "ProcessRuns")
 
 
-def _state_with_agent(node: NodeFacts, outcome: Outcome) -> tuple[str, str]:
+def _classify_lost_rank(node: NodeFacts, outcome: Outcome) -> tuple[str, str]:
     """The state of ranks whose agent is lost: assume that they died with it."""
     problem = node.process.problem
     reason = problem.reason if problem is not None else AGENT_LOST

@@ -9,8 +9,8 @@ from muster.api.spec.job import Job
 from muster.api.status.sagemaker import SageMakerStatus
 from muster.api.status.status import Status
 from muster.api.timestamps import format_timestamp, parse_timestamp
-from muster.core.training_job.backoff import capacity_backoff, retry_at
-from muster.core.training_job.ends import BadEnd, Sequel, bad_end
+from muster.core.training_job.backoff import compute_capacity_backoff, compute_retry_time
+from muster.core.training_job.ends import NextStep, TrainingFailure, classify_training_failure
 from muster.core.training_job.facts import COMPLETED, FailureKind, TrainingFacts
 
 CREATION_SECONDS = 30.0
@@ -20,7 +20,7 @@ _UNSENT = (FailureKind.CAPACITY, FailureKind.REFUSED, FailureKind.ACCESS)
 
 
 @dataclass(frozen=True)
-class Waiting:
+class CapacityWait:
     """Missing capacity for an attempt: `tries` times in a row, with the next try at `until` (Unix seconds)."""
 
     attempt: int
@@ -42,22 +42,22 @@ class AttemptState:
     attempt: int
     is_next: bool
     restarts: int = 0
-    ended: BadEnd | None = None
-    waiting: Waiting | None = None
+    ended: TrainingFailure | None = None
+    waiting: CapacityWait | None = None
     due_at: float = 0.0
 
 
-def sagemaker_status_of(previous: Status) -> SageMakerStatus | None:
+def get_sagemaker_status(previous: Status) -> SageMakerStatus | None:
     """The status' record of the training job."""
     return None if previous.backend is None else previous.backend.sagemaker
 
 
-def attempt_looked_at(previous: Status) -> int | None:
+def find_requested_attempt(previous: Status) -> int | None:
     """The attempt that may have a training job; None if none was requested since the job was last resumed."""
     return previous.current_attempt if previous.was_started else None
 
 
-def with_unrecorded_attempt(previous: Status, facts: TrainingFacts) -> Status:
+def add_unrecorded_attempt(previous: Status, facts: TrainingFacts) -> Status:
     """`previous`, with the attempt of a running training job whose record was removed from the status."""
     if facts.unrecorded_attempt is None or facts.training is None:
         return previous
@@ -68,42 +68,42 @@ def with_unrecorded_attempt(previous: Status, facts: TrainingFacts) -> Status:
 
 def find_attempt_state(job: Job, previous: Status, facts: TrainingFacts, now: float) -> AttemptState:
     """Return the job's current or next attempt at `now` (Unix seconds)."""
-    record, attempt = sagemaker_status_of(previous), previous.current_attempt
+    record, attempt = get_sagemaker_status(previous), previous.current_attempt
     if not previous.was_started:
         # Attempts before a suspension don't count.
-        return _with_due(job, facts, AttemptState(attempt, is_next=True))
+        return _set_due_time(job, facts, AttemptState(attempt, is_next=True))
     restarts = 0 if record is None else record.restarts
-    waiting = _waiting(job, record, attempt, facts)
+    waiting = _find_capacity_wait(job, record, attempt, facts)
     training = facts.training
     # The attempt was decided but not created: the operator may have been killed before its request.
     if training is None:
-        return _with_due(job, facts, AttemptState(attempt, is_next=False, restarts=restarts, waiting=waiting))
+        return _set_due_time(job, facts, AttemptState(attempt, is_next=False, restarts=restarts, waiting=waiting))
     current = AttemptState(
         attempt, is_next=False, restarts=restarts, waiting=None if training.has_instances else waiting
     )
     if not training.is_over or training.status == COMPLETED or not facts.has_all_reports:
         return current
-    end = bad_end(training)
-    if end.sequel is Sequel.RETRY:
-        retry = _retry_after_end(job, waiting, attempt, end, now)
-        return _with_due(job, facts, AttemptState(attempt + 1, True, restarts, end, retry))
+    end = classify_training_failure(training)
+    if end.sequel is NextStep.RETRY:
+        retry = _find_wait_after_end(job, waiting, attempt, end, now)
+        return _set_due_time(job, facts, AttemptState(attempt + 1, True, restarts, end, retry))
     max_restarts = 0 if job.spec.failure_policy is None else job.spec.failure_policy.max_restarts
-    if end.sequel is Sequel.RESTART and restarts < max_restarts:
-        return _with_due(job, facts, AttemptState(attempt + 1, True, restarts + 1, end))
+    if end.sequel is NextStep.RESTART and restarts < max_restarts:
+        return _set_due_time(job, facts, AttemptState(attempt + 1, True, restarts + 1, end))
     return current
 
 
 def is_lost(previous: Status, facts: TrainingFacts) -> bool:
     """Whether SageMaker no longer has a training job that it had created."""
-    record = sagemaker_status_of(previous)
+    record = get_sagemaker_status(previous)
     return (
         facts.training is None and facts.observation_failure is None and record is not None and record.arn is not None
     )
 
 
-def arrives_until(previous: Status, facts: TrainingFacts) -> float:
+def find_creation_deadline(previous: Status, facts: TrainingFacts) -> float:
     """Return until when a requested training job may still appear (Unix seconds); 0 if none can."""
-    record, request_failure = sagemaker_status_of(previous), facts.request_failure
+    record, request_failure = get_sagemaker_status(previous), facts.request_failure
     if record is None or record.arn is not None or facts.training is not None:
         return 0.0
     # The name belongs to another training job, or no request was sent.
@@ -115,11 +115,13 @@ def arrives_until(previous: Status, facts: TrainingFacts) -> float:
     return max(parse_timestamp(record.tried_at), facts.operator_started_at) + CREATION_SECONDS
 
 
-def _waiting(job: Job, record: SageMakerStatus | None, attempt: int, facts: TrainingFacts) -> Waiting | None:
+def _find_capacity_wait(
+    job: Job, record: SageMakerStatus | None, attempt: int, facts: TrainingFacts
+) -> CapacityWait | None:
     retry = None if record is None else record.retry
     last = None
     if retry is not None:
-        last = Waiting(retry.attempt, retry.reason, retry.message, retry.tries, parse_timestamp(retry.until))
+        last = CapacityWait(retry.attempt, retry.reason, retry.message, retry.tries, parse_timestamp(retry.until))
     request_failure = facts.request_failure
     if request_failure is None or request_failure.kind is not FailureKind.CAPACITY:
         return last
@@ -127,21 +129,25 @@ def _waiting(job: Job, record: SageMakerStatus | None, attempt: int, facts: Trai
     if last is not None and last.until > request_failure.at:
         return last
     tries, problem = 1 if last is None else last.tries + 1, request_failure.problem
-    until = request_failure.at + capacity_backoff(job.metadata.uid, tries)
-    return Waiting(attempt, problem.reason, problem.message, tries, until)
+    until = request_failure.at + compute_capacity_backoff(job.metadata.uid, tries)
+    return CapacityWait(attempt, problem.reason, problem.message, tries, until)
 
 
-def _retry_after_end(job: Job, last: Waiting | None, attempt: int, end: BadEnd, now: float) -> Waiting:
+def _find_wait_after_end(
+    job: Job, last: CapacityWait | None, attempt: int, end: TrainingFailure, now: float
+) -> CapacityWait:
     # The status already has this failure.
     if last is not None and (last.attempt, last.reason) == (attempt, end.reason):
         return last
     tries = 1 if last is None else last.tries + 1
-    return Waiting(attempt, end.reason, end.message, tries, now + capacity_backoff(job.metadata.uid, tries))
+    return CapacityWait(
+        attempt, end.reason, end.message, tries, now + compute_capacity_backoff(job.metadata.uid, tries)
+    )
 
 
-def _with_due(job: Job, facts: TrainingFacts, attempt_state: AttemptState) -> AttemptState:
+def _set_due_time(job: Job, facts: TrainingFacts, attempt_state: AttemptState) -> AttemptState:
     due_at = 0.0 if attempt_state.waiting is None else attempt_state.waiting.until
     request_failure = facts.request_failure
     if request_failure is not None and request_failure.kind is not FailureKind.CAPACITY:
-        due_at = max(due_at, retry_at(job.metadata.uid, request_failure))
+        due_at = max(due_at, compute_retry_time(job.metadata.uid, request_failure))
     return replace(attempt_state, due_at=due_at)

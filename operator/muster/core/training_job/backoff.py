@@ -16,20 +16,20 @@ _MAX_DOUBLINGS = 16
 _HASH_BYTES = 8
 
 
-def capacity_backoff(job_uid: str, tries: int) -> float:
+def compute_capacity_backoff(job_uid: str, tries: int) -> float:
     """Return the wait after `tries` failures in a row: exponential, with a jitter that differs between jobs."""
-    return _backoff(job_uid, tries, FIRST_CAPACITY_SECONDS, MAX_CAPACITY_SECONDS)
+    return _compute_backoff(job_uid, tries, FIRST_CAPACITY_SECONDS, MAX_CAPACITY_SECONDS)
 
 
-def retry_at(job_uid: str, request_failure: RequestFailure) -> float:
+def compute_retry_time(job_uid: str, request_failure: RequestFailure) -> float:
     """Return when to retry a request that failed for another reason than missing capacity (Unix seconds).
 
     Invalid requests are retried, too, because a missing role or bucket may be created later.
     """
-    return request_failure.at + _backoff(job_uid, request_failure.tries, FIRST_SECONDS, MAX_SECONDS)
+    return request_failure.at + _compute_backoff(job_uid, request_failure.tries, FIRST_SECONDS, MAX_SECONDS)
 
 
-def _backoff(job_uid: str, tries: int, first: float, longest: float) -> float:
+def _compute_backoff(job_uid: str, tries: int, first: float, longest: float) -> float:
     doubled = first * float(1 << min(tries - 1, _MAX_DOUBLINGS))
     # The jitter separates jobs that failed together. It is a hash, so that every operator computes the same time.
     digest = hashlib.sha256(f"{job_uid}/{tries}".encode()).digest()[:_HASH_BYTES]

@@ -6,19 +6,19 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.actions import DeleteResource
 from muster.core.outcome import Outcome, Verdict
-from muster.core.training_job.attempt_state import arrives_until
-from muster.core.training_job.backoff import retry_at
+from muster.core.training_job.attempt_state import find_creation_deadline
+from muster.core.training_job.backoff import compute_retry_time
 from muster.core.training_job.facts import Location, RequestFailure, TrainingFacts
 from muster.core.training_job.state import TrainingState
 
 
 @dataclass(frozen=True)
-class HoldResource:
+class AddFinalizer:
     """Add muster's finalizer, so that the resource outlives its training job."""
 
 
 @dataclass(frozen=True)
-class ReleaseResource:
+class RemoveTrainingFinalizer:
     """Remove the finalizer: no training job of the resource runs any more."""
 
 
@@ -45,7 +45,7 @@ class DeleteTrainingJob:
 
 
 TrainingAction = (
-    HoldResource | ReleaseResource | CreateTrainingJob | StopTrainingJob | DeleteTrainingJob | DeleteResource
+    AddFinalizer | RemoveTrainingFinalizer | CreateTrainingJob | StopTrainingJob | DeleteTrainingJob | DeleteResource
 )
 
 
@@ -63,31 +63,35 @@ def decide_training_job(job: Job, state: TrainingState, outcome: Outcome, now: f
     # The training job exists or was requested.
     if facts.training is not None and not attempt_state.is_next:
         # A user may have removed the finalizer: add it again.
-        return () if facts.has_finalizer else (HoldResource(),)
+        return () if facts.has_finalizer else (AddFinalizer(),)
     # Don't repeat a refused request until the spec changes.
     if facts.refusal is not None or facts.name_conflict is not None:
         return ()
     # The finalizer comes first, so that a deleted resource can't leave its training job running.
     if not facts.has_finalizer:
-        return (HoldResource(),)
+        return (AddFinalizer(),)
     return () if now < attempt_state.due_at else (CreateTrainingJob(attempt_state.attempt),)
 
 
-def training_requeue_at(job: Job, previous: Status, state: TrainingState, outcome: Outcome, now: float) -> float | None:
+def find_training_requeue_time(
+    job: Job, previous: Status, state: TrainingState, outcome: Outcome, now: float
+) -> float | None:
     """The next time at which the decision or the status may change without a new event (Unix seconds); None: never."""
     facts, attempt_state = state.observed, state.attempt_state
     # The job was resumed during its suspension: complete the suspension first.
     if outcome.verdict is Verdict.SUSPENDED and outcome.is_idle and not job.spec.suspend:
         return now
-    times = [state.nodes.silent_at(node) for node in state.nodes.nodes]
+    times = [state.nodes.find_silence_time(node) for node in state.nodes.nodes]
     if facts.observation_failure is not None:
-        times.append(retry_at(job.metadata.uid, facts.observation_failure))
+        times.append(compute_retry_time(job.metadata.uid, facts.observation_failure))
     if outcome.is_decided:
         times.append(outcome.expires_at)
         times += [
-            _retry_at(job, failure) for failure in (facts.request_failure, facts.search_failure) if failure is not None
+            _find_retry_time(job, failure)
+            for failure in (facts.request_failure, facts.search_failure)
+            if failure is not None
         ]
-        times.append(None if outcome.is_idle else arrives_until(previous, facts))
+        times.append(None if outcome.is_idle else find_creation_deadline(previous, facts))
     else:
         times.append(outcome.active_deadline)
         times.append(attempt_state.due_at if attempt_state.is_next or facts.training is None else None)
@@ -96,7 +100,7 @@ def training_requeue_at(job: Job, previous: Status, state: TrainingState, outcom
 
 def _end_training(job: Job, facts: TrainingFacts, outcome: Outcome, now: float) -> tuple[TrainingAction, ...]:
     training = facts.training
-    if training is not None and not training.is_asked_to_end:
+    if training is not None and not training.is_ending:
         where = facts.observed_location or facts.location
         return () if _waits_for_retry(job, facts, now) else (StopTrainingJob(outcome.attempt, where),)
     # A training job that is still stopping has not ended.
@@ -106,8 +110,8 @@ def _end_training(job: Job, facts: TrainingFacts, outcome: Outcome, now: float) 
     if facts.has_finalizer:
         return (
             ()
-            if facts.search_failure is not None and now < _retry_at(job, facts.search_failure)
-            else (ReleaseResource(),)
+            if facts.search_failure is not None and now < _find_retry_time(job, facts.search_failure)
+            else (RemoveTrainingFinalizer(),)
         )
     at = outcome.expires_at
     if at is None or now < at or _waits_for_retry(job, facts, now):
@@ -117,8 +121,8 @@ def _end_training(job: Job, facts: TrainingFacts, outcome: Outcome, now: float) 
 
 def _waits_for_retry(job: Job, facts: TrainingFacts, now: float) -> bool:
     """Whether to wait for a retry because the last request failed."""
-    return facts.request_failure is not None and now < _retry_at(job, facts.request_failure)
+    return facts.request_failure is not None and now < _find_retry_time(job, facts.request_failure)
 
 
-def _retry_at(job: Job, request_failure: RequestFailure) -> float:
-    return retry_at(job.metadata.uid, request_failure)
+def _find_retry_time(job: Job, request_failure: RequestFailure) -> float:
+    return compute_retry_time(job.metadata.uid, request_failure)

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 
 from muster.api.status.status import Status
-from muster.core.training_job.attempt_state import arrives_until
-from muster.core.training_job.backoff import retry_at
+from muster.core.training_job.attempt_state import find_creation_deadline
+from muster.core.training_job.backoff import compute_retry_time
 from muster.core.training_job.facts import REFUSALS, RequestFailure, TrainingFacts
 
 GIVE_UP_SECONDS = 600.0
 """muster gives up after AWS has rejected all requests for this time: the namespace's deletion may be waiting."""
 
-LOOK_AGAIN_SECONDS = 15.0
+RECHECK_SECONDS = 15.0
 """The interval of checks whether AWS has rejected all requests for long enough."""
 
 
@@ -28,9 +28,9 @@ class Stop:
 
 @dataclass(frozen=True)
 class RemoveFinalizer:
-    """Remove the finalizer. `left_behind` is why a training job may still run; None if none does."""
+    """Remove the finalizer. `unstopped_failure` is why a training job may still run; None if none does."""
 
-    left_behind: RequestFailure | None = None
+    unstopped_failure: RequestFailure | None = None
 
 
 DeletionStep = Wait | Stop | RemoveFinalizer
@@ -61,7 +61,7 @@ def decide_deletion(uid: str, previous: Status, facts: TrainingFacts, deleted_at
     give_up_at = max(deleted_at, now - failure.refused_seconds) + GIVE_UP_SECONDS
     if now >= give_up_at and not _is_absent(facts):
         return RemoveFinalizer(failure)
-    return _stop_and_wait(uid, previous, facts, now, max(give_up_at, now + LOOK_AGAIN_SECONDS))
+    return _stop_and_wait(uid, previous, facts, now, max(give_up_at, now + RECHECK_SECONDS))
 
 
 def _is_absent(facts: TrainingFacts) -> bool:
@@ -73,17 +73,17 @@ def _stop_and_wait(
     uid: str, previous: Status, facts: TrainingFacts, now: float, give_up_at: float | None
 ) -> DeletionStep:
     if facts.observation_failure is not None:
-        return Wait(_earliest(retry_at(uid, facts.observation_failure), give_up_at))
+        return Wait(_select_earliest(compute_retry_time(uid, facts.observation_failure), give_up_at))
     if facts.search_failure is not None:
-        return Wait(_earliest(retry_at(uid, facts.search_failure), give_up_at))
+        return Wait(_select_earliest(compute_retry_time(uid, facts.search_failure), give_up_at))
     if facts.training is None:
-        arrives = arrives_until(previous, facts)
+        arrives = find_creation_deadline(previous, facts)
         return RemoveFinalizer() if now >= arrives else Wait(arrives)
-    if facts.training.is_asked_to_end:
+    if facts.training.is_ending:
         return Wait(give_up_at)
-    at = 0.0 if facts.request_failure is None else retry_at(uid, facts.request_failure)
-    return Stop() if now >= at else Wait(_earliest(at, give_up_at))
+    at = 0.0 if facts.request_failure is None else compute_retry_time(uid, facts.request_failure)
+    return Stop() if now >= at else Wait(_select_earliest(at, give_up_at))
 
 
-def _earliest(at: float, other: float | None) -> float:
+def _select_earliest(at: float, other: float | None) -> float:
     return at if other is None else min(at, other)

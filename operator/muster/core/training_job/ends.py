@@ -19,7 +19,7 @@ _CAPACITY = re.compile(r"CapacityError|InsufficientCapacity|insufficient capacit
 """FailureReason begins with the kind: "CapacityError: Unable to provision requested ML compute capacity. ..." """
 
 
-class Sequel(StrEnum):
+class NextStep(StrEnum):
     """The decision about another training job after one that did not complete."""
 
     NONE = "None"
@@ -28,7 +28,7 @@ class Sequel(StrEnum):
 
 
 @dataclass(frozen=True)
-class BadEnd:
+class TrainingFailure:
     """The end of a training job that did not complete.
 
     `reason` is a CamelCase word, `message` a sentence without a full stop.
@@ -36,38 +36,40 @@ class BadEnd:
 
     reason: str
     message: str
-    sequel: Sequel
+    sequel: NextStep
 
 
-def bad_end(training: TrainingJob) -> BadEnd:
+def classify_training_failure(training: TrainingJob) -> TrainingFailure:
     """Return why a finished training job has not completed."""
     if training.status == sagemaker.STOPPED:
-        return _stopped(training)
+        return _classify_stop(training)
     message = (training.failure_reason or "SageMaker doesn't say why").strip()
     # Instances were not available, so nothing has run.
     if _CAPACITY.search(message) and not training.has_trained:
-        return BadEnd(INSUFFICIENT_CAPACITY, message, Sequel.RETRY)
+        return TrainingFailure(INSUFFICIENT_CAPACITY, message, NextStep.RETRY)
     kind = _KIND.match(message)
     reason = TRAINING_JOB_FAILED if kind is None else kind.group(1)
     # The request itself is wrong (data, image or permissions), so a restart would fail, too.
     if reason == CLIENT_ERROR:
-        return BadEnd(reason, message, Sequel.NONE)
-    return BadEnd(reason, message, Sequel.RESTART)
+        return TrainingFailure(reason, message, NextStep.NONE)
+    return TrainingFailure(reason, message, NextStep.RESTART)
 
 
-def _stopped(training: TrainingJob) -> BadEnd:
+def _classify_stop(training: TrainingJob) -> TrainingFailure:
     match training.secondary_status:
         # The user's time limit is over.
         case sagemaker.MAX_RUNTIME_EXCEEDED:
-            return BadEnd(sagemaker.MAX_RUNTIME_EXCEEDED, "it ran for as long as it may at most", Sequel.NONE)
+            return TrainingFailure(
+                sagemaker.MAX_RUNTIME_EXCEEDED, "it ran for as long as it may at most", NextStep.NONE
+            )
         case sagemaker.MAX_WAIT_TIME_EXCEEDED:
-            return BadEnd(
+            return TrainingFailure(
                 sagemaker.MAX_WAIT_TIME_EXCEEDED,
                 "spot instances were waited for as long as it may at most",
-                Sequel.NONE,
+                NextStep.NONE,
             )
         case sagemaker.INTERRUPTED:
-            return BadEnd(SPOT_INTERRUPTED, "its spot instances were taken away", Sequel.RESTART)
+            return TrainingFailure(SPOT_INTERRUPTED, "its spot instances were taken away", NextStep.RESTART)
         # A user stopped it on purpose.
         case _:
-            return BadEnd(STOPPED_ELSEWHERE, "it was stopped, but not by muster", Sequel.NONE)
+            return TrainingFailure(STOPPED_ELSEWHERE, "it was stopped, but not by muster", NextStep.NONE)

@@ -41,7 +41,7 @@ _STATUSES_WITHOUT_INSTANCES = frozenset(("Starting", PENDING, "LaunchingMLInstan
 
 
 @dataclass(frozen=True)
-class Span:
+class StatusPeriod:
     """A period in one secondary status; `ended_at` is None for the current one."""
 
     status: str
@@ -73,7 +73,7 @@ class TrainingJob:
     created_at: float
     started_at: float | None = None
     ended_at: float | None = None
-    history: tuple[Span, ...] = ()
+    history: tuple[StatusPeriod, ...] = ()
     failure_reason: str | None = None
     billable_seconds: int | None = None
     training_seconds: int | None = None
@@ -88,7 +88,7 @@ class TrainingJob:
         return self.status in _FINAL_STATUSES
 
     @property
-    def is_asked_to_end(self) -> bool:
+    def is_ending(self) -> bool:
         """Whether it has ended, or its stop or deletion was requested."""
         return self.is_over or self.status in (STOPPING, DELETING)
 
@@ -100,7 +100,7 @@ class TrainingJob:
     @property
     def has_trained(self) -> bool:
         """Whether its containers have started. TrainingStartTime is no proof: data downloads come after it."""
-        if self.is_at_work or self.status == COMPLETED:
+        if self.is_running or self.status == COMPLETED:
             return True
         has_begun = self.started_at is not None
         return any(
@@ -109,9 +109,9 @@ class TrainingJob:
         )
 
     @property
-    def is_at_work(self) -> bool:
+    def is_running(self) -> bool:
         """Whether its containers run now. An unknown status counts as running after TrainingStartTime."""
-        if self.is_asked_to_end:
+        if self.is_ending:
             return False
         if self.secondary_status in _STARTING_STATUSES:
             return False
@@ -119,9 +119,9 @@ class TrainingJob:
         return self.secondary_status in _TRAINING_STATUSES or self.started_at is not None
 
     @property
-    def _active_history(self) -> tuple[Span, ...]:
+    def _active_history(self) -> tuple[StatusPeriod, ...]:
         ends = (*_FINAL_STATUSES, STOPPING, MAX_RUNTIME_EXCEEDED, MAX_WAIT_TIME_EXCEEDED)
-        now = Span(self.secondary_status, self.created_at, None, "")
+        now = StatusPeriod(self.secondary_status, self.created_at, None, "")
         return tuple(span for span in (*self.history, now) if span.status not in ends)
 
 

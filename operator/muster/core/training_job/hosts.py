@@ -8,7 +8,7 @@ from muster.api.spec.sagemaker.launch import list_rank_instance_groups, uses_som
 
 
 @lru_cache(32)
-def host_names(nodes: int) -> tuple[str, ...]:
+def list_host_names(nodes: int) -> tuple[str, ...]:
     """Return algo-1, algo-2, ... in SM_HOSTS' order, which is lexicographic: algo-10 comes second of ten.
 
     Source: `hosts` of resourceconfig.json, "sorted lexicographically" (sagemaker-training 5.1.4, environment.py). The
@@ -17,7 +17,7 @@ def host_names(nodes: int) -> tuple[str, ...]:
     return tuple(sorted(f"algo-{number}" for number in range(1, nodes + 1)))
 
 
-def node_names(spec: Spec) -> tuple[str, ...]:
+def list_node_names(spec: Spec) -> tuple[str, ...]:
     """Return the names of a training job's nodes; nodes with ranks come first.
 
     Hosts of several instance groups are named after their group, because only the logs
@@ -25,7 +25,7 @@ def node_names(spec: Spec) -> tuple[str, ...]:
     """
     block = get_sagemaker_block(spec)
     if not uses_some_instance_groups(block):
-        return host_names(spec.nodes)
+        return list_host_names(spec.nodes)
     with_ranks = list_rank_instance_groups(block)
     groups = (*with_ranks, *(group for group in block.instance_groups if group not in with_ranks))
     return tuple(f"{group.name}-{number}" for group in groups for number in range(1, group.instance_count + 1))

@@ -8,10 +8,10 @@ from muster.core.facts import JobFacts
 from muster.core.failure.ends import Subject
 from muster.core.failure.failure import Failure, find_failure
 from muster.core.hangs import find_hang
-from muster.core.judge import apply_final_condition, find_active_deadline, find_active_since
+from muster.core.judge import apply_final_condition, find_active_deadline, find_active_start
 from muster.core.outcome import DEADLINE_EXCEEDED, SUCCEEDED, WORLD_SIZE_MISMATCH, Outcome, Verdict
-from muster.core.training_job.attempt_state import arrives_until, is_lost
-from muster.core.training_job.ends import STOPPED_ELSEWHERE, TRAINING_JOB_GONE, bad_end
+from muster.core.training_job.attempt_state import find_creation_deadline, is_lost
+from muster.core.training_job.ends import STOPPED_ELSEWHERE, TRAINING_JOB_GONE, classify_training_failure
 from muster.core.training_job.facts import COMPLETED, DELETING, TrainingFacts
 from muster.core.training_job.state import TrainingState
 
@@ -19,7 +19,7 @@ from muster.core.training_job.state import TrainingState
 def judge_training_job(job: Job, previous: Status, state: TrainingState, now: float) -> Outcome:
     """Return the job's outcome at `now` (Unix seconds). Complete or Failed in `previous` is final."""
     facts, attempt_state = state.observed, state.attempt_state
-    active_since = find_active_since(previous, state.nodes, now)
+    active_since = find_active_start(previous, state.nodes, now)
     outcome = Outcome(
         Verdict.UNDECIDED,
         hang=None if attempt_state.is_next else find_hang(job, state.nodes, attempt_state.attempt, now),
@@ -40,7 +40,7 @@ def _is_idle(previous: Status, facts: TrainingFacts, now: float) -> bool:
     if facts.observation_failure is not None:
         return False
     if facts.training is None:
-        return now >= arrives_until(previous, facts)
+        return now >= find_creation_deadline(previous, facts)
     # Wait for the ranks' last reports, which may explain the end.
     return facts.training.is_over and facts.has_all_reports
 
@@ -49,11 +49,11 @@ def _decide_outcome(job: Job, previous: Status, state: TrainingState, current: O
     training = state.observed.training
     is_done = training is not None and training.status == COMPLETED and not state.attempt_state.is_next
     if is_done and state.observed.has_all_reports:
-        return _completed(job, state, current)
+        return _apply_completion(job, state, current)
     # A failure during a suspension is a result of that suspension.
     if previous.is_suspending:
         return replace(current, verdict=Verdict.SUSPENDED, reason=SUSPENDED)
-    causes = [*_end_causes(job, previous, state, current), *_deadline_causes(job, previous, current, now)]
+    causes = [*_list_end_causes(job, previous, state, current), *_list_deadline_causes(job, previous, current, now)]
     if causes:
         at, first = min(causes, key=lambda cause: cause[0])
         return replace(first, at=at)
@@ -64,10 +64,10 @@ def _decide_outcome(job: Job, previous: Status, state: TrainingState, current: O
     return current
 
 
-def _completed(job: Job, state: TrainingState, outcome: Outcome) -> Outcome:
+def _apply_completion(job: Job, state: TrainingState, outcome: Outcome) -> Outcome:
     training = state.observed.training
     ended_at = training.ended_at if training is not None else None
-    failure = _ranks_failure(job, state.nodes)
+    failure = _find_rank_failure(job, state.nodes)
     # A success with fewer ranks than requested is a failure.
     if failure is not None and failure.reason == WORLD_SIZE_MISMATCH:
         failed = replace(outcome, verdict=Verdict.FAILED, reason=WORLD_SIZE_MISMATCH, failure=failure)
@@ -75,17 +75,17 @@ def _completed(job: Job, state: TrainingState, outcome: Outcome) -> Outcome:
     return replace(outcome, verdict=Verdict.SUCCEEDED, reason=SUCCEEDED, at=ended_at)
 
 
-def _end_causes(job: Job, previous: Status, state: TrainingState, outcome: Outcome) -> list[tuple[float, Outcome]]:
+def _list_end_causes(job: Job, previous: Status, state: TrainingState, outcome: Outcome) -> list[tuple[float, Outcome]]:
     """The end of the training job as a cause, if no other training job follows."""
     failed, facts, training = replace(outcome, verdict=Verdict.FAILED), state.observed, state.observed.training
     if state.attempt_state.is_next:
         return []
-    is_gone = training is not None and training.status == DELETING
-    if is_gone or is_lost(previous, facts):
+    has_no_agent = training is not None and training.status == DELETING
+    if has_no_agent or is_lost(previous, facts):
         return [(facts.created_at, replace(failed, reason=TRAINING_JOB_GONE, is_idle=True))]
     if training is None or not training.is_over or training.status == COMPLETED or not facts.has_all_reports:
         return []
-    end = bad_end(training)
+    end = classify_training_failure(training)
     if end.reason == STOPPED_ELSEWHERE:
         # The user suspends the job anyway.
         if job.spec.suspend and not previous.is_failing:
@@ -93,20 +93,20 @@ def _end_causes(job: Job, previous: Status, state: TrainingState, outcome: Outco
         # muster stopped the failing job at its deadline, which a user may have extended since.
         if previous.is_failing:
             end = replace(end, reason=DEADLINE_EXCEEDED)
-    failure = _ranks_failure(job, state.nodes)
+    failure = _find_rank_failure(job, state.nodes)
     at = training.ended_at if training.ended_at is not None else training.created_at
     if failure is None:
         return [(at, replace(failed, reason=end.reason))]
     return [(at, replace(failed, reason=failure.reason, failure=failure))]
 
 
-def _ranks_failure(job: Job, facts: JobFacts) -> Failure | None:
+def _find_rank_failure(job: Job, facts: JobFacts) -> Failure | None:
     """Return the failure in the ranks' reports, which is more precise than SageMaker's."""
     failure = find_failure(job, facts, has_started=True)
     return None if failure is None or failure.first.subject is Subject.AGENT else failure
 
 
-def _deadline_causes(job: Job, previous: Status, outcome: Outcome, now: float) -> list[tuple[float, Outcome]]:
+def _list_deadline_causes(job: Job, previous: Status, outcome: Outcome, now: float) -> list[tuple[float, Outcome]]:
     # Deadlines don't apply to a suspended job, unless it is already failing.
     if job.spec.suspend and not previous.is_failing:
         return []

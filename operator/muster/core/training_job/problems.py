@@ -18,7 +18,7 @@ MIN_REPORTED_TRIES = 3
 """The status reports AWS failures only after so many in a row: one or two happen every day."""
 
 
-def with_problems(shown: JobFacts, facts: TrainingFacts, attempt_state: AttemptState) -> JobFacts:
+def add_job_problems(shown: JobFacts, facts: TrainingFacts, attempt_state: AttemptState) -> JobFacts:
     """Add the job's refusal, problem and warnings to its facts."""
     request_failure, refusal = facts.request_failure, facts.refusal
     if refusal is None and request_failure is not None and request_failure.kind is FailureKind.REFUSED:

@@ -9,11 +9,11 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.facts import AgentFacts, JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState, RankFacts
 from muster.core.training_job.attempt_state import AttemptState, find_attempt_state
-from muster.core.training_job.ends import bad_end
+from muster.core.training_job.ends import classify_training_failure
 from muster.core.training_job.facts import COMPLETED, TrainingFacts, TrainingJob
-from muster.core.training_job.hosts import node_names
-from muster.core.training_job.problems import with_problems
-from muster.core.world import procs_per_node, rank_nodes
+from muster.core.training_job.hosts import list_node_names
+from muster.core.training_job.problems import add_job_problems
+from muster.core.world import count_rank_nodes, get_procs_per_node
 from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
 
 
@@ -33,11 +33,11 @@ def derive_training_state(job: Job, previous: Status, observed: TrainingFacts, n
     """
     attempt_state = find_attempt_state(job, previous, observed, now)
     current = None if attempt_state.is_next else observed.training
-    nodes = _as_job_facts(job, observed, current, attempt_state.attempt)
-    return TrainingState(observed, attempt_state, with_problems(nodes, observed, attempt_state))
+    nodes = _build_job_facts(job, observed, current, attempt_state.attempt)
+    return TrainingState(observed, attempt_state, add_job_problems(nodes, observed, attempt_state))
 
 
-def _as_job_facts(job: Job, facts: TrainingFacts, training: TrainingJob | None, attempt: int) -> JobFacts:
+def _build_job_facts(job: Job, facts: TrainingFacts, training: TrainingJob | None, attempt: int) -> JobFacts:
     """Convert the facts to `JobFacts`, so that the same code judges and reports them as for other jobs.
 
     `training` belongs to the current attempt; None before it exists.
@@ -45,51 +45,51 @@ def _as_job_facts(job: Job, facts: TrainingFacts, training: TrainingJob | None, 
     agents = {agent.report.node: agent for agent in facts.agents} if training is not None else {}
     end = training if training is not None and training.is_over and facts.has_all_reports else None
     nodes = []
-    for node, name in enumerate(node_names(job.spec)):
+    for node, name in enumerate(list_node_names(job.spec)):
         agent = agents.get(node)
-        process = _running_process(training, agent) if end is None else _ended_process(end)
+        process = _build_running_process(training, agent) if end is None else _build_ended_process(end)
         if end is not None and end.has_trained:
             agent = _complete_report(job, node, end, agent, attempt)
         nodes.append(NodeFacts(node, name, process, agent))
     return JobFacts(facts.created_at, tuple(nodes), facts.heartbeat_seconds)
 
 
-def _running_process(training: TrainingJob | None, agent: AgentFacts | None) -> ProcessFacts:
+def _build_running_process(training: TrainingJob | None, agent: AgentFacts | None) -> ProcessFacts:
     """Return a node's process while the training job runs or its last reports are missing."""
     if training is None:
         return ProcessFacts(ProcessState.MISSING)
     # Reports of ranks may arrive before or after SageMaker's status changes.
-    runs = training.is_at_work or (training.is_asked_to_end and training.has_trained) or agent is not None
+    runs = training.is_running or (training.is_ending and training.has_trained) or agent is not None
     state = ProcessState.RUNNING if runs else ProcessState.WAITING
-    return ProcessFacts(state, started_at=training.started_at, scheduled_at=_scheduled_at(training))
+    return ProcessFacts(state, started_at=training.started_at, scheduled_at=_find_scheduled_time(training))
 
 
-def _ended_process(training: TrainingJob) -> ProcessFacts:
+def _build_ended_process(training: TrainingJob) -> ProcessFacts:
     is_good = training.status == COMPLETED
     return ProcessFacts(
         ProcessState.EXITED,
         exit_code=0 if is_good else None,
         started_at=training.started_at,
         ended_at=training.ended_at,
-        scheduled_at=_scheduled_at(training),
+        scheduled_at=_find_scheduled_time(training),
         problem=None if is_good else _problem(training),
     )
 
 
-def _scheduled_at(training: TrainingJob) -> float | None:
+def _find_scheduled_time(training: TrainingJob) -> float | None:
     if not training.has_instances:
         return None
     return training.started_at if training.started_at is not None else training.created_at
 
 
 def _problem(training: TrainingJob) -> Problem:
-    end = bad_end(training)
+    end = classify_training_failure(training)
     return Problem(end.reason, end.message)
 
 
 def _complete_report(job: Job, node: int, training: TrainingJob, agent: AgentFacts | None, attempt: int) -> AgentFacts:
     """Complete the node's last report with the result in SageMaker's description: all processes have ended."""
-    procs = procs_per_node(job) if node < rank_nodes(job) else 0
+    procs = get_procs_per_node(job) if node < count_rank_nodes(job) else 0
     at = training.ended_at if training.ended_at is not None else training.created_at
     ranks_by_number = {rank.report.rank: rank for rank in (agent.ranks if agent is not None else ())}
     for local in range(procs):
@@ -97,7 +97,8 @@ def _complete_report(job: Job, node: int, training: TrainingJob, agent: AgentFac
         # The rank has run, and no report describes it.
         ranks_by_number.setdefault(number, RankFacts(RankReport(number, local, RankState.RUNNING)))
     ranks = tuple(
-        _with_success(rank, at) if training.status == COMPLETED else rank for _, rank in sorted(ranks_by_number.items())
+        _mark_as_succeeded(rank, at) if training.status == COMPLETED else rank
+        for _, rank in sorted(ranks_by_number.items())
     )
     reports = tuple(rank.report for rank in ranks)
     if agent is None:
@@ -106,7 +107,7 @@ def _complete_report(job: Job, node: int, training: TrainingJob, agent: AgentFac
     return replace(agent, report=replace(agent.report, phase=AgentPhase.ENDED, ranks=reports), ranks=ranks)
 
 
-def _with_success(rank: RankFacts, at: float) -> RankFacts:
+def _mark_as_succeeded(rank: RankFacts, at: float) -> RankFacts:
     # SageMaker completes a training job only if all containers exit with code 0.
     if rank.report.state == RankState.EXITED:
         return rank

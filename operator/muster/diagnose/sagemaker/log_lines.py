@@ -74,10 +74,10 @@ def parse_rank_report(text: str, logged_at: float, world: World) -> RankLogRepor
         report,
         started_at=times.of(line.started_at),
         ended_at=times.of(line.at if line.ended_at is None else line.ended_at) if ended else None,
-        stepped_at=None if line.stepped_at is None else times.of(line.stepped_at),
-        active_at=None if line.stepped_at is None else times.of(line.stepped_at),
+        highest_step_at=None if line.stepped_at is None else times.of(line.stepped_at),
+        last_step_at=None if line.stepped_at is None else times.of(line.stepped_at),
         phase_ended_at=None if line.phase_ended_at is None else times.of(line.phase_ended_at),
-        first_stepped_at=None if line.first_stepped_at is None else times.of(line.first_stepped_at),
+        first_step_at=None if line.first_stepped_at is None else times.of(line.first_stepped_at),
     )
     return RankLogReport(facts, _metrics(line, reported_at), line.world, line.host, reported_at)
 

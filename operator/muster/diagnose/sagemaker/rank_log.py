@@ -150,7 +150,9 @@ def _merge(facts: RankFacts, rank_report: RankFacts) -> RankFacts:
         return rank_report
     latest = rank_report if (rank_report.report.step or 0) >= (facts.report.step or 0) else facts
     # A script may report lower steps again: that is progress, too.
-    return replace(latest, active_at=max((at for at in (facts.active_at, rank_report.active_at) if at), default=None))
+    return replace(
+        latest, last_step_at=max((at for at in (facts.last_step_at, rank_report.last_step_at) if at), default=None)
+    )
 
 
 def _with_end_of(reported: RankFacts, facts: RankFacts) -> RankFacts:

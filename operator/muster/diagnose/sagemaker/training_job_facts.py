@@ -2,7 +2,7 @@
 
 import math
 
-from muster.core.training_job.facts import FinalMetric, Span, TrainingJob
+from muster.core.training_job.facts import FinalMetric, StatusPeriod, TrainingJob
 from muster.objects.aws.training_job import Description
 
 
@@ -20,7 +20,7 @@ def training_job_of(description: Description) -> TrainingJob:
         started_at=None if description.started_at is None else description.started_at.timestamp(),
         ended_at=_ended_at(description),
         history=tuple(
-            Span(
+            StatusPeriod(
                 entry.status,
                 entry.started_at.timestamp(),
                 None if entry.ended_at is None else entry.ended_at.timestamp(),

@@ -7,7 +7,7 @@ from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job
 from muster.api.spec.node_pool import NamedPool
 from muster.api.status.status import Status
-from muster.core.members import parse_members, slot_count
+from muster.core.members import count_nodes_with_spares, parse_members
 from muster.render.kubernetes.devices import with_procs
 
 
@@ -22,7 +22,7 @@ def apply_defaults(job: Job, status: Status, pools: Sequence[NamedPool]) -> Job:
 
 
 def _with_world(job: Job, status: Status) -> Job:
-    members = None if status.members is None else parse_members(status.members, slot_count(job))
+    members = None if status.members is None else parse_members(status.members, count_nodes_with_spares(job))
     nodes = job.spec.nodes if members is None else len(members)
     if job.spec.procs_per_node != "Auto" or status.ranks is None or status.ranks.world < nodes:
         return job

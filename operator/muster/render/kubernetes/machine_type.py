@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.api.spec.node_pool import TYPE_LABEL
-from muster.core.instances import Instance, find_instance
+from muster.core.instances import Instance, find_instance_type
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import entries, spec_of
 
@@ -30,7 +30,7 @@ def machine_type(job: Job, user_fields: Fields) -> MachineType | None:
         (_by_pool(job), pool_source(job)),
     ):
         if isinstance(name, str) and name:
-            return MachineType(name, source, find_instance(name))
+            return MachineType(name, source, find_instance_type(name))
     return None
 
 

@@ -7,7 +7,7 @@ from muster.api.spec.sagemaker.distribution import Distribution
 from muster.api.spec.sagemaker.launch import choose_distribution, get_rank_instance_type, list_rank_instance_groups
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.api.spec.sagemaker.support import has_gpus, is_trainium
-from muster.core.instances import find_instance
+from muster.core.instances import find_instance_type
 
 _PREFIX = "ml."
 
@@ -57,7 +57,7 @@ def _toolkit_count(distribution: Distribution, requested: int | None) -> int | N
 
 
 def _devices(instance_type: str) -> int:
-    instance = find_instance(instance_type.removeprefix(_PREFIX))
+    instance = find_instance_type(instance_type.removeprefix(_PREFIX))
     if instance is not None:
         return max(1, instance.gpus, instance.neuron_cores)
     if has_gpus(instance_type) or is_trainium(instance_type):

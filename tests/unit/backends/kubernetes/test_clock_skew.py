@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.core.facts import ProcessFacts
-from muster.core.failure.problems import UNREACHABLE_SECONDS, unreachable_at
+from muster.core.failure.problems import UNREACHABLE_SECONDS, find_unreachable_time
 from muster.diagnose.kubernetes.node_facts import with_agent_report
 from muster.diagnose.kubernetes.pod_facts import process_facts
 from muster.objects.kubernetes.containers import Running, Terminated
@@ -87,7 +87,7 @@ def test_the_api_servers_clock_does_not_make_a_deletion_earlier(skew: float) -> 
 def test_a_machines_wrong_clock_does_not_shorten_an_agents_time_to_report(skew: float) -> None:
     unplaced = replace(view("unschedulable-selector"), deletion_requested_at=None)
     process, _ = facts_after((START - 2, unplaced), (START + 1, running(skew)))
-    at = unreachable_at(node(0, process=process), facts(node(0, process=process)))
+    at = find_unreachable_time(node(0, process=process), facts(node(0, process=process)))
     assert at is not None
     assert START - 2 < at - UNREACHABLE_SECONDS <= START + 1
     assert process.scheduled_at is not None

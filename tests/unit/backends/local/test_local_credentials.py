@@ -11,7 +11,7 @@ from muster.collector.store import RankStore
 from muster.collector.trust.attempt_credentials import SEED_BYTES, derive
 from muster.core.actions import SendCommand
 from muster.core.reports.check import Shape
-from muster.core.world import procs_per_node
+from muster.core.world import get_procs_per_node
 from muster_worker.contract.schema import CommandKind
 from unit.core.builders import T0, UID, command, mpi_job
 
@@ -20,7 +20,7 @@ START = SendCommand((0, 1), command(CommandKind.START))
 
 def backend(job: Job, folder: Path, seed: bytes) -> LocalBackend:
     store = RankStore()
-    store.register(Shape(UID, job.spec.nodes, procs_per_node(job), T0))
+    store.register(Shape(UID, job.spec.nodes, get_procs_per_node(job), T0))
     return LocalBackend(
         job=job,
         layout=RunLayout(folder, folder, job.metadata.name),

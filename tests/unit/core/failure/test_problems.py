@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from muster.api.status.status import Status
-from muster.core.decide import next_requeue_at
+from muster.core.decide import find_requeue_time
 from muster.core.facts import JobFacts, NodeFacts, Problem
 from muster.core.inference import infer
 from muster.core.judge import judge
@@ -62,7 +62,7 @@ def test_an_agent_that_is_not_heard_is_unreachable(known: JobFacts, seconds: flo
 def test_the_time_alone_wakes_for_it() -> None:
     current = facts(node(0), node(1))
 
-    assert next_requeue_at(job(), current, judge(job(), Status(), current, T0), T0) == T0 + 30
+    assert find_requeue_time(job(), current, judge(job(), Status(), current, T0), T0) == T0 + 30
 
 
 def test_an_unreachable_agent_ends_nothing_and_is_reported_with_a_remedy() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.core.reports.check import Implausible, check
+from muster.core.reports.check import ImplausibleReport, check
 from muster_worker.contract.collectives import GroupCollective
 from muster_worker.contract.network import Link, NetworkFigures
 from muster_worker.contract.schema import AgentProblem, LauncherEnd, MetricValue, Report
@@ -99,7 +99,7 @@ def test_an_honest_report_is_believed(name: str) -> None:
 
 @pytest.mark.parametrize("begins", BAD)
 def test_an_impossible_report_is_refused_with_its_field(begins: str) -> None:
-    with pytest.raises(Implausible) as refused:
+    with pytest.raises(ImplausibleReport) as refused:
         check(BAD[begins], SHAPE, T0)
 
     assert str(refused.value).startswith(begins)
@@ -109,6 +109,6 @@ def test_an_impossible_report_is_refused_with_its_field(begins: str) -> None:
 @given(st.text(), st.text())
 def test_the_refusal_never_repeats_what_was_sent(address: str, phase: str) -> None:
     sent: Report = replace(report(1), address="\0" + address, phase=phase + "\0")
-    with pytest.raises(Implausible) as refused:
+    with pytest.raises(ImplausibleReport) as refused:
         check(sent, SHAPE, T0)
     assert "\0" not in str(refused.value)

@@ -112,7 +112,7 @@ def test_ages_become_times() -> None:
     current = merged((report(1, exited(0, step=7, step_age=3.0), metrics=(metric,), launcher=launcher), T0))
 
     rank = current.ranks[0]
-    assert (rank.started_at, rank.ended_at, rank.stepped_at) == (T0 - 5, T0 - 1, T0 - 3)
+    assert (rank.started_at, rank.ended_at, rank.highest_step_at) == (T0 - 5, T0 - 1, T0 - 3)
     assert current.metrics[0].at == T0 - 2
     assert current.launcher is not None
     assert current.launcher.ended_at == T0 - 0.5
@@ -135,16 +135,16 @@ def test_steps_only_rise_and_keep_the_time_they_were_reached() -> None:
 
     current = merged((first, T0), (same, T0 + 1), (lower, T0 + 2)).ranks[0]
 
-    assert (current.report.step, current.stepped_at) == (5, T0 - 2)
+    assert (current.report.step, current.highest_step_at) == (5, T0 - 2)
     # The rank is still active: a script may report lower steps again.
-    assert current.active_at == T0 + 2
+    assert current.last_step_at == T0 + 2
 
 
 def test_the_newest_report_says_when_a_rank_was_active_last() -> None:
     first, second = report(1, running(0, step=5, step_age=1.0)), report(2, running(0, step=5, step_age=4.0))
     for come in (((first, T0), (second, T0 + 3)), ((second, T0 + 3), (first, T0 + 90))):
-        assert merged(*come).ranks[0].active_at == T0 - 1
-    assert merged((first, T0), (report(2, running(0)), T0 + 1)).ranks[0].active_at is None
+        assert merged(*come).ranks[0].last_step_at == T0 - 1
+    assert merged((first, T0), (report(2, running(0)), T0 + 1)).ranks[0].last_step_at is None
 
 
 def test_a_step_of_the_script_replaces_a_higher_count_of_optimizer_steps() -> None:
@@ -153,8 +153,8 @@ def test_a_step_of_the_script_replaces_a_higher_count_of_optimizer_steps() -> No
 
     current = merged((reported, T0 + 1), (counted, T0)).ranks[0]
 
-    assert (current.report.step, current.report.first_script_step, current.stepped_at) == (3, 3, T0 + 0.5)
-    assert current.first_stepped_at == T0 - 500.5
+    assert (current.report.step, current.report.first_script_step, current.highest_step_at) == (3, 3, T0 + 0.5)
+    assert current.first_step_at == T0 - 500.5
 
 
 def test_last_lines_that_come_after_the_end_are_kept() -> None:

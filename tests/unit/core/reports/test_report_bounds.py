@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.core.reports.bounds import MAX_DEPTH, OutOfBounds, check_bounds
+from muster.core.reports.bounds import MAX_DEPTH, ReportTooLarge, check_report_size
 from muster_worker.agent.reports import encode_report
 from muster_worker.contract import wire
 from muster_worker.contract.collectives import MAX_COLLECTIVE_CHARS, MAX_GROUPS, GroupCollective
@@ -83,14 +83,14 @@ def full_report(ranks: int, lines: tuple[str, ...], word: str = "w" * 256) -> Re
 def test_the_largest_honest_reports_pass(ranks: int, line: str) -> None:
     body = encode_report(full_report(ranks, (line,) * MAX_LAST_LINES))
 
-    check_bounds(body, ranks)
+    check_report_size(body, ranks)
     assert len(body) <= max_report_bytes(ranks)
 
 
 @settings(max_examples=examples(50))
 @given(st.integers(1, 8), LINES)
 def test_a_report_with_any_output_of_ranks_passes(ranks: int, lines: tuple[str, ...]) -> None:
-    check_bounds(wire.encode(full_report(ranks, lines)), ranks)
+    check_report_size(wire.encode(full_report(ranks, lines)), ranks)
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_a_report_with_any_output_of_ranks_passes(ranks: int, lines: tuple[str, 
 )
 def test_what_would_become_much_is_refused_in_no_time(body: bytes) -> None:
     began = time.thread_time()
-    with pytest.raises(OutOfBounds):
-        check_bounds(body, 8)
+    with pytest.raises(ReportTooLarge):
+        check_report_size(body, 8)
 
     assert time.thread_time() - began < 0.25
 
@@ -133,10 +133,10 @@ def test_it_counts_what_is_there(document: object, alphabet: str) -> None:
     """Strings may contain anything: only characters outside of them count, and all small documents pass."""
     body = json.dumps(document, ensure_ascii=alphabet == "ascii").encode("utf-8", "surrogatepass")
     if depth(document) <= MAX_DEPTH:
-        check_bounds(body, 1)
+        check_report_size(body, 1)
     elif depth(document) > 2 * MAX_DEPTH:
-        with pytest.raises(OutOfBounds):
-            check_bounds(body, 1)
+        with pytest.raises(ReportTooLarge):
+            check_report_size(body, 1)
 
 
 @settings(max_examples=examples(30), deadline=None)
@@ -146,8 +146,8 @@ def test_a_body_that_passes_needs_little_memory(pieces: list[bytes]) -> None:
     pattern = b"".join(pieces) or b"[]"
     body = (b"[" + pattern * (100_000 // len(pattern)))[:100_000]
     try:
-        check_bounds(body, 1)
-    except OutOfBounds:
+        check_report_size(body, 1)
+    except ReportTooLarge:
         return
     tracemalloc.start()
     try:

@@ -9,8 +9,8 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Condition, Status
 from muster.api.timestamps import format_timestamp
 from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
-from muster.core.status.ended_status import ended_status
-from muster.core.status.events import new_events
+from muster.core.status.ended_status import build_ended_status
+from muster.core.status.events import list_new_events
 from muster.core.status.refused_status import make_refused_status
 from unit.core.builders import (
     START,
@@ -231,16 +231,16 @@ def test_a_job_that_is_over_stays_what_it_was(exit_code: int) -> None:
         )
         others = tuple(entry for entry in over.conditions if entry.type != "Accepted")
         assert status == over.model_copy(update={"observed_generation": 4, "conditions": (accepted, *others)})
-        assert [note.reason for note in new_events(over, status)] == ["Refused"]
+        assert [note.reason for note in list_new_events(over, status)] == ["Refused"]
         # Reported once, also for later changes; and a later operator decides the same.
         again = status_of(at_generation(5, job(1, 1)), status, current, START + 30)
-        assert (new_events(status, again), again.observed_generation) == ((), 5)
+        assert (list_new_events(status, again), again.observed_generation) == ((), 5)
         assert again.final_condition == over.final_condition
 
 
 def test_an_end_that_does_not_name_its_spec_says_nothing_of_a_later_one() -> None:
     end = Condition(type="Complete", status="True", reason="X", last_transition_time=format_timestamp(START))
-    status = ended_status(Status(phase="Succeeded", conditions=(end,)), 4, START + 20)
+    status = build_ended_status(Status(phase="Succeeded", conditions=(end,)), 4, START + 20)
     assert status.conditions == (end,)
 
 

@@ -10,7 +10,7 @@ from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
-from muster.core.status.events import JobEvent, new_events, past_events
+from muster.core.status.events import JobEvent, list_new_events, list_past_events
 from muster.core.status.refused_status import make_refused_status
 from muster.core.status.significant_change import is_significant_change
 from unit.core.builders import (
@@ -62,7 +62,7 @@ def statuses(*steps: tuple[Job, JobFacts]) -> list[Status]:
 
 def story(*steps: tuple[Job, JobFacts]) -> list[JobEvent]:
     """Its events."""
-    return [note for before, after in pairwise(statuses(*steps)) for note in new_events(before, after)]
+    return [note for before, after in pairwise(statuses(*steps)) for note in list_new_events(before, after)]
 
 
 STEPS = ("Started", "Suspended", "Resumed", "Completed", "Failed", "Refused")
@@ -117,7 +117,7 @@ def test_each_event_is_created_once(steps: list[tuple[Job, JobFacts]], events: l
 @pytest.mark.parametrize(("steps", "events"), CASES)
 def test_the_last_events_can_be_repeated_unchanged(steps: list[tuple[Job, JobFacts]], events: list[Words]) -> None:
     first = [note for note in story(*steps) if note.reason in STEPS]
-    again = [past_events(status) for status in statuses(*steps)]
+    again = [list_past_events(status) for status in statuses(*steps)]
 
     # A later status yields the same events for every step, and no others.
     assert {note for notes_again in again for note in notes_again} == set(first)
@@ -128,11 +128,11 @@ def test_a_refused_resource_gets_another_event_only_for_another_problem() -> Non
     first = make_refused_status(Status(), InvalidResource((FieldProblem("spec.nodes", "found 0"),)), 1, START)
     second = make_refused_status(first, InvalidResource((FieldProblem("spec.nodes", "found -1"),)), 2, START)
 
-    assert words(new_events(Status(), first)) == [
+    assert words(list_new_events(Status(), first)) == [
         ("Warning", "Refused", "muster refuses the resource: spec.nodes: found 0")
     ]
-    assert new_events(first, first) == ()
-    assert [note.reason for note in new_events(first, second)] == ["Refused"]
+    assert list_new_events(first, first) == ()
+    assert [note.reason for note in list_new_events(first, second)] == ["Refused"]
 
 
 def test_a_long_message_fits_an_event() -> None:
@@ -148,7 +148,7 @@ def status_at(*nodes: NodeFacts, at: float = 10) -> Status:
     return status_of(job(2, 1), before, facts(*nodes), START + at)
 
 
-RUNS = status_at(running(0, rank(0, step=5, stepped_at=START)), running(1, rank(1, step=5, stepped_at=START)))
+RUNS = status_at(running(0, rank(0, step=5, highest_step_at=START)), running(1, rank(1, step=5, highest_step_at=START)))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,8 @@ RUNS = status_at(running(0, rank(0, step=5, stepped_at=START)), running(1, rank(
         (RUNS, False),
         (
             status_at(
-                running(0, rank(0, step=9, stepped_at=START + 1)), running(1, rank(1, step=50, stepped_at=START + 1))
+                running(0, rank(0, step=9, highest_step_at=START + 1)),
+                running(1, rank(1, step=50, highest_step_at=START + 1)),
             ),
             False,
         ),

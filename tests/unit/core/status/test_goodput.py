@@ -82,12 +82,12 @@ def stepping(
 
     With `begin` its script reports its own steps, from `begin` on.
     """
-    plain = rank(number, number, step=steps, stepped_at=None if first is None else START + last)
+    plain = rank(number, number, step=steps, highest_step_at=None if first is None else START + last)
     return replace(
         plain,
         report=replace(plain.report, first_script_step=begin),
         started_at=START + since,
-        first_stepped_at=None if first is None else START + first,
+        first_step_at=None if first is None else START + first,
     )
 
 
@@ -223,7 +223,7 @@ def test_the_time_until_hanging_ranks_are_stopped_is_lost_to_the_hang() -> None:
     story = Story(job(1, 2))
     story.job = story.job.model_copy(update={"spec": story.job.spec.model_copy(update={"failure_policy": policy})})
     story.ready(0)
-    ranks = tuple(replace(entry, active_at=START + 10) for entry in both(0, 1, 10, 10))
+    ranks = tuple(replace(entry, last_step_at=START + 10) for entry in both(0, 1, 10, 10))
     story.run(11, *ranks)
     assert story.run(71, *ranks).phase == "Stopping"
     story.end(73, *(over(entry, 72, 15, stopped=True) for entry in ranks))
@@ -234,7 +234,7 @@ def test_the_time_until_hanging_ranks_are_stopped_is_lost_to_the_hang() -> None:
 def test_a_requested_restart_of_hanging_ranks_counts_as_a_hang_until_the_request() -> None:
     story = Story()
     story.ready(0)
-    ranks = tuple(replace(entry, active_at=START + 10) for entry in both(0, 1, 10, 10))
+    ranks = tuple(replace(entry, last_step_at=START + 10) for entry in both(0, 1, 10, 10))
     story.run(11, *ranks)
     assert story.run(700, *ranks).hang is not None
     story.restart_request = "now"
@@ -430,8 +430,8 @@ def any_rank(draw: st.DrawFn, number: int) -> RankFacts:
         running,
         report=replace(running.report, first_script_step=draw(REPORTED)),
         started_at=None if (at := draw(MOMENT)) is None else START + at,
-        stepped_at=None if (at := draw(MOMENT)) is None else START + at,
-        first_stepped_at=None if (at := draw(MOMENT)) is None else START + at,
+        highest_step_at=None if (at := draw(MOMENT)) is None else START + at,
+        first_step_at=None if (at := draw(MOMENT)) is None else START + at,
     )
     if draw(st.booleans()):
         return result

@@ -5,7 +5,7 @@ from dataclasses import replace
 from muster.api.status.network import LinkGroup, NetworkStatus, NodeLink
 from muster.api.status.status import Status
 from muster.core.facts import NodeFacts
-from muster.core.status.network import MAX_GROUPS, MAX_NODES, network_status
+from muster.core.status.network import MAX_GROUPS, MAX_NODES, build_network_status
 from muster_worker.contract.schema import AgentPhase
 from unit.core.builders import START, agent, facts, job, missing, node, running, status_of
 
@@ -21,7 +21,7 @@ def met(number: int, interface: str = "eth0", speed: int = 10_000, why: str = WH
 
 def test_alike_nodes_are_a_group() -> None:
     nodes = (met(0), met(1, "ens5", 0, "named by the job"), met(2), missing(3))
-    assert network_status(nodes) == NetworkStatus(
+    assert build_network_status(nodes) == NetworkStatus(
         groups=(
             LinkGroup(interface="eth0", speed_mbps=10_000, why=WHY, count=2, nodes="0,2"),
             LinkGroup(interface="ens5", why="named by the job", count=1, nodes="1"),
@@ -35,19 +35,19 @@ def test_alike_nodes_are_a_group() -> None:
 
 
 def test_nothing_is_said_before_an_agent_spoke() -> None:
-    assert network_status((missing(0), node(1))) is None
+    assert build_network_status((missing(0), node(1))) is None
 
 
 def test_ten_thousand_odd_nodes_are_a_small_status() -> None:
     nodes = tuple(met(number, f"{LONGEST[:200]}{number}", number, f"{number}{LONGEST}") for number in range(10_000))
-    result = network_status(nodes)
+    result = build_network_status(nodes)
     assert result is not None
     assert (len(result.groups), len(result.nodes)) == (MAX_GROUPS, MAX_NODES)
     assert len(result.model_dump_json(by_alias=True).encode()) < 24 * 1024
 
 
 def test_words_of_an_agent_are_cleaned() -> None:
-    result = network_status((met(0, "eth0\x1b[31m\n", why="a\u202eb\n"),))
+    result = build_network_status((met(0, "eth0\x1b[31m\n", why="a\u202eb\n"),))
     assert result is not None
     assert (result.groups[0].interface, result.groups[0].why) == ("eth0", "a b")
 

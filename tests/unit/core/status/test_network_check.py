@@ -9,8 +9,15 @@ from hypothesis import strategies as st
 from muster.api.status.network import NetworkCheck
 from muster.api.status.status import Status
 from muster.core.facts import NodeFacts
-from muster.core.status.events import new_events, past_events
-from muster.core.status.network import MAX_SLOW, SLOW_FACTOR, Speed, find_slow_nodes, network_status, summarise_check
+from muster.core.status.events import list_new_events, list_past_events
+from muster.core.status.network import (
+    MAX_SLOW,
+    SLOW_FACTOR,
+    Speed,
+    build_network_status,
+    find_slow_nodes,
+    summarise_check,
+)
 from muster_worker.contract.network import NetworkFigures
 from muster_worker.contract.schema import AgentPhase
 from unit.core.builders import START, facts, job, missing, rank, running, status_of
@@ -82,7 +89,7 @@ def test_there_is_no_result_before_all_have_reported() -> None:
 
 
 def test_a_node_has_its_figures_before_the_others() -> None:
-    result = network_status((measured(0), measured(1, None)))
+    result = build_network_status((measured(0), measured(1, None)))
     assert result is not None
     value = [(one.bandwidth_mbps, one.round_trip_microseconds) for one in result.nodes]
     assert (value, result.check) == ([(9300.0, 40.0), (None, None)], None)
@@ -90,7 +97,7 @@ def test_a_node_has_its_figures_before_the_others() -> None:
 
 def test_ten_thousand_nodes_are_a_small_status() -> None:
     slow = [measured(number, NetworkFigures(1.0, 1.0, 90_000.0, "p" * 256)) for number in range(4000)]
-    result = network_status((*slow, *(measured(number) for number in range(4000, 10_000))))
+    result = build_network_status((*slow, *(measured(number) for number in range(4000, 10_000))))
     assert result is not None
     assert result.check is not None
     assert (result.check.slow_count, len(result.check.slow)) == (4000, MAX_SLOW)
@@ -105,13 +112,13 @@ def test_a_slow_node_is_one_event_and_the_job_goes_on() -> None:
     before = status_of(asking, Status(), facts(*(measured(number, None) for number in range(3))), START)
     status = status_of(asking, before, slow, START + 5)
     assert (status.phase, status.message) == ("Running", "3 of 3 ranks run; step 1; slow network: digits-2")
-    is_told = [note for note in new_events(before, status) if note.reason == "SlowNetwork"]
+    is_told = [note for note in list_new_events(before, status) if note.reason == "SlowNetwork"]
     assert [note.type for note in is_told] == ["Warning"]
     assert is_told[0].message.startswith("digits-2 (90 Mbit/s")
     # a repeated report yields the same result
-    assert is_told[0] in past_events(status)
+    assert is_told[0] in list_past_events(status)
     later = status_of(asking, status, slow, START + 9)
-    assert [note for note in new_events(status, later) if note.reason == "SlowNetwork"] == []
+    assert [note for note in list_new_events(status, later) if note.reason == "SlowNetwork"] == []
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=3, max_size=40))

@@ -32,7 +32,7 @@ def mute(number: int, reason: str) -> RankFacts:
 
 
 def at(seconds: float, step: int, number: int) -> RankFacts:
-    return rank(number, step=step, stepped_at=START + seconds)
+    return rank(number, step=step, highest_step_at=START + seconds)
 
 
 def with_problem(current: NodeFacts) -> NodeFacts:

@@ -33,7 +33,7 @@ def odd_rank(number: int) -> RankFacts:
         ),
         started_at=START,
         ended_at=START + number / 1000 if over else None,
-        stepped_at=START,
+        highest_step_at=START,
     )
 
 

@@ -12,8 +12,8 @@ from muster.api.spec.sagemaker.spec import SageMaker
 from muster.api.status.status import Condition, NodeCounts, Status
 from muster.core.facts import AgentFacts
 from muster.core.hangs import STALL_SECONDS
-from muster.core.status.training_job.record import console_url
-from muster.core.training_job.ends import bad_end
+from muster.core.status.training_job.record import build_console_url
+from muster.core.training_job.ends import classify_training_failure
 from muster.core.training_job.facts import FailureKind, TrainingFacts, TrainingJob
 from muster_worker.contract.schema import AgentPhase, Report
 from unit.core.builders import rank
@@ -168,7 +168,7 @@ def test_the_world_is_that_of_the_instance_group_that_runs_the_ranks() -> None:
     ],
 )
 def test_why_it_failed_says_whether_another_one_may_help(reason: str | None, kind: str, sequel: str) -> None:
-    end = bad_end(training("Starting", ends="Failed", reason=reason))
+    end = classify_training_failure(training("Starting", ends="Failed", reason=reason))
     assert (end.reason, end.sequel.value) == (kind, sequel)
 
 
@@ -181,7 +181,7 @@ def test_why_it_failed_says_whether_another_one_may_help(reason: str | None, kin
     ],
 )
 def test_the_console_is_that_of_its_partition(region: str, host: str) -> None:
-    assert console_url(region, "vit-1") == f"https://{host}/sagemaker/home?region={region}#/jobs/vit-1"
+    assert build_console_url(region, "vit-1") == f"https://{host}/sagemaker/home?region={region}#/jobs/vit-1"
 
 
 def _condition(status: Status, kind: str) -> tuple[str, str]:
@@ -191,7 +191,7 @@ def _condition(status: Status, kind: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize(("idle", "status"), [(STALL_SECONDS - 1, "False"), (STALL_SECONDS, "True")])
 def test_ranks_that_complete_no_step_any_more_stall_the_job(idle: float, status: str) -> None:
-    stepped = rank(0, step=5, stepped_at=T0 + 30, active_at=T0 + 30)
+    stepped = rank(0, step=5, highest_step_at=T0 + 30, last_step_at=T0 + 30)
     report = Report(UID, 0, 0, 1, 0, AgentPhase.RUNNING, ranks=(stepped.report,))
     agent = AgentFacts(report, T0 + 30 + idle, (stepped,))
     seen = status_after(job(), BEGUN, facts(RUNNING, agents=(agent,)), now=T0 + 30 + idle)

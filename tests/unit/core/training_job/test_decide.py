@@ -8,10 +8,10 @@ from muster.core.actions import DeleteResource
 from muster.core.facts import Problem
 from muster.core.training_job.attempt_state import CREATION_SECONDS
 from muster.core.training_job.decide import (
+    AddFinalizer,
     CreateTrainingJob,
     DeleteTrainingJob,
-    HoldResource,
-    ReleaseResource,
+    RemoveTrainingFinalizer,
     StopTrainingJob,
     TrainingAction,
 )
@@ -46,7 +46,7 @@ WRONG = training("Starting", "Training", ends="Failed", reason="ClientError: no 
 NOT_ALLOWED, TAKEN = Problem("Invalid", "that role is not yours"), Problem("TrainingJobExists", "it is theirs")
 ON_ITS_WAY = facts(request_failure=request_failure(FailureKind.SERVICE), refusal=NOT_ALLOWED)
 CREATE, STOP = CreateTrainingJob(1), StopTrainingJob(1, Location("us-west-2"))
-HOLD, RELEASE = HoldResource(), ReleaseResource()
+HOLD, RELEASE = AddFinalizer(), RemoveTrainingFinalizer()
 THERE = Location("eu-west-1", "arn:aws:iam::444455556666:role/muster")
 
 CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, ...]]] = [

@@ -5,7 +5,7 @@ import pytest
 from muster.api.status.status import Status
 from muster.core.facts import Problem
 from muster.core.training_job.attempt_state import CREATION_SECONDS
-from muster.core.training_job.backoff import retry_at
+from muster.core.training_job.backoff import compute_retry_time
 from muster.core.training_job.deletion import (
     GIVE_UP_SECONDS,
     DeletionStep,
@@ -66,7 +66,13 @@ CASES: list[tuple[str, Status, TrainingFacts, float, DeletionStep]] = [
     ("muster may not stop it", SEEN, facts(RUNNING, request_failure=DENIED), LATE, RemoveFinalizer(DENIED)),
     ("muster may stop it by now", SEEN, facts(RUNNING, request_failure=DENIED), 60, Stop()),
     ("its stop is not observed", SEEN, facts(STOPPING, refresh_failure=DENIED), LATE, RemoveFinalizer(DENIED)),
-    ("one refusal is no row", SEEN, facts(observation_failure=DENIED_ONCE), LATE, Wait(retry_at(UID, DENIED_ONCE))),
+    (
+        "one refusal is no row",
+        SEEN,
+        facts(observation_failure=DENIED_ONCE),
+        LATE,
+        Wait(compute_retry_time(UID, DENIED_ONCE)),
+    ),
     (
         "it has ended, although muster may not read it",
         SEEN,

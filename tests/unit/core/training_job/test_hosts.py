@@ -5,7 +5,7 @@ import pytest
 from muster.api.spec.sagemaker.distribution import Distribution, Switch
 from muster.api.spec.sagemaker.resources import InstanceGroup
 from muster.api.spec.sagemaker.spec import SageMaker
-from muster.core.training_job.hosts import host_names, node_names
+from muster.core.training_job.hosts import list_host_names, list_node_names
 from unit.core.training_job.training_world import job
 
 
@@ -18,8 +18,8 @@ from unit.core.training_job.training_world import job
     ],
 )
 def test_ranks_are_counted_over_hosts_as_text_is_sorted(nodes: int, names: list[str]) -> None:
-    assert list(host_names(nodes))[:5] == names
-    assert len(set(host_names(nodes))) == nodes
+    assert list(list_host_names(nodes))[:5] == names
+    assert len(set(list_host_names(nodes))) == nodes
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_hosts_of_several_groups_are_called_by_theirs_as_sagemaker_tells_of_none
     distribution = Distribution(torch_distributed=Switch(), instance_group=chosen) if chosen is not None else None
     block = SageMaker(instance_groups=groups, distribution=distribution)
     spec = job().spec.model_copy(update={"nodes": 3, "sagemaker": block})
-    assert node_names(spec) == names
+    assert list_node_names(spec) == names

@@ -3,23 +3,23 @@
 import pytest
 
 from muster.api.spec.job import Metadata
-from muster.core.training_job.name import attempt_of, name_stem, training_job_name
+from muster.core.training_job.name import build_name_prefix, build_training_job_name, parse_attempt
 
 VIT = Metadata(name="vit", uid="uid-1")
-STEM = name_stem(VIT)
+STEM = build_name_prefix(VIT)
 
 
 @pytest.mark.parametrize(
     ("name", "attempt"),
     [
-        (training_job_name(VIT, 1), 1),
-        (training_job_name(VIT, 12), 12),
-        (training_job_name(VIT.model_copy(update={"uid": "uid-2"}), 1), None),
-        (training_job_name(VIT.model_copy(update={"name": "a-vit"}), 1), None),
+        (build_training_job_name(VIT, 1), 1),
+        (build_training_job_name(VIT, 12), 12),
+        (build_training_job_name(VIT.model_copy(update={"uid": "uid-2"}), 1), None),
+        (build_training_job_name(VIT.model_copy(update={"name": "a-vit"}), 1), None),
         (f"{STEM}1-tuned", None),
         (f"{STEM}\N{ARABIC-INDIC DIGIT ONE}", None),
         (STEM, None),
     ],
 )
 def test_a_name_belongs_to_an_attempt_or_to_no_job(name: str, attempt: int | None) -> None:
-    assert attempt_of(name, STEM) == attempt
+    assert parse_attempt(name, STEM) == attempt

@@ -14,8 +14,15 @@ from muster.api.status.status import Status
 from muster.core.facts import Problem
 from muster.core.outcome import Outcome
 from muster.core.status.training_job.summarise import summarise_training_job
-from muster.core.training_job.decide import TrainingAction, decide_training_job, training_requeue_at
-from muster.core.training_job.facts import FailureKind, Location, RequestFailure, Span, TrainingFacts, TrainingJob
+from muster.core.training_job.decide import TrainingAction, decide_training_job, find_training_requeue_time
+from muster.core.training_job.facts import (
+    FailureKind,
+    Location,
+    RequestFailure,
+    StatusPeriod,
+    TrainingFacts,
+    TrainingJob,
+)
 from muster.core.training_job.judge import judge_training_job
 from muster.core.training_job.state import derive_training_state
 
@@ -49,7 +56,7 @@ def training(
     """Return a training job with these states, ten seconds each. `ends` is its final status, if it has ended."""
     words = (*secondary, ends) if ends else secondary
     history = tuple(
-        Span(word, T0 + 10 * index, None if index == len(words) - 1 else T0 + 10 * (index + 1), f"{word} it is")
+        StatusPeriod(word, T0 + 10 * index, None if index == len(words) - 1 else T0 + 10 * (index + 1), f"{word} it is")
         for index, word in enumerate(words)
     )
     over = ends in ("Completed", "Failed", "Stopped")
@@ -112,7 +119,7 @@ def status_after(asked: Job, *current: TrainingFacts, now: float = T0) -> Status
 def wake(asked: Job, previous: Status, current: TrainingFacts, now: float) -> float | None:
     """Return the time at which a change without an event is possible."""
     state = derive_training_state(asked, previous, current, now)
-    return training_requeue_at(asked, previous, state, judge_training_job(asked, previous, state, now), now)
+    return find_training_requeue_time(asked, previous, state, judge_training_job(asked, previous, state, now), now)
 
 
 BEGUN = facts()

@@ -98,8 +98,8 @@ def test_lines_are_what_agents_would_report() -> None:
     (agent,) = log.agents()
     first, second = agent.ranks
     assert (agent.report.job_uid, agent.report.attempt, agent.report.phase) == ("3a5c", 2, "Running")
-    assert (first.report.state, first.report.step, first.stepped_at) == (RankState.RUNNING, 40, BEGAN + 8)
-    assert first.first_stepped_at == BEGAN + 4
+    assert (first.report.state, first.report.step, first.highest_step_at) == (RankState.RUNNING, 40, BEGAN + 8)
+    assert first.first_step_at == BEGAN + 4
     assert (second.report.state, second.report.exit_code, second.ended_at) == (RankState.EXITED, 0, BEGAN + 9.5)
     assert agent.last_report_at == BEGAN + 10
     assert [(metric.value.name, metric.value.value, metric.value.rank) for metric in agent.metrics] == [

@@ -5,7 +5,7 @@ import pytest
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.node_pool import NamedPool
 from muster.api.status.status import RankStatus, Status
-from muster.core.world import procs_per_node
+from muster.core.world import get_procs_per_node
 from muster.render.kubernetes.apply_defaults import apply_defaults
 from unit.render.kubernetes.cluster_jobs import cluster_job
 
@@ -16,7 +16,7 @@ RUNS = Status(start_time="2026-11-21T04:05:00Z", ranks=RankStatus(world=16, runn
 
 def test_pool_and_ranks_follow_from_the_configuration() -> None:
     result = apply_defaults(JOB, Status(), POOLS)
-    assert procs_per_node(result) == 8
+    assert get_procs_per_node(result) == 8
     assert result.spec.node_pool is not None
     assert result.spec.node_pool.instance_type == "p5.48xlarge"
 
@@ -28,4 +28,4 @@ def test_an_unknown_pool_is_refused_before_the_start() -> None:
 
 @pytest.mark.parametrize("pools", [(), (NamedPool(name="gpus", instance_type="trn1.32xlarge"),)])
 def test_a_world_that_runs_stays_what_it_is(pools: tuple[NamedPool, ...]) -> None:
-    assert procs_per_node(apply_defaults(JOB, RUNS, pools)) == 8
+    assert get_procs_per_node(apply_defaults(JOB, RUNS, pools)) == 8

@@ -7,7 +7,7 @@ import pytest
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.api.json_fields import read_mapping
-from muster.core.instances import INSTANCES, find_instance, sentence
+from muster.core.instances import INSTANCE_TYPES, describe_instance, find_instance_type
 from muster.render.kubernetes.devices import with_procs
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
@@ -59,7 +59,7 @@ def variables(**spec: JSON) -> dict[JSON, JSON]:
     ],
 )
 def test_gpus_and_efa_devices(name: str, gpus: int, efa: int) -> None:
-    instance = find_instance(name)
+    instance = find_instance_type(name)
     assert instance is not None
     assert (instance.gpus, instance.efa, instance.neuron_chips) == (gpus, efa, 0)
 
@@ -69,20 +69,20 @@ def test_gpus_and_efa_devices(name: str, gpus: int, efa: int) -> None:
     [("trn1.32xlarge", 16, 32, 8), ("trn1n.32xlarge", 16, 32, 16), ("trn2.48xlarge", 16, 64, 16)],
 )
 def test_chips_and_cores(name: str, chips: int, cores: int, efa: int) -> None:
-    instance = find_instance(name)
+    instance = find_instance_type(name)
     assert instance is not None
     assert (instance.gpus, instance.neuron_chips, instance.neuron_cores, instance.efa) == (0, chips, cores, efa)
 
 
 def test_every_type_has_devices_and_a_sentence() -> None:
-    for name, facts in INSTANCES.items():
+    for name, facts in INSTANCE_TYPES.items():
         assert re.fullmatch(r"[a-z0-9-]+\.(\d*x)?large", name)
         assert bool(facts.gpus) != bool(facts.neuron_chips)
         assert facts.neuron_cores % max(facts.neuron_chips, 1) == 0
         assert facts.efa or not facts.huge_pages_mib
         # a part of the devices gets whole pages of 2 MiB
         assert facts.huge_pages_mib % (2 * max(facts.efa, 1)) == 0
-        assert sentence(facts).endswith(("EFA devices", "EFA device"))
+        assert describe_instance(facts).endswith(("EFA devices", "EFA device"))
 
 
 def test_a_whole_machine_gets_all_that_it_has() -> None:
@@ -98,7 +98,7 @@ def test_chips_are_asked_for_whole() -> None:
     assert NEURON_TAINT in entries(pod_spec(cluster_job(nodePool=pool)), "tolerations")
 
 
-@pytest.mark.parametrize("name", sorted(INSTANCES))
+@pytest.mark.parametrize("name", sorted(INSTANCE_TYPES))
 @pytest.mark.parametrize("efa", ["Auto", "None"])
 def test_none_of_the_outdated_variables_is_set(name: str, efa: str) -> None:
     """They are for old software; with today's they have no effect, make EFA slow or break a fork."""
@@ -107,7 +107,7 @@ def test_none_of_the_outdated_variables_is_set(name: str, efa: str) -> None:
     assert not outdated & result.keys()
 
 
-@pytest.mark.parametrize("name", sorted(INSTANCES))
+@pytest.mark.parametrize("name", sorted(INSTANCE_TYPES))
 def test_nothing_is_privileged(name: str) -> None:
     job = cluster_job(nodePool={"instanceType": name})
     assert "securityContext" not in trainer(job)

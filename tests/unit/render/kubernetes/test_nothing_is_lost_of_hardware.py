@@ -5,14 +5,14 @@ from hypothesis import strategies as st
 
 from muster.api.document import JSON
 from muster.api.json_fields import read_mapping
-from muster.core.instances import INSTANCES
+from muster.core.instances import INSTANCE_TYPES
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
 from muster.render.kubernetes.pod_patch import entries, trainer_of
 from unit.render.kubernetes.cluster_jobs import rendered
 from unit.render.kubernetes.test_nothing_is_lost import TEMPLATES, WORD, fields, holds, job_of
 
-TYPES = st.sampled_from([*sorted(INSTANCES), "m7i.large"])
+TYPES = st.sampled_from([*sorted(INSTANCE_TYPES), "m7i.large"])
 TOLERATIONS: st.SearchStrategy[JSON] = st.lists(
     fields(key=st.sampled_from(["nvidia.com/gpu", "aws.amazon.com/neuron", "team"]), operator=st.just("Exists")),
     max_size=2,

@@ -8,7 +8,7 @@ import pytest
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job
-from muster.core.training_job.name import training_job_name
+from muster.core.training_job.name import build_training_job_name
 from muster.render.sagemaker.apply_defaults import apply_defaults
 from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.rank_reports import may_report
@@ -232,9 +232,9 @@ def test_a_number_of_ranks_that_muster_found_is_not_said() -> None:
 def test_names_and_tags_tell_whose_training_job_it_is() -> None:
     job = sagemaker_job()
     long = job.metadata.model_copy(update={"name": "a" * 40, "uid": "2b7d3c1a-0000-4000-8000-000000000000"})
-    name = training_job_name(long, 1000000)
+    name = build_training_job_name(long, 1000000)
     assert len(name) <= 63
-    assert name == training_job_name(long, 1000000) != training_job_name(long, 999999)
+    assert name == build_training_job_name(long, 1000000) != build_training_job_name(long, 999999)
     tagged = render_request(
         job, RequestSettings("us-west-2", "111122223333", name, tags=job_tags(job, 3)), image_facts()
     ).tags

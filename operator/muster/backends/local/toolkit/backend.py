@@ -29,7 +29,7 @@ from muster.core.facts import (
     StopRequest,
 )
 from muster.core.failure import rank_output
-from muster.core.world import procs_per_node
+from muster.core.world import get_procs_per_node
 from muster_worker.contract.schema import (
     AgentPhase,
     Command,
@@ -160,7 +160,7 @@ class ToolkitBackend:
 
 def _ranks_from_host(job: Job, process: ProcessFacts, node: int) -> tuple[RankFacts, ...]:
     """Derive the ranks' states from their host's process: like SageMaker, assume that they run and succeed together."""
-    procs = procs_per_node(job)
+    procs = get_procs_per_node(job)
     succeeded = process.exit_code == 0
     state, code, ended_at = (RankState.EXITED, 0, process.ended_at) if succeeded else (RankState.RUNNING, None, None)
     reports = (RankReport(node * procs + local, local, state, exit_code=code) for local in range(procs))

@@ -2,7 +2,7 @@
 
 from muster.api.spec.job import Job
 from muster.core.facts import MetricFacts
-from muster.core.world import procs_per_node
+from muster.core.world import get_procs_per_node
 from muster_worker.contract.schema import Metric, MetricValue
 from muster_worker.rank_group.metrics import MetricReader
 
@@ -12,7 +12,7 @@ class OutputMetrics:
 
     def __init__(self, job: Job) -> None:
         self._reader = MetricReader([Metric(metric.name, metric.regex) for metric in job.spec.metrics])
-        self._procs = procs_per_node(job)
+        self._procs = get_procs_per_node(job)
         self._by_node: dict[int, dict[str, MetricFacts]] = {}
 
     def feed(self, node: int, at: float, line: str) -> bool:

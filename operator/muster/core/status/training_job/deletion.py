@@ -8,30 +8,30 @@ from muster.api.status.sagemaker import SageMakerStatus
 from muster.api.status.status import Status
 from muster.core.status.conditions import ConditionState, make_condition
 from muster.core.status.truncate import truncate_message
-from muster.core.training_job.attempt_state import sagemaker_status_of
+from muster.core.training_job.attempt_state import get_sagemaker_status
 from muster.core.training_job.deletion import DeletionStep, RemoveFinalizer, Wait
 from muster.core.training_job.facts import Location, TrainingFacts
-from muster.core.training_job.name import name_stem, training_job_name
+from muster.core.training_job.name import build_name_prefix, build_training_job_name
 
 LEFT_RUNNING = "TrainingJobLeftRunning"
 
 
-def deletion_status(  # noqa: PLR0917 - the results of one reconcile
+def build_deletion_status(  # noqa: PLR0917 - the results of one reconcile
     metadata: Metadata, previous: Status, facts: TrainingFacts, plan: DeletionStep, generation: int, now: float
 ) -> Status:
     """Add to `previous` how far muster has stopped the training job at `now` (Unix seconds)."""
     kept = previous.model_copy(update={"observed_generation": generation})
-    record = sagemaker_status_of(previous)
+    record = get_sagemaker_status(previous)
     if isinstance(plan, RemoveFinalizer):
-        if plan.left_behind is None:
+        if plan.unstopped_failure is None:
             return kept
         return _with_message(
-            kept, describe_left_running(metadata, previous, facts, plan.left_behind.problem.message), now
+            kept, describe_left_running(metadata, previous, facts, plan.unstopped_failure.problem.message), now
         )
     if record is None or previous.final_condition is not None:
         return kept
     # Don't trust the name in the status: a user may have edited it, and others copy the command.
-    name = training_job_name(metadata, record.attempt)
+    name = build_training_job_name(metadata, record.attempt)
     failure = facts.observation_failure or facts.refresh_failure or facts.search_failure or facts.request_failure
     why = f"; {failure.problem.message}" if failure is not None and failure.tries > 1 else ""
     subject = "is being stopped" if isinstance(plan, Wait) else "is stopped"
@@ -41,14 +41,16 @@ def deletion_status(  # noqa: PLR0917 - the results of one reconcile
 
 def describe_left_running(metadata: Metadata, previous: Status, facts: TrainingFacts, why: str) -> str:
     """The message about a training job that muster could not stop, with the command that stops it."""
-    record = sagemaker_status_of(previous)
+    record = get_sagemaker_status(previous)
     if record is None and facts.training is None:
         subject, remedy = "A training job of this job", "Look for it"
-        place, name = facts.location, name_stem(metadata)
+        place, name = facts.location, build_name_prefix(metadata)
         command = f"list-training-jobs --status-equals InProgress --name-contains {name}"
     else:
         # Don't trust the name in the status: a user may have edited it, and others copy the command.
-        name = facts.training.name if facts.training is not None else training_job_name(metadata, _attempt(record))
+        name = (
+            facts.training.name if facts.training is not None else build_training_job_name(metadata, _attempt(record))
+        )
         place = facts.observed_location or (
             facts.location if record is None else Location(record.region, record.assume_role_arn)
         )

@@ -13,10 +13,10 @@ from muster.api.timestamps import format_timestamp
 from muster.core.failure.rank_output import clean
 from muster.core.status.truncate import truncate_message
 from muster.core.status.views import StatusInput
-from muster.core.training_job.attempt_state import Waiting, sagemaker_status_of
-from muster.core.training_job.ends import bad_end
+from muster.core.training_job.attempt_state import CapacityWait, get_sagemaker_status
+from muster.core.training_job.ends import classify_training_failure
 from muster.core.training_job.facts import COMPLETED, Location, TrainingJob
-from muster.core.training_job.name import training_job_name
+from muster.core.training_job.name import build_training_job_name
 from muster.core.training_job.state import TrainingState
 
 MAX_MESSAGE_CHARS = 256
@@ -26,7 +26,7 @@ _CONSOLES = {"cn": "console.amazonaws.cn", "us-gov": "console.amazonaws-us-gov.c
 """The consoles of the other AWS partitions, by the prefix of their regions."""
 
 
-def console_url(region: str, name: str) -> str:
+def build_console_url(region: str, name: str) -> str:
     """The training job's page in the AWS console."""
     host_suffix = next((host for prefix, host in _CONSOLES.items() if region.startswith(f"{prefix}-")), None)
     host = (
@@ -39,19 +39,21 @@ def console_url(region: str, name: str) -> str:
     return f"https://{host}/sagemaker/home?region={region}#/jobs/{name}"
 
 
-def training_record(status_input: StatusInput, state: TrainingState, tried_at: float | None) -> BackendStatus | None:
+def build_training_record(
+    status_input: StatusInput, state: TrainingState, tried_at: float | None
+) -> BackendStatus | None:
     """The record of the current training job and its predecessors.
 
     `tried_at` is set when muster is about to request one (Unix seconds).
     """
-    record = sagemaker_status_of(status_input.previous)
+    record = get_sagemaker_status(status_input.previous)
     if tried_at is not None:
-        return BackendStatus(sagemaker=_next_record(status_input, state, tried_at))
+        return BackendStatus(sagemaker=_build_next_record(status_input, state, tried_at))
     if state.observed.training is None or not status_input.previous.was_started:
         record = None if record is None else record.model_copy(update={"retry": _retry(state.attempt_state.waiting)})
         return None if record is None else BackendStatus(sagemaker=record)
     if record is None:
-        record = _new_record(status_input, state, state.observed.training.created_at)
+        record = _make_record(status_input, state, state.observed.training.created_at)
     # Prefer the region and role of the observation to those in the status.
     location = state.observed.observed_location or Location(record.region, record.assume_role_arn)
     current_fields = {
@@ -64,23 +66,23 @@ def training_record(status_input: StatusInput, state: TrainingState, tried_at: f
     )
 
 
-def _next_record(status_input: StatusInput, state: TrainingState, tried_at: float) -> SageMakerStatus:
-    previous = sagemaker_status_of(status_input.previous)
+def _build_next_record(status_input: StatusInput, state: TrainingState, tried_at: float) -> SageMakerStatus:
+    previous = get_sagemaker_status(status_input.previous)
     earlier = () if previous is None else previous.earlier
     if previous is not None and previous.attempt < state.attempt_state.attempt:
         last = state.observed.training if status_input.previous.was_started else None
         current = previous if last is None else previous.model_copy(update=_describe(last, previous.region))
-        earlier = (*earlier, _earlier(current, last))
-    record = _new_record(status_input, state, tried_at)
+        earlier = (*earlier, _make_earlier_job(current, last))
+    record = _make_record(status_input, state, tried_at)
     return record.model_copy(
         update={"earlier": earlier[-MAX_EARLIER_JOBS:], "retry": _retry(state.attempt_state.waiting)}
     )
 
 
-def _new_record(status_input: StatusInput, state: TrainingState, tried_at: float) -> SageMakerStatus:
+def _make_record(status_input: StatusInput, state: TrainingState, tried_at: float) -> SageMakerStatus:
     metadata, attempt = status_input.job.metadata, state.attempt_state.attempt
     return SageMakerStatus(
-        training_job_name=training_job_name(metadata, attempt),
+        training_job_name=build_training_job_name(metadata, attempt),
         attempt=attempt,
         restarts=state.attempt_state.restarts,
         region=state.observed.location.region,
@@ -89,11 +91,11 @@ def _new_record(status_input: StatusInput, state: TrainingState, tried_at: float
     )
 
 
-def _earlier(record: SageMakerStatus, training: TrainingJob | None) -> EarlierTrainingJob:
+def _make_earlier_job(record: SageMakerStatus, training: TrainingJob | None) -> EarlierTrainingJob:
     if training is None or training.status == COMPLETED:
         reason, message = "Suspended", ""
     else:
-        end = bad_end(training)
+        end = classify_training_failure(training)
         reason, message = end.reason, truncate_message(end.message)
     return EarlierTrainingJob(
         attempt=record.attempt,
@@ -105,7 +107,7 @@ def _earlier(record: SageMakerStatus, training: TrainingJob | None) -> EarlierTr
     )
 
 
-def _retry(waiting: Waiting | None) -> Retry | None:
+def _retry(waiting: CapacityWait | None) -> Retry | None:
     if waiting is None:
         return None
     return Retry(
@@ -139,5 +141,5 @@ def _describe(training: TrainingJob, region: str) -> dict[str, object]:
         "image": training.image,
         "instance_type": training.instance_type,
         "instance_count": training.instance_count,
-        "console_url": console_url(region, training.name),
+        "console_url": build_console_url(region, training.name),
     }

@@ -6,16 +6,16 @@ from muster.core.outcome import DEADLINE_EXCEEDED, Verdict
 from muster.core.status.sentences import describe_end, describe_running
 from muster.core.status.truncate import truncate_message
 from muster.core.status.views import NOT_REPORTED, PENDING, STARTING, StatusInput
-from muster.core.training_job.ends import TRAINING_JOB_GONE, Sequel, bad_end
+from muster.core.training_job.ends import TRAINING_JOB_GONE, NextStep, classify_training_failure
 from muster.core.training_job.facts import FAILED, TrainingFacts, TrainingJob
-from muster.core.training_job.name import training_job_name
+from muster.core.training_job.name import build_training_job_name
 from muster.core.training_job.state import TrainingState
 
 MAX_CHARS = 600
 """The limit of SageMaker's text in a message: it quotes the end of a container's output."""
 
 
-def training_sentence(status_input: StatusInput, progress: Progress | None, state: TrainingState) -> str:
+def describe_training(status_input: StatusInput, progress: Progress | None, state: TrainingState) -> str:
     """Describe the current state, or how the job ended, in one line that is short enough for the status."""
     if status_input.outcome.verdict is Verdict.SUSPENDED:
         return truncate_message(_describe_suspension(status_input, state.observed))
@@ -61,14 +61,14 @@ def _describe_training_end(status_input: StatusInput, progress: Progress | None,
 
 
 def _describe_training_job_end(training: TrainingJob) -> str:
-    sentence = clean(bad_end(training).message, limit=MAX_CHARS)
+    sentence = clean(classify_training_failure(training).message, limit=MAX_CHARS)
     return f"Training job {training.name} {'failed' if training.status == FAILED else 'was stopped'}: {sentence}"
 
 
 def _prepend_restart_reason(state: TrainingState, then: str) -> str:
     """Put the reason for another training job before `then`."""
     before = state.attempt_state.ended
-    if before is None or before.sequel is not Sequel.RESTART:
+    if before is None or before.sequel is not NextStep.RESTART:
         return then
     return f"{clean(before.message, limit=MAX_CHARS).rstrip('.')}; restart {state.attempt_state.restarts}: {then}"
 
@@ -80,4 +80,4 @@ def _describe_secondary_status(training: TrainingJob) -> str:
 
 
 def _training_job_name(status_input: StatusInput) -> str:
-    return training_job_name(status_input.job.metadata, status_input.outcome.attempt)
+    return build_training_job_name(status_input.job.metadata, status_input.outcome.attempt)

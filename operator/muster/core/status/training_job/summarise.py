@@ -8,17 +8,17 @@ from muster.api.timestamps import format_timestamp
 from muster.core.facts import ProcessState
 from muster.core.outcome import Outcome, Verdict
 from muster.core.status.conditions import conditions, refusal_before_start
-from muster.core.status.ended_status import ended_status
-from muster.core.status.hang import hang_record
-from muster.core.status.progress import MAX_METRICS, job_progress
-from muster.core.status.rank_status import rank_status
-from muster.core.status.training_job.record import training_record
-from muster.core.status.training_job.sentences import training_sentence
-from muster.core.status.training_job.unobserved import without_observation
+from muster.core.status.ended_status import build_ended_status
+from muster.core.status.hang import build_hang_record
+from muster.core.status.progress import MAX_METRICS, build_progress
+from muster.core.status.rank_status import build_rank_status
+from muster.core.status.training_job.record import build_training_record
+from muster.core.status.training_job.sentences import describe_training
+from muster.core.status.training_job.unobserved import build_unobserved_status
 from muster.core.status.views import StatusInput
-from muster.core.training_job.attempt_state import sagemaker_status_of
+from muster.core.training_job.attempt_state import get_sagemaker_status
 from muster.core.training_job.decide import CreateTrainingJob, TrainingAction
-from muster.core.training_job.ends import Sequel
+from muster.core.training_job.ends import NextStep
 from muster.core.training_job.facts import INTERRUPTED, PENDING, RESTARTING, TrainingFacts, TrainingJob
 from muster.core.training_job.state import TrainingState
 
@@ -44,14 +44,14 @@ def summarise_training_job(  # noqa: PLR0917 - the results of one reconcile
     """The job's status at `now` (Unix seconds). A job that has ended keeps its status."""
     facts, generation = state.observed, job.metadata.generation
     if previous.final_condition is not None:
-        return ended_status(previous, generation, now)
+        return build_ended_status(previous, generation, now)
     # Without an observation, keep the previous one.
-    if facts.observation_failure is not None and facts.training is None and sagemaker_status_of(previous) is not None:
-        return without_observation(previous, state.nodes.problem, generation, now)
+    if facts.observation_failure is not None and facts.training is None and get_sagemaker_status(previous) is not None:
+        return build_unobserved_status(previous, state.nodes.problem, generation, now)
     status_input = StatusInput(job, previous, state.nodes, outcome, now)
     progress = _progress(status_input, facts)
     phase = _phase(status_input, state)
-    message = training_sentence(status_input, progress, state)
+    message = describe_training(status_input, progress, state)
     creates = any(isinstance(action, CreateTrainingJob) for action in actions)
     return Status(
         observed_generation=generation,
@@ -59,10 +59,10 @@ def summarise_training_job(  # noqa: PLR0917 - the results of one reconcile
         message=message,
         conditions=conditions(status_input, phase, message),
         nodes=NodeCounts(desired=job.spec.nodes, ready=_ready(status_input)),
-        ranks=rank_status(status_input),
+        ranks=build_rank_status(status_input),
         progress=progress,
-        hang=hang_record(status_input),
-        backend=training_record(status_input, state, now if creates else None),
+        hang=build_hang_record(status_input),
+        backend=build_training_record(status_input, state, now if creates else None),
         attempt=state.attempt_state.attempt if creates or _has_started(previous, state) else previous.attempt,
         start_time=_start_time(status_input, facts, creates=creates),
         completion_time=format_timestamp(now) if phase in ("Succeeded", "Failed") else None,
@@ -84,18 +84,18 @@ def _phase(status_input: StatusInput, state: TrainingState) -> str:
     # A training job failed or could not start, and another one follows.
     if state.attempt_state.is_next:
         ended = state.attempt_state.ended
-        return "Restarting" if ended is not None and ended.sequel is Sequel.RESTART else "Pending"
+        return "Restarting" if ended is not None and ended.sequel is NextStep.RESTART else "Pending"
     if training is None:
         return "Restarting" if state.attempt_state.restarts else "Pending"
-    return _phase_of(status_input, training)
+    return _choose_training_phase(status_input, training)
 
 
-def _phase_of(status_input: StatusInput, training: TrainingJob) -> str:
+def _choose_training_phase(status_input: StatusInput, training: TrainingJob) -> str:
     # muster is still reading how the ranks ended.
     if training.is_over:
         return status_input.previous.phase
     # Not muster, but a user requested the stop.
-    if training.is_asked_to_end:
+    if training.is_ending:
         return "Stopping"
     if any(node.process.state is ProcessState.RUNNING for node in status_input.facts.nodes):
         return "Running"
@@ -110,7 +110,7 @@ def _ready(status_input: StatusInput) -> int:
 
 def _progress(status_input: StatusInput, facts: TrainingFacts) -> Progress | None:
     """Combine the ranks' metrics with those that SageMaker read from the output."""
-    progress = job_progress(status_input)
+    progress = build_progress(status_input)
     training = facts.training
     sagemaker_values = {metric.name: metric.value for metric in training.metrics} if training is not None else {}
     if not sagemaker_values:

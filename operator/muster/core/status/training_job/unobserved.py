@@ -7,7 +7,7 @@ from muster.core.status.problems import TRANSIENT_REASONS
 from muster.core.status.truncate import truncate_message
 
 
-def without_observation(previous: Status, problem: Problem | None, generation: int, now: float) -> Status:
+def build_unobserved_status(previous: Status, problem: Problem | None, generation: int, now: float) -> Status:
     """Add to `previous` why AWS can't be reached: to the message, and to Stalled if a user has to act.
 
     `problem` is None while the failure is too recent to report. `now` is in Unix seconds.
