@@ -7,7 +7,7 @@ from muster_worker.contract.schema import Command
 
 @dataclass(frozen=True)
 class CreateNode:
-    """Create the node's process or pod, with its agent; if possible on none of these Kubernetes nodes."""
+    """Create the node's process or pod, with its agent. Its pod avoids these Kubernetes nodes if possible."""
 
     node: int
     replacement: int
@@ -41,7 +41,7 @@ class RemoveNode:
 
 @dataclass(frozen=True)
 class RemoveSurplusPod:
-    """Delete a surplus pod of the job: it belongs to none of the current nodes."""
+    """Delete a pod of the job that belongs to none of the current nodes."""
 
     name: str
 

@@ -15,28 +15,28 @@ from muster.api.validation.validate import validate
 
 @dataclass(frozen=True)
 class JobChange:
-    """The resource before and after the change; `stored` is None for a new resource."""
+    """The two objects of an admission request; `old_object` is None for a new resource."""
 
-    wanted: Mapping[str, JSON]
-    stored: Mapping[str, JSON] | None
+    object: Mapping[str, JSON]
+    old_object: Mapping[str, JSON] | None
 
 
 def validate_change(change: JobChange, accept: Callable[[Job, Status], None]) -> tuple[FieldProblem, ...]:
-    """Return every reason to reject the change; an unchanged spec is always allowed.
+    """Return every reason to reject the change. An unchanged spec is always allowed.
 
-    `accept` raises `InvalidResource` for a job that this operator's configuration doesn't allow or know.
+    `accept` raises `InvalidResource` for a job that the operator's configuration doesn't allow.
     """
-    stored, wanted = change.stored, change.wanted
-    status = Status() if stored is None else read_status(stored)
-    if stored is not None:
-        # Changing only metadata, such as a finalizer or a label, never affects the running job.
-        if stored.get("spec") == wanted.get("spec"):
+    old_object = change.old_object
+    status = Status() if old_object is None else read_status(old_object)
+    if old_object is not None:
+        # A change of metadata, such as a finalizer or a label, never affects the running job.
+        if old_object.get("spec") == change.object.get("spec"):
             return ()
-        forbidden = _find_forbidden_field_changes(_spec(stored), _spec(wanted), status)
-        if forbidden:
-            return forbidden
+        problems = _find_forbidden_field_changes(_get_spec(old_object), _get_spec(change.object), status)
+        if problems:
+            return problems
     try:
-        job = validate(Document(dict(wanted)), LASTING_RULES if status.was_ever_started else RULES)
+        job = validate(Document(dict(change.object)), LASTING_RULES if status.was_ever_started else RULES)
         accept(job, status)
     except InvalidResource as invalid:
         return invalid.problems
@@ -46,7 +46,7 @@ def validate_change(change: JobChange, accept: Callable[[Job, Status], None]) ->
 def _find_forbidden_field_changes(
     before: Mapping[str, JSON], now: Mapping[str, JSON], status: Status
 ) -> tuple[FieldProblem, ...]:
-    """Repeat the CRD's own transition rules, because the cluster may have an older CRD than its operator."""
+    """Apply the CRD's transition rules again, because the cluster's CRD may be older than its operator."""
     changed = find_changed_fields(before, now)
     if status.final_condition is not None:
         return tuple(FieldProblem(f"spec.{name}", ENDED_MESSAGE) for name in changed)
@@ -60,6 +60,6 @@ def _is_rejected(status: Status) -> bool:
     return any(entry.type == "Accepted" and entry.status == "False" for entry in status.conditions)
 
 
-def _spec(resource: Mapping[str, JSON]) -> Mapping[str, JSON]:
+def _get_spec(resource: Mapping[str, JSON]) -> Mapping[str, JSON]:
     spec = resource.get("spec")
     return spec if isinstance(spec, dict) else {}

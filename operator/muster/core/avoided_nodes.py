@@ -1,4 +1,4 @@
-"""Find the Kubernetes nodes on which a job fails repeatedly, so that its new pods go elsewhere."""
+"""Find the Kubernetes nodes on which a job fails repeatedly, so that its new pods avoid them."""
 
 from collections.abc import Sequence
 
@@ -8,21 +8,21 @@ from muster.core.failure.ends import NODE_STOPPED, STRAGGLER
 from muster.core.failure.problems import EVICTED, NODE_SHUTDOWN, POD_DELETED, PREEMPTED
 
 MIN_FAILURES = 2
-"""One failure may be a coincidence. A straggler is none: muster has measured it for some time."""
+"""One failure may be a coincidence. But one straggler is enough, because muster has measured it for some time."""
 
 _INTENTIONAL_REASONS = frozenset((NODE_STOPPED, POD_DELETED, PREEMPTED, EVICTED, NODE_SHUTDOWN))
-"""Reasons that show what a person or a controller wanted, and nothing about the machine."""
+"""Reasons that a person or a controller caused, and that show nothing about the Kubernetes node."""
 
 
 def find_avoided_nodes(history: Sequence[RestartRecord]) -> tuple[AvoidedNode, ...]:
     """Return the nodes with at least `MIN_FAILURES` failures or a straggler, in the order of their last failures.
 
-    The history is limited, so nodes that fail no more are used again.
+    The history is limited, so the job uses a node again after some time without failures.
     """
     by_name: dict[str, list[RestartRecord]] = {}
     for record in history:
         if record.node_name and record.reason not in _INTENTIONAL_REASONS:
-            # Move the node to the end: the last failure on it is the latest.
+            # Move the node to the end of the dict, because it has the latest failure so far.
             by_name[record.node_name] = [*by_name.pop(record.node_name, []), record]
     avoided = (
         AvoidedNode(node_name=name, failures=len(records), reason=records[-1].reason)

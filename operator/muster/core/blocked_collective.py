@@ -1,4 +1,4 @@
-"""Find the collective that some hanging ranks wait in and others have not entered, by torch's flight recorder. Pure."""
+"""Find the collective in which some ranks wait and which others have not entered, by torch's flight recorder. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from heapq import nsmallest
 from muster_worker.contract.collectives import GroupCollective, name_collective
 
 MAX_CANDIDATES = 4
-"""The number of collectives of a group that are examined. Forged records may have another one for each rank."""
+"""The maximum number of collectives that this module examines for a group. Forged records may have one per rank."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class BlockedCollective:
 def find_blocked_collective(collectives: Mapping[int, Sequence[GroupCollective]]) -> BlockedCollective | None:
     """Return the blocked collective in which most of these ranks wait; None if the records show none.
 
-    A rank without a collective in a group may not be a member of it, so it is not missing there.
+    A rank without a record in a process group may not be a member of the group, so it does not count as missing.
     """
     groups: dict[str, list[tuple[int, GroupCollective]]] = {}
     for rank, entries in sorted(collectives.items()):
@@ -54,7 +54,7 @@ def _find_blocked_in_group(group: str, members: Sequence[tuple[int, GroupCollect
 def _find_missing_ranks(
     members: Sequence[tuple[int, GroupCollective]], sequence: int, waiting: frozenset[int]
 ) -> tuple[int, ...]:
-    # A rank that waits in another collective with this number has entered that one instead.
+    # A rank may wait in another collective that has the same sequence number.
     missing = (
         rank
         for rank, entry in members

@@ -9,16 +9,16 @@ from muster.core.gang_release import GangRelease
 from muster.core.outcome import Outcome, Verdict
 
 REMOVE_GRACE_SECONDS = 10.0
-"""The grace period of containers that outlive the agent: a sidecar may still have data to send."""
+"""The grace period of containers that outlive the agent, such as a sidecar that still sends data."""
 
 
 def remove_surplus_pods(facts: JobFacts) -> tuple[Action, ...]:
-    """Delete surplus pods, and pods on lost machines: none of them may run beside its replacement.
+    """Delete surplus pods, and pods on lost Kubernetes nodes.
 
-    A lost machine may return with its pod.
+    No pod may run at the same time as its replacement, and a lost Kubernetes node may return with its pod.
     """
     kills = (
-        KillNode(node.node, "its machine is lost")
+        KillNode(node.node, "its Kubernetes node is lost")
         for node in facts.all_nodes
         if node.process.lost_at is not None and not node.process.is_terminating
     )
@@ -42,14 +42,14 @@ def remove_obstacles_to_start(job: Job, facts: JobFacts, outcome: Outcome) -> tu
     # Release the nodes of an incomplete gang, so that other jobs can use them.
     if outcome.release is not None and outcome.release.is_under_way:
         return _remove_released_pods(facts, outcome.release)
-    # With restartScope Pods every pod of an earlier attempt is replaced.
+    # Replace the pods of earlier attempts that the next attempt can't use.
     return _replace_pods(job, facts, outcome) or None
 
 
 def _remove_outdated_pods(facts: JobFacts) -> tuple[Action, ...]:
-    """Delete pods made from an older spec before the gang starts; they are created again once all are deleted."""
+    """Delete pods that muster created from an older spec. It creates them again once all are deleted."""
     return tuple(
-        RemoveNode(node.node, REMOVE_GRACE_SECONDS, "it was made from an earlier spec")
+        RemoveNode(node.node, REMOVE_GRACE_SECONDS, "it was created from an earlier spec")
         for node in facts.all_nodes
         if node.process.state is not ProcessState.MISSING and not node.process.is_terminating
     )
@@ -58,7 +58,7 @@ def _remove_outdated_pods(facts: JobFacts) -> tuple[Action, ...]:
 def _remove_released_pods(facts: JobFacts, release: GangRelease) -> tuple[Action, ...]:
     """Delete the pods of a gang that can't be scheduled completely."""
     return tuple(
-        RemoveNode(node.node, REMOVE_GRACE_SECONDS, "its gang could not be placed whole")
+        RemoveNode(node.node, REMOVE_GRACE_SECONDS, "not all pods of its gang could be scheduled")
         for node in facts.all_nodes
         if release.includes(node) and not node.process.is_terminating
     )
@@ -79,7 +79,7 @@ def _replace_pods(job: Job, facts: JobFacts, outcome: Outcome) -> tuple[Action, 
 
 
 def _has_problem(node: NodeFacts) -> bool:
-    """Whether the node's agent reported a problem: it would refuse the next start."""
+    """Whether the node's agent reported a problem, with which it would refuse the next start."""
     agent = node.current_agent
     return agent is not None and agent.report.problem is not None
 

@@ -18,7 +18,7 @@ from muster_worker.contract.schema import AgentPhase, Command, CommandKind
 from muster_worker.contract.source import EditedSource
 
 FAILURE_GRACE_SECONDS = 2.0
-"""The time between SIGTERM and SIGKILL after a rank failed: the other ranks can't continue, so free their devices."""
+"""The time between SIGTERM and SIGKILL after a rank failed. It is short, because the other ranks can't continue."""
 
 STOP_GRACE_SECONDS = 10.0
 """The time between SIGTERM and SIGKILL at a deadline or a stop request, if the node sets no grace period.
@@ -30,7 +30,7 @@ MIN_GRACE_SECONDS = 1.0
 """The minimum grace period: even a pod with a grace period of 0 gets a SIGTERM before SIGKILL."""
 
 COMMAND_TIMEOUT_SECONDS = 10.0
-"""The time after the grace period in which an agent must obey a command; then its process is killed."""
+"""muster kills an agent that has not obeyed a command for this long after the grace period."""
 
 
 def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
@@ -52,7 +52,7 @@ def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term:
     missing = [node for node in facts.nodes if node.process.state is ProcessState.MISSING and not has_old_pod(node)]
     # The start command contains the addresses of all nodes, so create missing nodes first.
     if missing:
-        # If a quota has no room for all, the attempt needs its members first.
+        # The members come first, because a quota may not allow all pods.
         return (*surplus, *(_create_node(node, outcome) for node in missing), *others)
     start = _send_start(job, facts, outcome, now, leader_term)
     return (*surplus, *others, *(start or _end_after_launcher(job, facts, outcome, now, leader_term)))
@@ -69,7 +69,7 @@ def _keep_non_members(facts: JobFacts, outcome: Outcome, now: float) -> tuple[Ac
 
 
 def find_requeue_time(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> float | None:
-    """The next time at which the decision or the status may change without a new event; None: never."""
+    """Return the next time at which the decision or the status may change without a new event; None if never."""
     # The job was resumed during its suspension: complete the suspension first.
     if outcome.verdict is Verdict.SUSPENDED and outcome.is_idle and not job.spec.suspend:
         return now
@@ -93,7 +93,10 @@ def find_requeue_time(job: Job, facts: JobFacts, outcome: Outcome, now: float) -
 
 
 def _send_start(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
-    """Start all nodes that have not started, once they are ready. After an operator restart some may have started."""
+    """Start the nodes that have not started, once all of them are ready.
+
+    After a restart of the operator, some nodes may have started already.
+    """
     if outcome.last_restart is not None and now < outcome.last_restart.not_before:
         return ()
     waiting = [node for node in facts.nodes if not node.has_started]
@@ -103,7 +106,7 @@ def _send_start(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_
     if facts.conflicting_nodes:
         return ()
     peers = select_peers(facts.nodes)
-    # A restarted operator receives the nodes' reports one by one, and the start command needs all addresses.
+    # The start command needs all addresses, and a restarted operator receives the nodes' reports one by one.
     if outcome.has_started and not peers:
         return ()
     source = None if outcome.source is None else EditedSource(outcome.source.sha256)
@@ -114,7 +117,7 @@ def _send_start(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_
 def _end_after_launcher(
     job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int
 ) -> tuple[Action, ...]:
-    """Stop the other nodes after mpirun has ended: they wait for a command."""
+    """Stop the other nodes after mpirun has ended, because they wait for a command."""
     first = facts.nodes[0]
     # The agent on mpirun's own node cleans up by itself. Nodes that have ended receive an exit command later.
     if not is_mpi(job) or first.launcher is None or not first.has_ended:
@@ -125,8 +128,8 @@ def _end_after_launcher(
 
 
 def _stop_attempt(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
-    """Stop the ranks of an attempt that another one follows, and keep the agents."""
-    # Agents that have not started get the command, too: they must not start a rank of this attempt any more.
+    """Stop the ranks of an attempt that is followed by another attempt, and keep the agents."""
+    # Also send the command to agents that have not started, so that they start no rank of this attempt.
     stop_call = find_stop_call(facts, outcome)
     commands = []
     for node in facts.nodes:
@@ -151,7 +154,7 @@ def _end_nodes(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_t
 def _send_where_needed(
     facts: JobFacts, outcome: Outcome, commands: Sequence[tuple[NodeFacts, Command]], now: float
 ) -> tuple[Action, ...]:
-    """Send commands that the nodes have not received yet, and kill nodes that did not obey in time."""
+    """Send the commands that nodes have not received yet, and kill the nodes that did not obey in time."""
     kills: list[Action] = []
     nodes_by_command: dict[Command, list[int]] = {}
     for node, command in commands:
@@ -213,15 +216,15 @@ def _get_command_order(command: Command) -> int:
 
 
 def _find_kill_time(facts: JobFacts, outcome: Outcome, node: NodeFacts) -> float | None:
-    """Return when to kill the node's process if it still runs; None before it was sent a command to end."""
+    """Return when to kill the node's process if it still runs; None if muster has sent no command to end."""
     command = node.command
     if command is None or not node.has_end_command:
         return None
     agent = node.current_agent
-    # All ranks have ended, and the upload may take as long as it needs.
+    # All ranks have ended, and the upload has no time limit.
     if agent is not None and agent.report.phase == AgentPhase.UPLOADING and command.kind != CommandKind.KILL:
         return None
     last_report_at = facts.created_at if agent is None else agent.last_report_at
-    # Some backends don't record when they sent the command: use the time of the cause or of the last report.
+    # Some backends don't record when they sent the command. Then use the time of the cause or of the last report.
     since = next(at for at in (node.command_sent_at, outcome.at, last_report_at) if at is not None)
     return since + command.grace_seconds + COMMAND_TIMEOUT_SECONDS

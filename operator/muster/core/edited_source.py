@@ -1,4 +1,4 @@
-"""The edited code of `muster rerun`: which code an attempt runs, and what the status says about it."""
+"""The edited code of `muster rerun`: which code an attempt runs, and how the status describes it."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from muster.api.status.source import SourceStatus
 from muster.api.status.status import Status
 
 NO_MEMORY_FOR_SOURCE = "NoMemoryForSource"
-"""The reason of a job whose ranks wait until the operator has sent the edited code of other jobs."""
+"""The reason of a problem: the ranks wait until the operator has memory for their edited code."""
 
 
 @dataclass(frozen=True)
 class RequestedSource:
-    """The ConfigMap that the job's annotation names. Either `sha256` is set, or `problem` says why it can't be used."""
+    """The ConfigMap that the job's annotation names. Either `sha256` is set, or `problem` is why it can't be used."""
 
     config_map: str
     sha256: str = ""
@@ -23,8 +23,8 @@ class RequestedSource:
 def find_source(previous: Status, requested: RequestedSource | None, *, has_started: bool) -> SourceStatus | None:
     """Return the edited code of the current attempt; None if it runs the code of the spec.
 
-    It is fixed when the attempt starts: the status has it before any agent receives it, and a node that starts later
-    gets the same code.
+    The code of an attempt does not change after its start. The status names the code before an agent receives it, so
+    that a node that starts later gets the same code.
     """
     if has_started:
         return previous.source
@@ -36,9 +36,9 @@ def find_source(previous: Status, requested: RequestedSource | None, *, has_star
 
 
 def describe_source(source: SourceStatus | None, requested: RequestedSource | None) -> tuple[str, ...]:
-    """Describe for the condition Accepted that the ranks run other code than the spec's, or don't run what they should.
+    """Describe, for the condition Accepted, the edited code that the ranks run or can't run.
 
-    People who compare the resource with its manifest in git find the difference there.
+    Users who compare the resource with its manifest in git can see the difference in this condition.
     """
     remarks = []
     if requested is not None and requested.problem:

@@ -1,7 +1,7 @@
-"""Decide with how many nodes, and with which, the next attempt of an elastic job runs.
+"""Choose the nodes that run the next attempt of an elastic job: its members.
 
-The members of the last attempt stay. A restart waits `resizeAfterSeconds` for those that are not ready, and then goes
-on without them. A running attempt is stopped when `spec.nodes` has changed, or when lost nodes are ready again.
+The members of the last attempt stay. A restart waits `resizeAfterSeconds` for members that are not ready, and then
+starts without them. muster stops a running attempt when `spec.nodes` has changed, or when lost nodes are ready again.
 """
 
 from collections.abc import Sequence
@@ -19,17 +19,20 @@ from muster.core.restarts import RESIZED
 from muster_worker.contract.schema import AgentPhase
 
 MAX_GROW_SECONDS = 4 * 3600.0
-"""The longest wait for a growth, unless `growAfterSeconds` is longer. Growths within this time lengthen the wait."""
+"""The longest wait before a restart with more nodes, unless `growAfterSeconds` is longer.
+
+Each such restart within this time doubles the wait.
+"""
 
 MIN_DOUBLED_GROW_SECONDS = 30.0
-"""What is doubled with each growth if `growAfterSeconds` is shorter: 0 would stay 0."""
+"""Double this time instead of `growAfterSeconds` if that is shorter, because 0 seconds doubled are still 0."""
 
 _MAX_DOUBLINGS = 10
 
 
 @dataclass(frozen=True)
 class ResizeInput:
-    """What the choice depends on: `count` is spec.nodes, `facts` have all nodes by number, `now` is in Unix seconds."""
+    """The input of the choice. `count` is spec.nodes, `facts.nodes` are all nodes by number, `now` is Unix seconds."""
 
     elastic: Elastic
     count: int
@@ -38,18 +41,18 @@ class ResizeInput:
 
 
 def choose_elastic_members(previous: Status, last: Sequence[int] | None, size: ResizeInput) -> tuple[int, ...]:
-    """Return the members of the next attempt. No attempt runs.
+    """Return the members of the next attempt. Call this only while no attempt runs.
 
-    `last` are the members of the last attempt, or of the last such choice.
+    `last` are the members of the last attempt, or of the previous choice.
     """
     nodes = size.facts.nodes
     if last is None or previous.attempt == 0:
         return tuple(range(size.count))
-    # A member that may still run ranks must neither be replaced nor left out.
+    # Keep all members while one of them may still run ranks.
     if _may_run_ranks(previous, [nodes[member] for member in last]):
         return tuple(last)
     ready = {node.node for node in nodes if _is_ready(node, size)}
-    # Only a restart has survivors, for which it is worth going on without the others.
+    # A restart prefers ready nodes, so that the surviving members can start soon.
     wanted = _add_members(last, ready, size) if previous.is_restarting else _add_members(last, range(len(nodes)), size)
     members = _limit_members(wanted, ready, size.count)
     shrinks_at = find_shrink_time(previous, size.elastic)
@@ -60,7 +63,7 @@ def choose_elastic_members(previous: Status, last: Sequence[int] | None, size: R
 
 
 def find_shrink_time(previous: Status, elastic: Elastic) -> float | None:
-    """Return when the restart goes on without the nodes that are not ready (Unix seconds); None without a restart."""
+    """Return when the restart stops waiting for nodes that are not ready (Unix seconds); None without a restart."""
     restarts, last = previous.restarts, previous.last_restart
     if not previous.is_restarting or restarts is None or last is None:
         return None
@@ -68,9 +71,9 @@ def find_shrink_time(previous: Status, elastic: Elastic) -> float | None:
 
 
 def find_resize(job: Job, previous: Status, facts: JobFacts, now: float) -> str | None:
-    """Return why the running attempt has to stop, so that the next one has another number of nodes; None if it goes on.
+    """Return why muster has to restart the running attempt with another number of nodes; None if it need not.
 
-    `job` is the job as the attempt runs it.
+    `job.spec.nodes` is the number of nodes of the running attempt.
     """
     elastic, desired, count = job.spec.elastic, facts.desired_nodes, len(facts.nodes)
     if elastic is None or desired is None or desired == count or not previous.was_started:
@@ -86,7 +89,7 @@ def find_resize(job: Job, previous: Status, facts: JobFacts, now: float) -> str 
 
 
 def find_resize_time(job: Job, previous: Status, facts: JobFacts) -> float | None:
-    """Return when the job may go on with another number of nodes (Unix seconds); None if only an event changes it."""
+    """Return when the number of nodes may change without an event (Unix seconds); None if it needs an event."""
     elastic, desired = job.spec.elastic, facts.desired_nodes
     if elastic is None or desired is None:
         return None
@@ -96,9 +99,9 @@ def find_resize_time(job: Job, previous: Status, facts: JobFacts) -> float | Non
 
 
 def find_growth_time(elastic: Elastic, previous: Status, desired: int) -> float:
-    """Return when ready nodes may join the running attempt, which has fewer than `desired` (Unix seconds).
+    """Return when ready nodes may join the running attempt, which has fewer than `desired` nodes (Unix seconds).
 
-    Each growth stops the ranks, and a node that is lost again and again must not do that all the time.
+    The wait limits how often an unreliable node stops the ranks, because each growth is a restart.
     """
     record, last = previous.elastic, previous.last_restart
     if last is None or (record is not None and record.followed_nodes < desired):
@@ -116,9 +119,9 @@ def find_growth_time(elastic: Elastic, previous: Status, desired: int) -> float:
 
 
 def compute_followed_nodes(previous: Status, facts: JobFacts, desired: int, *, starts: bool) -> int:
-    """Return the new `status.elastic.followedNodes`. `starts`: the attempt starts now."""
+    """Return the new `status.elastic.followedNodes`. `starts` is whether the attempt starts now."""
     before, last = previous.elastic, previous.last_restart
-    # An attempt that was restarted to grow has asked for all nodes.
+    # A restart that changes the number of nodes uses the current `spec.nodes`.
     has_followed = starts and last is not None and last.reason == RESIZED
     if before is None or len(facts.nodes) >= desired or has_followed:
         return desired
@@ -126,7 +129,7 @@ def compute_followed_nodes(previous: Status, facts: JobFacts, desired: int, *, s
 
 
 def _add_members(last: Sequence[int], candidates: Sequence[int] | set[int], size: ResizeInput) -> tuple[int, ...]:
-    """Add other nodes up to `spec.nodes`; below minNodes also such that are not ready."""
+    """Add candidates up to `spec.nodes`, and then any nodes up to minNodes, even if they are not ready."""
     others = sorted(set(candidates).difference(last))
     members = (*last, *others[: max(0, size.count - len(last))])
     missing = size.elastic.min_nodes - len(members)
@@ -137,13 +140,13 @@ def _add_members(last: Sequence[int], candidates: Sequence[int] | set[int], size
 
 
 def _limit_members(members: Sequence[int], ready: set[int], count: int) -> tuple[int, ...]:
-    """Return at most `count` members: leave out those that are not ready first, and then the last ones."""
+    """Return at most `count` members: drop members that are not ready first, and then the last members."""
     by_use = sorted(range(len(members)), key=lambda rank: (members[rank] not in ready, rank))
     return tuple(members[rank] for rank in sorted(by_use[:count]))
 
 
 def _find_joining_nodes(facts: JobFacts, count: int, now: float) -> tuple[NodeFacts, ...]:
-    """Return the nodes that can join now; none while others that are scheduled still start."""
+    """Return the nodes that can join now; () while others are scheduled and still starting."""
     others = [node for node in facts.non_members if not node.process.is_terminating]
     ready = [node for node in others if node.is_ready and not facts.is_silent(node, now)]
     if len(ready) < count and any(_is_starting(node) for node in others):
@@ -156,7 +159,7 @@ def _is_starting(node: NodeFacts) -> bool:
     process, agent = node.process, node.current_agent
     if process.state not in (ProcessState.WAITING, ProcessState.RUNNING) or not node.is_scheduled or node.is_ready:
         return False
-    # One that can't start must not keep the others waiting for ever.
+    # The others must not wait for a node that can't start.
     if agent is not None and agent.report.problem is not None:
         return False
     return process.problem is None or process.problem.reason == FETCHING_FILES
@@ -167,7 +170,7 @@ def _is_ready(node: NodeFacts, size: ResizeInput) -> bool:
 
 
 def _may_run_ranks(previous: Status, members: Sequence[NodeFacts]) -> bool:
-    """Whether ranks of the last attempt may run: a new leader has not heard of all agents yet."""
+    """Whether ranks of the last attempt may run. A new leader has not received reports of all agents yet."""
     return are_all_cut_off(members) or any(_may_node_run(previous, node) for node in members)
 
 

@@ -21,7 +21,7 @@ from muster_worker.contract.schema import (
 )
 
 MAX_MISSED_HEARTBEATS = 3
-"""The number of missing heartbeats after which a node counts as silent: two may be lost by accident."""
+"""The number of missed heartbeats after which a node counts as silent. Two heartbeats may be lost by accident."""
 
 
 class ProcessState(StrEnum):
@@ -50,16 +50,16 @@ class Problem:
 class ProcessFacts:
     """A node's process or pod. `exit_code` and `signal` are the agent's.
 
-    `problem` is the backend's explanation of the state. `name` is the pod's name, `machine` the cluster node that it is
-    scheduled on since `scheduled_at`. Its deletion (`is_terminating`) was requested at `deletion_requested_at`.
-    `replacement` of a MISSING process is the highest observed one, or -1. `grace_seconds` and `memory_limit` are the
-    owner's settings for the ranks; None and "" if unset. `has_running_sidecars`: the agent has EXITED and other
-    containers of the pod still run. `termination_message` is set once the agent has EXITED and written one.
-    `devices` is None if the ranks' container requests no accelerators.
+    `problem` is the backend's explanation of the state. `name` is the pod's name. `kube_node` is the Kubernetes node on
+    which the pod is scheduled since `scheduled_at`. `is_terminating` is set once the pod's deletion was requested, at
+    `deletion_requested_at`. `replacement` of a MISSING process is the highest observed number, or -1. `grace_seconds`
+    and `memory_limit` are the pod's settings for the ranks; None and "" if unset. `has_running_sidecars` is set if the
+    agent has EXITED and other containers of the pod still run. `termination_message` is None until the agent has EXITED
+    and written one. `devices` is None if the ranks' container requests no accelerators.
 
-    For lost machines, by the time at which the operator observed it: `unreachable_since` is when the machine stopped
-    answering the cluster or the cluster evicted the pod; `deletion_deadline` is when a requested deletion should be
-    complete. `lost_at` is set once the job continues without the machine. Later reports of this process don't count.
+    `unreachable_since` is when the operator observed that the Kubernetes node is unreachable or that the cluster
+    evicted the pod. `deletion_deadline` is when a requested deletion should be complete. `lost_at` is set once the job
+    continues without the Kubernetes node. muster ignores later reports of this process.
     """
 
     state: ProcessState
@@ -70,7 +70,7 @@ class ProcessFacts:
     ended_at: float | None = None
     problem: Problem | None = None
     name: str | None = None
-    machine: str | None = None
+    kube_node: str | None = None
     scheduled_at: float | None = None
     is_terminating: bool = False
     deletion_requested_at: float | None = None
@@ -91,10 +91,10 @@ class RankFacts:
     report: RankReport
     started_at: float | None = None
     ended_at: float | None = None
-    highest_step_at: float | None = None  # when it reached its highest step
-    last_step_at: float | None = None  # its last step in the latest report, which may be lower
-    phase_ended_at: float | None = None  # the end of its last phase without steps
-    first_step_at: float | None = None  # reports of metrics, or of the step to resume from, are no step
+    highest_step_at: float | None = None  # when the rank completed its highest step
+    last_step_at: float | None = None  # when the rank completed the last step in the latest report
+    phase_ended_at: float | None = None  # the end of the rank's last phase without steps
+    first_step_at: float | None = None  # when the rank completed its first optimizer step
     sequence: int = 0
 
     @property
@@ -133,7 +133,7 @@ class LauncherFacts:
 
 @dataclass(frozen=True)
 class AgentFacts:
-    """The latest report of a node's agent. `last_report_at` is when the last report arrived."""
+    """The latest report of a node's agent, which arrived at `last_report_at`."""
 
     report: Report
     last_report_at: float
@@ -153,7 +153,7 @@ class NodeFacts:
     agent: AgentFacts | None = None
     command: Command | None = None  # the last command sent to the agent
     command_sent_at: float | None = None
-    attempt_rank: int | None = None  # the node rank in the attempt, if that may differ from `node`
+    attempt_rank: int | None = None  # the node rank in the attempt, if it may differ from `node`
 
     @property
     def node_rank(self) -> int:
@@ -204,12 +204,12 @@ class NodeFacts:
 
     @property
     def has_no_agent(self) -> bool:
-        """Whether the node has no agent, and none will start without an action."""
+        """Whether the node has no agent and muster has to act before an agent can start."""
         return self.process.state in (ProcessState.MISSING, ProcessState.EXITED)
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether the node's process is scheduled on a machine."""
+        """Whether the node's pod is scheduled, or its process exists."""
         if self.process.state is ProcessState.WAITING:
             return self.process.scheduled_at is not None
         return self.process.state is not ProcessState.MISSING
@@ -221,7 +221,7 @@ class NodeFacts:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no rank runs on the node, and none will without an action."""
+        """Whether no rank runs on the node and muster has to act before a rank can start."""
         return self.process.state is not ProcessState.RUNNING or self.has_ended
 
     @property
@@ -243,10 +243,10 @@ class StopRequest:
 class JobFacts:
     """The job's facts. `nodes` is ordered and has one entry for every node, even if it doesn't exist yet.
 
-    `infer` leaves the attempt's members in `nodes`, by node rank (see `members.py`), and puts the others into
+    `infer` keeps the attempt's members in `nodes`, by node rank (see `members.py`), and moves the others to
     `non_members`. `desired_nodes` is `spec.nodes` if the number of members may differ. `heartbeat_seconds` is the
-    interval of the agents' reports. `collector_started_at`: the collector has no earlier report. `refusal` explains
-    why the spec creates no node. `surplus_pods` are the names of replaced pods, and of pods beyond the job's nodes.
+    interval of the agents' reports. The collector has no report from before `collector_started_at`. `refusal` is why
+    the spec creates no node. `surplus_pods` are the names of replaced pods, and of pods beyond the job's nodes.
     """
 
     created_at: float
@@ -256,18 +256,16 @@ class JobFacts:
     refusal: Problem | None = None
     surplus_pods: tuple[str, ...] = ()
     collector_started_at: float = 0.0
-    has_outdated_pods: bool = False  # a pod was made from an older spec
-    problem: Problem | None = None  # of the whole job
-    warnings: tuple[str, ...] = ()  # name fields without effect
+    has_outdated_pods: bool = False  # muster created a pod from an older spec
+    problem: Problem | None = None  # a problem of the whole job
+    warnings: tuple[str, ...] = ()  # sentences about fields without effect
     restart_request: str | None = None  # the value of the annotation that requests a restart
     requested_source: RequestedSource | None = None  # the edited code that the job's annotation names
-    fence_seconds: float = 0.0  # after this time agents that are cut off stop their ranks; 0: never
+    fence_seconds: float = 0.0  # agents without network for this time stop their ranks; 0 if they never do
     non_members: tuple[NodeFacts, ...] = ()
     desired_nodes: int | None = None
     spares: int = 0  # spec.spares
-    conflicting_nodes: tuple[
-        int, ...
-    ] = ()  # nodes that run ranks and are no members, because someone has edited the status
+    conflicting_nodes: tuple[int, ...] = ()  # run ranks of other nodes, after a user edited the status
 
     @property
     def all_nodes(self) -> tuple[NodeFacts, ...]:
@@ -276,7 +274,7 @@ class JobFacts:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no rank of the attempt runs, and none will without an action."""
+        """Whether no rank of the attempt runs and muster has to act before a rank can start."""
         return all(node.is_idle for node in self.nodes)
 
     @property
@@ -290,13 +288,13 @@ class JobFacts:
         return not self.surplus_pods and all(node.process.state is ProcessState.MISSING for node in self.all_nodes)
 
     def find_silence_time(self, node: NodeFacts) -> float | None:
-        """When the node counts as silent if no report arrives; None if no report is expected."""
+        """Return when the node counts as silent if no report arrives; None if no report is expected."""
         agent = node.current_agent
         if agent is None or node.is_idle:
             return None
         return agent.last_report_at + MAX_MISSED_HEARTBEATS * self.heartbeat_seconds
 
     def is_silent(self, node: NodeFacts, now: float) -> bool:
-        """Whether the node's process exists but its agent has stopped reporting, so that its ranks are unknown."""
+        """Whether the node's process exists but its agent has stopped reporting."""
         at = self.find_silence_time(node)
         return at is not None and now >= at

@@ -1,7 +1,7 @@
 """Delete the pods of a gang that can't be scheduled completely, wait, and create them again.
 
-Otherwise two jobs with half of the machines each would wait for each other for ever. The status records each
-release with the first replacement after it, so that a new leader can continue.
+Otherwise two jobs that each hold half of the Kubernetes nodes would wait for each other forever. The status records
+each release with the first replacement number after it, so that a new leader can continue.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ GANG_RELEASED = "GangReleased"
 
 FIRST_BACKOFF_SECONDS = 30.0
 MAX_BACKOFF_SECONDS = 600.0
-"""The shortest and the longest wait between a release and the next try, before jitter."""
+"""The shortest and the longest wait between a release and the next attempt to schedule the gang, before jitter."""
 
 _MAX_DOUBLINGS = 10
 _HASH_BYTES = 8
@@ -25,10 +25,10 @@ _HASH_BYTES = 8
 
 @dataclass(frozen=True)
 class GangRelease:
-    """The latest release of the gang: number `count`, at `at`, with the next try at `until` (Unix seconds).
+    """The latest release of the gang. `count` is its number, `at` its time, and pods are created again at `until`.
 
-    Pods with a replacement below `replacement` belong to the released gang. `is_under_way` is set while such pods exist
-    or `until` is in the future.
+    Times are in Unix seconds. Pods with a replacement below `replacement` belong to the released gang. `is_under_way`
+    is set while such pods exist or `until` is in the future.
     """
 
     count: int
@@ -43,7 +43,7 @@ class GangRelease:
 
 
 def find_release(job: Job, previous: Status, facts: JobFacts, waits_since: float, now: float) -> GangRelease | None:
-    """The gang's latest release, which may begin at `now` (Unix seconds); None if there was none."""
+    """Return the gang's latest release, which may begin at `now` (Unix seconds); None if there was none."""
     last = _read_previous_release(job, previous.placement, facts, now)
     # Complete the current release first.
     if last is not None and last.is_under_way:
@@ -55,8 +55,11 @@ def find_release(job: Job, previous: Status, facts: JobFacts, waits_since: float
 
 
 def find_next_release_time(job: Job, facts: JobFacts, waits_since: float) -> float | None:
-    """Return when to release the gang if nothing changes; None if it fits, holds no machine or has a queue."""
-    # A queue's scheduler is responsible for all-or-nothing placement, but places only minNodes of an elastic job so.
+    """Return when to release the gang if nothing changes; None if muster need not release it.
+
+    A gang without unschedulable pods, without scheduled pods, or with a queue is never released.
+    """
+    # A queue's scheduler places a gang all or nothing. Of an elastic job it places only minNodes in this way.
     elastic = job.spec.elastic
     if job.spec.queue is not None and (elastic is None or elastic.min_nodes >= len(facts.nodes)):
         return None
@@ -72,7 +75,7 @@ def find_next_release_time(job: Job, facts: JobFacts, waits_since: float) -> flo
 
 
 def compute_release_backoff(job_uid: str, count: int) -> float:
-    """Return the wait after release number `count`: exponential, with a jitter that differs between jobs."""
+    """Return the wait in seconds after release number `count`: exponential, with a jitter that differs between jobs."""
     longest = min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(count - 1, _MAX_DOUBLINGS))
     digest = hashlib.sha256(f"{job_uid}/{count}".encode()).digest()
     share = int.from_bytes(digest[:_HASH_BYTES], "big") / 2.0 ** (8 * _HASH_BYTES)

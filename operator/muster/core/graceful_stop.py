@@ -11,11 +11,11 @@ from muster.core.outcome import Outcome
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind
 
 UNDECIDED_STOP_CALL = 0
-"""The stop call while a node's own stop call is missing, or if no rank calls `stopping()`."""
+"""The stop call while a node has not reported its own stop call, or if no rank calls `stopping()`."""
 
 
 def is_graceful(facts: JobFacts, outcome: Outcome) -> bool:
-    """Whether the ranks are healthy and get their whole grace period: nothing failed, or a node is drained or slow."""
+    """Whether the ranks get their whole grace period, because nothing failed or a node is drained or slow."""
     failure = outcome.failure
     return failure is None or failure.reason == STRAGGLER or _is_node_stop(facts, failure)
 
@@ -23,8 +23,8 @@ def is_graceful(facts: JobFacts, outcome: Outcome) -> bool:
 def find_stop_call(facts: JobFacts, outcome: Outcome) -> int | None:
     """Return the number of the call at which all ranks stop, or UNDECIDED_STOP_CALL; None if the stop isn't graceful.
 
-    It is the highest stop call of all nodes. The ranks of each node wait at the node's own one, so it doesn't change
-    any more, and every leader finds the same.
+    This is the highest stop call of all nodes. The ranks of each node wait at the node's own stop call, so the number
+    doesn't change, and every leader finds the same number.
     """
     if not is_graceful(facts, outcome):
         return None
@@ -35,7 +35,7 @@ def find_stop_call(facts: JobFacts, outcome: Outcome) -> int | None:
 
 
 def add_stop_call(command: Command, node: NodeFacts, stop_call: int | None) -> Command:
-    """Return a node's command; a Stop is graceful or, once the stop call is known, a StopAt. Others don't change."""
+    """Make a Stop command graceful, or convert it to StopAt once the stop call is known. Keep other commands."""
     if command.kind != CommandKind.STOP or stop_call is None:
         return command
     if stop_call == UNDECIDED_STOP_CALL or not _get_stop_call(node):
@@ -55,9 +55,9 @@ def _get_stop_call(node: NodeFacts) -> int | None:
 
 
 def _is_node_stop(facts: JobFacts, failure: Failure) -> bool:
-    """Whether something other than muster stops a node, which gives its ranks their whole grace period."""
+    """Whether something other than muster stops a node and gives its ranks their whole grace period."""
     node = find_node(facts, failure.first.node)
     if failure.first.subject is not Subject.AGENT or find_external_stop_time(node) is None:
         return False
-    # A pod that was deleted without a grace period is gone, and the other ranks can't continue.
+    # After a deletion without a grace period the pod does not exist, and the other ranks can't continue.
     return node.process.state is ProcessState.RUNNING or node.has_ended

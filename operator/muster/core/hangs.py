@@ -1,8 +1,8 @@
-"""Find ranks that still run but complete no optimizer step any more, and decide whether that fails the attempt.
+"""Find ranks that run but have stopped completing optimizer steps, and decide whether this fails the attempt.
 
-A rank that never completed a step does not count: it may start, prepare data, or use no optimizer. A script may report
-metrics, or the step that it resumes from, before its first step. An old report does not count, because the rank may
-have completed a step since.
+A rank that never completed a step does not hang: it may prepare data, or use no optimizer. Metrics, or the step from
+which a script resumes, are no completed steps. An old report proves no hang, because the rank may have completed a step
+since then.
 """
 
 from collections import Counter
@@ -25,10 +25,10 @@ HUNG = "Hung"
 """The reason of the condition Stalled, of a failure, and of each rank that hangs."""
 
 STALL_SECONDS = 600
-"""After this time without a step a job without `hangTimeoutSeconds` is Stalled, but muster does not stop it."""
+"""A job without `hangTimeoutSeconds` is Stalled after this time without a step. muster does not stop it."""
 
 JITTER_SECONDS = 5.0
-"""Reports of the same step date it differently by up to this time, because each takes its own time to arrive."""
+"""The times of a step in two reports may differ by this much, because reports take different times to arrive."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class HungRank:
 
 @dataclass(frozen=True)
 class Hang:
-    """The ranks that hang, the most suspicious one first: most ranks only wait for it.
+    """The ranks that hang. The first is the most likely cause, for which the others wait.
 
-    `since` is when the first of the ranks completed its last step (Unix seconds), `timeout` is in seconds. `blocked` is
-    None if torch's records don't show for which collective the ranks wait.
+    `since` is when the rank that hangs longest completed its last step (Unix seconds). `timeout` is in seconds.
+    `blocked` is None if torch's records don't show the collective in which the ranks wait.
     """
 
     ranks: tuple[HungRank, ...]
@@ -64,9 +64,9 @@ def find_timeout(job: Job) -> int:
 
 
 def find_hang(job: Job, facts: JobFacts, attempt: int, now: float) -> Hang | None:
-    """Return the ranks of `attempt` that hang; None without one, and while muster can't know."""
+    """Return the ranks of `attempt` that hang; None if no rank hangs, or if reports are missing."""
     busy = [node for node in facts.nodes if not node.is_idle]
-    # A rank of a silent node may be in a phase for which the others wait, or its node is lost: that is no hang.
+    # The others may wait for a rank of a silent node, which may be in a phase without steps. This is no hang.
     if any(facts.is_silent(node, now) for node in busy):
         return None
     # Without a collector, reports are optional.
@@ -75,12 +75,12 @@ def find_hang(job: Job, facts: JobFacts, attempt: int, now: float) -> Hang | Non
     running = [(node, rank) for node in busy for rank in _find_running_ranks(node, attempt)]
     if any(rank.report.phase is not None for _, rank in running):
         return None
-    # Others may still wait for what a rank did before it ended.
+    # A phase without steps also explains the waits of other ranks after its rank has ended.
     phase_ended_at = max((rank.phase_ended_at or 0.0 for node in facts.nodes for rank in node.ranks), default=0.0)
     timeout = find_timeout(job)
     idle = [(node, rank, _compute_idle_seconds(node, rank, phase_ended_at)) for node, rank in running]
     longest = max((seconds for _, _, seconds in idle), default=0.0)
-    # A node that reported before the others may have a rank that hangs, too, and does something else.
+    # A node with an older report may have a rank that caused the hang.
     if longest < timeout or not _have_all_reported(busy, longest - timeout):
         return None
     hung = [
@@ -91,9 +91,9 @@ def find_hang(job: Job, facts: JobFacts, attempt: int, now: float) -> Hang | Non
 
 
 def keep_recorded_time(hang: Hang | None, record: HangRecord | None, attempt: int) -> Hang | None:
-    """Return the hang with the time in the status, unless it is another hang of `attempt`.
+    """Return the hang with the time in the status, if the status records the same hang of `attempt`.
 
-    Otherwise the jitter of each report would change the status, which is then written at once.
+    Otherwise each report would change the time a little, and cause a write of the status.
     """
     if hang is None or record is None or record.attempt != attempt:
         return hang
@@ -102,9 +102,9 @@ def keep_recorded_time(hang: Hang | None, record: HangRecord | None, attempt: in
 
 
 def find_hang_failure(job: Job, previous: Status, facts: JobFacts, hang: Hang | None, attempt: int) -> Failure | None:
-    """Return the failure of the attempt by a hang; None if the policy has no `hangTimeoutSeconds`.
+    """Return the failure of the attempt by a hang; None if there is none, or without `hangTimeoutSeconds`.
 
-    A failure in the status remains one, because a rank may complete another step while muster stops it.
+    A failure in the status remains a failure, because a rank may complete another step while muster stops it.
     """
     policy, record = job.spec.failure_policy, previous.hang
     timeout = None if policy is None else policy.hang_timeout_seconds
@@ -118,7 +118,7 @@ def find_hang_failure(job: Job, previous: Status, facts: JobFacts, hang: Hang | 
 
 
 def _find_running_ranks(node: NodeFacts, attempt: int) -> Iterator[RankFacts]:
-    """The node's running ranks, unless they belong to another attempt or something stops them."""
+    """Yield the node's running ranks, unless they belong to another attempt or something stops them."""
     agent = node.current_agent
     if agent is None or agent.terminated_at is not None:
         return
@@ -128,7 +128,7 @@ def _find_running_ranks(node: NodeFacts, attempt: int) -> Iterator[RankFacts]:
 
 
 def _compute_idle_seconds(node: NodeFacts, rank: RankFacts, phase_ended_at: float) -> float:
-    """How long the rank had completed no step, and no rank was in a phase, when its agent last reported."""
+    """Return how long the rank had completed no step, and no rank was in a phase, at its agent's last report."""
     if rank.last_step_at is None or node.agent is None or rank.first_step_at is None:
         return 0.0
     return node.agent.last_report_at - max(rank.last_step_at, phase_ended_at)
@@ -141,9 +141,9 @@ def _have_all_reported(nodes: list[NodeFacts], seconds: float) -> bool:
 
 
 def _get_last_step_time(rank: RankFacts) -> float:
-    """The time of the rank's last step. It is the same for every report, so that it can be part of a message."""
+    """Return the time of the rank's last step, which is the same for every report, so that a message may contain it."""
     last_step_at, highest_step_at = rank.last_step_at or 0.0, rank.highest_step_at
-    # A script's own step number may fall: then the highest one is older than the last one.
+    # A script may count its steps from 0 again. Then the highest step is older than the last step.
     return (
         highest_step_at
         if highest_step_at is not None and last_step_at - highest_step_at <= JITTER_SECONDS
@@ -161,7 +161,7 @@ def _find_blocked(ranks: list[HungRank]) -> BlockedCollective | None:
 
 
 def _sort_by_suspicion(ranks: list[HungRank], blocked: BlockedCollective | None) -> tuple[HungRank, ...]:
-    """Put ranks first for which others wait in a collective, and then those that do what few others do."""
+    """Sort ranks first for which others wait in a collective, and then ranks with rare activities."""
     missing = frozenset(() if blocked is None else blocked.missing)
     activities = Counter(rank.activity for rank in ranks)
     return tuple(
@@ -173,7 +173,7 @@ def _sort_by_suspicion(ranks: list[HungRank], blocked: BlockedCollective | None)
 
 
 def _make_recorded_failure(job: Job, facts: JobFacts, record: HangRecord, timeout: float) -> Failure:
-    """Return the failure in the status. The agents report what the ranks did also after these have ended."""
+    """Return the failure in the status. The agents also report the last activity of ranks that have ended."""
     node = facts.nodes[min(find_node_of_rank(job, record.rank), len(facts.nodes) - 1)]
     since = parse_untrusted_timestamp(record.since)
     reported = [_make_hung_rank(node, rank, since) for node in facts.nodes for rank in node.ranks]
@@ -182,7 +182,7 @@ def _make_recorded_failure(job: Job, facts: JobFacts, record: HangRecord, timeou
 
 
 def _make_failure(rank: HungRank, timeout: float, blocked: BlockedCollective | None) -> Failure:
-    # Milliseconds, as in the status: a recorded failure has the same time.
+    # Round to milliseconds, as in the status, so that a recorded failure has the same time.
     at = round(rank.since, 3) + timeout
     lines = [f"it completed no step for {timeout:.0f} s"]
     if blocked is not None and rank.rank in blocked.missing:

@@ -30,12 +30,12 @@ class InferenceContext:
 
 
 def end_lost_node(node: NodeFacts, context: InferenceContext) -> NodeFacts:
-    """If the node's machine is lost, mark the node as ended, or as missing so that it can be replaced."""
+    """If the Kubernetes node is lost, mark the node as ended, or as missing so that muster can replace it."""
     return mark_if_lost(node, context.observed, context.previous, context.now, has_started=context.has_started)
 
 
 def drop_removal_problem(node: NodeFacts, context: InferenceContext) -> NodeFacts:
-    """Drop the problem PodDeleted of an attempt before the suspension: muster itself deleted that pod."""
+    """Drop the problem PodDeleted of an attempt before the suspension, because muster itself deleted that pod."""
     process, previous_attempts = node.process, 0 if context.has_started else context.previous.attempt
     if process.state is not ProcessState.MISSING or not 0 <= process.replacement < previous_attempts:
         return node
@@ -45,7 +45,7 @@ def drop_removal_problem(node: NodeFacts, context: InferenceContext) -> NodeFact
 
 
 def raise_replacement(node: NodeFacts, context: InferenceContext) -> NodeFacts:
-    """Raise the replacement number of a missing node to the attempt's: each attempt had its own pod of the node."""
+    """Raise the replacement number of a missing node to that of the last attempt: each attempt had its own pod."""
     # A restart keeps pods, so their replacement numbers do not follow the attempts.
     if context.previous.last_restart is not None:
         return node
@@ -125,7 +125,7 @@ STEPS: tuple[Callable[[NodeFacts, InferenceContext], NodeFacts], ...] = (
 
 
 def infer(job: Job, previous: Status, facts: JobFacts, now: float) -> JobFacts:
-    """Return the complete facts that judge, decide and summarise need, at `now` (Unix seconds)."""
+    """Return the complete facts at `now` (Unix seconds), which `judge`, `decide` and `summarise` need."""
     context = InferenceContext(job, previous, facts, now, previous.was_started, previous.current_attempt)
     if not has_fixed_members(job):
         facts = _infer_changing_members(context, read_members(job, previous))
@@ -135,7 +135,7 @@ def infer(job: Job, previous: Status, facts: JobFacts, now: float) -> JobFacts:
 
 
 def _infer_changing_members(context: InferenceContext, recorded: tuple[int, ...] | None) -> JobFacts:
-    """Return the facts of a job whose attempts may have different members; `recorded` are those that run."""
+    """Return the facts of a job whose attempts may have different members; `recorded` are the running members."""
     ranks = {} if recorded is None else {node: rank for rank, node in enumerate(recorded)}
     # A node that is not a member waits for the next attempt.
     waiting = context if recorded is None else replace(context, has_started=False, attempt=context.attempt + 1)
@@ -158,7 +158,7 @@ def _infer_changing_members(context: InferenceContext, recorded: tuple[int, ...]
 
 
 def _keep_end_command(node: NodeFacts, observed: NodeFacts, context: InferenceContext) -> NodeFacts:
-    """Keep the command that ends a waiting node together with the attempt, so that it is sent once."""
+    """Keep the command that ends a waiting node together with the attempt, so that muster sends it only once."""
     command = observed.command
     is_running = node.process.state is ProcessState.RUNNING
     if node.command is not None or command is None or not (is_running and observed.has_end_command):
@@ -169,7 +169,7 @@ def _keep_end_command(node: NodeFacts, observed: NodeFacts, context: InferenceCo
 
 
 def _find_conflicting_nodes(context: InferenceContext, facts: JobFacts) -> Iterator[int]:
-    """Find nodes that run ranks of others, or are no members: someone has edited the status of a running job."""
+    """Yield nodes that run ranks of another node, which happens if a user edits the status of a running job."""
     members = {node.node for node in facts.nodes}
     for node in facts.all_nodes:
         agent = context.observed.nodes[node.node].current_agent
@@ -183,7 +183,7 @@ def _find_conflicting_nodes(context: InferenceContext, facts: JobFacts) -> Itera
 
 
 def _runs_foreign_ranks(job: Job, member: NodeFacts, agent: AgentFacts) -> bool:
-    """Whether a member runs ranks of another one: the number of members may differ from that in the status."""
+    """Whether a member runs ranks of another node, because the status has a wrong number of members."""
     return any(rank.report.rank not in _list_ranks(job, member) for rank in agent.ranks)
 
 
@@ -193,7 +193,7 @@ def _list_ranks(job: Job, member: NodeFacts) -> range:
 
 
 def _keep_ranks(node: NodeFacts, kept: range) -> NodeFacts:
-    """Drop the other ranks and their metrics, because the collector does not know the members of the attempt."""
+    """Drop ranks outside `kept` and their metrics. The collector accepts them, because it doesn't know the members."""
     agent = node.agent
     if agent is None:
         return node
@@ -213,7 +213,7 @@ def _apply_steps(node: NodeFacts, context: InferenceContext) -> NodeFacts:
 def _without_earlier_attempts(node: NodeFacts, attempt: int) -> NodeFacts:
     """Return the node without its agent, which belongs to an earlier attempt, and without an earlier command.
 
-    Since then, the operator may have sent the agent Exit. Without this record, it would send Exit again each time.
+    Keep a later command, such as Exit. Otherwise the operator would send it again at each reconciliation.
     """
     return replace(_without_earlier_command(node, attempt), agent=None)
 

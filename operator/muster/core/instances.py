@@ -1,4 +1,4 @@
-"""Data of EC2 instance types. Types without reliable data are left out.
+"""Data of EC2 instance types. The table omits types without reliable data.
 
 GPUs, chips and cores: Amazon EC2 User Guide, "Instance types", accelerated computing (specifications of each type).
 EFA devices: one for each network card that supports EFA, in the same guide under "Network cards". Huge pages: AWS'
@@ -91,7 +91,7 @@ INSTANCE_TYPES: Mapping[str, Instance] = {
 
 
 def find_instance_type(name: str) -> Instance | None:
-    """The data of an instance type; None if it is not in the table."""
+    """Return the data of an instance type; None if it is not in the table."""
     return INSTANCE_TYPES.get(name)
 
 

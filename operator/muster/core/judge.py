@@ -54,7 +54,7 @@ def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
 
 
 def find_active_start(previous: Status, facts: JobFacts, now: float) -> float:
-    """When the job was created or, after that, last resumed (Unix seconds): its deadlines count from there."""
+    """Return when the job was created or last resumed (Unix seconds). Its deadlines count from this time."""
     suspended_condition = previous.suspended_condition
     if suspended_condition is None:
         return facts.created_at
@@ -69,13 +69,13 @@ def find_active_start(previous: Status, facts: JobFacts, now: float) -> float:
 
 
 def find_active_deadline(job: Job, active_since: float) -> float | None:
-    """When `activeDeadlineSeconds` has passed (Unix seconds); None without a limit."""
+    """Return when `activeDeadlineSeconds` ends (Unix seconds); None without a limit."""
     seconds = job.spec.active_deadline_seconds
     return None if seconds is None else active_since + seconds
 
 
 def apply_final_condition(job: Job, outcome: Outcome, condition: Condition) -> Outcome:
-    """Return the outcome that the status has recorded: it never changes."""
+    """Return the outcome that the status records, which never changes."""
     final_since, seconds = parse_timestamp(condition.last_transition_time), job.spec.ttl_seconds_after_finished
     return replace(
         outcome,
@@ -88,7 +88,7 @@ def apply_final_condition(job: Job, outcome: Outcome, condition: Condition) -> O
 
 def _start_outcome(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
     """Return the undecided outcome of the current attempt, with its deadlines."""
-    # Someone may have cleared the status, so compare it with the agents' reports.
+    # A user may have cleared the status, so compare it with the agents' reports.
     agents = [agent for node in facts.nodes if (agent := node.current_agent) is not None]
     attempt = max([previous.current_attempt, *(agent.report.attempt for agent in agents)])
     active_since = find_active_start(previous, facts, now)
@@ -115,9 +115,9 @@ def _start_outcome(job: Job, previous: Status, facts: JobFacts, now: float) -> O
 
 
 def _find_wait_start(outcome: Outcome) -> float:
-    """Return when the job was created, resumed or restarted: it waits for its nodes since then.
+    """Return when the job began to wait for its nodes: at its creation, its resumption or its restart.
 
-    A restart of an elastic job first has until `resize_at` to go on without the nodes that are missing.
+    For a restart of an elastic job, the wait begins at `resize_at`, when it may start without missing nodes.
     """
     last = outcome.last_restart
     times = (outcome.active_since, None if last is None else last.not_before, outcome.resize_at)
@@ -125,13 +125,13 @@ def _find_wait_start(outcome: Outcome) -> float:
 
 
 def _find_startup_deadline(job: Job, facts: JobFacts, outcome: Outcome) -> float | None:
-    """When all nodes have to be ready for the gang to start; None while a node is not scheduled.
+    """Return the time by which all nodes have to be ready; None while a node is not scheduled.
 
-    It counts from the last node's placement, because autoscalers take their time. Local nodes need no placement.
+    The time counts from when the last pod was scheduled, because autoscalers may take long. Local nodes have no pods.
     """
     if not all(node.is_scheduled for node in facts.nodes):
         return None
-    # The members may have changed just now, long after they were scheduled: start those that are ready.
+    # New members may have been scheduled long ago, so the deadline must not fail them when all are ready.
     if job.spec.elastic is not None and all(node.is_ready for node in facts.nodes):
         return None
     placed = (node.process.scheduled_at for node in facts.nodes)
@@ -141,7 +141,7 @@ def _find_startup_deadline(job: Job, facts: JobFacts, outcome: Outcome) -> float
 
 def _apply_failure_policy(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, failure: Failure) -> Outcome:
     """Return the outcome of a failure: the job fails, or another attempt follows."""
-    # Nothing of an attempt runs before its start.
+    # No rank of an attempt runs before its start.
     is_over = outcome.is_idle or not outcome.has_started
     restart = find_restart(job, previous, failure, outcome.last_restart)
     # The status already announces the job's end, or a user has requested it.
@@ -162,13 +162,13 @@ def _decide_outcome(job: Job, previous: Status, facts: JobFacts, outcome: Outcom
     failure = find_failure(job, facts, has_started=outcome.has_started)
     ended = (node.has_ended or node.process.state is ProcessState.EXITED for node in facts.nodes)
     all_ended = outcome.has_started and all(ended)
-    # The job has completed: ignore a stop request that came later.
+    # The job has completed, so ignore a later stop request.
     if failure is None and (all_ended or _has_launcher_succeeded(job, facts)) and _have_ranks_succeeded(job, facts):
         return replace(outcome, verdict=Verdict.SUCCEEDED, reason=SUCCEEDED, at=_find_last_end_time(facts))
     # A failure during a suspension is a result of that suspension.
     if previous.is_suspending:
         return _suspend(previous, facts, outcome)
-    # The pods have an older spec, which was replaced since.
+    # The spec has changed since muster created the pods.
     if outcome.has_started and not previous.is_failing and _has_missed_suspension(job, previous, facts):
         return _suspend(previous, facts, outcome)
     failures = (
@@ -184,8 +184,8 @@ def _decide_outcome(job: Job, previous: Status, facts: JobFacts, outcome: Outcom
     if causes:
         at, first = min(causes, key=lambda cause: cause[0])
         return replace(first, at=at)
-    # Either every rank exited with 0 but ranks are missing, or the failed pod was deleted while the other nodes
-    # stopped: the job must not start again.
+    # Either all ranks exited with code 0 but some are missing, or the failed pod was deleted while the other nodes
+    # stopped. In both cases the job must not start again.
     if all_ended or previous.is_failing:
         reason = _choose_shortfall_reason(job, facts) if all_ended else POD_DELETED
         return replace(outcome, verdict=Verdict.FAILED, reason=reason, at=_find_last_end_time(facts))
@@ -193,7 +193,7 @@ def _decide_outcome(job: Job, previous: Status, facts: JobFacts, outcome: Outcom
 
 
 def _apply_requests(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> Outcome:
-    """Return the outcome of a healthy attempt, which a user may have asked to suspend or to restart."""
+    """Return the outcome of an attempt without failures. A user may have requested a suspension or a restart."""
     if job.spec.suspend:
         return _suspend(previous, facts, outcome)
     restart = find_requested_restart(previous, facts, now)
@@ -223,7 +223,7 @@ def _list_failure_causes(outcome: Outcome, failure: Failure | None) -> list[_Cau
 
 
 def _list_other_causes(job: Job, previous: Status, facts: JobFacts, outcome: Outcome, now: float) -> list[_Cause]:
-    """Causes other than a failure: a stop request, a network mismatch or a deadline."""
+    """Return the causes other than a failure: a stop request, a network mismatch or a deadline."""
     failed = replace(outcome, verdict=Verdict.FAILED)
     causes = []
     if facts.stop_request is not None:
@@ -232,7 +232,7 @@ def _list_other_causes(job: Job, previous: Status, facts: JobFacts, outcome: Out
     if job.spec.suspend and not previous.is_failing:
         return causes
     mismatch = None if outcome.has_started else find_network_mismatch(facts.nodes)
-    # Ranks that can't reach each other would only wait for their timeouts. The cause dates from the job's creation.
+    # Ranks that can't reach each other would wait for their timeouts. The cause exists since the job's creation.
     if mismatch is not None:
         causes.append((facts.created_at, replace(failed, reason=NETWORK_MISMATCH, message=mismatch)))
     for at, reason in ((outcome.startup_deadline, STARTUP_TIMEOUT), (outcome.active_deadline, DEADLINE_EXCEEDED)):

@@ -1,6 +1,6 @@
 """The members of an attempt: the nodes that run its ranks, in the order of their node ranks.
 
-A node is one place for a pod: node 2 of the job digits has the pods digits-2-0, digits-2-1, ... Its node rank is its
+A node has one pod at a time: node 2 of the job digits has the pods digits-2-0, digits-2-1, ... Its node rank is its
 position among the members. Most jobs have the same members in every attempt, so that both numbers are equal.
 """
 
@@ -23,7 +23,7 @@ _RANGES = re.compile(r"[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*")
 
 
 def count_nodes_with_spares(job: Job) -> int:
-    """Return the number of nodes that the job may have at the same time: they are numbered from 0."""
+    """Return the number of nodes that the job may have at the same time. Their numbers begin with 0."""
     return job.spec.max_nodes + job.spec.spares
 
 
@@ -33,14 +33,14 @@ def has_fixed_members(job: Job) -> bool:
 
 
 def read_members(job: Job, previous: Status) -> tuple[int, ...] | None:
-    """Return the members that the status records for the running attempt; None if none runs or they are fixed."""
+    """Return the members that the status records; None if no attempt runs, or if the members never change."""
     if has_fixed_members(job) or not previous.was_started or previous.members is None:
         return None
     return _parse_recorded_members(job, previous.members)
 
 
 def choose_next_members(job: Job, previous: Status, facts: JobFacts, now: float) -> tuple[int, ...]:
-    """Return the members of the next attempt; the facts have all nodes of the job, by number."""
+    """Return the members of the next attempt; `facts.nodes` are all nodes of the job, by number."""
     last = None if previous.members is None else _parse_recorded_members(job, previous.members)
     if job.spec.elastic is not None:
         size = ResizeInput(job.spec.elastic, job.spec.nodes, facts, now)
@@ -50,7 +50,7 @@ def choose_next_members(job: Job, previous: Status, facts: JobFacts, now: float)
 
 
 def split_members(facts: JobFacts, members: Sequence[int], desired: int) -> JobFacts:
-    """Return the facts with these members of all nodes. `desired` is `spec.nodes`."""
+    """Return the facts with the members in `nodes` and the other nodes in `non_members`. `desired` is `spec.nodes`."""
     ranks = {node: rank for rank, node in enumerate(members)}
     return replace(
         facts,
@@ -66,7 +66,7 @@ def find_node(facts: JobFacts, number: int) -> NodeFacts:
 
 
 def set_node_count(job: Job, facts: JobFacts) -> Job:
-    """Return the job as the attempt runs it: with as many nodes as the attempt has members."""
+    """Return the job with the attempt's number of members as spec.nodes."""
     count = len(facts.nodes)
     return job if count == job.spec.nodes else _replace_node_count(job, count)
 
@@ -83,10 +83,10 @@ def format_members(nodes: Iterable[NodeFacts]) -> str:
 
 
 def find_replaced_members(before: str | None, after: str | None) -> tuple[tuple[int, int], ...]:
-    """Return the nodes that have another's place in `after`, each with the node that had it in `before`.
+    """Return each node that has another node's rank in `after`, with the node that had this rank in `before`.
 
-    Both are the members of an attempt as `format_members` writes them. The result is empty if the nodes changed their
-    places because their number has changed.
+    Both texts are the members of an attempt as `format_members` writes them. The result is empty if the number of
+    members has changed.
     """
     last, following = (() if text is None else parse_members(text, MAX_NODES_WITH_SPARES) for text in (before, after))
     if not last or not following or len(last) != len(following):
@@ -95,7 +95,7 @@ def find_replaced_members(before: str | None, after: str | None) -> tuple[tuple[
 
 
 def describe_replaced_members(replaced: Sequence[tuple[int, int]]) -> str:
-    """Describe which node has the place of which other one: `node 4 for node 1, node 5 for node 2 and 3 more`."""
+    """Describe which nodes replace which others: `node 4 for node 1, node 5 for node 2 and 3 more`."""
     listed = ", ".join(f"node {new} for node {old}" for new, old in replaced[:MAX_LISTED])
     more = len(replaced) - MAX_LISTED
     return f"{listed} and {more} more" if more > 0 else listed
@@ -109,7 +109,7 @@ def parse_members(text: str, slots: int) -> tuple[int, ...] | None:
     for part in text.split(","):
         first, _, last = part.partition("-")
         run = range(int(first), int(last or first) + 1)
-        # Someone may have edited the status: don't expand a range that no job has.
+        # A user may have edited the status, so don't expand a range that no job has.
         if not run or run.stop > slots or len(members) + len(run) > slots:
             return None
         members += run
@@ -117,7 +117,7 @@ def parse_members(text: str, slots: int) -> tuple[int, ...] | None:
 
 
 def _parse_recorded_members(job: Job, text: str) -> tuple[int, ...] | None:
-    """Parse the members in the status; None if the job can't have them: someone may have edited the status."""
+    """Parse the members in the status; None if the job can't have them, because a user may have edited the status."""
     members, elastic = parse_members(text, count_nodes_with_spares(job)), job.spec.elastic
     if members is None:
         return None

@@ -1,4 +1,4 @@
-"""Keep the pods of nodes that wait for another attempt: create those that the job needs, delete the others."""
+"""Manage the pods of nodes that wait for another attempt: create the pods that the job needs, and delete the others."""
 
 from collections.abc import Iterator
 
@@ -6,25 +6,25 @@ from muster.core.actions import KillNode
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 
 BACKOFF_SECONDS = 30.0
-"""The wait before a pod that has ended or whose agent has a problem is replaced: the next one may have it, too."""
+"""The wait before muster replaces a pod that has ended or whose agent has a problem: the new pod may fail, too."""
 
 _SURPLUS = "the job has fewer nodes now"
 
 
 def find_nodes_to_create(facts: JobFacts, now: float) -> tuple[NodeFacts, ...]:
-    """Return the nodes that are no members of the attempt and need a new pod at `now` (Unix seconds)."""
+    """Return the nodes outside the attempt that need a new pod at `now` (Unix seconds)."""
     return tuple(node for node in _find_wanted_nodes(facts) if _needs_pod(node) and _find_creation_time(node) <= now)
 
 
 def find_change_time(facts: JobFacts) -> float | None:
-    """Return when the next node that is no member gets a new pod or loses a useless one; None if none does."""
+    """Return when to create or delete the next pod of a node outside the attempt; None if there is nothing to do."""
     creates = (_find_creation_time(node) for node in _find_wanted_nodes(facts) if _needs_pod(node))
     removals = (at for node in _find_wanted_nodes(facts) if (at := _find_removal_time(node)) is not None)
     return min((*creates, *removals), default=None)
 
 
 def remove_unwanted_pods(facts: JobFacts) -> tuple[KillNode, ...]:
-    """Delete the pods of nodes that the job no longer has, and those that run ranks of other nodes."""
+    """Delete the pods of nodes that the job no longer has, and the pods that run ranks of other nodes."""
     wanted = {node.node for node in (*facts.nodes, *_find_wanted_nodes(facts))}
     return tuple(
         KillNode(node.node, "it runs ranks of another node" if node.node in facts.conflicting_nodes else _SURPLUS)
@@ -36,7 +36,7 @@ def remove_unwanted_pods(facts: JobFacts) -> tuple[KillNode, ...]:
 
 
 def remove_unusable_pods(facts: JobFacts, now: float) -> tuple[KillNode, ...]:
-    """Delete the pods whose agents can't run ranks, so that each gets a new one. `now` is in Unix seconds."""
+    """Delete the pods whose agents can't run ranks, so that muster replaces them. `now` is in Unix seconds."""
     return tuple(
         KillNode(node.node, "its agent can't run ranks")
         for node in _find_wanted_nodes(facts)
@@ -45,7 +45,7 @@ def remove_unusable_pods(facts: JobFacts, now: float) -> tuple[KillNode, ...]:
 
 
 def _find_wanted_nodes(facts: JobFacts) -> Iterator[NodeFacts]:
-    """Return the nodes that need a pod although they are no members: those with the lowest numbers."""
+    """Return the nodes outside the attempt that need a pod. The job prefers nodes with low numbers."""
     desired = len(facts.nodes) if facts.desired_nodes is None else facts.desired_nodes
     count = max(0, desired + facts.spares - len(facts.nodes))
     return iter(sorted(facts.non_members, key=lambda node: node.node)[:count])

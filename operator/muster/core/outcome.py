@@ -1,4 +1,4 @@
-"""The outcome of a job: `judge` derives it from the facts, and the actions and the status follow from it."""
+"""The outcome of a job. `judge` derives it from the facts; `decide` and `summarise` use it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,17 +27,17 @@ class Verdict(StrEnum):
     FAILED = "Failed"
     STOPPED = "Stopped"
     SUSPENDED = "Suspended"
-    RESTARTING = "Restarting"  # the attempt has failed, or a user wants another one: it follows
+    RESTARTING = "Restarting"  # another attempt follows, after a failure or a request
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The verdict on an attempt, its reason, and its time `at`. All times are Unix seconds; None means never.
+    """The verdict on an attempt, its reason, and its time `at`. All times are Unix seconds; None if never.
 
     `message` describes the reason NETWORK_MISMATCH. `failure` has the root causes if ranks, launchers or agents failed.
     A verdict that comes only from an earlier status has neither `at` nor `failure`.
 
-    `is_idle` is set while no rank runs, and none will without an action: the verdict is then final. `has_started` is
+    `is_idle` is set while no rank runs and no rank can start, so that the verdict is final. `has_started` is
     set once the gang received its start command. `attempt` is the number of that start, or of the next one.
     `last_restart` is the restart before this attempt. `hang` has the running ranks that complete no step any more,
     `stragglers` the slow ones. `avoided_nodes` are the Kubernetes nodes that new pods avoid. `source` is the edited
@@ -89,12 +89,12 @@ class Outcome:
 
     @property
     def is_restart_due(self) -> bool:
-        """Whether nothing of the attempt runs any more, so that the status can record the next one."""
+        """Whether no rank of the attempt runs, so that the status can record the next attempt."""
         return self.verdict is Verdict.RESTARTING and self.is_idle
 
     @property
     def is_restart_requested(self) -> bool:
-        """Whether another attempt follows because a user has requested it, and not because of a failure."""
+        """Whether another attempt follows because of a request or a resize, and not because of a failure."""
         return self.verdict is Verdict.RESTARTING and self.failure is None
 
     @property

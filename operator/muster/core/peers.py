@@ -1,6 +1,6 @@
-"""Choose the address at which each node's peers reach it, and check that the addresses fit together.
+"""Choose the address at which each node's peers reach it, and check that the nodes can reach each other.
 
-An agent only sees the networks of its own machine. The operator sees which networks all nodes share.
+An agent knows only the networks of its own node. The operator knows which networks all nodes share.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,10 +19,10 @@ _Network = IPv4Network | IPv6Network
 
 
 def select_peers(nodes: Sequence[NodeFacts]) -> tuple[Peer, ...]:
-    """Return each node's address for its peers, in order; an empty tuple until all nodes have reported theirs.
+    """Return each node's address for its peers, in order; () until all nodes have reported their addresses.
 
-    Each agent's own choice is used unless another network that all nodes share is better. Agents report the same
-    choices after the start, so the result stays the same.
+    Use each agent's own choice unless another network that all nodes share is better. Agents report the same choices
+    after the start, so the result stays the same.
     """
     reports = [report for report in map(_get_report_with_address, nodes) if report is not None]
     if len(reports) < len(nodes):
@@ -51,13 +51,17 @@ def find_network_mismatch(nodes: Sequence[NodeFacts]) -> str | None:
     if index is not None:
         return _format_mismatch(nodes, peers, index, "one is IPv4, the other IPv6")
     index = _find_first(addresses, lambda address: address.is_loopback != addresses[0].is_loopback)
-    # Processes on one machine share a loopback interface; each pod has its own.
+    # Local processes share a loopback interface. Each pod has its own.
     if index is None and addresses[0].is_loopback and any(node.process.name is not None for node in nodes):
         index = 1
     if index is not None:
-        return _format_mismatch(nodes, peers, index, "a loopback leads to no other node")
+        return _format_mismatch(nodes, peers, index, "a loopback address reaches no other node")
     index = _find_duplicate_address(nodes, peers)
-    return None if index is None else _format_mismatch(nodes, peers, index, "each machine has this address for itself")
+    return (
+        None
+        if index is None
+        else _format_mismatch(nodes, peers, index, "each Kubernetes node has its own interface with this address")
+    )
 
 
 def _get_report_with_address(node: NodeFacts) -> Report | None:
@@ -77,7 +81,7 @@ def _select_links(reports: Sequence[Report]) -> Sequence[Link]:
     # The agents chose both IPv4 and IPv6, which can't reach each other.
     if len({network.version for network in chosen_networks}) > 1:
         return best
-    # Prefer a separate network: no shared traffic, no router between. Links without a speed can't be compared.
+    # Prefer a separate network, which has less traffic and no router. Links without a speed can't be compared.
     prefers_separate = _get_lowest_speed(chosen) > 0 and (
         len(chosen_networks) > 1 or all(link.to_operator for link in chosen)
     )
@@ -87,21 +91,21 @@ def _select_links(reports: Sequence[Report]) -> Sequence[Link]:
 
 
 def _get_chosen_link(report: Report) -> Link:
-    """The agent's own choice; an agent without a list of links reports only its address."""
+    """Return the agent's own choice. An agent without a list of links reports only its address."""
     return report.links[0] if report.links else Link(report.interface or "", report.address or "", report.speed_mbps)
 
 
 def _find_shared_networks(reports: Sequence[Report]) -> list[list[Link]]:
-    """For each network that all nodes share, the nodes' links to it."""
+    """Return the nodes' links to each network that all nodes share."""
     by_network = [{_parse_network(link): link for link in reversed(report.links)} for report in reports]
     common = set(by_network[0]).intersection(*by_network[1:])
     result = [[networks[network] for networks in by_network] for network in common]
-    # Two machines with the same address have a local bridge each, not a shared network.
+    # Two nodes with the same address each have a local bridge, not a shared network.
     return [links for links in result if len({link.address for link in links}) == len(links)]
 
 
 def _rank_links(links: Sequence[Link]) -> tuple[bool, int]:
-    """Sort key of the worst link: links without RDMA last, then slow links."""
+    """Return a sort key: networks with RDMA on all links come first, then fast ones."""
     return (not all(link.rdma for link in links), -_get_lowest_speed(links))
 
 
@@ -123,11 +127,14 @@ def _find_first(addresses: Sequence[_Address], is_mismatch: Callable[[_Address],
 
 
 def _find_duplicate_address(nodes: Sequence[NodeFacts], peers: Sequence[Peer]) -> int | None:
-    """The first node with the same address as a node on another machine. Pods on one machine may share its network."""
-    machines: dict[str, str | None] = {}
+    """Return the first node that has the address of a node on another Kubernetes node.
+
+    Pods on one Kubernetes node may share its network.
+    """
+    kube_nodes: dict[str, str] = {}
     for index, (node, peer) in enumerate(zip(nodes, peers, strict=True)):
-        machine = node.process.machine
-        if machine is not None and machines.setdefault(peer.address, machine) != machine:
+        kube_node = node.process.kube_node
+        if kube_node is not None and kube_nodes.setdefault(peer.address, kube_node) != kube_node:
             return index
     return None
 
@@ -135,10 +142,11 @@ def _find_duplicate_address(nodes: Sequence[NodeFacts], peers: Sequence[Peer]) -
 def _format_mismatch(nodes: Sequence[NodeFacts], peers: Sequence[Peer], index: int, why: str) -> str:
     duplicates = (other for other, peer in enumerate(peers) if other != index and peer.address == peers[index].address)
     pair = (next(duplicates, 0), index)
-    addresses = " and ".join(f"{nodes[number].name} is met at {_describe_address(peers[number])}" for number in pair)
-    return (
-        f"The nodes can't reach each other: {addresses}; {why}. Set spec.network.interface to a network that all have"
+    addresses = " and ".join(
+        f"{nodes[number].name} has the address {_describe_address(peers[number])}" for number in pair
     )
+    remedy = "Set spec.network.interface to a network that all nodes have"
+    return f"The nodes can't reach each other: {addresses}; {why}. {remedy}"
 
 
 def _describe_address(peer: Peer) -> str:

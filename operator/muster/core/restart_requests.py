@@ -8,9 +8,9 @@ from muster.core.facts import JobFacts
 from muster.core.restarts import LastRestart, Restart, RestartBudget, read_last_restart
 
 MIN_SECONDS = 1.0
-"""The least time between the starts of two attempts if someone requests many restarts.
+"""The minimum time between the starts of two attempts if users request many restarts.
 
-Each of them takes some status writes, and commands to all nodes.
+Each restart takes some writes of the status, and commands to all nodes.
 """
 
 
@@ -21,11 +21,11 @@ def find_requested_restart(previous: Status, facts: JobFacts, now: float) -> Res
         return replace(
             _make_restart(previous, parse_untrusted_timestamp(request.stopping_since), now), resize=request.resize
         )
-    # The ranks would run other code than the user wants: leave them running.
+    # A restart would not run the code that the user requested, so let the ranks run.
     if facts.requested_source is not None and facts.requested_source.problem:
         return None
-    # The next start serves a request that was made before it. If someone has cleared the status of a running job, it
-    # is unknown which request was served last, so serve none.
+    # The next start handles all earlier requests. If a user has cleared the status of a running job, the last handled
+    # request is unknown, so handle none.
     return _make_restart(previous, now, now) if previous.was_started and is_new_request(previous, facts) else None
 
 
@@ -35,7 +35,7 @@ def make_resize(previous: Status, why: str, now: float) -> Restart:
 
 
 def skip_backoff(last: LastRestart | None, previous: Status, facts: JobFacts, now: float) -> LastRestart | None:
-    """Return the restart `last`; its attempt need not wait any longer if a user has requested a restart meanwhile."""
+    """Return the restart `last`, without its backoff if a user has requested a restart meanwhile."""
     if last is None or not previous.is_restarting or not is_new_request(previous, facts):
         return last
     failed_at = 0.0 if previous.last_restart is None else parse_untrusted_timestamp(previous.last_restart.at)
@@ -43,9 +43,9 @@ def skip_backoff(last: LastRestart | None, previous: Status, facts: JobFacts, no
 
 
 def is_new_request(previous: Status, facts: JobFacts) -> bool:
-    """Whether the last decision did not know the request."""
-    value, served = facts.restart_request, previous.restart_request
-    return value is not None and (served is None or served.value != value)
+    """Whether muster has not handled the request yet."""
+    value, handled_request = facts.restart_request, previous.restart_request
+    return value is not None and (handled_request is None or handled_request.value != value)
 
 
 def _make_restart(previous: Status, at: float, now: float) -> Restart:

@@ -19,7 +19,7 @@ from muster_worker.contract.schema import FENCED, EndReason
 DISRUPTIONS = frozenset(
     (FENCED, NODE_LOST, NODE_STOPPED, POD_DELETED, PREEMPTED, EVICTED, NODE_SHUTDOWN, REFUSED_BY_KUBELET)
 )
-"""Reasons that come from the cluster, and not from the script or its memory."""
+"""Reasons that the cluster causes, and not the script."""
 
 RESTART_REQUESTED = "RestartRequested"
 """The reason in the history if a user has requested the restart."""
@@ -31,10 +31,13 @@ PLANNED_RESTARTS = (RESTART_REQUESTED, RESIZED)
 """The reasons of restarts without a failure."""
 
 SAME_FAILURE_LIMIT = 3
-"""The same failure at the same step in so many attempts in a row comes from the script or its data."""
+"""muster ends the job after so many attempts in a row that fail at the same step for the same reason.
+
+The script or its data probably causes such failures.
+"""
 
 SHORT_ATTEMPT_SECONDS = 30.0
-"""An attempt that fails sooner has hardly made progress, so the next one waits."""
+"""After an attempt that fails sooner than this, muster waits before the next attempt."""
 
 FIRST_BACKOFF_SECONDS = 2.0
 MAX_BACKOFF_SECONDS = 300.0
@@ -49,7 +52,7 @@ _START_ERRORS = frozenset(
 
 
 class RestartBudget(StrEnum):
-    """The budget that a restart counts for."""
+    """The budget that a restart counts against."""
 
     FAILURE = "Failure"
     DISRUPTION = "Disruption"
@@ -58,9 +61,10 @@ class RestartBudget(StrEnum):
 
 @dataclass(frozen=True)
 class LastRestart:
-    """The restart that the current attempt follows: pods with a lower replacement are from earlier attempts.
+    """The restart before the current attempt. Pods with a replacement below `replacement` are from earlier attempts.
 
-    The attempt starts at `not_before` (Unix seconds) at the earliest. `straggler_node` gets a new pod in any case.
+    The attempt starts at `not_before` (Unix seconds) at the earliest. muster always replaces the pod of
+    `straggler_node`.
     """
 
     replacement: int
@@ -70,10 +74,10 @@ class LastRestart:
 
 @dataclass(frozen=True)
 class Restart:
-    """The decision that another attempt follows, at the earliest `backoff_seconds` after `failed_at` (Unix seconds).
+    """The decision that another attempt follows, at least `backoff_seconds` after `failed_at` (Unix seconds).
 
-    `allowance` tells users how many restarts are used. `resize` is why the next attempt has another number of nodes,
-    if that is the reason for the restart.
+    `allowance` is a text for users about the used restarts. `resize` is why muster changes the number of nodes, if that
+    is the reason for the restart.
     """
 
     counts_as: RestartBudget
@@ -102,7 +106,7 @@ def read_last_restart(previous: Status) -> LastRestart | None:
 
 
 def _find_failure_time(previous: Status, failure: Failure, last: LastRestart | None) -> float:
-    """Return when the attempt failed. A lost pod that was never seen may seem older than its attempt."""
+    """Return when the attempt failed, but not before its start: a lost pod may seem to have failed earlier."""
     if last is not None:
         return max(failure.at, last.not_before)
     return (
@@ -136,7 +140,7 @@ def _apply_default_policy(policy: FailurePolicy, restarts: Restarts, failure: Fa
     """Decide about a failure that no rule matches."""
     if failure.reason in DISRUPTIONS:
         return _restart_within_budget(policy, restarts, failure, RestartBudget.DISRUPTION)
-    # Starting the same script again gives the same error.
+    # The same script would give the same error again.
     if _is_script_error(failure.first):
         return NoRestart("a restart would give the same error" if policy.max_restarts else "")
     if _has_failed_repeatedly(restarts, failure):
@@ -180,7 +184,7 @@ def _is_script_error(end: End) -> bool:
 
 
 def _has_failed_repeatedly(restarts: Restarts, failure: Failure) -> bool:
-    """Whether the last attempts failed like this one, at the same step."""
+    """Whether the last attempts failed for the same reason and at the same step as this attempt."""
     first, last = failure.first, _find_last_attempts(restarts.history)[1 - SAME_FAILURE_LIMIT :]
     if not first.step or len(last) < SAME_FAILURE_LIMIT - 1:
         return False
@@ -223,13 +227,13 @@ def _count_restarts_since(restarts: Restarts, counts_as: RestartBudget, at: floa
 
 
 def _compute_backoff_seconds(restarts: Restarts, failure: Failure) -> float:
-    """Return the wait before the next attempt: longer for each attempt in a row that failed soon after its start."""
+    """Return the wait before the next attempt, which grows with each consecutive attempt that failed early."""
     short_attempts, ended_at = 0, failure.at
     for record in reversed(_find_last_attempts(restarts.history)):
         # This attempt did not fail, so the failures before it don't count.
         if record.reason in PLANNED_RESTARTS:
             break
-        # Without `seconds_lost` the attempt after this failure never ran as a whole.
+        # Without `seconds_lost`, the next attempt never had all its ranks running.
         lost = record.seconds_lost
         if lost is not None and ended_at - (parse_untrusted_timestamp(record.at) + lost) >= SHORT_ATTEMPT_SECONDS:
             break

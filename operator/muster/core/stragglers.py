@@ -20,19 +20,22 @@ from muster.core.world import compute_world_size, find_node_of_rank
 from muster_worker.contract.schema import AgentPhase, RankState
 
 SLOW_FACTOR = 1.5
-"""A rank that is busy for this many times the median is a straggler."""
+"""A rank whose busy time is at least this many times the median is a straggler."""
 
 END_FACTOR = 1.25
-"""A straggler remains one until it is faster than this, so that a rank near the limit does not change all the time."""
+"""A straggler remains one until its busy time is below this many times the median.
+
+So the list doesn't change all the time for a rank near the limit.
+"""
 
 MIN_EXCESS_SECONDS = 0.01
-"""A smaller difference per step may be the noise of very short steps."""
+"""A rank with a smaller difference to the median is no straggler, because very short steps vary by chance."""
 
 MAX_BUSY_SECONDS = 86400.0
-"""A longer step is forged, and does not count."""
+"""muster ignores a longer busy time, which must be forged."""
 
 REPLACE_SECONDS = 60.0
-"""A straggler for this long is a failure, if a rule of the failure policy names the reason."""
+"""A straggler fails the attempt after this time, if a rule of the failure policy has the reason Straggler."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,10 @@ class Straggler:
 
 @dataclass(frozen=True)
 class Stragglers:
-    """The slow ranks, slowest first, the `nodes` with only slow ranks, and the median of all ranks in seconds.
+    """The slow ranks, slowest first, and the nodes with only slow ranks.
 
-    `since` is when muster found them (Unix seconds).
+    `median` is the median busy time of all ranks in seconds. `since` is when muster found the stragglers (Unix
+    seconds).
     """
 
     ranks: tuple[Straggler, ...]
@@ -60,9 +64,9 @@ class Stragglers:
 def find_stragglers(
     job: Job, facts: JobFacts, record: StragglerRecord | None, attempt: int, now: float
 ) -> Stragglers | None:
-    """Return the stragglers of `attempt`; `record` has those in the last status. None without any."""
+    """Return the stragglers of `attempt`; None if there are none. `record` is the one in the last status."""
     measured = tuple(_find_measured_ranks(facts, attempt, now))
-    # Right after the start some ranks have no measurement yet: compare a rank with most of the others.
+    # A median of few ranks is not reliable, and some ranks have no measurement right after the start.
     if len(measured) < 2 or len(measured) * 2 < compute_world_size(job):  # noqa: PLR2004 - a rank and another one
         return None
     median = median_low(rank.busy_seconds for rank in measured)
@@ -78,9 +82,9 @@ def find_stragglers(
 def find_straggler_failure(
     job: Job, previous: Status, facts: JobFacts, stragglers: Stragglers | None, now: float
 ) -> Failure | None:
-    """Return the failure of the attempt by the slowest rank for which a rule of the failure policy asks for one.
+    """Return the failure of the attempt by the slowest rank that a rule of the failure policy matches.
 
-    A failure in the status remains one, because a rank may become faster while muster stops it.
+    A failure in the status remains a failure, because a rank may become faster while muster stops it.
     """
     record = previous.stragglers
     if record is None or record.attempt != previous.current_attempt:
@@ -101,12 +105,12 @@ def find_straggler_failure(
 
 
 def _ends_attempt(job: Job, previous: Status, failure: Failure) -> bool:
-    """Whether a rule asks for the failure, and a restart for this reason may still help."""
+    """Whether a rule of the policy applies, and its action may still help."""
     policy = job.spec.failure_policy
     rule = None if policy is None else find_rule(policy, failure.first)
     if rule is None or rule.action == "Ignore" or _was_replaced(previous, failure.first.node):
         return False
-    # Slow ranks are better than none: the job must not end because its restarts are used up.
+    # A slow job is better than a failed one, so the job must not end because its restarts are used up.
     restart = find_restart(job, previous, failure, read_last_restart(previous))
     return rule.action == "Fail" or not isinstance(restart, NoRestart)
 
@@ -132,7 +136,7 @@ def _is_slow(rank: Straggler, median: float, factor: float) -> bool:
 
 
 def _find_slow_nodes(measured: Sequence[Straggler], slow: Sequence[Straggler]) -> Iterator[NodeFacts]:
-    """The nodes of which all measured ranks are slow."""
+    """Return the nodes of which all measured ranks are slow."""
     slow_ranks = {rank.rank for rank in slow}
     fast_nodes = {rank.node.node for rank in measured if rank.rank not in slow_ranks}
     nodes = {rank.node.node: rank.node for rank in measured if rank.node.node not in fast_nodes}
@@ -144,7 +148,7 @@ def _read_ranks(record: StragglerRecord) -> tuple[int, ...]:
 
 
 def _with_recorded_values(found: Stragglers, record: StragglerRecord) -> Stragglers:
-    """Keep the values in the status while the ranks stay the same: each report has slightly different ones."""
+    """Keep the values in the status while the set of ranks stays the same, because each report differs slightly."""
     recorded = {entry.rank: entry.busy_seconds for entry in record.slowest}
     ranks = [replace(rank, busy_seconds=recorded.get(rank.rank, rank.busy_seconds)) for rank in found.ranks]
     is_same = len(found.ranks) == record.count and recorded.keys() <= {rank.rank for rank in ranks}
@@ -155,7 +159,7 @@ def _with_recorded_values(found: Stragglers, record: StragglerRecord) -> Straggl
 
 
 def _was_replaced(previous: Status, node: int) -> bool:
-    """Whether the node's pod was replaced for this reason before: then the cause is not the Kubernetes node."""
+    """Whether muster has already replaced the node's pod for this reason, so that another replacement won't help."""
     history = () if previous.restarts is None else previous.restarts.history
     return any((record.reason, record.node) == (STRAGGLER, node) for record in history)
 

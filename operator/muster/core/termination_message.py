@@ -1,4 +1,4 @@
-"""What an agent has written into its pod's termination log."""
+"""The message that an agent writes to its pod's termination log."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ from muster_worker.contract.schema import AgentProblem, LauncherEnd, RankReport
 class TerminationMessage:
     """The content of a pod's termination log, which the agent writes so that its result survives a lost report.
 
-    `ranks` is the number of the node's ranks, `succeeded` the number of ranks with exit code 0. `first_failure` is the
-    first rank of the node that failed. `terminated` is set if something other than muster stopped the agent.
-    The user's code can write this file, too, so trust it only about its own node.
+    `ranks` is the number of the node's ranks. `succeeded` is the number of ranks with exit code 0. `first_failure` is
+    the first rank of the node that failed. `terminated` is set if something other than muster stopped the agent. The
+    user's code can also write this file, so its content may affect only its own node.
     """
 
     job_uid: str

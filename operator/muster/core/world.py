@@ -8,7 +8,7 @@ from muster_worker.contract.schema import RankState
 
 
 def get_procs_per_node(job: Job) -> int:
-    """The number of ranks on each node.
+    """Return the number of ranks on each node.
 
     Raises `ValueError` while `procsPerNode` is still Auto: see `render.resolve_procs`.
     """
@@ -24,18 +24,18 @@ def is_mpi(job: Job) -> bool:
 
 
 def count_rank_nodes(job: Job) -> int:
-    """The number of nodes with ranks, counted from node 0. On SageMaker only one instance group may have ranks."""
+    """Return the number of nodes with ranks: nodes 0, 1, ... On SageMaker only one instance group may have ranks."""
     groups = (group for block in list_sagemaker_blocks(job.spec) for group in list_rank_instance_groups(block))
     return sum(group.instance_count for group in groups) or job.spec.nodes
 
 
 def compute_world_size(job: Job) -> int:
-    """The number of the job's ranks."""
+    """Return the number of the job's ranks."""
     return count_rank_nodes(job) * get_procs_per_node(job)
 
 
 def find_node_of_rank(job: Job, rank: int) -> int:
-    """The node of `rank`; launchers number ranks node by node."""
+    """Return the node of `rank`. Launchers number ranks node by node."""
     return rank // get_procs_per_node(job)
 
 

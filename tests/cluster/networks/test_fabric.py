@@ -101,4 +101,4 @@ def test_networks_that_lead_nowhere_end_the_job(process_operator: OperatorProces
     jobs.wait("nowhere", "condition=Failed")
     failed = next(each for each in jobs.status("nowhere")["conditions"] if each["type"] == "Failed")
     assert failed["reason"] == "NetworkMismatch", process_operator.said
-    assert failed["message"].startswith("The nodes can't reach each other: nowhere-0 is met at 127.0.0.1 (lo)")
+    assert failed["message"].startswith("The nodes can't reach each other: nowhere-0 has the address 127.0.0.1 (lo)")

@@ -260,7 +260,7 @@ def test_a_training_job_stopped_by_a_user_is_not_restarted(wire: Wire) -> None:
         site.service.jobs().stop({"TrainingJobName": NAME}, site.service.now())
         await site.until(lambda: site.phase() == "Failed")
         assert site.find_condition("Failed")[1] == "StoppedElsewhere"
-        assert site.status().message == f"Training job {NAME} was stopped: it was stopped, but not by muster"
+        assert site.status().message == f"Training job {NAME} was stopped: something other than muster stopped it"
         assert list(site.service.jobs().by_name) == [NAME]
 
     lived(wire, life)

@@ -103,7 +103,7 @@ class DisturbedNode(SimulatedNode):
         """Return the node as on a cluster, where pods have names and machines."""
         node = super().facts()
         name = f"{node.name}-{node.process.replacement}"
-        return replace(node, process=replace(node.process, name=name, machine=f"machine-{self.number}"))
+        return replace(node, process=replace(node.process, name=name, kube_node=f"machine-{self.number}"))
 
     def _report(self, now: float) -> Report:
         # Pods with names can't reach each other at a loopback address.

@@ -130,7 +130,7 @@ def finish(world: World) -> None:
     world.job = asked(world, suspend=False)
     for _ in range(40):
         live(world)
-        if "power off its machine" in world.status.message:
+        if "power off its Kubernetes node" in world.status.message:
             for node in world.nodes:
                 if node.is_cut:
                     node.remove_machine(world.now)

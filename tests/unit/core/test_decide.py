@@ -177,7 +177,7 @@ CASES = (
     Case(
         "pods of two specs",
         replace(facts(ready(0), missing(1)), has_outdated_pods=True),
-        [RemoveNode(0, 10.0, "it was made from an earlier spec")],
+        [RemoveNode(0, 10.0, "it was created from an earlier spec")],
     ),
     Case(
         "pods that run, and that the status knows to be of an earlier spec",

@@ -26,7 +26,7 @@ STARTUP = 60
 FULL = Problem("Unschedulable", "none of 2 nodes has room: 2 lack nvidia.com/gpu", "insufficient nvidia.com/gpu")
 QUOTA = Problem("QuotaExceeded", "quota team is exceeded", "quota team has no room for pods")
 GATED = Problem("SchedulingGated", "a gate holds it")
-WHY = "its gang could not be placed whole"
+WHY = "not all pods of its gang could be scheduled"
 
 
 def placed(number: int, at: float = 0.0, replacement: int = 0, *, leaving: bool = False) -> NodeFacts:

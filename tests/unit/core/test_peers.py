@@ -31,7 +31,7 @@ def met(number: int, *links: Link, machine: str | None = None, pod: str | None =
         links=links,
     )
     there = node(number, replace(current, report=report))
-    return replace(there, process=replace(there.process, machine=machine, name=pod))
+    return replace(there, process=replace(there.process, kube_node=machine, name=pod))
 
 
 def eth(host: int, speed: int = 10_000, net: int = 77) -> Link:
@@ -100,7 +100,7 @@ def test_a_single_node_stays_where_it_is() -> None:
 
 
 LO = Link("lo", "127.0.0.1/8")
-NO_WAY = "a loopback leads to no other node"
+NO_WAY = "a loopback address reaches no other node"
 
 
 @pytest.mark.parametrize(
@@ -108,29 +108,29 @@ NO_WAY = "a loopback leads to no other node"
     [
         (
             (met(0, eth(1)), met(1, SIX[2])),
-            ("digits-0 is met at 10.77.0.1 (eth0)", "digits-1 is met at fd00::2 (eth0)"),
+            ("digits-0 has the address 10.77.0.1 (eth0)", "digits-1 has the address fd00::2 (eth0)"),
             "one is IPv4, the other IPv6",
         ),
         (
             (met(0, eth(1)), met(1, LO)),
-            ("digits-0 is met at 10.77.0.1 (eth0)", "digits-1 is met at 127.0.0.1 (lo)"),
+            ("digits-0 has the address 10.77.0.1 (eth0)", "digits-1 has the address 127.0.0.1 (lo)"),
             NO_WAY,
         ),
         (
             (met(0, LO, pod="a"), met(1, LO, pod="b")),
-            ("digits-0 is met at 127.0.0.1 (lo)", "digits-1 is met at 127.0.0.1 (lo)"),
+            ("digits-0 has the address 127.0.0.1 (lo)", "digits-1 has the address 127.0.0.1 (lo)"),
             NO_WAY,
         ),
         (
             (met(0, eth(1), machine="k"), met(1, DOCKER, machine="m"), met(2, DOCKER, machine="n")),
-            ("digits-1 is met at 172.17.0.1 (docker0)", "digits-2 is met at 172.17.0.1 (docker0)"),
-            "each machine has this address for itself",
+            ("digits-1 has the address 172.17.0.1 (docker0)", "digits-2 has the address 172.17.0.1 (docker0)"),
+            "each Kubernetes node has its own interface with this address",
         ),
     ],
 )
 def test_networks_that_lead_nowhere(nodes: tuple[NodeFacts, ...], where: tuple[str, str], why: str) -> None:
     sentence = f"The nodes can't reach each other: {' and '.join(where)}; {why}. "
-    assert find_network_mismatch(nodes) == f"{sentence}Set spec.network.interface to a network that all have"
+    assert find_network_mismatch(nodes) == f"{sentence}Set spec.network.interface to a network that all nodes have"
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ class ElasticStatus(Model):
     """The size of an elastic job."""
 
     followed_nodes: int = Field(
-        description="The last value of spec.nodes with which the ranks have started. If spec.nodes is higher, a user "
-        "has raised it, and muster adds nodes as soon as they are ready.",
+        description="The last value of spec.nodes for which muster has started an attempt. If spec.nodes is higher, a "
+        "user has raised it, and muster adds nodes as soon as they are ready.",
         ge=0,
         le=10000,
     )

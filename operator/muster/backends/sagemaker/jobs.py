@@ -155,7 +155,7 @@ class TrainingJobBackend:
                         await backend.create(job, action, withdrawal)
                 case StopTrainingJob():
                     name = build_training_job_name(job.metadata, action.attempt)
-                    await backend.stop(job.metadata, name, action.where)
+                    await backend.stop(job.metadata, name, action.location)
                 case DeleteTrainingJob():
                     record, where = get_sagemaker_status(previous), spec_location(job)
                     where = where if record is None else Location(record.region, record.assume_role_arn)

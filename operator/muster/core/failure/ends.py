@@ -25,8 +25,7 @@ class Subject(StrEnum):
 class End:
     """The end of one rank, launcher or agent at `at` (Unix seconds). `rank` is set for ranks, `name` for launchers.
 
-    `since` is set if the actual end may be earlier than `at`: muster may receive reports of secondary failures before
-    it detects an unreported end.
+    If muster detected the end late, `since` is the earliest possible time of the end.
     """
 
     subject: Subject
@@ -48,12 +47,12 @@ class End:
 
     @property
     def earliest(self) -> float:
-        """The earliest time at which it may have ended."""
+        """The earliest possible time of the end (Unix seconds)."""
         return self.at if self.since is None else min(self.since, self.at)
 
     @property
     def is_good(self) -> bool:
-        """Whether it exited by itself with code 0."""
+        """Whether the process exited by itself with code 0."""
         return self.exit_code == 0 and self.reason is None and not self.stopped
 
     @property
@@ -68,12 +67,12 @@ class End:
 
 
 def list_rank_ends(facts: JobFacts) -> tuple[End, ...]:
-    """The ends of all ranks, successful or not, ordered by time."""
+    """Return the ends of all ranks, successful or not, ordered by time."""
     return sort_ends(end for node in facts.nodes for end in list_node_rank_ends(node))
 
 
 def list_node_rank_ends(node: NodeFacts) -> tuple[End, ...]:
-    """The ends of the node's ranks."""
+    """Return the ends of the node's ranks."""
     return tuple(_build_rank_end(node, rank) for rank in node.ranks if rank.has_exited)
 
 
@@ -83,13 +82,13 @@ def sort_ends(ends: Iterable[End]) -> tuple[End, ...]:
 
 
 def build_problem_end(facts: JobFacts, node: NodeFacts) -> End | None:
-    """Return the problem with which the agent could not start or complete its work, as an end; None without one."""
+    """Return an end for the problem that kept the agent from its work; None without a problem."""
     agent = node.current_agent
     if agent is None or agent.report.problem is None:
         return None
     problem = agent.report.problem
     lines = (problem.message,)
-    # Ranks can't cause an agent's problem: it dates from the job's creation, or from the last rank's end.
+    # Ranks can't cause an agent's problem, so its time is the job's creation, or the last rank's end.
     at = max((end.at for end in list_node_rank_ends(node)), default=facts.created_at)
     return End(Subject.NODE, node.node, node.name, at, reason=problem.reason, lines=lines)
 

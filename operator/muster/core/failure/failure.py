@@ -25,11 +25,11 @@ finish. Clock differences are only milliseconds.
 
 @dataclass(frozen=True)
 class Failure:
-    """A failure of the job. `root_causes` are ends with the same error, in the order of their times.
+    """A failure of the job. `root_causes` are ends with the same error, ordered by time.
 
     `early_exits` are ranks that exited with code 0 while other ranks still needed them. `at` is the time of the first
-    failure, secondary failures included (Unix seconds). `is_uncertain` is set while reports are missing that may show
-    an earlier root cause.
+    failure, including secondary failures (Unix seconds). `is_uncertain` is set while a missing report may show an
+    earlier root cause.
     """
 
     at: float
@@ -70,7 +70,7 @@ class Failure:
 
 
 def find_failure(job: Job, facts: JobFacts, *, has_started: bool) -> Failure | None:
-    """Return the job's failure, or None without one. Later reports may lead to an earlier root cause.
+    """Return the job's failure; None if there is none. Later reports may show an earlier root cause.
 
     `has_started` is set once the gang received its start command.
     """
@@ -97,7 +97,7 @@ def _find_root_cause(facts: JobFacts, ends: tuple[End, ...]) -> End:
     for end in ends:
         if not is_secondary(end) and end.earliest <= first.at + WINDOW_SECONDS:
             return end
-    # All failures are lost connections. Prefer a rank with an exception of its own that was stopped before it exited.
+    # All failures are lost connections. Prefer a rank that printed its own exception but was stopped before it exited.
     for end in list_rank_ends(facts):
         if end.stopped and end.at <= first.at + WINDOW_SECONDS and _has_own_error(end):
             return end
@@ -111,7 +111,7 @@ def _has_own_error(end: End) -> bool:
 
 
 def _find_same_errors(facts: JobFacts, root_cause: End, ends: tuple[End, ...]) -> tuple[End, ...]:
-    """The root cause, and all other ends with the same error."""
+    """Return the root cause, and all other ends with the same error."""
     signature = rank_output.normalize_error_line(root_cause.lines)
     # Exit code 1 without output is too common to compare.
     if not signature and root_cause.exit_code == 1:

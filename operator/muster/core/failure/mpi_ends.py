@@ -17,25 +17,25 @@ from muster.core.world import is_mpi
 from muster_worker.contract.schema import EndReason
 
 SKEW_SECONDS = 0.25
-"""How much earlier than its cause on another node an end may appear, because reports take time to arrive."""
+"""An end may seem this much earlier than its cause on another node, because reports take time to arrive."""
 
 MOMENT_SECONDS = 0.005
-"""Two events on one machine that are closer than this have no reliable order."""
+"""The order of two events on one node is not reliable if they are closer than this."""
 
 EARLY_SECONDS = 0.5
 """Hydra kills the remaining ranks within milliseconds. A longer window would include unrelated kills."""
 
 CLEANUP_SECONDS = 5.0
-"""The longest time that mpirun takes to end the remaining ranks."""
+"""mpirun takes at most this long to end the remaining ranks."""
 
 MPI_ERR_UNKNOWN = 14
-"""From Open MPI's mpi.h: its error handler exits with the error class as the exit code."""
+"""The error class in Open MPI's mpi.h. Open MPI's error handler exits with the error class as the exit code."""
 
 _CLEANUP_SIGNALS = (signal.SIGTERM, signal.SIGKILL)
 
 
 def find_mpi_causes(job: Job, facts: JobFacts, *, has_started: bool) -> tuple[End, ...]:
-    """The ends that can be the root cause of an MPI job's failure, ordered by time."""
+    """Return the ends that can be the root cause of an MPI job's failure, ordered by time."""
     failures = tuple(end for end in list_rank_ends(facts) if not end.is_good and not end.stopped)
     # A world of the wrong size causes all other failures.
     mismatched = tuple(end for end in failures if end.reason == EndReason.WORLD_SIZE_MISMATCH)
@@ -68,9 +68,9 @@ def _sort_by_earliest_time(ends: Iterable[End]) -> tuple[End, ...]:
 
 
 def is_root_cause_uncertain(job: Job, facts: JobFacts, end: End) -> bool:
-    """Whether the current root cause looks like mpirun's clean-up and outstanding reports may show an earlier one.
+    """Whether the root cause may be mpirun's clean-up, and missing reports may show an earlier root cause.
 
-    Messages name a rank only once it can no longer change.
+    Messages name the root cause only when later reports can't change it.
     """
     if not is_mpi(job) or end.subject is not Subject.RANK or not (_looks_killed_by_mpirun(end) or _has_lost_peer(end)):
         return False
@@ -86,13 +86,13 @@ def follows_early_end(job: Job, facts: JobFacts, end: End) -> bool:
     """Whether the rank failed because another rank exited with code 0 but without MPI_Finalize."""
     if not is_mpi(job) or end.subject is not Subject.RANK or not (_looks_killed_by_mpirun(end) or _has_lost_peer(end)):
         return False
-    # A lost peer has no other cause, and its connections close before its end is seen. A kill may have another cause.
+    # A rank loses a peer only if the peer ended, perhaps before the peer's exit. But a kill may have other causes.
     earliest, latest = (-SKEW_SECONDS, CLEANUP_SECONDS) if _has_lost_peer(end) else (0.0, EARLY_SECONDS)
     return any(other.is_good and earliest <= end.at - other.at <= latest for other in list_rank_ends(facts))
 
 
 def _has_lost_peer(end: End) -> bool:
-    """Whether Open MPI 5 seems to have ended the rank after a lost connection. Only mpirun prints the message then."""
+    """Whether Open MPI 5 probably ended the rank after a lost connection, for which only mpirun prints a message."""
     return not end.lines and end.exit_code == MPI_ERR_UNKNOWN
 
 
@@ -103,7 +103,7 @@ def _looks_killed_by_mpirun(end: End) -> bool:
 
 
 def _find_own_failures(failures: tuple[End, ...]) -> tuple[End, ...]:
-    """The ends that neither mpirun nor a lost peer explains."""
+    """Return the ends that neither mpirun nor a lost peer explains."""
     aborted = tuple(end for end in failures if rank_output.contains_abort(end.lines))
     # Hydra may kill the rank that called MPI_Abort together with the others.
     if aborted and aborted[0].at <= failures[0].at + CLEANUP_SECONDS:
@@ -112,13 +112,13 @@ def _find_own_failures(failures: tuple[End, ...]) -> tuple[End, ...]:
 
 
 def _find_first_killed(failures: tuple[End, ...]) -> tuple[End, ...]:
-    """The first killed rank, if any: mpirun had no reason to kill it."""
+    """Return the first killed rank, which mpirun had no reason to kill; () without one."""
     killed = (end for end in failures if _looks_killed_by_mpirun(end) and not is_secondary(end))
     return tuple(itertools.islice(killed, 1))
 
 
 def _find_launcher_cause(facts: JobFacts, failures: tuple[End, ...]) -> End | None:
-    """The end of mpirun, if no rank explains it."""
+    """Return the end of mpirun; None if a rank explains it."""
     launcher = build_launcher_end(facts.nodes[0])
     if launcher is None or launcher.is_good or _was_launcher_stopped(facts):
         return None
@@ -133,9 +133,9 @@ def _all_have_reported(facts: JobFacts) -> bool:
 
 
 def _is_explained(launcher: End, failures: tuple[End, ...]) -> bool:
-    """Whether mpirun ended because a rank failed, by the first matching row.
+    """Whether mpirun ended because a rank failed. The first row that matches decides.
 
-    mpirun                                          explained
+    mpirun                                          ended because of a rank
     was killed                                      if a rank had failed well before
     reports that a rank made it end                 always
     ended with the first rank's exit code or signal always
@@ -147,10 +147,10 @@ def _is_explained(launcher: End, failures: tuple[End, ...]) -> bool:
         return failures[0].at < launcher.at - SKEW_SECONDS
     if rank_output.mentions_failed_rank(launcher.lines) or _has_same_exit(launcher, failures[0]):
         return True
-    # The rank that called MPI_Abort printed through mpirun. Hydra then killed it with the others, in any order.
+    # The rank that called MPI_Abort is unknown, because Hydra killed all ranks in any order.
     if rank_output.contains_abort(launcher.lines):
         return False
-    # Only Hydra kills ranks before it ends, and it may crash while doing so.
+    # Only Hydra kills ranks before it ends, and it may crash meanwhile.
     return failures[:1] == _find_first_killed(failures) and failures[0].at < launcher.at - MOMENT_SECONDS
 
 

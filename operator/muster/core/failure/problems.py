@@ -1,8 +1,8 @@
-"""Reasons of problems that affect decisions, and the nodes whose reports are missing: unreachable, silent or lost.
+"""Reasons of problems that affect decisions, and the problems of nodes without reports: unreachable, silent or lost.
 
-muster can't tell a failed machine from a network partition. It requires two independent signs before a node is lost:
-the agent stops reporting, and the cluster marks the machine as unreachable or can't delete the pod. An agent that
-reports is never lost. A silent agent alone is not lost either, because muster itself may be unreachable.
+muster can't distinguish a failed Kubernetes node from a network partition. It requires two independent signs before it
+counts a node as lost: the agent stops reporting, and the cluster marks the Kubernetes node as unreachable or can't
+delete the pod. A silent agent alone is not lost, because muster itself may be unreachable.
 """
 
 from dataclasses import replace
@@ -36,22 +36,24 @@ QUOTA_EXCEEDED = "QuotaExceeded"
 FETCHING_FILES = "FetchingFiles"
 
 UNREACHABLE_SECONDS = 30.0
-"""How long an agent may run without a report: Python on a cold disk takes seconds to start."""
+"""How long an agent may run before its first report. Python may take seconds to start from a slow disk."""
 
 LOST_SECONDS = 60.0
-"""How long to wait for a silent node after the cluster has marked its machine as unreachable. A restarted switch is
-back by then, and ranks may continue. Kubernetes takes 40 to 50 s to mark a machine, so a partition ends a
-job after two minutes, and one below 100 s never does."""
+"""How long to wait for a silent node after the cluster has marked its Kubernetes node as unreachable.
+
+A network switch can restart in this time, and the ranks continue. Kubernetes takes 40 to 50 s to mark a node. So a
+network partition of less than 100 s never ends a job, and a longer one ends it after two minutes.
+"""
 
 _UNREACHABLE = Problem(
     AGENT_UNREACHABLE,
-    f"its agent has run for {UNREACHABLE_SECONDS:.0f} s and was not heard; look for a NetworkPolicy that keeps the "
+    f"its agent has run for {UNREACHABLE_SECONDS:.0f} s without a report; look for a NetworkPolicy that keeps the "
     "job's pods from muster's collector",
 )
 
 
 def find_unreachable_time(node: NodeFacts, facts: JobFacts) -> float | None:
-    """When the node's agent counts as unreachable if no report arrives; None if it has reported or doesn't run."""
+    """Return when the agent counts as unreachable if no report arrives; None if it has reported or doesn't run."""
     process = node.process
     if process.state is not ProcessState.RUNNING or process.started_at is None or node.current_agent is not None:
         return None
@@ -60,13 +62,13 @@ def find_unreachable_time(node: NodeFacts, facts: JobFacts) -> float | None:
 
 
 def may_still_report(node: NodeFacts, facts: JobFacts, now: float) -> bool:
-    """Whether the agent has not reported yet, and still has time to."""
+    """Whether the agent has not reported yet but may still report in time."""
     at = find_unreachable_time(node, facts)
     return at is not None and now < at
 
 
 def lost_at(node: NodeFacts, facts: JobFacts) -> float | None:
-    """Return when the node counts as lost if no report arrives; None without a sign of a lost machine."""
+    """Return when the node counts as lost if no report arrives; None if the cluster shows no sign of a loss."""
     process = node.process
     if process.lost_at is not None:
         return process.lost_at
@@ -83,7 +85,7 @@ def lost_at(node: NodeFacts, facts: JobFacts) -> float | None:
 
 
 def mark_if_lost(node: NodeFacts, facts: JobFacts, previous: Status, now: float, *, has_started: bool) -> NodeFacts:
-    """Return the node, marked as ended if its machine is lost at `now` (Unix seconds).
+    """Return the node, marked as ended if its Kubernetes node is lost at `now` (Unix seconds).
 
     `has_started` is set once the gang received its start command. Before that, and during a suspension, the node
     becomes MISSING, so that it can be replaced.
@@ -109,7 +111,7 @@ def mark_if_lost(node: NodeFacts, facts: JobFacts, previous: Status, now: float,
 def with_problem(node: NodeFacts, facts: JobFacts, now: float) -> NodeFacts:
     """Return the node with the problem that follows from its missing reports at `now` (Unix seconds), if any."""
     at = find_unreachable_time(node, facts)
-    # A problem that the backend observed is closer to the cause.
+    # A problem that the backend observed is more precise.
     if node.process.problem is not None:
         return _with_largest_rank(node)
     if at is not None and now >= at:
@@ -119,27 +121,31 @@ def with_problem(node: NodeFacts, facts: JobFacts, now: float) -> NodeFacts:
 
 
 def _find_silence_problem(node: NodeFacts, facts: JobFacts, now: float) -> Problem | None:
-    """The problem of a pod whose agent has stopped reporting."""
+    """Return the problem of a pod whose agent has stopped reporting; None if it reports."""
     process, agent = node.process, node.agent
-    # A local agent is silent only when the machine is busy.
+    # A local agent is silent only if this machine is busy.
     if process.name is None or agent is None or not facts.is_silent(node, now):
         return None
     since = f"the agent in pod {process.name} has not reported since {format_timestamp(agent.last_report_at)}"
     kube_node = (
-        "its machine" if process.machine is None else f"{process.machine} (`kubectl get node {process.machine}`)"
+        "its Kubernetes node"
+        if process.kube_node is None
+        else f"{process.kube_node} (`kubectl get node {process.kube_node}`)"
     )
     return Problem(NODE_SILENT, f"{since}; {kube_node} may be down or cut off")
 
 
 def _with_largest_rank(node: NodeFacts) -> NodeFacts:
-    """Add the rank with the most memory in the last report: the kernel may kill the whole container."""
+    """Add the rank with the most memory in the last report, because the kernel may kill the whole container."""
     problem, agent = node.process.problem, node.current_agent
     if problem is None or problem.reason not in (OOM_KILLED, CONTAINER_KILLED) or agent is None:
         return node
     largest = max(agent.ranks, key=_memory_bytes, default=None)
     if largest is None or not _memory_bytes(largest):
         return node
-    text = f"{problem.message}; rank {largest.report.rank} held most: {_memory_bytes(largest) / 2**20:,.0f} MiB"
+    text = (
+        f"{problem.message}; rank {largest.report.rank} used the most memory: {_memory_bytes(largest) / 2**20:,.0f} MiB"
+    )
     return _with_problem(node, Problem(problem.reason, text))
 
 
@@ -158,6 +164,6 @@ def _last_report_at(node: NodeFacts, facts: JobFacts) -> float:
 
 
 def _describe_loss(process: ProcessFacts, at: float) -> str:
-    machine = process.machine or "its machine"
-    silence = f"neither the cluster nor muster has heard of pod {process.name} for {LOST_SECONDS:.0f} s and more"
-    return f"{machine} is lost: {silence} (at {format_timestamp(at)})"
+    kube_node = process.kube_node or "its Kubernetes node"
+    silence = f"neither the cluster nor muster had a report of pod {process.name} for at least {LOST_SECONDS:.0f} s"
+    return f"{kube_node} is lost: {silence} (at {format_timestamp(at)})"

@@ -7,11 +7,13 @@ import re
 from functools import lru_cache
 
 _CACHE_SIZE = 2048
-"""Cache size. Ranks that fail together print the same lines, which are read several times per reconciliation; 2,048
-entries take at most a few MiB."""
+"""The size of each cache, which takes at most a few MiB.
+
+Ranks that fail together print the same lines, and each reconciliation reads them several times.
+"""
 
 MAX_CHARS = 300
-"""Longer lines are cut, so that a message stays below 1 KiB."""
+"""Maximum length of a line, so that a message stays below 1 KiB."""
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f-\xa0\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+")
@@ -62,7 +64,7 @@ _COLLECTIVE = re.compile(
 
 def clean(text: str, limit: int = MAX_CHARS) -> str:
     """Return one printable line of at most `limit` characters, without escape sequences or direction marks."""
-    # A fast path for plain lines: a thousand failing nodes send 100,000 lines.
+    # Plain lines need no regular expressions, and a thousand failing nodes send 100,000 lines.
     plain = text.isascii() and text.isprintable()
     line = " ".join(text.split()) if plain else _UNPRINTABLE.sub(" ", _ESCAPES.sub("", text)).strip()
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
@@ -88,7 +90,8 @@ def contains_exception(lines: tuple[str, ...]) -> bool:
 def mentions_lost_peer(lines: tuple[str, ...]) -> bool:
     """Whether the last lines report a lost peer, store or launcher.
 
-    If they contain an exception, only the lines from there on count: an earlier lost connection is not the cause.
+    If the lines contain an exception, check only the lines from there on, because an earlier lost connection is not
+    the cause.
     """
     cleaned = _clean_lines(lines)
     index = _find_exception_index(cleaned)
@@ -109,10 +112,7 @@ def contains_abort(lines: tuple[str, ...]) -> bool:
 
 @lru_cache(_CACHE_SIZE)
 def find_error_text(lines: tuple[str, ...]) -> str:
-    """Return why mpirun ended: muster's own message, or a rank's exception, or the whole output.
-
-    mpirun wraps its sentences over several lines.
-    """
+    """Return why mpirun ended: muster's own message, or a rank's exception, or the whole output as one line."""
     cleaned = [line for line in _clean_lines(lines) if not _SEPARATOR_LINE.fullmatch(line)]
     muster_lines = [line for line in cleaned if line.startswith(_MUSTER_PREFIX)]
     if muster_lines:
@@ -142,7 +142,7 @@ def _clean_lines(lines: tuple[str, ...]) -> list[str]:
 
 @lru_cache(_CACHE_SIZE)
 def _strip_rank_prefix(line: str) -> str:
-    # torch prefixes tracebacks with "[rank3]: ", so that equal errors would differ between ranks.
+    # Remove torch's prefix of tracebacks, "[rank3]: ", with which equal errors would differ between ranks.
     return _RANK_PREFIX.sub("", clean(line, limit=2000))
 
 

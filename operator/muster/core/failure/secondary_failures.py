@@ -1,4 +1,4 @@
-"""Separate possible root causes from secondary failures, which follow from another end or from muster's commands."""
+"""Separate possible root causes from secondary failures, which another end or a command of muster causes."""
 
 import signal
 
@@ -22,10 +22,10 @@ from muster.core.world import get_procs_per_node, uploads_to_s3
 from muster_worker.contract.schema import CommandKind, EndReason
 
 LAUNCHER_LOSS_SECONDS = 1.0
-"""How long after their launcher ranks die at the latest: twice the delay of a report on a loaded machine."""
+"""Ranks die at most this long after their launcher: twice the delay of a report on a busy node."""
 
 _DELETIONS = frozenset((NODE_LOST, POD_DELETED, PREEMPTED, EVICTED, NODE_SHUTDOWN))
-"""Reasons why something other than muster deletes a running pod."""
+"""Reasons of deletions by something other than muster."""
 
 _STOP_SIGNAL_NUMBERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _STOP_SIGNALS = frozenset(_STOP_SIGNAL_NUMBERS)
@@ -33,20 +33,20 @@ _STOP_EXIT_CODES = frozenset(128 + number for number in _STOP_SIGNAL_NUMBERS)
 
 
 def find_possible_causes(job: Job, facts: JobFacts, *, has_started: bool) -> tuple[End, ...]:
-    """The failures that neither muster nor another end explains, ordered by time.
+    """Return the failures that neither muster nor another end explains, ordered by time.
 
     `has_started` is set once the gang received its start command.
     """
     ends = list(find_node_failures(job, facts, has_started=has_started))
     for node in facts.nodes:
-        # A problem before any rank ended explains the node's failed processes.
+        # A problem of the agent before any rank ended explains the node's failed processes.
         if build_problem_end(facts, node) is None or list_node_rank_ends(node):
             ends.extend(_find_failed_processes(node))
     return sort_ends(ends)
 
 
 def find_node_failures(job: Job, facts: JobFacts, *, has_started: bool) -> tuple[End, ...]:
-    """Return the possible causes on the nodes themselves: an agent's problem, or a lost or stopped agent."""
+    """Return the failures of whole nodes: an agent's problem, or a lost or stopped agent."""
     ends: list[End] = []
     for node in facts.nodes:
         problem = build_problem_end(facts, node)
@@ -56,7 +56,7 @@ def find_node_failures(job: Job, facts: JobFacts, *, has_started: bool) -> tuple
 
 
 def is_secondary(end: End) -> bool:
-    """Whether an end looks like a secondary failure: it lost a peer, or received SIGTERM."""
+    """Whether an end looks like a secondary failure: the process lost a peer or received SIGTERM."""
     # A lost connection causes neither SIGKILL nor a segmentation fault.
     if end.signal is not None and end.signal not in _STOP_SIGNALS and end.signal != signal.SIGABRT:
         return False
@@ -70,7 +70,7 @@ def is_secondary(end: End) -> bool:
 
 
 def _find_failed_processes(node: NodeFacts) -> list[End]:
-    """The node's failed ranks, and its launcher if that is the cause."""
+    """Return the node's failed ranks, and its launcher if the launcher is the cause."""
     ranks = list_node_rank_ends(node)
     failed = [end for end in ranks if not end.is_good and not end.stopped]
     launcher = build_launcher_end(node)
@@ -81,7 +81,7 @@ def _find_failed_processes(node: NodeFacts) -> list[End]:
         if launcher.signal is not None and launcher.signal not in _STOP_SIGNALS:
             independent = [end for end in failed if not _died_with_launcher(end, launcher)]
             return [*independent, launcher] if len(independent) < len(failed) or not ranks else failed
-        # Otherwise a launcher fails because of its ranks. It is a cause only if no rank failed or was stopped.
+        # Otherwise a launcher fails because of its ranks, so it is a cause only if no rank failed or was stopped.
         if not failed and not any(end.stopped for end in ranks):
             failed.append(launcher)
     return failed
@@ -119,14 +119,14 @@ def _find_lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
         if not uploads_to_s3(job) and sum(end.is_good for end in list_node_rank_ends(node)) == get_procs_per_node(job):
             return None
         return _build_lost_agent_end(facts, node, AGENT_LOST)
-    # After the start a missing process was deleted.
+    # Something other than muster deleted the process after the start.
     if process.state is ProcessState.MISSING:
         return _build_lost_agent_end(facts, node, NODE_LOST)
     return None
 
 
 def _build_lost_agent_end(facts: JobFacts, node: NodeFacts, reason: str) -> End:
-    """Return the end of an agent without a last report: after its previous report, and before muster noticed it."""
+    """Return the end of an agent whose last report is missing: after its previous report, and before muster noticed."""
     last_report_at, ended_at = _last_report_at(facts, node), node.process.ended_at
     if ended_at is None:
         return build_agent_end(node, last_report_at, reason)
@@ -135,11 +135,11 @@ def _build_lost_agent_end(facts: JobFacts, node: NodeFacts, reason: str) -> End:
 
 
 def _find_external_stop(node: NodeFacts) -> End | None:
-    """The end of an agent that something other than muster stops."""
+    """Return the end of an agent that something other than muster stops; None otherwise."""
     stopped_at = find_external_stop_time(node)
     if stopped_at is None:
         return None
-    # muster's own command came first. Without its time, the earlier cause still comes first.
+    # muster's own command came first.
     if node.has_end_command and node.command_sent_at is not None and node.command_sent_at <= stopped_at:
         return None
     # All ranks had ended before the stop.
@@ -149,7 +149,7 @@ def _find_external_stop(node: NodeFacts) -> End | None:
 
 
 def find_external_stop_time(node: NodeFacts) -> float | None:
-    """Return when something other than muster sent the agent SIGTERM or, perhaps much earlier, deleted its pod."""
+    """Return when something other than muster first tried to stop the agent: it deleted the pod, or sent SIGTERM."""
     process, agent = node.process, node.current_agent
     times = [] if agent is None or agent.terminated_at is None else [agent.terminated_at]
     is_deleted = process.problem is not None and process.problem.reason in _DELETIONS and process.lost_at is None

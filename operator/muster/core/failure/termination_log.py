@@ -1,4 +1,4 @@
-"""Read the agent's result from its pod's termination log, and treat it like a report."""
+"""Read the agent's result from its pod's termination log, and use it like a report."""
 
 import json
 import re
@@ -26,7 +26,7 @@ _WORD = re.compile(rf"[A-Za-z][A-Za-z0-9]{{0,{_MAX_TEXT_CHARS - 1}}}")
 
 
 def read_termination_message(text: str) -> TerminationMessage | None:
-    """Parse the agent's termination message; None for other text, because the user's code can write there, too."""
+    """Parse the agent's termination message; None for other text, because the user's code can also write this file."""
     try:
         value: JSON = json.loads(text)
     except (ValueError, RecursionError):
@@ -54,7 +54,7 @@ def read_termination_message(text: str) -> TerminationMessage | None:
 
 
 def with_termination_message(job: Job, node: NodeFacts) -> NodeFacts:
-    """Return the node as the agent's last report would have described it, if that report was lost."""
+    """Return the node with facts from the termination log, if the agent's last report was lost."""
     termination = node.process.termination_message
     if termination is None or node.process.state is not ProcessState.EXITED or node.has_ended:
         return node
@@ -64,7 +64,7 @@ def with_termination_message(job: Job, node: NodeFacts) -> NodeFacts:
         node.process.replacement,
     ):
         return node
-    # No attempt had begun, so the message says no more than the agent's exit code.
+    # No attempt had begun, so the message has no more information than the agent's exit code.
     if termination.attempt == 0 and termination.problem is None:
         return node
     return replace(node, agent=_make_agent_facts(job, node, termination))
@@ -118,7 +118,7 @@ def _complete_ranks(job: Job, node: NodeFacts, termination: TerminationMessage, 
         ranks[failure.rank] = RankFacts(replace(failure, local_rank=local), ended_at=at)
     unfinished = [number for number, facts in ranks.items() if not facts.has_exited]
     known_successes = sum(facts.report.exit_code == 0 and not facts.report.stopped for facts in ranks.values())
-    # The message has only a count of successes, so it helps only if all remaining ranks succeeded.
+    # The message has only the number of successes, which identifies no rank unless all remaining ranks succeeded.
     if unfinished and termination.succeeded - known_successes == len(unfinished):
         for number in unfinished:
             report = replace(ranks[number].report, state=RankState.EXITED, exit_code=0)
@@ -174,7 +174,7 @@ def _read_short_text(value: JSON) -> str | None:
 
 
 def _read_word(value: JSON) -> str | None:
-    # The status has a reason unchanged, and terminals obey control characters.
+    # The status contains the reason unchanged, and terminals would execute control characters.
     return value if isinstance(value, str) and _WORD.fullmatch(value) is not None else None
 
 

@@ -1,7 +1,7 @@
-"""The reasons that metrics have as label values.
+"""The reasons that are label values of metrics.
 
-A reason may come from a tenant's agent, which can report any word. Each label value is a time series that Prometheus
-keeps, so metrics have only muster's own reasons, and `OTHER` for the rest.
+A tenant's agent can report any word as a reason, and each label value is a time series that Prometheus stores. So
+metrics have only muster's own reasons, and `OTHER` for the rest.
 """
 
 OTHER = "Other"

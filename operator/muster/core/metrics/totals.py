@@ -1,4 +1,4 @@
-"""The numbers of current jobs and ranks, summed up over jobs."""
+"""The numbers of current jobs and ranks, as sums over all jobs."""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What happened to a job between two of its statuses, as metrics count it."""
+"""The changes of a job between two of its statuses, for the metrics."""
 
 from dataclasses import dataclass
 
@@ -9,18 +9,18 @@ from muster.core.restarts import PLANNED_RESTARTS
 from muster.core.status.views import FAILED
 
 MAX_SECONDS = 366 * 24 * 3600.0
-"""Longer times come from an edited status, and one of them would spoil the sum of a histogram for good."""
+"""Longer times come from an edited status, and a single one would make the sum of a histogram useless."""
 
 _SUSPENDED_BY_USER = "Suspended"
-"""The reason of an earlier training job that a suspension ended."""
+"""The reason of an earlier training job that ended because of a suspension."""
 
 
 @dataclass(frozen=True)
 class Transition:
-    """What one write of a status adds to the metrics; None for what did not happen.
+    """The events that one write of a status adds to the metrics; None for events that did not happen.
 
-    `restart_reason` is the reason of a failure or request that another attempt follows, `end_reason` that of the end;
-    `end_phase` is Succeeded or Failed.
+    `restart_reason` is the reason of the failure or request before another attempt. `end_reason` is the reason of the
+    job's end. `end_phase` is Succeeded or Failed.
     """
 
     restart_reason: str | None = None
@@ -33,7 +33,7 @@ class Transition:
 
 
 def find_transition(before: Status, after: Status, created_at: float, now: float) -> Transition:
-    """Compare the status before a write with the one that was written at `now`. Times are in Unix seconds."""
+    """Compare the status before a write with the status that muster writes at `now`. Times are in Unix seconds."""
     restart = _find_restart(before, after)
     end = after.final_condition if before.final_condition is None else None
     return Transition(
@@ -89,7 +89,7 @@ def _measure_detection(
     if _find_first_failure_time(before) is not None:
         return None
     at = _find_first_failure_time(after)
-    # Nothing has failed if a user has requested the restart.
+    # A planned restart has no failure.
     if at is None and restart is not None and restart[0] not in PLANNED_RESTARTS:
         at = restart[1]
     return _measure_seconds_since(at, now)
@@ -122,5 +122,5 @@ def _measure_seconds_since(time: str | None, now: float) -> float | None:
 
 
 def _limit_seconds(seconds: float) -> float | None:
-    # Clocks may differ by some milliseconds. No comparison is true of NaN.
+    # Clocks may differ by some milliseconds. Comparisons with NaN are false.
     return max(0.0, seconds) if -1.0 < seconds < MAX_SECONDS else None

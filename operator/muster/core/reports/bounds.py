@@ -1,7 +1,4 @@
-"""Check a report's size before decoding: count the objects that a parser would create.
-
-`bytes.count` takes a few milliseconds for a mebibyte.
-"""
+"""Check the size of a report before decoding it: count the objects that a parser would create."""
 
 from muster_worker.contract.schema import MAX_METRICS
 from muster_worker.contract.wire import max_report_bytes
@@ -15,22 +12,22 @@ OTHER_ITEMS = 512
 """The report's own fields, 16 links, the launcher's end."""
 
 MAX_STRING_BYTES = 32 * 1024
-"""The longest string is a problem's message; each of its characters takes up to six bytes."""
+"""The longest string is a problem's message, and each of its characters takes up to six bytes."""
 
 MAX_DEPTH = 6
-"""The report, its ranks, a rank and its collectives have 5 levels; the rest is a reserve."""
+"""The report, its ranks, a rank and its collectives have 5 levels; the sixth is a reserve."""
 
 _ALL_BUT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
 class ReportTooLarge(ValueError):
-    """A report that is larger than any of this job; the message names the limit."""
+    """A report that is larger than any valid report of this job; the message names the limit."""
 
 
 def check_report_size(body: bytes, procs_per_node: int) -> None:
     """Raise `ReportTooLarge` if the report of a node with `procs_per_node` ranks can't be as large as `body`.
 
-    It may still be invalid JSON: then the objects that a parser creates before it fails are bounded, too.
+    This check also bounds the objects that a parser creates from invalid JSON before it fails.
     """
     if len(body) > max_report_bytes(procs_per_node):
         raise ReportTooLarge(f"more than {max_report_bytes(procs_per_node)} bytes")

@@ -1,7 +1,7 @@
 """Validate a report with an ordered list of checks. The first check that fails names the field.
 
-The sender is a pod with a user's code. The checks ensure that a false report affects only its own node: they
-limit its ranks, times and sizes, and reject values that would harm other pods.
+The sender is a pod with a user's code. The checks ensure that a false report affects only its own node. They limit its
+ranks, times and sizes, and reject values that would harm other pods.
 """
 
 import re
@@ -21,7 +21,7 @@ from muster_worker.contract.schema import (
 )
 
 CLOCK_SLACK = 300.0
-"""Seconds that an event may seem to precede the job's creation, because the API server's clock may differ."""
+"""An event may seem this many seconds older than the job, because the API server's clock may differ."""
 
 MAX_WORD_CHARS = 256
 """The limit for names, reasons and activities."""
@@ -47,9 +47,10 @@ class ImplausibleReport(ValueError):
 class Shape:
     """Properties of a job that are known without reports.
 
-    `created_at` is in Unix seconds, `namespace` "" without a cluster. `has_fixed_ranks`: a node has the same ranks in
-    every attempt. Otherwise it may report those of any one node, and `infer` drops them if they aren't its own.
-    `agents`: the number of agents that report, if it is lower than `nodes`; an elastic job may have more nodes later.
+    `created_at` is in Unix seconds. `namespace` is "" without a cluster. `has_fixed_ranks` is set if a node has the
+    same ranks in every attempt. Otherwise a node may report the ranks of any one node, and `infer` drops ranks that
+    are not its own. `agents` is the number of agents that report, if it is lower than `nodes`, because an elastic job
+    may have more nodes later.
     """
 
     job_uid: str
@@ -66,7 +67,10 @@ class Shape:
         return self.nodes if self.agents is None else self.agents
 
     def list_node_ranks(self, report: Report) -> range:
-        """The global ranks of the node that sent the report; without fixed ranks, of the node with its first rank."""
+        """Return the global ranks of the node that sent the report.
+
+        Without fixed ranks, the first rank in the report identifies the node.
+        """
         ranks = [entry.rank for entries in (report.ranks, report.metrics) for entry in entries]
         node_rank = report.node if self.has_fixed_ranks or not ranks else ranks[0] // self.procs_per_node
         start = min(max(0, node_rank), self.nodes - 1) * self.procs_per_node
@@ -100,7 +104,7 @@ def _check_phase(report: Report, _: Shape, __: float) -> str | None:
 
 
 def _check_address(report: Report, _: Shape, __: float) -> str | None:
-    # Other pods use the address in their environment and command lines, so accept only an IP address.
+    # Other pods use the address in their environment and their command lines, so accept only an IP address.
     if report.address is not None:
         try:
             address = ip_address(report.address)
@@ -276,7 +280,7 @@ def _is_invalid_word(reason: str | None) -> bool:
     return reason is not None and _WORD.fullmatch(reason) is None
 
 
-# The status has the reason unchanged, and terminals obey control characters.
+# The status contains the reason unchanged, and terminals would execute control characters.
 _WORD = re.compile(rf"[A-Za-z][A-Za-z0-9]{{0,{MAX_WORD_CHARS - 1}}}", re.ASCII)
 _WORD_EXPECTED = f"expected one CamelCase word of at most {MAX_WORD_CHARS} characters"
 

@@ -1,8 +1,8 @@
 """Merge a report into the facts about a node's agent. Neither the order nor the repetition of reports matters.
 
-Within one (replacement, attempt), each part has a rule that doesn't depend on the order: the newest sequence wins, an
-end is final, steps only rise, and an event's time is its earliest estimate, because a late report can only make an
-event look younger.
+Each part of the reports of one attempt has a merge rule that doesn't depend on their order. The report with the highest
+sequence number wins. An end is final. Steps only rise. The time of an event is the earliest estimate, because a delayed
+report makes an event seem later.
 """
 
 import math
@@ -14,7 +14,7 @@ from muster_worker.contract.schema import LauncherEnd, RankReport, RankState, Re
 
 
 def merge(agent: AgentFacts | None, report: Report, at: float) -> AgentFacts:
-    """The facts after `report` arrived at `at` (Unix seconds): the same reports yield the same facts in any order."""
+    """Return the facts after `report` arrived at `at` (Unix seconds)."""
     return _from_report(report, at) if agent is None else _merge_facts(agent, _from_report(report, at))
 
 
@@ -79,7 +79,7 @@ def _is_newer(one: Report, other: Report) -> bool:
     order, other_order = (*_get_attempt_key(one), one.sequence), (*_get_attempt_key(other), other.sequence)
     if order != other_order or one == other:
         return order > other_order
-    # An agent that reuses a sequence number breaks the contract. A fixed choice keeps the result order-independent.
+    # The agent reused a sequence number, which breaks the contract. This choice doesn't depend on the order.
     return repr(one) > repr(other)
 
 
@@ -117,7 +117,7 @@ def _merge_rank(one: RankFacts, other: RankFacts) -> RankFacts:
 def _select_latest_estimate(
     newer: RankFacts, older: RankFacts, value: float | None, earlier: float | None
 ) -> float | None:
-    """The time in the newer report; the earliest one if both are the same report."""
+    """Return the time in the newer report, or the earliest time if both are the same report."""
     return value if newer.sequence != older.sequence else _select_earliest(value, earlier)
 
 
@@ -139,7 +139,7 @@ def _with_end_and_step(report: RankReport, ended: RankReport, stepped: RankRepor
 def _is_newer_rank(one: RankFacts, other: RankFacts) -> bool:
     if one.sequence != other.sequence:
         return one.sequence > other.sequence
-    # The sequence number was reused: compare only the fields that have no merge rule of their own.
+    # The agent reused the sequence number. Compare only the fields without a merge rule.
     return repr(_with_end_and_step(one.report, _NO_END, _NO_END)) >= repr(
         _with_end_and_step(other.report, _NO_END, _NO_END)
     )
@@ -149,7 +149,7 @@ _NO_END = RankReport(rank=0, local_rank=0, state=RankState.EXITED)
 
 
 def _select_first_end(newer: RankFacts, older: RankFacts) -> RankFacts:
-    """The facts with the valid end. A rank ends only once, and later reports can't change that."""
+    """Return the facts with the valid end. A rank ends only once, and later reports can't change its end."""
     if older.ended_at is None:
         return newer
     if newer.ended_at is None:
@@ -163,7 +163,7 @@ def _get_end_order(facts: RankFacts) -> tuple[float, str]:
 
 
 def _select_most_steps(newer: RankFacts, older: RankFacts) -> RankFacts:
-    """The facts with the most steps; if equal, those that reached the step first.
+    """Return the facts with the most steps, or of equal steps the facts with the earliest time.
 
     A step that the script reported replaces a count of optimizer steps, even a higher one.
     """

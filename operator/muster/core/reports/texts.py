@@ -1,6 +1,6 @@
 """Measure the texts in agents' facts, and drop them to save memory.
 
-States, codes and times take a few bytes a rank, but eight lines of 512 characters take up to 16 KiB.
+States, codes and times take a few bytes for each rank, but eight lines of 512 characters take up to 16 KiB.
 """
 
 import sys
@@ -11,7 +11,7 @@ from muster.core.facts import AgentFacts
 from muster_worker.contract.schema import RankReport
 
 MAX_WORD_CHARS = 64
-"""The length to which reasons, activities and phases are truncated when other texts are dropped."""
+"""The length of reasons, activities and phases after `drop_texts`."""
 
 
 def measure_texts(agent: AgentFacts) -> int:

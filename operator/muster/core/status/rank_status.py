@@ -118,7 +118,7 @@ def _build_detail(view: RankView, remark: tuple[str, str] | None) -> RankDetail:
         rank=view.rank,
         node=view.node.node,
         pod=view.node.process.name,
-        node_name=view.node.process.machine,
+        node_name=view.node.process.kube_node,
         state=view.state,
         reason=reason,
         message=message,

@@ -130,7 +130,7 @@ def _needs_new_pod(node: NodeFacts) -> bool:
 
 
 def _node_name(process: ProcessFacts) -> str | None:
-    return None if process.machine is None else process.machine[:MAX_NODE_NAME_CHARS]
+    return None if process.kube_node is None else process.kube_node[:MAX_NODE_NAME_CHARS]
 
 
 def _limit_history(history: tuple[RestartRecord, ...]) -> tuple[RestartRecord, ...]:

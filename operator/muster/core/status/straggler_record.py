@@ -85,4 +85,4 @@ def _describe_node(node: NodeFacts) -> str:
 
 
 def _node_name(node: NodeFacts) -> str | None:
-    return None if node.process.machine is None else node.process.machine[:MAX_NODE_NAME_CHARS]
+    return None if node.process.kube_node is None else node.process.kube_node[:MAX_NODE_NAME_CHARS]

@@ -21,7 +21,10 @@ _UNSENT = (FailureKind.CAPACITY, FailureKind.REFUSED, FailureKind.ACCESS)
 
 @dataclass(frozen=True)
 class CapacityWait:
-    """Missing capacity for an attempt: `tries` times in a row, with the next try at `until` (Unix seconds)."""
+    """A wait because SageMaker lacks capacity: after `tries` requests in a row, until the next one at `until`.
+
+    `until` is in Unix seconds.
+    """
 
     attempt: int
     reason: str
@@ -32,33 +35,33 @@ class CapacityWait:
 
 @dataclass(frozen=True)
 class AttemptState:
-    """The current attempt, or the next one if `is_next`: then its training job has not been requested yet.
+    """The current attempt; or, if `is_next` is set, the next attempt, whose training job muster has not requested yet.
 
-    `restarts` is the number of restarts by failurePolicy. `ended` is the end of the previous attempt, if there was one.
-    `waiting` is the last lack of capacity, which may be over. `due_at` is the earliest time for the request
-    (Unix seconds; 0: now).
+    `restarts` is the number of restarts by failurePolicy. `last_failure` is the end of the previous attempt, if any.
+    `waiting` is the last wait for capacity, which may be over. `due_at` is the earliest time of the request (Unix
+    seconds; 0 means now).
     """
 
     attempt: int
     is_next: bool
     restarts: int = 0
-    ended: TrainingFailure | None = None
+    last_failure: TrainingFailure | None = None
     waiting: CapacityWait | None = None
     due_at: float = 0.0
 
 
 def get_sagemaker_status(previous: Status) -> SageMakerStatus | None:
-    """The status' record of the training job."""
+    """Return the record of the training job in the status; None if there is none."""
     return None if previous.backend is None else previous.backend.sagemaker
 
 
 def find_requested_attempt(previous: Status) -> int | None:
-    """The attempt that may have a training job; None if none was requested since the job was last resumed."""
+    """Return the attempt that may have a training job; None if muster has requested none since the last resumption."""
     return previous.current_attempt if previous.was_started else None
 
 
 def add_unrecorded_attempt(previous: Status, facts: TrainingFacts) -> Status:
-    """`previous`, with the attempt of a running training job whose record was removed from the status."""
+    """Add the attempt of a running training job to `previous` if a user has removed its record from the status."""
     if facts.unrecorded_attempt is None or facts.training is None:
         return previous
     return previous.model_copy(
@@ -75,7 +78,7 @@ def find_attempt_state(job: Job, previous: Status, facts: TrainingFacts, now: fl
     restarts = 0 if record is None else record.restarts
     waiting = _find_capacity_wait(job, record, attempt, facts)
     training = facts.training
-    # The attempt was decided but not created: the operator may have been killed before its request.
+    # The status has the attempt, but its training job does not exist: the operator may have been killed meanwhile.
     if training is None:
         return _set_due_time(job, facts, AttemptState(attempt, is_next=False, restarts=restarts, waiting=waiting))
     current = AttemptState(
@@ -102,7 +105,7 @@ def is_lost(previous: Status, facts: TrainingFacts) -> bool:
 
 
 def find_creation_deadline(previous: Status, facts: TrainingFacts) -> float:
-    """Return until when a requested training job may still appear (Unix seconds); 0 if none can."""
+    """Return the time until which a requested training job may still appear (Unix seconds); 0 if none can appear."""
     record, request_failure = get_sagemaker_status(previous), facts.request_failure
     if record is None or record.arn is not None or facts.training is not None:
         return 0.0

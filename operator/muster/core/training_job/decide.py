@@ -14,12 +14,12 @@ from muster.core.training_job.state import TrainingState
 
 @dataclass(frozen=True)
 class AddFinalizer:
-    """Add muster's finalizer, so that the resource outlives its training job."""
+    """Add muster's finalizer, so that Kubernetes deletes the resource only after its training job has ended."""
 
 
 @dataclass(frozen=True)
 class RemoveTrainingFinalizer:
-    """Remove the finalizer: no training job of the resource runs any more."""
+    """Remove the finalizer, because no training job of the resource runs."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class StopTrainingJob:
     """Stop the training job of this attempt: SageMaker sends SIGTERM and allows 120 s (API_StopTrainingJob)."""
 
     attempt: int
-    where: Location
+    location: Location
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def decide_training_job(job: Job, state: TrainingState, outcome: Outcome, now: f
 def find_training_requeue_time(
     job: Job, previous: Status, state: TrainingState, outcome: Outcome, now: float
 ) -> float | None:
-    """The next time at which the decision or the status may change without a new event (Unix seconds); None: never."""
+    """Return when the decision or the status may next change without a new event (Unix seconds); None if never."""
     facts, attempt_state = state.observed, state.attempt_state
     # The job was resumed during its suspension: complete the suspension first.
     if outcome.verdict is Verdict.SUSPENDED and outcome.is_idle and not job.spec.suspend:
@@ -101,12 +101,12 @@ def find_training_requeue_time(
 def _end_training(job: Job, facts: TrainingFacts, outcome: Outcome, now: float) -> tuple[TrainingAction, ...]:
     training = facts.training
     if training is not None and not training.is_ending:
-        where = facts.observed_location or facts.location
-        return () if _waits_for_retry(job, facts, now) else (StopTrainingJob(outcome.attempt, where),)
+        location = facts.observed_location or facts.location
+        return () if _waits_for_retry(job, facts, now) else (StopTrainingJob(outcome.attempt, location),)
     # A training job that is still stopping has not ended.
     if not outcome.is_idle or (training is not None and not training.is_over):
         return ()
-    # The status already has the result, so a crash now loses nothing.
+    # Remove the finalizer now, because the status already has the result.
     if facts.has_finalizer:
         return (
             ()

@@ -8,10 +8,10 @@ from muster.core.training_job.backoff import compute_retry_time
 from muster.core.training_job.facts import REFUSALS, RequestFailure, TrainingFacts
 
 GIVE_UP_SECONDS = 600.0
-"""muster gives up after AWS has rejected all requests for this time: the namespace's deletion may be waiting."""
+"""muster gives up after AWS has rejected all requests for this time, because a namespace's deletion may be waiting."""
 
 RECHECK_SECONDS = 15.0
-"""The interval of checks whether AWS has rejected all requests for long enough."""
+"""The interval at which muster checks whether AWS has rejected all requests for `GIVE_UP_SECONDS`."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class RemoveFinalizer:
-    """Remove the finalizer. `unstopped_failure` is why a training job may still run; None if none does."""
+    """Remove the finalizer. `unstopped_failure` is why a training job may still run; None if no training job runs."""
 
     unstopped_failure: RequestFailure | None = None
 
@@ -55,9 +55,9 @@ def decide_deletion(uid: str, previous: Status, facts: TrainingFacts, deleted_at
         None,
     )
     if failure is None or failure.kind not in REFUSALS:
-        # A temporary failure will end without a user.
+        # A temporary failure ends without a user's action.
         return _stop_and_wait(uid, previous, facts, now, None)
-    # Permissions may be missing for ever. Rejections before the deletion don't shorten the wait.
+    # Permissions may never come, so limit the wait. Rejections before the deletion don't shorten it.
     give_up_at = max(deleted_at, now - failure.refused_seconds) + GIVE_UP_SECONDS
     if now >= give_up_at and not _is_absent(facts):
         return RemoveFinalizer(failure)

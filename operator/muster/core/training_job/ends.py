@@ -1,4 +1,4 @@
-"""Classify how a training job ended, and whether another one may follow."""
+"""Classify the end of a training job, and decide whether another training job may follow."""
 
 import re
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _CAPACITY = re.compile(r"CapacityError|InsufficientCapacity|insufficient capacit
 
 
 class NextStep(StrEnum):
-    """The decision about another training job after one that did not complete."""
+    """The decision about another training job after a training job that did not complete."""
 
     NONE = "None"
     RESTART = "Restart"  # limited by failurePolicy.maxRestarts
@@ -43,8 +43,8 @@ def classify_training_failure(training: TrainingJob) -> TrainingFailure:
     """Return why a finished training job has not completed."""
     if training.status == sagemaker.STOPPED:
         return _classify_stop(training)
-    message = (training.failure_reason or "SageMaker doesn't say why").strip()
-    # Instances were not available, so nothing has run.
+    message = (training.failure_reason or "SageMaker gives no reason").strip()
+    # No instances were available, so no rank has run.
     if _CAPACITY.search(message) and not training.has_trained:
         return TrainingFailure(INSUFFICIENT_CAPACITY, message, NextStep.RETRY)
     kind = _KIND.match(message)
@@ -59,17 +59,15 @@ def _classify_stop(training: TrainingJob) -> TrainingFailure:
     match training.secondary_status:
         # The user's time limit is over.
         case sagemaker.MAX_RUNTIME_EXCEEDED:
-            return TrainingFailure(
-                sagemaker.MAX_RUNTIME_EXCEEDED, "it ran for as long as it may at most", NextStep.NONE
-            )
+            return TrainingFailure(sagemaker.MAX_RUNTIME_EXCEEDED, "it exceeded maxRunSeconds", NextStep.NONE)
         case sagemaker.MAX_WAIT_TIME_EXCEEDED:
             return TrainingFailure(
                 sagemaker.MAX_WAIT_TIME_EXCEEDED,
-                "spot instances were waited for as long as it may at most",
+                "it waited for spot instances for longer than maxWaitSeconds",
                 NextStep.NONE,
             )
         case sagemaker.INTERRUPTED:
-            return TrainingFailure(SPOT_INTERRUPTED, "its spot instances were taken away", NextStep.RESTART)
+            return TrainingFailure(SPOT_INTERRUPTED, "AWS reclaimed its spot instances", NextStep.RESTART)
         # A user stopped it on purpose.
         case _:
-            return TrainingFailure(STOPPED_ELSEWHERE, "it was stopped, but not by muster", NextStep.NONE)
+            return TrainingFailure(STOPPED_ELSEWHERE, "something other than muster stopped it", NextStep.NONE)

@@ -13,7 +13,7 @@ FAILED = "Failed"
 STOPPED = "Stopped"
 STOPPING = "Stopping"
 DELETING = "Deleting"
-"""TrainingJobStatus (API_DescribeTrainingJob). Any other value, such as InProgress, means that it is running."""
+"""TrainingJobStatus (API_DescribeTrainingJob). Any other value, such as InProgress, means that the job is running."""
 
 _FINAL_STATUSES = frozenset((COMPLETED, FAILED, STOPPED))
 
@@ -42,7 +42,7 @@ _STATUSES_WITHOUT_INSTANCES = frozenset(("Starting", PENDING, "LaunchingMLInstan
 
 @dataclass(frozen=True)
 class StatusPeriod:
-    """A period in one secondary status; `ended_at` is None for the current one."""
+    """A period in one secondary status; `ended_at` is None for the current period."""
 
     status: str
     started_at: float
@@ -63,7 +63,8 @@ class FinalMetric:
 class TrainingJob:
     """A training job in SageMaker's description. `status` and `secondary_status` may have unknown values.
 
-    `started_at` and `ended_at` are those of the training phase. `instance_type` is None for several instance groups.
+    `started_at` and `ended_at` are the times of the training phase. `instance_type` is None for several instance
+    groups.
     """
 
     name: str
@@ -84,22 +85,22 @@ class TrainingJob:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended. `Stopping` is not an end."""
+        """Whether the training job has ended. `Stopping` is not an end."""
         return self.status in _FINAL_STATUSES
 
     @property
     def is_ending(self) -> bool:
-        """Whether it has ended, or its stop or deletion was requested."""
+        """Whether the training job has ended, or a stop or deletion was requested."""
         return self.is_over or self.status in (STOPPING, DELETING)
 
     @property
     def has_instances(self) -> bool:
-        """Whether all of its instances were available at some time."""
+        """Whether all instances of the training job were available at some time."""
         return any(span.status not in _STATUSES_WITHOUT_INSTANCES for span in self._active_history)
 
     @property
     def has_trained(self) -> bool:
-        """Whether its containers have started. TrainingStartTime is no proof: data downloads come after it."""
+        """Whether the containers have started. TrainingStartTime is no proof, because data downloads come after it."""
         if self.is_running or self.status == COMPLETED:
             return True
         has_begun = self.started_at is not None
@@ -110,7 +111,7 @@ class TrainingJob:
 
     @property
     def is_running(self) -> bool:
-        """Whether its containers run now. An unknown status counts as running after TrainingStartTime."""
+        """Whether the containers run now. An unknown status counts as running after TrainingStartTime."""
         if self.is_ending:
             return False
         if self.secondary_status in _STARTING_STATUSES:
@@ -142,7 +143,7 @@ REFUSALS = (FailureKind.ACCESS, FailureKind.REFUSED)
 class RequestFailure:
     """A request that failed `tries` times in a row, the last time at `at`. `problem` describes the failure.
 
-    `refused_seconds` is how long AWS has rejected all tries (`refusal_streak.py`).
+    `refused_seconds` is how long AWS has rejected all tries. See `refusal_streak.py`.
     """
 
     kind: FailureKind
@@ -165,11 +166,11 @@ class TrainingFacts:
     """All facts of a job, as its backend collects them.
 
     `training` is the training job of the status' attempt, or of `unrecorded_attempt` if the status has none.
-    `observed_location` is where it was observed. `observation_failure` is why nothing could be observed: then
-    `training` is None. `refresh_failure` is why the observation may be outdated. `search_failure` is why muster could
-    not check whether another training job of the job runs. `request_failure` is why the last action failed.
-    `is_unsent` is set if the status' training job was cancelled before its request was sent. `refusal` is why the spec
-    can't be run. `name_conflict` is set if another owner has a training job with this name. `has_finalizer` is set if
+    `observed_location` is the location of the observation. If the observation failed, `observation_failure` is the
+    cause and `training` is None. `refresh_failure` is why the observation may be outdated. `search_failure` is why
+    muster could not check whether another training job of the job runs. `request_failure` is why the last action
+    failed. `is_unsent` is set if muster never sent the request for the status' training job. `refusal` is why the spec
+    can't run. `name_conflict` is set if another owner has a training job with this name. `has_finalizer` is set if
     the resource has muster's finalizer. `agents` are the ranks' reports; `has_all_reports` is set once they are
     complete or late enough to be ignored. `operator_started_at` is when this operator started: requests of an earlier
     operator may still take effect after that. `remaining_names` are the names of a finished job's training jobs that

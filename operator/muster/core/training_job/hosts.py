@@ -9,7 +9,7 @@ from muster.api.spec.sagemaker.launch import list_rank_instance_groups, uses_som
 
 @lru_cache(32)
 def list_host_names(nodes: int) -> tuple[str, ...]:
-    """Return algo-1, algo-2, ... in SM_HOSTS' order, which is lexicographic: algo-10 comes second of ten.
+    """Return algo-1, algo-2, ... in the order of SM_HOSTS, which is lexicographic: of ten, algo-10 comes second.
 
     Source: `hosts` of resourceconfig.json, "sorted lexicographically" (sagemaker-training 5.1.4, environment.py). The
     toolkit numbers nodes in this order for torchrun (torch_distributed.py) and mpirun (mpi.py).
@@ -20,8 +20,8 @@ def list_host_names(nodes: int) -> tuple[str, ...]:
 def list_node_names(spec: Spec) -> tuple[str, ...]:
     """Return the names of a training job's nodes; nodes with ranks come first.
 
-    Hosts of several instance groups are named after their group, because only the logs
-    show which algo-N belongs to which group (Developer Guide, "Configure a training job with a heterogeneous cluster").
+    The names of several instance groups contain the group, because only the logs show which algo-N belongs to which
+    group (Developer Guide, "Configure a training job with a heterogeneous cluster").
     """
     block = get_sagemaker_block(spec)
     if not uses_some_instance_groups(block):

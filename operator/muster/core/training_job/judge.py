@@ -36,7 +36,7 @@ def judge_training_job(job: Job, previous: Status, state: TrainingState, now: fl
 
 
 def _is_idle(previous: Status, facts: TrainingFacts, now: float) -> bool:
-    """Whether nothing of the job runs, and nothing will without an action of muster."""
+    """Whether no training job runs, and muster has to act before one can run."""
     if facts.observation_failure is not None:
         return False
     if facts.training is None:
@@ -76,7 +76,7 @@ def _apply_completion(job: Job, state: TrainingState, outcome: Outcome) -> Outco
 
 
 def _list_end_causes(job: Job, previous: Status, state: TrainingState, outcome: Outcome) -> list[tuple[float, Outcome]]:
-    """The end of the training job as a cause, if no other training job follows."""
+    """Return the end of the training job as a cause, if no other training job follows."""
     failed, facts, training = replace(outcome, verdict=Verdict.FAILED), state.observed, state.observed.training
     if state.attempt_state.is_next:
         return []
@@ -87,7 +87,7 @@ def _list_end_causes(job: Job, previous: Status, state: TrainingState, outcome: 
         return []
     end = classify_training_failure(training)
     if end.reason == STOPPED_ELSEWHERE:
-        # The user suspends the job anyway.
+        # A user suspends the job anyway.
         if job.spec.suspend and not previous.is_failing:
             return []
         # muster stopped the failing job at its deadline, which a user may have extended since.

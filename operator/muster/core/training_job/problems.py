@@ -15,7 +15,7 @@ SERVICE_REASONS = ("AwsThrottled", "AwsUnavailable")
 """The reasons of problems that end without a user's action."""
 
 MIN_REPORTED_TRIES = 3
-"""The status reports AWS failures only after so many in a row: one or two happen every day."""
+"""The status reports AWS failures only after so many in a row, because one or two happen every day."""
 
 
 def add_job_problems(shown: JobFacts, facts: TrainingFacts, attempt_state: AttemptState) -> JobFacts:
@@ -42,7 +42,7 @@ def _problem(facts: TrainingFacts, attempt_state: AttemptState) -> Problem | Non
     if waiting is None or (facts.training is not None and not attempt_state.is_next):
         return None
     times = "" if waiting.tries == 1 else f", {waiting.tries} times in a row"
-    next_try = f"SageMaker is asked again at {format_timestamp(waiting.until)}"
+    next_try = f"muster asks SageMaker again at {format_timestamp(waiting.until)}"
     return Problem(waiting.reason, f"{waiting.message.rstrip('.')}{times}; {next_try}")
 
 

@@ -19,7 +19,7 @@ from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Rep
 
 @dataclass(frozen=True)
 class TrainingState:
-    """The observed facts, the current attempt, and the nodes in the form of any job."""
+    """The observed facts, the current attempt, and the nodes as facts that all backends share."""
 
     observed: TrainingFacts
     attempt_state: AttemptState
@@ -27,9 +27,9 @@ class TrainingState:
 
 
 def derive_training_state(job: Job, previous: Status, observed: TrainingFacts, now: float) -> TrainingState:
-    """Derive the attempt, the nodes and the problems in this order, at `now` (Unix seconds).
+    """Derive the attempt, the nodes and the problems at `now` (Unix seconds).
 
-    `previous` is the result of `with_unrecorded_attempt`.
+    `previous` is the result of `add_unrecorded_attempt`.
     """
     attempt_state = find_attempt_state(job, previous, observed, now)
     current = None if attempt_state.is_next else observed.training
@@ -38,9 +38,9 @@ def derive_training_state(job: Job, previous: Status, observed: TrainingFacts, n
 
 
 def _build_job_facts(job: Job, facts: TrainingFacts, training: TrainingJob | None, attempt: int) -> JobFacts:
-    """Convert the facts to `JobFacts`, so that the same code judges and reports them as for other jobs.
+    """Convert the facts to `JobFacts`, so that the code for other backends can use them.
 
-    `training` belongs to the current attempt; None before it exists.
+    `training` is the training job of the current attempt; None before it exists.
     """
     agents = {agent.report.node: agent for agent in facts.agents} if training is not None else {}
     end = training if training is not None and training.is_over and facts.has_all_reports else None
@@ -88,7 +88,7 @@ def _problem(training: TrainingJob) -> Problem:
 
 
 def _complete_report(job: Job, node: int, training: TrainingJob, agent: AgentFacts | None, attempt: int) -> AgentFacts:
-    """Complete the node's last report with the result in SageMaker's description: all processes have ended."""
+    """Complete the node's last report with the result in SageMaker's description, because all processes have ended."""
     procs = get_procs_per_node(job) if node < count_rank_nodes(job) else 0
     at = training.ended_at if training.ended_at is not None else training.created_at
     ranks_by_number = {rank.report.rank: rank for rank in (agent.ranks if agent is not None else ())}

@@ -39,7 +39,7 @@ def find_eviction(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
     """The kubelet evicted the pod to reclaim resources."""
     if pod.reason != "Evicted":
         return None
-    return Problem(EVICTED, f"{pod.machine} evicted it: {quote(pod.message)}")
+    return Problem(EVICTED, f"{pod.kube_node} evicted it: {quote(pod.message)}")
 
 
 def find_exceeded_deadline(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
@@ -56,19 +56,19 @@ def find_kubelet_refusal(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | N
     if pod.phase != "Failed" or not is_rejected:
         return None
     why = quote(pod.message.removeprefix("Pod was rejected: "))
-    return Problem(REFUSED_BY_KUBELET, f"{pod.machine} refused it ({quote(pod.reason, 60)}): {why}")
+    return Problem(REFUSED_BY_KUBELET, f"{pod.kube_node} refused it ({quote(pod.reason, 60)}): {why}")
 
 
 def find_lost_machine(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
     """The machine shut down, or it is unreachable."""
     if pod.phase == "Failed" and _SHUTDOWN in pod.message.lower():
-        return Problem(NODE_SHUTDOWN, f"{pod.machine} shuts down")
+        return Problem(NODE_SHUTDOWN, f"{pod.kube_node} shuts down")
     state = pod.trainer.state
     is_unknown = isinstance(state, Terminated) and state.reason == "ContainerStatusUnknown"
     # For a deleted pod, the kubelet reports this state for all containers that had not started.
     is_unknown = is_unknown and pod.deletion_requested_at is None
     if pod.reason == "NodeLost" or is_unknown:
-        return Problem(NODE_LOST, f"{pod.machine} lost the pod: it was cut off, restarted or removed")
+        return Problem(NODE_LOST, f"{pod.kube_node} lost the pod: it was cut off, restarted or removed")
     return None
 
 
@@ -83,20 +83,20 @@ def find_disruption(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
 def _disruption(pod: PodView, target: Condition) -> Problem:
     match target.reason:
         case "PreemptionByScheduler":
-            return Problem(PREEMPTED, f"a pod of a higher priority took its place on {pod.machine}")
+            return Problem(PREEMPTED, f"a pod of a higher priority took its place on {pod.kube_node}")
         case "DeletionByTaintManager":
             message = (
-                f"{pod.machine} got a taint that the pod doesn't tolerate: it is unreachable or taken out of service"
+                f"{pod.kube_node} got a taint that the pod doesn't tolerate: it is unreachable or taken out of service"
             )
             return Problem(NODE_LOST, message)
         case "DeletionByPodGC":
-            return Problem(NODE_LOST, f"{pod.machine} was removed from the cluster")
+            return Problem(NODE_LOST, f"{pod.kube_node} was removed from the cluster")
         case "EvictionByEvictionAPI":
-            return Problem(EVICTED, f"it was evicted, as by `kubectl drain {pod.machine}`")
+            return Problem(EVICTED, f"it was evicted, as by `kubectl drain {pod.kube_node}`")
         case "TerminationByKubelet" if _SHUTDOWN in target.message.lower():
-            return Problem(NODE_SHUTDOWN, f"{pod.machine} shuts down")
+            return Problem(NODE_SHUTDOWN, f"{pod.kube_node} shuts down")
         case _:
-            return Problem(EVICTED, f"{pod.machine} ended it: {quote(target.message)}")
+            return Problem(EVICTED, f"{pod.kube_node} ended it: {quote(target.message)}")
 
 
 def find_out_of_memory(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
@@ -110,7 +110,7 @@ def find_out_of_memory(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | Non
             f"container {pod.trainer.name} ran out of memory; its limit is {limit}: raise spec.resources.limits.memory"
         )
     else:
-        message = f"container {pod.trainer.name} ran out of memory: {pod.machine} has no free memory"
+        message = f"container {pod.trainer.name} ran out of memory: {pod.kube_node} has no free memory"
     return Problem(OOM_KILLED, message)
 
 
@@ -148,7 +148,7 @@ def find_kill(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
         return None
     limit = f" (its limit is {pod.trainer.memory_limit})" if pod.trainer.memory_limit else ""
     message = f"container {pod.trainer.name} was killed as a whole with SIGKILL: it ran out of memory{limit}"
-    return Problem(CONTAINER_KILLED, f"{message}, or it was killed on {pod.machine}")
+    return Problem(CONTAINER_KILLED, f"{message}, or it was killed on {pod.kube_node}")
 
 
 def find_failed_sidecar(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:

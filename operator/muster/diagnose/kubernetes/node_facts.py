@@ -40,7 +40,7 @@ def missing_process(process: ProcessFacts, replacement: int, at: float | None = 
         POD_DELETED, f"pod {process.name}, its labels or its owner reference was removed, and not by muster"
     )
     return ProcessFacts(
-        ProcessState.MISSING, replacement, ended_at=at, problem=problem, name=process.name, machine=process.machine
+        ProcessState.MISSING, replacement, ended_at=at, problem=problem, name=process.name, kube_node=process.kube_node
     )
 
 

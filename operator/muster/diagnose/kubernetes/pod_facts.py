@@ -31,7 +31,7 @@ def process_facts(
         ended_at=_ended_at(pod, observations),
         problem=find_problem(pod, warnings),
         name=pod.name,
-        machine=pod.machine or None,
+        kube_node=pod.kube_node or None,
         scheduled_at=scheduled.at if scheduled is not None and scheduled.is_true else None,
         is_terminating=pod.deletion_requested_at is not None,
         deletion_requested_at=pod.deletion_requested_at,

@@ -45,7 +45,7 @@ _REASONS = (
 def find_scheduling_problem(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
     """The pod can't be scheduled."""
     scheduled = pod.find_condition("PodScheduled")
-    if pod.machine or scheduled is None or scheduled.is_true:
+    if pod.kube_node or scheduled is None or scheduled.is_true:
         return None
     if scheduled.reason == "SchedulingGated":
         if pod.gates == (KUEUE_GATE,):

@@ -64,7 +64,7 @@ def find_missing_image(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | Non
         if waiting.reason == "InvalidImageName":
             return Problem(INVALID_IMAGE_NAME, f"{image!r} is not an image name: correct {_field(container)}")
         if waiting.reason == "ErrImageNeverPull":
-            text = f"image {image} is not on {pod.machine}, and imagePullPolicy is Never: load it there"
+            text = f"image {image} is not on {pod.kube_node}, and imagePullPolicy is Never: load it there"
             return Problem(IMAGE_NOT_FOUND, text)
         if waiting.reason in _PULLS:
             return _pull_problem(container, image, waiting.message)
@@ -120,7 +120,7 @@ def find_mount_failure(pod: PodView, warnings: tuple[PodWarning, ...]) -> Proble
     # In the message, the output of a mount program follows its command line.
     output = _OUTPUT.search(message)
     why = output.group(1) if output is not None else re.sub(r"^.*?for volume \"[^\"]*\" ?:? ?", "", message, count=1)
-    text = f"volume {_volume(message)} can't be mounted on {pod.machine}: {_without_paths(why)}"
+    text = f"volume {_volume(message)} can't be mounted on {pod.kube_node}: {_without_paths(why)}"
     return Problem(VOLUME_NOT_MOUNTED, quote(text))
 
 
@@ -129,7 +129,7 @@ def find_sandbox_failure(pod: PodView, warnings: tuple[PodWarning, ...]) -> Prob
     message = latest_message(warnings, SANDBOX)
     if not message or _has_sandbox(pod):
         return None
-    return Problem(SANDBOX_FAILED, f"{pod.machine} can't set up the pod: {innermost_error(message)}")
+    return Problem(SANDBOX_FAILED, f"{pod.kube_node} can't set up the pod: {innermost_error(message)}")
 
 
 def find_creation_failure(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:

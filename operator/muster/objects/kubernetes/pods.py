@@ -84,7 +84,7 @@ class PodView:
     reason: str = ""
     message: str = ""
     spec_hash: str = ""
-    machine: str = ""
+    kube_node: str = ""
     ip: str = ""
     deletion_requested_at: float | None = None
     deletion_grace_seconds: int | None = None
@@ -141,7 +141,7 @@ def read_pod(source: Object) -> PodView | None:
         reason=bounded_text(status.get("reason")),
         message=bounded_text(status.get("message")),
         spec_hash=bounded_text(read_mapping(metadata.get("annotations")).get(SPEC_HASH_ANNOTATION)),
-        machine=read_string(spec.get("nodeName")),
+        kube_node=read_string(spec.get("nodeName")),
         ip=read_string(status.get("podIP")),
         deletion_requested_at=_deletion_requested_at(metadata),
         deletion_grace_seconds=read_integer(metadata.get("deletionGracePeriodSeconds")),

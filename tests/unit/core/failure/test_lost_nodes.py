@@ -44,7 +44,7 @@ def cut(
     process = replace(
         current.process,
         name=name,
-        machine=machine,
+        kube_node=machine,
         unreachable_since=at,
         deletion_deadline=deletion_deadline,
         is_terminating=deletion_deadline is not None,
@@ -106,7 +106,7 @@ def test_the_loss_of_a_machine_ends_the_job_while_its_pod_is_still_there() -> No
     after = status_after(facts(survivors, cut(TWO)), DUE, previous=before)
     assert after.phase == "Stopping"
     assert after.message.startswith(
-        "digits-1: machine-1 is lost: neither the cluster nor muster has heard of pod digits-1-0 for 60 s and more"
+        "digits-1: machine-1 is lost: neither the cluster nor muster had a report of pod digits-1-0 for at least 60 s"
         " (at 2025-11-21T04:06:55Z); "
     )
     settled = done(0, stopped(0, 111), stopped(1, 111))

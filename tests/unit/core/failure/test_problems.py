@@ -69,7 +69,7 @@ def test_an_unreachable_agent_ends_nothing_and_is_reported_with_a_remedy() -> No
     status = status_of(job(), Status(), facts(node(0), ready(1)), T0 + 31)
 
     assert status.phase == "Starting"
-    assert "digits-0: its agent has run for 30 s and was not heard; look for a NetworkPolicy" in status.message
+    assert "digits-0: its agent has run for 30 s without a report; look for a NetworkPolicy" in status.message
 
 
 def test_who_held_most_memory_is_suspected() -> None:
@@ -83,7 +83,7 @@ def test_who_held_most_memory_is_suspected() -> None:
     status = status_of(job(), Status(), current, START + 20)
 
     assert status.message == (
-        "digits-1: container trainer ran out of memory; its limit is 50Mi; rank 3 held most: 412 MiB; "
+        "digits-1: container trainer ran out of memory; its limit is 50Mi; rank 3 used the most memory: 412 MiB; "
         "2 others were cut off"
     )
     failed = next(entry for entry in status.conditions if entry.type == "Failed")

@@ -252,7 +252,7 @@ def test_the_start_is_written_before_it_is_sent() -> None:
 
 def test_details_name_the_pod_and_its_machine() -> None:
     current = running(0, ended(0, 3, exit_code=1))
-    current = replace(current, process=replace(current.process, name="digits-0-0", machine="worker-1"))
+    current = replace(current, process=replace(current.process, name="digits-0-0", kube_node="worker-1"))
 
     status = status_of(job(1, 1), Status(), facts(current), START + 4)
 

@@ -48,7 +48,7 @@ CASES = [
     (STOPPING, "Stopping", "Stopping: Stopping it is"),
     (DONE, "Succeeded", "All 2 ranks succeeded"),
     (CRASHED, "Failed", "Training job vit-1 failed: AlgorithmError: ExitCode 1"),
-    (STOPPED, "Failed", "Training job vit-1 was stopped: it was stopped, but not by muster"),
+    (STOPPED, "Failed", "Training job vit-1 was stopped: something other than muster stopped it"),
 ]
 
 
@@ -86,7 +86,7 @@ def test_want_of_capacity_is_a_condition_that_passes() -> None:
     assert _condition(status, "Scheduled") == ("False", "InsufficientCapacity")
     assert _condition(status, "Stalled") == ("False", "Waiting")
     assert status.message.startswith(
-        "CapacityError: Unable to provision requested ML compute capacity; SageMaker is asked"
+        "CapacityError: Unable to provision requested ML compute capacity; muster asks"
     )
 
 

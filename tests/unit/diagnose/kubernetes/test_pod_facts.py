@@ -240,7 +240,7 @@ def test_times_places_and_names() -> None:
     assert facts.started_at == 1795268220.0  # 2026-11-21T13:37:00Z
     assert facts.ended_at == 1795268220.0
     assert facts.scheduled_at == 1795268220.0
-    assert (facts.name, facts.machine, facts.replacement) == ("vit-32-0", "node-1", 0)
+    assert (facts.name, facts.kube_node, facts.replacement) == ("vit-32-0", "node-1", 0)
 
 
 def test_what_never_began_has_no_start() -> None:

@@ -24,7 +24,7 @@ def test_a_pod_is_read() -> None:
     assert pod is not None
     assert (pod.name, pod.namespace, pod.node, pod.replacement) == ("vit-20-0", "vision", 20, 0)
     assert pod.job_uid == "0547f797-3806-4389-9fc3-5e4ddcd78539"
-    assert (pod.machine, pod.phase, pod.spec_hash, pod.trainer.memory_limit) == ("node-2", "Failed", "abc", "30Mi")
+    assert (pod.kube_node, pod.phase, pod.spec_hash, pod.trainer.memory_limit) == ("node-2", "Failed", "abc", "30Mi")
 
 
 def test_when_a_deletion_was_asked_for() -> None:

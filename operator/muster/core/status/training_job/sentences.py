@@ -31,7 +31,7 @@ def _describe_problem(state: TrainingState) -> str | None:
 
 
 def _describe_progress(status_input: StatusInput, progress: Progress | None, state: TrainingState) -> str:
-    if state.attempt_state.is_next and state.attempt_state.ended is not None:
+    if state.attempt_state.is_next and state.attempt_state.last_failure is not None:
         return _prepend_restart_reason(state, "another training job follows")
     if state.observed.training is None or state.attempt_state.is_next:
         return f"Training job {_training_job_name(status_input)} is about to be created"
@@ -67,7 +67,7 @@ def _describe_training_job_end(training: TrainingJob) -> str:
 
 def _prepend_restart_reason(state: TrainingState, then: str) -> str:
     """Put the reason for another training job before `then`."""
-    before = state.attempt_state.ended
+    before = state.attempt_state.last_failure
     if before is None or before.sequel is not NextStep.RESTART:
         return then
     return f"{clean(before.message, limit=MAX_CHARS).rstrip('.')}; restart {state.attempt_state.restarts}: {then}"

@@ -83,7 +83,7 @@ def _phase(status_input: StatusInput, state: TrainingState) -> str:
         return REFUSED
     # A training job failed or could not start, and another one follows.
     if state.attempt_state.is_next:
-        ended = state.attempt_state.ended
+        ended = state.attempt_state.last_failure
         return "Restarting" if ended is not None and ended.sequel is NextStep.RESTART else "Pending"
     if training is None:
         return "Restarting" if state.attempt_state.restarts else "Pending"
